@@ -19,7 +19,6 @@ from evokernel_core.ascendc.fusion.program import (
     ONE_LAUNCH,
     PROGRAM,
     Program,
-    canonical,
     draft,
     family_of_task,
     joined,
@@ -35,7 +34,7 @@ from evokernel_core.ascendc.print.stage import text_of
 from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import KernelSource, Strategy
-from evokernel_core.domain.task import ById, KernelTask
+from evokernel_core.domain.task import ById, KernelTask, numbered_task
 from evokernel_core.twin.chip import Chip
 
 _OTHER_CUT = 0.95
@@ -248,7 +247,7 @@ def _parts(program: Program, strategies: Sequence[Strategy], name: str, chip: Ch
 
     def text(kind: int, owner: int, *, named: bool) -> StageText:
         part, family = program.kinds[kind]
-        given = part if named else canonical(part)
+        given = part if named else numbered_task(part)
         return _text(ById(given), _bare(strategies[kind]), f"{name}_stage{owner}", family, chip)
 
     alike = [(item.family, item.settings) for item in strategies]

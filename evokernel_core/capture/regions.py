@@ -18,7 +18,7 @@ from evokernel_core.domain.errors import ShapesNeeded
 from evokernel_core.domain.graph import Graph
 from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.serial import from_data, to_data
-from evokernel_core.domain.task import KernelTask, Symbol, tolerance_for
+from evokernel_core.domain.task import KernelTask, Symbol, in_order_of_use, tolerance_for
 
 _NOT_CALLED = (
     "Nothing says the shapes of its inputs: run a program that uses it once as "
@@ -131,10 +131,12 @@ def _identity(symbol: str, digest: str, seen: Counter[str]) -> str:
 
 def _task(item: dict[str, Any]) -> KernelTask:
     graph = from_data(item["graph"], Graph)
-    return KernelTask(
-        name=task_name(graph, item["symbol"]),
-        graph=graph,
-        symbols=tuple(Symbol(**symbol) for symbol in item["symbols"]),
-        tolerance=tolerance_for(graph),
-        op_category=op_category(graph),
+    return in_order_of_use(
+        KernelTask(
+            name=task_name(graph, item["symbol"]),
+            graph=graph,
+            symbols=tuple(Symbol(**symbol) for symbol in item["symbols"]),
+            tolerance=tolerance_for(graph),
+            op_category=op_category(graph),
+        )
     )

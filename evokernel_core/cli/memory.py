@@ -16,10 +16,12 @@ from evokernel_core.cli.terminal import say
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.domain.serial import to_data
+from evokernel_core.memory.ledger import ALPHA
 from evokernel_core.memory.packs import LONGEST_LINE, export_pack, import_pack
 from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import Value
 from evokernel_core.paths import memory_path
+from evokernel_core.synthesis.why import find_kernel, why
 
 
 @click.group("memory", context_settings={"help_option_names": ["-h", "--help"]})
@@ -118,6 +120,31 @@ def import_(file: Path) -> None:
     with _memory() as memory, file.open(encoding="utf-8", errors="replace") as lines:
         found = import_pack(memory, iter(lambda: lines.readline(LONGEST_LINE + 1), ""))
     say(f"{found.new} of {found.read} experiences were new.")
+
+
+@command.command("why")
+@click.argument("kernel")
+def why_(kernel: str) -> None:
+    """Say what KERNEL, the beginning of its id, was made from, and what moved by it."""
+    with _memory() as memory:
+        found = find_kernel(memory, kernel)
+        if len(found) != 1:
+            what = "no kernel" if not found else f"{len(found)} kernels"
+            raise UsageError(
+                f"The memory has {what} whose id begins with {kernel!r}; see kernel.json's source_id."
+            )
+        for sentence in why(memory, found[0]):
+            say(sentence)
+
+
+@command.command()
+@click.option("--alpha", type=click.FloatRange(0, 1, min_open=True),
+              help=f"Step size from now on, {ALPHA} where it was never set.")  # fmt: skip
+def rebuild(alpha: float | None) -> None:
+    """Make all values and statistics again from the log of rewards."""
+    with _memory() as memory:
+        found = memory.rebuild(alpha)
+    say(f"{found.events} rewards gave {found.values} values; none moved by more than {found.moved:.3f}.")
 
 
 @command.command()

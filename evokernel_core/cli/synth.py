@@ -76,6 +76,7 @@ class Row:
     help="Write packages beside the file and put the calls into it; a kernel whose gain is within the "
     "model's own error takes --symbol or --line.",
 )
+@click.option("--preview", is_flag=True, help="Print what a model would be asked, and ask nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
     file: Path,
@@ -83,6 +84,7 @@ def command(
     line: int | None,
     programs: bool,
     apply_: bool,
+    preview: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -97,6 +99,9 @@ def command(
         except ShapesNeeded as error:
             rows = [Row("", line or 1, line or 1, "other", RegionStatus.NEEDS_SHAPES.value, str(error))]
         else:
+            if preview:
+                _preview(session, offers)
+                return
             run = _Run(session, file, apply_, by_name=bool(symbol or line), quiet=as_json)
             rows = run.rows(offers)
     if as_json:
@@ -107,6 +112,13 @@ def command(
     if complaint:
         say(f"evokernel: {complaint}", err=True)
         sys.exit(1)
+
+
+def _preview(session: Session, offers: Iterable[Offer]) -> None:
+    """Prints the request of each region, exactly as it would be sent."""
+    for offer in offers:
+        if offer.region.task is not None:
+            say(session.preview(offer.region))
 
 
 def _on(region: Region, line: int | None) -> bool:

@@ -8,7 +8,7 @@ from functools import cached_property
 from attrs import define, field, frozen
 
 Setting = bool | int | float | str
-STRATEGY_VERSION = 1
+STRATEGY_VERSION = 2
 """Of what settings mean; it grows when one comes to mean something else. Stored strategies without a
 version are of the first one."""
 

@@ -19,6 +19,15 @@ class OutcomeKind(StrEnum):
     SNOOZED = "snoozed"
 
 
+class Objection(StrEnum):
+    """What a person has against a kernel; a rejection's detail may be any other words too."""
+
+    SLOW = "slower than wanted"
+    UNREADABLE = "hard to read"
+    PRECISION = "precision"
+    OTHER = "other"
+
+
 @frozen
 class Outcome:
     """``detail`` is the reason of a rejection, the way of a revert (undo, manual, git) or the

@@ -7,11 +7,11 @@ import math
 from typing import Any, TypeVar
 
 import cattrs
-from cattrs.gen import make_dict_unstructure_fn, override
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 from cattrs.preconf.json import make_converter
 
 from evokernel_core.domain.graph import Arg, DTypeArg, Graph, GraphInput, SymbolicInt, ValueRef
-from evokernel_core.domain.kernel import Setting
+from evokernel_core.domain.kernel import Setting, Strategy
 from evokernel_core.domain.tensor import Dim
 
 T = TypeVar("T")
@@ -61,6 +61,8 @@ def _make() -> cattrs.Converter:
     converter.register_unstructure_hook(GraphInput, inputs)
     hook = make_dict_unstructure_fn(Graph, converter, updates=updates)
     converter.register_unstructure_hook(Graph, hook)
+    strategy = make_dict_structure_fn(Strategy, converter)
+    converter.register_structure_hook(Strategy, lambda data, kind: strategy({"version": 1, **data}, kind))
     return converter
 
 

@@ -9,6 +9,13 @@ from operator import attrgetter
 
 from attrs import define, evolve, field, frozen
 
+from evokernel_core.domain.canonical import (
+    Prefixes,
+    inputs_in_order_of_use,
+    node_order,
+    numbered,
+    symbols_in_order_of_use,
+)
 from evokernel_core.domain.graph import Graph
 from evokernel_core.domain.serial import canonical_json
 
@@ -74,13 +81,21 @@ class KernelTask:
 
     @cached_property
     def task_id(self) -> str:
-        """sha256 (hex) of the canonical JSON of everything but the name and source lines."""
+        """sha256 (hex) of the mathematics: the canonical graph, what symbols may be, tolerance and category.
+        Names, source lines and the way of the capture are not part of it; the order of inputs and of symbols
+        is, since a kernel knows them by their places."""
+        ordered = evolve(self, name="", graph=evolve(self.graph, nodes=node_order(self.graph)))
+        return _digest(numbered_task(ordered))
+
+    @cached_property
+    def spelled_id(self) -> str:
+        """sha256 (hex) of the graph as it is spelled: tasks whose values have the same names share it."""
         nodes = tuple(evolve(node, line=0) for node in self.graph.nodes)
         inputs = tuple(evolve(item, expression="", value=None) for item in self.graph.inputs)
         updates = tuple(evolve(item, expression="") for item in self.graph.updates)
-        graph = evolve(self.graph, nodes=nodes, inputs=inputs, updates=updates)
-        text = canonical_json(evolve(self, name="", graph=graph))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return _digest(
+            evolve(self, name="", graph=evolve(self.graph, nodes=nodes, inputs=inputs, updates=updates))
+        )
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -88,8 +103,32 @@ class KernelTask:
         return {symbol.name: symbol.size for symbol in self.symbols}
 
 
+def in_order_of_use(task: KernelTask) -> KernelTask:
+    """The task with its inputs in the order in which they are read, and its symbols in the order in which
+    inputs have them: so captures of the same mathematics have one identity."""
+    inputs = inputs_in_order_of_use(task.graph)
+    symbols = {item.name: item for item in task.symbols}
+    order = symbols_in_order_of_use(inputs, tuple(symbols))
+    return evolve(
+        task, graph=evolve(task.graph, inputs=inputs), symbols=tuple(map(symbols.__getitem__, order))
+    )
+
+
+def numbered_task(task: KernelTask, prefixes: Prefixes = Prefixes()) -> KernelTask:  # noqa: B008 - frozen
+    """The task with numbers for the names of its values and symbols, and nothing of its file."""
+    names = tuple(symbol.name for symbol in task.symbols)
+    symbols = tuple(
+        evolve(item, name=f"{prefixes.symbols}{place}") for place, item in enumerate(task.symbols)
+    )
+    return evolve(task, graph=numbered(task.graph, names, prefixes), symbols=symbols)
+
+
+def _digest(task: KernelTask) -> str:
+    return hashlib.sha256(canonical_json(task).encode()).hexdigest()
+
+
 @frozen
 class ById:
-    """A task as the key of a cache: its identity is quicker to compare than its graph."""
+    """A task as the key of a cache of what names its values: it is quicker to compare than its graph."""
 
-    task: KernelTask = field(eq=attrgetter("task_id"))
+    task: KernelTask = field(eq=attrgetter("spelled_id"))

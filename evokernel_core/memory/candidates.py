@@ -11,6 +11,7 @@ from attrs import frozen
 from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource, Verdict
@@ -172,13 +173,33 @@ class Candidates(Values):
         return self.readable(_stored, rows)
 
     def best(self, task_id: str, chip: str, source: LatencySource) -> Stored | None:
-        """The fastest feasible kernel of a task, by latencies of one chip and one source."""
+        """The fastest feasible kernel of a task, by latencies of one chip and source; none rejected."""
+        rejected = self.rejections(task_id)
         feasible = [
             item
             for item in self.candidates(task_id, chip=chip)
             if item.verdict.feasible and item.verdict.latency and item.verdict.latency.source is source
+            if item.source.source_id not in rejected
         ]
         return min(feasible, key=lambda item: item.verdict.latency.us, default=None)  # type: ignore[union-attr]
+
+    def rejections(self, task_id: str) -> Mapping[str, str]:
+        """The kernels of a task about which a person's last word is a rejection, with the reason given."""
+        rows = self.rows(
+            "SELECT source_id, kind, detail FROM outcomes WHERE task_id = ? AND kind IN (?, ?) ORDER BY seq",
+            (task_id, OutcomeKind.REJECTED, OutcomeKind.ACCEPTED),
+        )
+        last = {source_id: (kind, detail) for source_id, kind, detail in self.readable(_word, rows)}
+        return {id: detail for id, (kind, detail) in last.items() if kind is OutcomeKind.REJECTED}
+
+    def turned_down(self, op_category: str) -> tuple[Strategy, ...]:
+        """The strategies of kernels that were rejected for any task of a category."""
+        rows = self.rows(
+            "SELECT DISTINCT s.* FROM outcomes o JOIN tasks t ON t.task_id = o.task_id"
+            " JOIN sources s ON s.source_id = o.source_id WHERE o.kind = ? AND t.op_category = ?",
+            (OutcomeKind.REJECTED, op_category),
+        )
+        return tuple(item.strategy for item in self.readable(_source, rows))
 
     def kernel_uses(self, source_id: str, task_id: str = "") -> tuple[tuple[Stage, str], ...]:
         """The items and the start point that a kernel's proposal used, each with its stage."""
@@ -203,6 +224,11 @@ def _verdict(row: Row) -> Verdict:
 @decoded
 def _use(row: Row) -> tuple[Stage, str]:
     return Stage(row["stage"]), text(row, "item")
+
+
+@decoded
+def _word(row: Row) -> tuple[str, OutcomeKind, str]:
+    return text(row, "source_id"), OutcomeKind(row["kind"]), text(row, "detail")
 
 
 @decoded

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.outcome import Outcome, OutcomeKind
 from evokernel_core.memory.candidates import Candidates
+from evokernel_core.memory.ledger import Reward
 from evokernel_core.memory.rows import Row, decoded, number, text
 
 REWARDS: Mapping[OutcomeKind, float] = {
@@ -62,8 +64,22 @@ class Outcomes(Candidates):
         category = self.readable_row(
             _category, "SELECT op_category FROM tasks WHERE task_id = ?", (outcome.task_id,)
         )
+        used: dict[Stage, list[str]] = {}
         for stage, item in self.kernel_uses(outcome.source_id, outcome.task_id):
-            self.update_q(stage, category or "", (item,), reward)
+            used.setdefault(stage, []).append(item)
+        for stage, items in used.items():
+            self.pay(
+                Reward(
+                    stage,
+                    category or "",
+                    tuple(items),
+                    reward,
+                    cause=outcome.kind.value,
+                    task_id=outcome.task_id,
+                    source_id=outcome.source_id,
+                    at=outcome.at,
+                )
+            )
 
     def outcomes(self, region_id: str = "") -> tuple[Outcome, ...]:
         """All outcomes, or those of a region, oldest first."""

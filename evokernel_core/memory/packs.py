@@ -6,17 +6,19 @@ outcomes and jobs stay at home: they are about one person's files.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 from cattrs.errors import BaseValidationError
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.memory.experiences import experience_id
+from evokernel_core.memory.ledger import Effect, Reward
 from evokernel_core.memory.statistics import CLIP
 from evokernel_core.memory.store import Memory
 
@@ -48,24 +50,37 @@ def export_pack(memory: Memory, kinds: Iterable[ExperienceKind] = tuple(Experien
 
 
 def import_pack(memory: Memory, lines: Iterable[str]) -> Imported:
-    """Adds a pack's items in one transaction; values are taken where this memory has none.
+    """Adds a pack's items in one transaction, and its values: where this memory has one too, the mean of
+    both, weighted by their updates. A pack that was imported before adds no value again.
 
     Raises UsageError, naming the line, for anything that is not a pack of this version; then nothing
     was added.
     """
-    read = new = 0
+    items, cause = _read(lines)
+    new = 0
     with memory.transaction():
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            data = _parse(line, number)
-            if number == 1:
-                _check_head(data)
-                continue
-            item = _experience(data, number)
-            read, new = read + 1, new + memory.add_experience(item)
-            _take_values(memory, item, data.get("values", []), number)
-    return Imported(read, new)
+        is_known = memory.row("SELECT 1 FROM rewards WHERE cause = ?", (cause,)) is not None
+        for experience, values in items:
+            new += memory.add_experience(experience)
+            for value in () if is_known else values:
+                memory.pay(evolve(value, cause=cause))
+    return Imported(len(items), new)
+
+
+def _read(lines: Iterable[str]) -> tuple[list[tuple[Experience, tuple[Reward, ...]]], str]:
+    """Every item of a pack with its values, and what the log calls the pack."""
+    items, digest = [], hashlib.sha256()
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        data = _parse(line, number)
+        if number == 1:
+            _check_head(data)
+            continue
+        item = _experience(data, number)
+        items.append((item, _values(item, data.get("values", []), number)))
+        digest.update(line.strip().encode())
+    return items, f"pack {digest.hexdigest()[:16]}"
 
 
 def _parse(line: str, number: int) -> dict[str, Any]:
@@ -103,11 +118,24 @@ def _experience(data: dict[str, Any], number: int) -> Experience:
     return item
 
 
-def _take_values(memory: Memory, item: Experience, values: Any, number: int) -> None:
+def _values(item: Experience, values: Any, number: int) -> tuple[Reward, ...]:
     try:
-        for value in values:
-            q = max(-CLIP, min(CLIP, float(value["q"])))
-            n = max(0, min(MOST_TRIALS, int(value["n"])))
-            memory.seed_value(Stage(value["stage"]), str(value["op_category"]), item.id, q, n)
+        return tuple(
+            Reward(
+                stage=Stage(value["stage"]),
+                op_category=_category(value["op_category"]),
+                used=(item.id,),
+                raw=max(-CLIP, min(CLIP, float(value["q"]))),
+                effect=Effect.MERGE,
+                trials=max(0, min(MOST_TRIALS, int(value["n"]))),
+            )
+            for value in values
+        )
     except (LookupError, TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"The values of line {number} cannot be read; export the pack again.") from error
+
+
+def _category(value: Any) -> str:
+    """Raises UnicodeError for what no database holds."""
+    str(value).encode()
+    return str(value)

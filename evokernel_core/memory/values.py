@@ -1,24 +1,24 @@
-"""Q-values: how much an item of the memory has been worth, per stage and op category."""
+"""Q-values: how much an item of the memory has been worth, per stage and op category; and the log of the
+rewards that they come from."""
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterable
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.domain.experience import Stage
 from evokernel_core.memory.connection import Connection, marks
+from evokernel_core.memory.ledger import ALPHA, ANY_CATEGORY, INITIAL_Q, Effect, Key, Ledger, Reward, Worth
 from evokernel_core.memory.rows import Row, decoded, number, text, whole
 from evokernel_core.memory.statistics import RunningStatistics
 
-ALPHA = 0.3
-"""Step size of Q; the paper states none, MemRL's configurations use 0.3."""
-INITIAL_Q = 0.0
-"""Value of what was never tried: between a success and a failure, so it is optimistic after one."""
+_LARGEST = 1.0 + 1e-9
+"""Of a reward, with what adding up rounds."""
 _MOST_COUNTED = 2**53
-"""Rewards of one statistic; SQLite and floats count further than anybody has tried kernels."""
-ANY_CATEGORY = ""
-"""The op category under which the back-off value over all categories is kept."""
+"""Rewards behind a value or a statistic; SQLite and floats count further than anybody has tried kernels."""
 
 
 @frozen
@@ -32,18 +32,22 @@ class Value:
     n: int
 
 
+@frozen
+class Rebuilt:
+    """``events`` of the log gave ``values``; the one that changed most did so by ``moved``."""
+
+    events: int
+    values: int
+    moved: float
+
+
 def start_item(source_id: str) -> str:
     """The memory item that stands for a kernel as a start point of refinement."""
     return f"start:{source_id}"
 
 
-def step(q: float, reward: float, alpha: float = ALPHA) -> float:
-    """Q <- Q + alpha (r - Q). Stays between the least and the greatest reward."""
-    return q + alpha * (reward - q)
-
-
 class Values(Connection):
-    """Q-values and the running statistics of rewards."""
+    """Q-values, the running statistics of rewards, and the log that both are a fold of."""
 
     def q(self, stage: Stage, op_category: str, item: str) -> float:
         """The value in this category, else over all categories, else the initial one."""
@@ -54,41 +58,55 @@ class Values(Connection):
         names = tuple(items)
         found = dict.fromkeys(names, INITIAL_Q)
         # the category's own row sorts after the back-off row, so it wins
-        rows = self.rows(
-            f"SELECT item, q FROM q_values WHERE stage = ? AND op_category IN (?, ?)"
-            f" AND item IN ({marks(names)}) ORDER BY op_category",
-            (stage, ANY_CATEGORY, op_category, *names),
-        )
-        return found | dict(self.readable(_item_q, rows))
+        known = sorted(self._known(stage, op_category, names), key=lambda value: value.op_category)
+        return found | {value.item: value.q for value in known}
 
-    def update_q(self, stage: Stage, op_category: str, items: Iterable[str], reward: float) -> None:
-        """One step of every item towards ``reward``, in its category and over all categories."""
+    def pay(self, event: Reward) -> float:
+        """Appends an event to the log and moves what it moves; returns the reward that was paid."""
+        event = evolve(event, at=event.at or time.time())
         with self.transaction():
-            for item in dict.fromkeys(items):
-                for category in dict.fromkeys((op_category, ANY_CATEGORY)):
-                    self._step(stage, category, item, reward)
+            ledger = Ledger(self.alpha)
+            for value in self._known(event.stage, event.op_category, event.used):
+                ledger.worths[value.stage, value.op_category, value.item] = Worth(value.q, value.n)
+            if event.scale:
+                ledger.scales[event.scale] = self.statistics(event.scale)
+            before = ledger.scales.get(event.scale, RunningStatistics())
+            reward = ledger.take(event)
+            for key in event.places():
+                self._put(key, ledger.worths[key])
+            if event.scale:
+                self._put_statistics(event.scale, ledger.scales[event.scale])
+            self._log(event, reward, before)
+        return reward
 
-    def seed_q(self, stage: Stage, op_category: str, item: str, q: float) -> None:
-        """Gives an item a first value unless it has one; it counts as no update."""
+    @property
+    def alpha(self) -> float:
+        """The step size that values are moved by."""
+        found = self.readable_row(_tuned, "SELECT name, value FROM tuning WHERE name = 'alpha'")
+        return ALPHA if found is None else found
+
+    def rebuild(self, alpha: float | None = None) -> Rebuilt:
+        """Values and statistics again from the log, with another step size from now on where one is given."""
         with self.transaction():
-            for category in dict.fromkeys((op_category, ANY_CATEGORY)):
-                self.seed_value(stage, category, item, q, 0)
+            if alpha is not None:
+                changed = "ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+                self.insert("tuning", {"name": "alpha", "value": alpha}, changed)
+            ledger = Ledger(self.alpha)
+            events = ledger.take_all(self.rewards())
+            before = {(item.stage, item.op_category, item.item): item.q for item in self.values()}
+            for table in ("q_values", "statistics"):
+                self.execute(f"DELETE FROM {table}")
+            for key, worth in ledger.worths.items():
+                self._put(key, worth)
+            for name, found in ledger.scales.items():
+                self._put_statistics(name, found)
+        moves = (abs(worth.q - before.get(key, INITIAL_Q)) for key, worth in ledger.worths.items())
+        return Rebuilt(events, len(ledger.worths), max(moves, default=0.0))
 
-    def seed_value(self, stage: Stage, op_category: str, item: str, q: float, n: int) -> None:
-        """Puts one value in place unless there is one."""
-        row = {"stage": stage.value, "op_category": op_category, "item": item, "q": q, "n": n}
-        self.insert("q_values", row, "ON CONFLICT (stage, op_category, item) DO NOTHING")
-
-    def _step(self, stage: Stage, op_category: str, item: str, reward: float) -> None:
-        key = (stage, op_category, item)
-        where = "WHERE stage = ? AND op_category = ? AND item = ?"
-        before = self.readable_row(_item_q, f"SELECT item, q FROM q_values {where}", key)
-        q = step(before[1] if before else INITIAL_Q, reward)
-        self.execute(
-            "INSERT INTO q_values (stage, op_category, item, q, n) VALUES (?, ?, ?, ?, 1)"
-            " ON CONFLICT (stage, op_category, item) DO UPDATE SET q = excluded.q, n = n + 1",
-            (*key, q),
-        )
+    def rewards(self, task_id: str = "") -> tuple[Reward, ...]:
+        """The log, oldest first; of one task where it is given."""
+        rows = self.rows("SELECT * FROM rewards WHERE ? = '' OR task_id = ? ORDER BY seq", (task_id, task_id))
+        return self.readable(_reward, rows)
 
     def values(self, stage: Stage | None = None, limit: int = -1) -> tuple[Value, ...]:
         """Values of all categories, best first."""
@@ -100,34 +118,103 @@ class Values(Connection):
         found = self.readable_row(_statistics, "SELECT * FROM statistics WHERE name = ?", (name,))
         return found or RunningStatistics()
 
-    def standardise(self, name: str, reward: float) -> float:
-        """The reward against the statistics before it; then the statistics take it in."""
-        with self.transaction():
-            before = self.statistics(name)
-            after = before.push(reward)
-            self.insert(
-                "statistics",
-                {"name": name, "count": after.count, "mean": after.mean, "m2": after.m2},
-                "ON CONFLICT (name) DO UPDATE SET"
-                " count = excluded.count, mean = excluded.mean, m2 = excluded.m2",
-            )
-            return before.standardise(reward)
+    def _known(self, stage: Stage, op_category: str, items: Iterable[str]) -> tuple[Value, ...]:
+        names = tuple(dict.fromkeys(items))
+        rows = self.rows(
+            f"SELECT * FROM q_values WHERE stage = ? AND op_category IN (?, ?) AND item IN ({marks(names)})",
+            (stage, ANY_CATEGORY, op_category, *names),
+        )
+        return self.readable(_value, rows)
+
+    def _put(self, key: Key, worth: Worth) -> None:
+        stage, category, item = key
+        row = {"stage": stage.value, "op_category": category, "item": item, "q": worth.q, "n": worth.n}
+        self.insert("q_values", row, "ON CONFLICT (stage, op_category, item) DO UPDATE SET q = :q, n = :n")
+
+    def _put_statistics(self, name: str, found: RunningStatistics) -> None:
+        row = {"name": name, "count": found.count, "mean": found.mean, "m2": found.m2}
+        changes = "count = :count, mean = :mean, m2 = :m2"
+        self.insert("statistics", row, f"ON CONFLICT (name) DO UPDATE SET {changes}")
+
+    def _log(self, event: Reward, reward: float, before: RunningStatistics) -> None:
+        row = {
+            "stage": event.stage.value,
+            "op_category": event.op_category,
+            "effect": event.effect.value,
+            "cause": event.cause,
+            "task_id": event.task_id,
+            "source_id": event.source_id,
+            "raw": event.raw,
+            "scale": event.scale,
+            "reward": reward,
+            "count": before.count,
+            "mean": before.mean,
+            "m2": before.m2,
+            "trials": event.trials,
+            "used": json.dumps(event.used),
+            "shown": json.dumps(event.shown),
+            "at": event.at,
+        }
+        self.insert("rewards", row)
 
 
 @decoded
 def _value(row: Row) -> Value:
     stage, category = Stage(row["stage"]), text(row, "op_category")
-    return Value(stage, category, text(row, "item"), number(row, "q"), whole(row, "n"))
+    return Value(stage, category, text(row, "item"), _bounded(row, "q"), _counted(row, "n"))
 
 
 @decoded
-def _item_q(row: Row) -> tuple[str, float]:
-    return text(row, "item"), number(row, "q")
+def _tuned(row: Row) -> float:
+    alpha = number(row, "value")
+    if not 0 < alpha <= 1:
+        raise ValueError("alpha")
+    return alpha
+
+
+@decoded
+def _reward(row: Row) -> Reward:
+    return Reward(
+        stage=Stage(row["stage"]),
+        op_category=text(row, "op_category"),
+        used=_items(row, "used"),
+        raw=_bounded(row, "raw"),
+        scale=text(row, "scale"),
+        effect=Effect(row["effect"]),
+        cause=text(row, "cause"),
+        trials=_counted(row, "trials"),
+        task_id=text(row, "task_id"),
+        source_id=text(row, "source_id"),
+        shown=_items(row, "shown"),
+        at=number(row, "at"),
+    )
+
+
+def _items(row: Row, name: str) -> tuple[str, ...]:
+    found = json.loads(text(row, name))
+    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
+        raise TypeError(name)
+    return tuple(found)
 
 
 @decoded
 def _statistics(row: Row) -> RunningStatistics:
-    count, m2 = whole(row, "count"), number(row, "m2")
-    if not 0 <= count < _MOST_COUNTED or m2 < 0:
+    count, m2 = _counted(row, "count"), number(row, "m2")
+    if m2 < 0:
         raise ValueError("statistics")
-    return RunningStatistics(count, number(row, "mean"), m2)
+    return RunningStatistics(count, _bounded(row, "mean"), m2)
+
+
+def _counted(row: Row, name: str) -> int:
+    count = whole(row, name)
+    if not 0 <= count < _MOST_COUNTED:
+        raise ValueError(name)
+    return count
+
+
+def _bounded(row: Row, name: str) -> float:
+    """A reward or a mean of rewards."""
+    value = number(row, name)
+    if abs(value) > _LARGEST:
+        raise ValueError(name)
+    return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.domain.settings import RetrievalName
@@ -41,6 +41,8 @@ class Librarian:
             children=search.children(start),
             feedback=search.feedback,
             tried=search.tried,
+            unwanted=self.memory.turned_down(self.task.op_category),
+            asked=search.wishes.words,
         )
         stage = Stage.REFINE if start else Stage.DRAFT
         chosen = [
@@ -48,13 +50,7 @@ class Librarian:
             *self._retrieve(EXAMPLES, stage, bare, search.spent),
             *self._retrieve(LESSONS, stage, bare, search.spent),
         ]
-        return Context(
-            tuple({item.id: item for item in chosen}.values()),
-            bare.start,
-            bare.children,
-            bare.feedback,
-            bare.tried,
-        )
+        return evolve(bare, experiences=tuple({item.id: item for item in chosen}.values()))
 
     def _moves(self, context: Context) -> tuple[Experience, ...]:
         """The practices of a proposer with named moves, all of them, most valued first; of any other

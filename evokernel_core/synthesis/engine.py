@@ -1,6 +1,6 @@
 """The loop: draft until feasible, refine from valued start points, learn from every attempt.
 
-Formulas and their sources are in rewards.py, memory/values.py and memory/statistics.py.
+Formulas and their sources are in rewards.py, memory/ledger.py and memory/statistics.py.
 Every attempt is one transaction (kernel, verdict, experiences, values) that is committed before the
 attempt is announced. A job that was interrupted goes on after the attempts that it recorded.
 """
@@ -32,9 +32,10 @@ from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import start_item
 from evokernel_core.synthesis.contexts import Librarian
 from evokernel_core.synthesis.policies.base import Policy, SearchState
-from evokernel_core.synthesis.proposers.base import Candidate, Proposal, Proposer
+from evokernel_core.synthesis.proposers.base import Candidate, Context, Proposal, Proposer
 from evokernel_core.synthesis.recorder import Recorder
 from evokernel_core.synthesis.search import Search
+from evokernel_core.synthesis.wishes import wishes
 from evokernel_core.verifier.base import Verifier, never
 
 MAX_EMPTY = 3
@@ -131,6 +132,12 @@ class Engine:
         )
         return run.to_end(satisfied)
 
+    def next_context(self, task: KernelTask) -> Context:
+        """What a run would hand to the proposer first: the best known kernel to refine, or none to draft."""
+        run = _Run(self, Search(task, 1, self.reachable(task)), uuid.uuid4().hex, _ignore, never)
+        run.take_in_known()
+        return run.librarian.context(run.search, run.search.best)
+
 
 class _Run:
     """One call of ``Engine.run``."""
@@ -154,7 +161,7 @@ class _Run:
         self.empty = 0
 
     def to_end(self, satisfied: Callable[[Search], bool]) -> SynthesisResult:
-        self._resume()
+        self.take_in_known()
         reason = self._stop_reason(satisfied)
         try:
             if not reason and not self.search.spent and self._start_from_what_is_known():
@@ -207,16 +214,17 @@ class _Run:
             failed_gate="" if search.best else search.failed_gate,
         )
 
-    def _resume(self) -> None:
+    def take_in_known(self) -> None:
         """Takes in every kernel that this verifier has judged, and this job's own attempts."""
         engine, search = self.engine, self.search
         engine.memory.record_task(search.task, self.features)
         stored = engine.memory.candidates(search.task.task_id, engine.verifier.name, engine.settings.chip)
+        search.wishes = wishes(stored, engine.memory.rejections(search.task.task_id))
         for item in stored:
             search.add(Candidate(item.source, item.verdict, item.parent))
         for attempt in engine.memory.attempts(job_id=self.job_id):
             known = search.known(attempt.source_id)
-            search.spend(known.latency_us if known else None, attempt.tokens)
+            search.spend(self._offered_us(known), attempt.tokens)
             search.feedback = attempt.feedback
 
     def _start_from_what_is_known(self) -> bool:
@@ -250,6 +258,8 @@ class _Run:
             proposal = self._propose(start)
         except ProposerError as error:
             return self._no_kernel(error, start, stage)
+        if (judged := self.search.repeats(proposal.source)) is not None:
+            return self._no_change(judged, proposal, start, stage)
         below_us = self.search.best_us if start and proposal.timed_first else math.inf
         known = self.search.known(proposal.source.source_id)
         is_judged = known is not None and not known.verdict.is_open(below_us)
@@ -283,7 +293,8 @@ class _Run:
             with contained("writing a kernel"):
                 context = self.librarian.context(self.search, start)
                 ask = proposer.refine if context.start else proposer.draft
-                return ask(self.search.task, context)
+                proposal = ask(self.search.task, context)
+                return evolve(proposal, shown=tuple(item.id for item in context.experiences))
         except InternalError as error:
             raise ProposerError(str(error)) from error
 
@@ -309,6 +320,18 @@ class _Run:
         self._announce(None, stage, 0)
         return str(error) if self.empty >= MAX_EMPTY else ""
 
+    def _no_change(self, known: Candidate, proposal: Proposal, start: Candidate | None, stage: Stage) -> str:
+        """A text that differs from a judged kernel in nothing that the compiler sees costs an attempt, and is
+        worth nothing."""
+        is_start = start is not None and known.source.source_id == start.source.source_id
+        which = "the kernel that it should improve" if is_start else "one that was judged before"
+        feedback = f"To the compiler it is {which}: change what it does, not how it is written."
+        self._recorder().no_change(self.search.spent + 1, stage, proposal, start, feedback)
+        self.search.feedback = feedback
+        self.empty += 1
+        self._announce(None, stage, proposal.tokens)
+        return feedback if self.empty >= MAX_EMPTY else ""
+
     def _recorder(self) -> Recorder:
         engine = self.engine
         return Recorder(
@@ -321,8 +344,14 @@ class _Run:
             chip=engine.settings.chip,
         )
 
+    def _offered_us(self, candidate: Candidate | None) -> float | None:
+        """The latency of an attempt's kernel, endless where it is not as people ask."""
+        if candidate is None:
+            return None
+        return candidate.latency_us if self.search.wishes.allow(candidate) else math.inf
+
     def _announce(self, candidate: Candidate | None, stage: Stage, tokens: int) -> None:
         search = self.search
-        search.spend(candidate.latency_us if candidate else None, tokens)
+        search.spend(self._offered_us(candidate), tokens)
         best_us = search.best_us if search.best else None
         self.on_attempt(AttemptEvent(search.spent, search.budget, stage, candidate, best_us, search.tokens))

@@ -19,6 +19,7 @@ from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, Latency, Severity, Verdict
 from evokernel_core.memory.experiences import make_experience
+from evokernel_core.synthesis.privacy import Privacy
 from evokernel_core.twin.api import most_of
 
 NOTABLE_GAIN = 1.1
@@ -163,12 +164,13 @@ def _experience(
 
 
 def _describe(trial: Trial) -> str:
-    """Task, schedule and verdict in words."""
+    """Operations, schedule and verdict in words, none of them of the file: lessons are shown to models and
+    carried to other memories."""
     strategy = trial.source.strategy
     ops = " ".join(dict.fromkeys(node.op for node in trial.task.graph.nodes))
     settings = ", ".join(f"{name}={value}" for name, value in strategy.settings)
-    lines = [f"Task {trial.task.name}: {ops}.", f"Schedule {strategy.family}: {settings}.", *strategy.notes]
-    return "\n".join([*lines, summary(trial.verdict)])
+    lines = [f"Task: {ops}.", f"Schedule {strategy.family}: {settings}.", *strategy.notes]
+    return "\n".join([*lines, Privacy(trial.task).words(summary(trial.verdict))])
 
 
 def summary(verdict: Verdict) -> str:

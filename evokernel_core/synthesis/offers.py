@@ -7,7 +7,7 @@ that it is computed from.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import evolve, frozen
 
@@ -21,7 +21,8 @@ from evokernel_core.vendor.rival import Rival
 class Estimate:
     """Modelled microseconds of a region: op by op now, fused after, and the bound of any kernel.
 
-    ``after_us`` is the best verified kernel's where there is one, else the schedule's own estimate.
+    ``after_us`` is the best verified kernel's where there is one, whose schedule was estimated to take
+    ``planned_us`` then, else the schedule's own estimate, and ``planned_us`` 0.
     ``rival``: the function of torch_npu that computes the region as one operator.
     """
 
@@ -31,6 +32,16 @@ class Estimate:
     chip: str
     source: str = LatencySource.MODELLED.value
     rival: Rival | None = None
+    planned_us: float = 0.0
+
+    @property
+    def is_verified(self) -> bool:
+        return self.planned_us > 0
+
+    @property
+    def planned(self) -> Estimate:
+        """The same as it was before anything was verified."""
+        return evolve(self, after_us=self.planned_us, planned_us=0.0) if self.is_verified else self
 
     @property
     def gain(self) -> float:
@@ -138,12 +149,18 @@ def choose(single: Iterable[Offer], programs: Iterable[Offer]) -> tuple[Offer, .
             continue
         inside = [other for other in found if covers(offer.region, other.region)]
         kept = [other for other in inside if other.estimate is not None]
-        saved = math.fsum(other.estimate.saved_us for other in kept if other.estimate)
+        mine, *others = _alike([offer.estimate, *(other.estimate for other in kept if other.estimate)])
         apart = [other for other in found if other not in inside]
-        better = not kept or offer.estimate.saved_us > saved
+        better = not kept or mine.saved_us > math.fsum(other.saved_us for other in others)
         found = [*apart, evolve(offer, instead=tuple(kept))] if better else [*apart, *kept]
         taken = taken or better
     return tuple(sorted(_unexplained(found, programs) if taken else found, key=_place))
+
+
+def _alike(estimates: Sequence[Estimate]) -> Sequence[Estimate]:
+    """Verified kernels where all are, else what was planned of each: schedules promise more than kernels
+    keep, so that whichever is verified first would lose to what is not yet."""
+    return estimates if all(item.is_verified for item in estimates) else [item.planned for item in estimates]
 
 
 def _unexplained(found: Iterable[Offer], programs: Iterable[Offer]) -> Iterator[Offer]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_core.memory.candidates import Attempt
+from evokernel_core.memory.ledger import Effect, Reward, gain_scale
 from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import start_item
 from evokernel_core.synthesis.lessons import Trial, bottleneck_pipe, lessons, rules, summary
@@ -36,19 +37,42 @@ class Recorder:
         """A proposed and judged kernel; ``search`` is the state before it."""
         stage = Stage.REFINE if start else Stage.DRAFT
         verdict = candidate.verdict
-        raw = refine_reward(verdict, search.best_us) if start else draft_reward(verdict)
+        raw = refine_reward(verdict, _rival_us(search, start)) if start else draft_reward(verdict)
         used = (*proposal.used, start_item(start.source.source_id)) if start else proposal.used
         with self.memory.transaction():
             for item in proposal.learned:
                 self.memory.add_experience(item)
             self._keep(n, candidate, stage, used, raw, proposal.tokens)
             self._learn(candidate, stage, start, search)
-            self._value(candidate, stage, used, raw, search)
+            self._value(candidate, stage, proposal, used, raw, search)
 
     def known(self, n: int, candidate: Candidate) -> None:
         """An attempt that took up a kernel of an earlier run; it teaches nothing new."""
         with self.memory.transaction():
             self._keep(n, candidate, Stage.DRAFT, (), 0.0, 0)
+
+    def no_change(
+        self, n: int, stage: Stage, proposal: Proposal, start: Candidate | None, feedback: str
+    ) -> None:
+        """An attempt whose kernel is one that was judged before, but for its comments."""
+        parent = start.source.source_id if start else ""
+        used = (*proposal.used, start_item(parent)) if start else proposal.used
+        row = self._row(n, stage, parent, 0.0, tokens=proposal.tokens, feedback=feedback)
+        with self.memory.transaction():
+            for item in proposal.learned:
+                self.memory.add_experience(item)
+            self.memory.record_attempt(row, ())
+            self.memory.pay(
+                Reward(
+                    stage=stage,
+                    op_category=self.task.op_category,
+                    used=used,
+                    raw=0.0,
+                    cause="no change",
+                    task_id=self.task.task_id,
+                    shown=proposal.shown,
+                )
+            )
 
     def nothing(self, n: int, stage: Stage, parent: str, feedback: str) -> None:
         """An attempt in which the proposer gave no kernel."""
@@ -118,18 +142,50 @@ class Recorder:
             self.memory.add_evidence(rule, self.task.task_id)
 
     def _value(
-        self, candidate: Candidate, stage: Stage, used: tuple[str, ...], raw: float, search: Search
+        self,
+        candidate: Candidate,
+        stage: Stage,
+        proposal: Proposal,
+        used: tuple[str, ...],
+        raw: float,
+        search: Search,
     ) -> None:
-        """Q <- Q + alpha (r - Q) for what was used; a new start point begins at its own plain reward."""
-        category = self.task.op_category
-        reward = raw
-        if stage is Stage.REFINE:
-            source = _latency_source(search.best.verdict.latency if search.best else None)
-            reward = self.memory.standardise(f"refine/{source.value}", raw)
-        self.memory.update_q(stage, category, used, reward)
-        if candidate.verdict.feasible:
+        """Q <- Q + alpha (r - Q) for what was used; a new start point begins at its own plain reward. Gains
+        are standardised by those of their category and source; a failure is what it is."""
+        category, verdict = self.task.op_category, candidate.verdict
+        is_gain = stage is Stage.REFINE and (verdict.feasible or verdict.is_slower)
+        source = _latency_source(search.best.verdict.latency if search.best else None)
+        event = Reward(
+            stage=stage,
+            op_category=category,
+            used=used,
+            raw=raw,
+            scale=gain_scale(stage, source.value, category) if is_gain else "",
+            cause=stage.value,
+            task_id=self.task.task_id,
+            source_id=candidate.source.source_id,
+            shown=proposal.shown,
+        )
+        self.memory.pay(event)
+        if verdict.feasible:
             item = start_item(candidate.source.source_id)
-            self.memory.seed_q(Stage.REFINE, category, item, raw if stage is Stage.REFINE else 0.0)
+            begins = raw if stage is Stage.REFINE else 0.0
+            self.memory.pay(
+                evolve(
+                    event,
+                    stage=Stage.REFINE,
+                    used=(item,),
+                    raw=begins,
+                    scale="",
+                    effect=Effect.SEED,
+                    shown=(),
+                )
+            )
+
+
+def _rival_us(search: Search, start: Candidate) -> float:
+    """What a refinement has to beat: the best, or its start where people want none of those so far."""
+    return search.best_us if search.best else start.latency_us
 
 
 def _latency_source(latency: Latency | None) -> LatencySource:

@@ -6,10 +6,13 @@ from collections.abc import Iterable
 
 from attrs import define, field
 
+from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.synthesis.code import code_id
 from evokernel_core.synthesis.lessons import error_class, summary
 from evokernel_core.synthesis.proposers.base import Candidate
 from evokernel_core.synthesis.rewards import at_bound
+from evokernel_core.synthesis.wishes import Wishes
 
 LEAST_GAIN = 0.01
 """The share of the best latency that an improvement must save to count as one."""
@@ -19,17 +22,21 @@ LEAST_GAIN = 0.01
 class Search:
     """Mutable, owned by one run of the engine. ``history`` is the best latency after each attempt of
     the budget, None before the first feasible kernel. ``reachable_us``: what the time model can
-    reach for the task, 0 where that is not known."""
+    reach for the task, 0 where that is not known. ``wishes``: what people ask of a kernel; those that are not
+    as asked may lead to others, and are never the best."""
 
     task: KernelTask
     budget: int
     reachable_us: float = 0.0
+    wishes: Wishes = field(factory=Wishes)
     tokens: int = 0
     history: list[float | None] = field(factory=list)
     feedback: str = ""
     failed_gate: str = ""
     can_draft: bool = True
     _candidates: dict[str, Candidate] = field(factory=dict)
+    _by_code: dict[str, str] = field(factory=dict)
+    _repeated: frozenset[str] = frozenset()
     _exhausted: set[str] = field(factory=set)
 
     def add(self, candidate: Candidate) -> None:
@@ -38,6 +45,7 @@ class Search:
         known = self._candidates.get(id)
         parent = known.parent if known else candidate.parent
         self._candidates[id] = Candidate(candidate.source, candidate.verdict, parent)
+        self._by_code.setdefault(code_id(candidate.source), id)
         verdict = candidate.verdict
         failed = verdict.failed_gate
         self.feedback = "" if verdict.feasible or verdict.is_slower else summary(verdict)
@@ -45,6 +53,14 @@ class Search:
 
     def known(self, source_id: str) -> Candidate | None:
         return self._candidates.get(source_id)
+
+    def repeats(self, source: KernelSource) -> Candidate | None:
+        """The known kernel of which a new text is a copy to the compiler; it is not proposed again."""
+        id = self._by_code.get(code_id(source))
+        if id is None or source.source_id in self._candidates:
+            return None
+        self._repeated |= {source.source_id}
+        return self._candidates[id]
 
     def exhaust(self, start: Candidate | None) -> None:
         """Nothing new comes from this start point (None: from drafting)."""
@@ -81,7 +97,8 @@ class Search:
     @property
     def tried(self) -> frozenset[str]:
         best_us = self.best_us
-        return frozenset(id for id, item in self._candidates.items() if not item.verdict.is_open(best_us))
+        judged = (id for id, item in self._candidates.items() if not item.verdict.is_open(best_us))
+        return self._repeated.union(judged)
 
     @property
     def starts(self) -> tuple[Candidate, ...]:
@@ -102,7 +119,7 @@ class Search:
 
     @property
     def best(self) -> Candidate | None:
-        return fastest(self.candidates)
+        return fastest(item for item in self.candidates if self.wishes.allow(item))
 
     @property
     def best_us(self) -> float:

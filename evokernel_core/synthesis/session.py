@@ -268,16 +268,20 @@ class Session:
         if task is None:
             return None
         best = self._best_known(task)
-        if best is not None and best.verdict.latency is not None:
-            after = best.verdict.latency.us
-        else:
-            after = self._planned_us(task)
+        known = best.verdict.latency if best is not None else None
+        try:
+            planned = self._planned_us(task)
+        except PlanError:  # of a kernel that a model wrote there is nothing but the verdict
+            if known is None:
+                raise
+            planned = known.us
         return Estimate(
             now_us=eager_us(task, self.chip),
-            after_us=after,
+            after_us=known.us if known else planned,
             bound_us=least_us(task, self.chip),
             chip=self.settings.chip,
             rival=self.rival(region),
+            planned_us=planned if known else 0.0,
         )
 
     def _best_known(self, task: KernelTask) -> Stored | None:
@@ -317,6 +321,21 @@ class Session:
             task_features,
             self._reachable_us,
         )
+
+    def preview(self, region: Region) -> str:
+        """The exact body of the request that a model would be asked first for a region, as JSON text; nothing
+        is sent. Raises UsageError where no model is asked."""
+        from evokernel_core.synthesis.proposers.hybrid import HybridProposer
+        from evokernel_core.synthesis.proposers.llm import LlmProposer
+
+        proposer = self.proposer()
+        model = proposer.model if isinstance(proposer, HybridProposer) else proposer
+        if not isinstance(model, LlmProposer):
+            raise UsageError(
+                "The schedule proposer asks no model, so nothing leaves; --proposer llm or hybrid does."
+            )
+        task = _task(region)
+        return model.preview(task, self.engine().next_context(task))
 
     def synthesise(
         self,

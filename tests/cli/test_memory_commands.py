@@ -13,6 +13,7 @@ from evokernel_core.cli.report import Kernels, _counted
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.experience import ExperienceKind, Stage
 from evokernel_core.memory.experiences import make_experience
+from evokernel_core.memory.ledger import Reward
 from evokernel_core.memory.store import Memory
 from evokernel_core.paths import memory_path
 
@@ -24,7 +25,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVOKERNEL_HOME", str(tmp_path))
     with Memory(memory_path()) as memory:
         memory.add_experience(ITEM)
-        memory.update_q(Stage.REFINE, "softmax", [ITEM.id], 1.0)
+        memory.pay(Reward(Stage.REFINE, "softmax", (ITEM.id,), 1.0))
 
 
 def run(*arguments: str) -> Result:

@@ -201,3 +201,18 @@ def test_a_kernel_has_to_beat_the_vendors_operator(tmp_path: Path) -> None:
     shown = run(tmp_path / "home", "synth", path, "--budget", "1").stdout
     assert "vendor us" in shown
     assert f"{row['vendor_us']:.1f} modelled" in shown
+
+
+def test_what_a_model_would_be_asked_is_printed_and_not_sent(model: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    nowhere = ("--proposer", "hybrid", "--model-url", "http://127.0.0.1:9/v1", "--model", "none")
+    done = run(home, "synth", model, "--preview", *nowhere)
+    assert done.returncode == 0, done.stderr
+    body = json.loads(done.stdout)
+    question = body["messages"][1]["content"]
+    assert "aten.relu.default(x0)" in question
+    assert not [
+        word for word in ("model.py", "project", "Block.forward", str(tmp_path)) if word in done.stdout
+    ]
+    without = run(home, "synth", model, "--preview")
+    assert without.returncode == 2 and "nothing leaves" in without.stderr

@@ -10,6 +10,7 @@ import pytest
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.experience import ExperienceKind, Stage
 from evokernel_core.memory.experiences import make_experience
+from evokernel_core.memory.ledger import Reward
 from evokernel_core.memory.packs import Imported, export_pack, import_pack
 from evokernel_core.memory.store import Memory
 
@@ -21,7 +22,7 @@ OTHER = make_experience(ExperienceKind.RULE, "You cannot fly.", "You cannot fly.
 def pack(memory: Memory) -> list[str]:
     for item in (ITEM, OTHER):
         memory.add_experience(item)
-    memory.update_q(Stage.REFINE, "softmax", [ITEM.id], 1.0)
+    memory.pay(Reward(Stage.REFINE, "softmax", (ITEM.id,), 1.0))
     return list(export_pack(memory))
 
 
@@ -37,10 +38,16 @@ def test_there_and_back(memory: Memory, pack: list[str], other: Memory) -> None:
     assert import_pack(other, pack) == Imported(2, 0)
 
 
-def test_own_values_win(pack: list[str], other: Memory) -> None:
-    other.update_q(Stage.REFINE, "softmax", [ITEM.id], -1.0)
+def test_values_are_merged_by_their_updates(pack: list[str], other: Memory) -> None:
+    for _ in range(3):
+        other.pay(Reward(Stage.REFINE, "softmax", (ITEM.id,), -1.0))
+    own = other.q(Stage.REFINE, "softmax", ITEM.id)
     import_pack(other, pack)
-    assert other.q(Stage.REFINE, "softmax", ITEM.id) == pytest.approx(-0.3)
+    merged = pytest.approx((3 * own + 0.3) / 4)
+    assert other.q(Stage.REFINE, "softmax", ITEM.id) == merged
+    import_pack(other, pack)  # once more says nothing new
+    assert other.q(Stage.REFINE, "softmax", ITEM.id) == merged
+    assert {value.n for value in other.values()} == {4}
 
 
 def test_kinds_can_be_chosen(memory: Memory, pack: list[str]) -> None:
@@ -67,6 +74,7 @@ def test_a_bad_pack_adds_nothing(pack: list[str], other: Memory, number: int, li
     pack[number] = line
     with pytest.raises(UsageError):
         import_pack(other, [*pack, "no json either"])
+    assert other.rewards() == ()
     assert other.counts()["experiences"] == 0
 
 
@@ -79,4 +87,4 @@ def test_values_beyond_the_bounds_are_clipped(pack: list[str], other: Memory) ->
     line = json.loads(pack[1])
     line["values"] = [{"stage": "refine", "op_category": "softmax", "q": 1e9, "n": 1}]
     import_pack(other, [pack[0], json.dumps(line)])
-    assert other.q(Stage.REFINE, "softmax", ITEM.id) == 3.0
+    assert other.q(Stage.REFINE, "softmax", ITEM.id) == 1.0

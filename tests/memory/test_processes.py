@@ -18,6 +18,7 @@ WRITER = """
 import sys
 from evokernel_core.domain.experience import ExperienceKind, Stage
 from evokernel_core.memory.experiences import make_experience
+from evokernel_core.memory.ledger import Reward
 from evokernel_core.memory.store import Memory
 
 path, name, writes = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -26,8 +27,8 @@ with Memory(path) as memory:
         with memory.transaction():
             memory.add_experience(make_experience(ExperienceKind.TRACE, f"{name} {n}", "body"))
             memory.add_experience(make_experience(ExperienceKind.RULE, f"shared {n}", "body"))
-            memory.update_q(Stage.REFINE, "softmax", ["shared"], 1.0)
-            memory.standardise("refine", 0.5)
+            memory.pay(Reward(Stage.REFINE, "softmax", ("shared",), 1.0))
+            memory.pay(Reward(Stage.REFINE, "", (), 0.5, "refine"))
 """
 
 
@@ -46,5 +47,8 @@ def test_nothing_is_lost(tmp_path: Path) -> None:
         assert counts["experiences.rule"] == WRITES
         assert {value.n for value in memory.values()} == {PROCESSES * WRITES}
         assert memory.q(Stage.REFINE, "softmax", "shared") == pytest.approx(1.0)
+        before = memory.values()
+        assert memory.rebuild().events == 2 * PROCESSES * WRITES
+        assert memory.values() == before, "the log is whole, and in the order of what was paid"
         statistics = memory.statistics("refine")
         assert (statistics.count, statistics.mean) == (PROCESSES * WRITES, pytest.approx(0.5))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.domain.settings import RetrievalName
 from evokernel_core.memory.experiences import make_experience
+from evokernel_core.memory.ledger import Reward
 from evokernel_core.memory.retrieval import Choice, Query, cosine, epsilon_greedy, z_scores
 from evokernel_core.memory.store import Memory
 
@@ -77,8 +78,8 @@ def test_by_similarity(filled: Memory) -> None:
 
 
 def test_by_value_within_the_pool(filled: Memory) -> None:
-    filled.update_q(Stage.DRAFT, "softmax", [LOSS.id], 1.0)
-    filled.update_q(Stage.DRAFT, "softmax", [SOFTMAX.id], -1.0)
+    filled.pay(Reward(Stage.DRAFT, "softmax", (LOSS.id,), 1.0))
+    filled.pay(Reward(Stage.DRAFT, "softmax", (SOFTMAX.id,), -1.0))
     assert found(filled, RetrievalName.Q)[0] == "loss sums"
     assert found(filled, RetrievalName.Q, n=1, k=1) == ["softmax rows"], "a pool of one"
     assert found(filled, RetrievalName.Q, evolve(QUERY, stage=Stage.REFINE), n=1) == ["softmax rows"]

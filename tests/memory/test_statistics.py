@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evokernel_core.memory.statistics import CLIP, SIGMA_FLOOR, RunningStatistics
+from evokernel_core.memory.statistics import CLIP, SPREAD_FLOOR, RunningStatistics
 
 rewards = st.floats(-1.0, 1.0)
 
@@ -30,11 +30,18 @@ def test_standardised_rewards_are_bounded(values: list[float], reward: float) ->
     assert abs(after(values).standardise(reward)) <= CLIP
 
 
+@given(st.lists(rewards, min_size=2), rewards)
+def test_no_gain_is_worth_nothing_and_a_gain_something(values: list[float], reward: float) -> None:
+    found = after(values)
+    assert found.standardise(0.0) == 0.0
+    assert found.standardise(reward) * reward >= 0.0
+    assert found.spread == pytest.approx(statistics.fmean(value**2 for value in values) ** 0.5, abs=1e-6)
+
+
 def test_the_value_itself_is_not_in_its_own_statistics() -> None:
-    before = after([0.0, 0.5, 1.0])
-    expected = (0.9 - 0.5) / statistics.pstdev([0.0, 0.5, 1.0])
-    assert before.standardise(0.9) == pytest.approx(expected)
+    before = after([0.0, -0.5, 1.0])
+    assert before.standardise(0.3) == pytest.approx(0.3 / (1.25 / 3) ** 0.5)
 
 
 def test_a_small_spread_is_floored() -> None:
-    assert after([0.2, 0.2, 0.2]).standardise(0.25) == pytest.approx(0.05 / SIGMA_FLOOR)
+    assert after([0.02, 0.02, 0.02]).standardise(0.05) == pytest.approx(0.05 / SPREAD_FLOOR)

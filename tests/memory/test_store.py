@@ -25,6 +25,7 @@ from evokernel_core.domain.verdict import (
 )
 from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.experiences import make_experience
+from evokernel_core.memory.ledger import Reward
 from evokernel_core.memory.migrations import NAMES
 from evokernel_core.memory.migrations.apply import migrations
 from evokernel_core.memory.outcomes import REWARDS, SURVIVAL, outcome_reward
@@ -152,7 +153,7 @@ def test_an_outcome_and_its_payment_are_one(
     def fail(*args: object) -> None:
         raise RuntimeError("no more")
 
-    monkeypatch.setattr(filled, "update_q", fail)
+    monkeypatch.setattr(filled, "pay", fail)
     with pytest.raises(RuntimeError):
         filled.record_outcome(outcome(OutcomeKind.ACCEPTED, make_task(), make_source("fast")))
     assert filled.outcomes() == ()
@@ -181,10 +182,11 @@ def test_forgetting(filled: Memory, make_task: MakeTask, make_source: MakeSource
     task = make_task()
     lesson = make_experience(ExperienceKind.SUCCESS, "it", "works", task_id=task.task_id)
     filled.add_experience(lesson)
-    filled.update_q(Stage.DRAFT, "activation", [lesson.id, "shared"], 1.0)
+    filled.pay(Reward(Stage.DRAFT, "activation", (lesson.id, "shared"), 1.0))
     assert filled.forget_task(task.task_id)
     assert not filled.forget_task(task.task_id)
     assert [value.item for value in filled.values()] == ["shared", "shared"]
+    assert {item for event in filled.rewards() for item in event.used} == {"shared"}
     assert filled.candidates(task.task_id) == ()
     assert filled.source(make_source("fast").source_id) is None
     filled.forget_everything()
@@ -215,9 +217,9 @@ def test_a_lock_that_stays_is_one_sentence(memory: Memory) -> None:
     other.execute("BEGIN IMMEDIATE")
     memory.rows("PRAGMA busy_timeout = 50")
     with pytest.raises(StoreError, match="locked by another process"):
-        memory.update_q(Stage.DRAFT, "", ["a"], 1.0)
+        memory.pay(Reward(Stage.DRAFT, "", ("a",), 1.0))
     other.execute("ROLLBACK")
-    memory.update_q(Stage.DRAFT, "", ["a"], 1.0)
+    memory.pay(Reward(Stage.DRAFT, "", ("a",), 1.0))
 
 
 def test_an_inner_failure_undoes_the_whole(memory: Memory, make_source: MakeSource) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import evolve
+from attrs import define, evolve
 
 from evokernel_core.domain.errors import (
     EndpointError,
@@ -17,8 +17,10 @@ from evokernel_core.domain.errors import (
     VerifierError,
 )
 from evokernel_core.domain.experience import ExperienceKind, Stage
+from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.settings import PolicyName, RetrievalName, Settings
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import start_item
 from evokernel_core.synthesis.engine import AttemptEvent, Engine, Status
@@ -278,3 +280,36 @@ def test_a_proposer_without_a_single_draft_says_why(engine: Engine, toy_task: Ma
     result = evolve(engine, proposer=proposer).run(toy_task(1), 30)
     assert (result.status, result.attempts) == (Status.INFEASIBLE, 0)
     assert "The rows are too wide." in result.reason
+
+
+COMMENTS = make_experience(ExperienceKind.PRACTICE, "add comments", "They help readers.")
+
+
+@define
+class Commenter:
+    """Answers with the kernel that it was given, and another comment each time."""
+
+    name: str = "commenter"
+    asked: int = 0
+
+    def draft(self, task: KernelTask, context: Context) -> Proposal:
+        return Proposal(KernelSource("", "a1", Strategy("model")), tokens=7)
+
+    def refine(self, task: KernelTask, context: Context) -> Proposal:
+        self.asked += 1
+        assert context.start is not None
+        text = f"{context.start.source.op_kernel_cpp} // better, {self.asked}\n"
+        source = KernelSource("", text, Strategy("model"))
+        return Proposal(source, (COMMENTS.id,), tokens=7000, learned=(COMMENTS,))
+
+
+def test_comments_are_no_refinement(
+    toy_engine: MakeEngine, toy_task: MakeTask, toy_verifier: Any, memory: Memory
+) -> None:
+    verifier, proposer = toy_verifier(), Commenter()
+    result = evolve(toy_engine(verifier=verifier), proposer=proposer).run(toy_task(1), 30, job_id="job")
+    assert proposer.asked == 3 and "To the compiler it is the kernel that it should improve" in result.reason
+    assert len(verifier.seen) == 1, "nothing of it was judged again"
+    assert memory.q(Stage.REFINE, "", COMMENTS.id) == 0.0
+    assert [attempt.tokens for attempt in memory.attempts(job_id="job")] == [7, 7000, 7000, 7000]
+    assert result.status is Status.VERIFIED and result.tokens == 21_007

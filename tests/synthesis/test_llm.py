@@ -29,10 +29,11 @@ from evokernel_core.domain.verdict import (
     LatencySource,
     Verdict,
 )
+from evokernel_core.synthesis.privacy import Privacy
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.llm import LlmProposer
+from evokernel_core.synthesis.proposers.llm_answer import read_answer
 from evokernel_core.synthesis.proposers.llm_endpoint import ChatModel
-from evokernel_core.synthesis.proposers.llm_prompt import private
 from tests.synthesis.endpoint import RecordedEndpoint, Recording, completion, kernel_text, recording
 
 KEY = "sk-secret-key"
@@ -85,9 +86,10 @@ def test_a_good_answer_becomes_a_kernel_with_its_price_and_its_sources(serve: Se
     assert strategy.descriptor == Descriptor(memory=3, algorithm=0, parallelism=1)
     assert proposal.tokens == proposer.spent == 6210
     assert not proposer.estimated
-    assert len(proposal.used) == 2, "an invented number counts for nothing"
     assert [item.id for item in proposal.learned] == list(proposal.used)
     request = endpoint.requests[0]
+    shown = [item.title for item in proposal.learned if item.title in request["messages"][1]["content"]]
+    assert len(shown) == len(proposal.used) > 2, "all that was shown is credited"
     assert request["response_format"]["json_schema"]["strict"] is True
     assert [message["role"] for message in request["messages"]] == ["system", "user"]
 
@@ -138,8 +140,8 @@ def test_every_kind_of_argument_has_words(serve: Serve) -> None:
     symbols = (Symbol("s0", 8), Symbol("s1", 3, 2))
     proposer.draft(KernelTask("t", graph, symbols, TOLERANCES["bfloat16"], "other"), Context())
     question = endpoint.requests[0]["messages"][1]["content"]
-    assert "v0 = aten.some.op(x0.1, n0*n1, [1, None, True], -1, 0.5, 'tanh', dtype=float32)" in question
-    assert "# bfloat16 [n0, n0*n1 + 1], bfloat16 [n0, n0*n1 + 1]" in question
+    assert "v0 = aten.some.op(x0.1, n0 * n1, [1, None, True], -1, 0.5, 'tanh', dtype=float32)" in question
+    assert "# bfloat16 [n0, 1 + n0 * n1], bfloat16 [n0, 1 + n0 * n1]" in question
     assert "tensors[]: x0, x2, out0" in question
     assert "scalars[]: x1" in question
     assert "any n1 >= 2 must work" in question
@@ -198,11 +200,32 @@ def test_there_is_nothing_to_refine_without_a_start(serve: Serve) -> None:
         proposer.refine(scale_add(), Context())
 
 
+@pytest.mark.parametrize("name", ["code_fence", "extra_path"])
+def test_what_stands_around_a_kernel_is_left_aside(serve: Serve, name: str) -> None:
+    _, proposer = serve(name)
+    assert "class ScaleAdd" in proposer.draft(scale_add(), Context()).source.op_kernel_cpp
+
+
+KERNEL = '{"tiling_h": "a", "op_kernel_cpp": "b", "notes": []}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        KERNEL,
+        f"```json\n{KERNEL}\n```",
+        f"I think {{x}} and {{}} first.\n\n```\n{KERNEL}\n```\nThis is fast.",
+        f'<think>what about {{"notes": []}}?</think>{KERNEL}',
+        f"  \ufeff{KERNEL} {KERNEL}",
+    ],
+)
+def test_a_kernel_among_words(text: str) -> None:
+    assert read_answer(text, move="").tiling_h == "a\n"
+
+
 FLAWED = {
     "not_json": "not JSON",
-    "code_fence": "not JSON",
-    "wrong_schema": "exactly the fields",
-    "extra_path": "exactly the fields",
+    "wrong_schema": "have the fields",
     "wrong_types": "op_kernel_cpp was empty",
     "empty": "was empty",
     "empty_file": "tiling_h was empty",
@@ -235,11 +258,11 @@ def test_a_flawed_answer_costs_an_attempt_and_says_what_to_do(serve: Serve, name
         "[]",
         '"text"',
         "[" * 100_000,
-        '{"tiling_h": "a", "op_kernel_cpp": "b", "notes": [1], "used": []}',
-        '{"tiling_h": "a", "op_kernel_cpp": "b", "notes": [], "used": [true]}',
-        '{"tiling_h": "a", "op_kernel_cpp": "b", "notes": [], "used": [1.5]}',
-        '{"tiling_h": "\\ud800", "op_kernel_cpp": "b", "notes": [], "used": []}',
-        '{"tiling_h": null, "op_kernel_cpp": "b", "notes": [], "used": []}',
+        '{"a": ' * 100_000,
+        '{"tiling_h": "a", "op_kernel_cpp": "b", "notes": [1]}',
+        '{"tiling_h": "a", "op_kernel_cpp": "b"}',
+        '{"tiling_h": "\\ud800", "op_kernel_cpp": "b", "notes": []}',
+        '{"tiling_h": null, "op_kernel_cpp": "b", "notes": []}',
     ],
 )
 def test_no_answer_brings_the_proposer_down(serve: Serve, content: str) -> None:
@@ -253,7 +276,6 @@ def test_hostile_code_is_only_ever_a_candidate(serve: Serve) -> None:
     _, proposer = serve("hostile_code")
     proposal = proposer.draft(scale_add(), Context())
     assert "system(" in proposal.source.op_kernel_cpp
-    assert proposal.used == ()
     (note,) = proposal.source.strategy.notes
     assert "\n" not in note and "\x1b" not in note
 
@@ -440,4 +462,4 @@ def test_a_local_endpoint_without_a_key_may_speak_plain_http() -> None:
     ],
 )
 def test_folders_and_names_are_taken_out(text: str, kept: str) -> None:
-    assert private(text) == kept
+    assert Privacy(scale_add()).words(text) == kept

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from evokernel_core.ascendc.fusion.partition import Group, Piece, base_of, partition, pieces
 from evokernel_core.ascendc.kernels.family import Family
 from evokernel_core.ascendc.kernels.registry import family_for
 from evokernel_core.ascendc.kernels.settings import require_known
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
+from evokernel_core.domain.canonical import node_order
 from evokernel_core.domain.errors import PlanError, StrategyError
-from evokernel_core.domain.graph import Arg, Graph, InputKind, ValueRef
+from evokernel_core.domain.graph import InputKind, ValueRef
 from evokernel_core.domain.kernel import Setting, Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -32,6 +33,8 @@ GROUPS = "groups"
 CHUNKS, CUT = "chunks", "cut"
 """Settings of a program: about how many chunks images come in, and how many of the stages that depend on
 their number take chunks; without them all come at once."""
+_CANONICAL_ORDER = 2
+"""The version of strategies that numbers nodes in an order which is that of the task's identity."""
 MOST_KERNELS = 400
 _FOREIGN = "The strategy is not one of this region; draft it anew."
 _MOST_TRIES = 12
@@ -121,7 +124,7 @@ def _without_schedule(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -
     unfit = set()
     fit: set[str] = set()
     for group, part in zip(groups, pieces(task, groups), strict=True):
-        form = canonical(part.task).task_id
+        form = part.task.task_id
         if form in fit:
             continue
         try:
@@ -151,7 +154,7 @@ def assemble(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> Program
     first: list[tuple[KernelTask, Family]] = []
     stages = []
     for part in parts:
-        form = canonical(part.task).task_id
+        form = part.task.task_id
         if form not in kinds:
             kinds[form] = len(first)
             first.append((part.task, family_for(part.task, chip)))
@@ -161,32 +164,6 @@ def assemble(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> Program
         outputs = tuple(places[ref] for ref in part.outputs)
         stages.append(Stage(part, kinds[form], inputs, outputs))
     return Program(groups, tuple(stages), tuple(first), slots)
-
-
-def canonical(task: KernelTask) -> KernelTask:
-    """The task with numbers for its names: equal for kernels that do the same."""
-    names = {item.name: f"i{index}" for index, item in enumerate(task.graph.inputs)}
-    names |= {node.name: f"n{index}" for index, node in enumerate(task.graph.nodes)}
-
-    def argument(arg: Arg) -> Arg:
-        if isinstance(arg, ValueRef):
-            return ValueRef(names[arg.name], arg.index)
-        return tuple(map(argument, arg)) if isinstance(arg, tuple) else arg
-
-    graph = Graph(
-        tuple(evolve(item, name=names[item.name]) for item in task.graph.inputs),
-        tuple(
-            evolve(
-                node,
-                name=names[node.name],
-                args=tuple(map(argument, node.args)),
-                kwargs=tuple((key, argument(value)) for key, value in node.kwargs),
-            )
-            for node in task.graph.nodes
-        ),
-        tuple(ValueRef(names[ref.name], ref.index) for ref in task.graph.outputs),
-    )
-    return evolve(task, graph=graph)
 
 
 def _places(
@@ -251,7 +228,7 @@ def joined(
 ) -> Strategy:
     """The strategy of a program: the settings of each kind under its number, the cut, whether the kernels
     are parts of one launch, and the chunks in which the first ``cut`` take images (0: all at once)."""
-    order = {node.name: index for index, node in enumerate(task.graph.nodes)}
+    order = {name: index for index, name in enumerate(_node_names(task))}
     groups = "|".join(",".join(str(order[name]) for name in sorted(group, key=order.__getitem__))
                       for group in program.groups)  # fmt: skip
     settings: dict[str, Setting] = {GROUPS: groups, ONE_LAUNCH: one_launch}
@@ -301,7 +278,9 @@ def is_cut_alike(one: Strategy, other: Strategy) -> bool:
 
 def _groups(task: KernelTask, strategy: Strategy) -> tuple[Group, ...]:
     """The nodes of each kernel. Raises StrategyError where the task lacks one, or one comes twice."""
-    names = [node.name for node in task.graph.nodes]
+    if strategy.version < _CANONICAL_ORDER:
+        raise StrategyError(_FOREIGN)
+    names = _node_names(task)
     try:
         text = str(strategy.setting(GROUPS))
         groups = [[int(index) for index in part.split(",")] for part in text.split("|")]
@@ -311,6 +290,12 @@ def _groups(task: KernelTask, strategy: Strategy) -> tuple[Group, ...]:
     if len(set(indices)) < len(indices) or not all(0 <= index < len(names) for index in indices):
         raise StrategyError(_FOREIGN)
     return tuple(frozenset(names[index] for index in group) for group in groups)
+
+
+def _node_names(task: KernelTask) -> tuple[str, ...]:
+    """In the order that a strategy numbers nodes in, which is the same for all tasks of one identity."""
+    live = dict.fromkeys(node.name for node in node_order(task.graph))
+    return tuple(live | dict.fromkeys(node.name for node in task.graph.nodes))
 
 
 def _notes(program: Program, strategies: tuple[Strategy, ...], *, one_launch: bool) -> tuple[str, ...]:

@@ -20,6 +20,8 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.foreign import read_foreign_bytes
 
 MANIFEST = "kernel.json"
+CANONICAL_FORMAT = 4
+"""From this format on ``task_id`` is that of the mathematics; before, of the graph as it was spelled."""
 MOST_FILES = 32
 """Files with a digest, each of at most ``foreign.MOST_BYTES``; packages have nine."""
 _OWN = "digest"
@@ -45,8 +47,15 @@ def check_unchanged(
 ) -> None:
     """Raises PackageChanged, naming the first file that is not the one that was verified."""
     check_files(folder, manifest)
-    if (manifest.get("task_id"), manifest.get("source_id")) != (task.task_id, source.source_id):
+    task_id = task.task_id if has_canonical_id(manifest) else task.spelled_id
+    if (manifest.get("task_id"), manifest.get("source_id")) != (task_id, source.source_id):
         raise PackageChanged(_words(folder, MANIFEST))
+
+
+def has_canonical_id(manifest: Mapping[str, Any]) -> bool:
+    """Whether the package names its task by its mathematics."""
+    given = manifest.get("format")
+    return isinstance(given, int) and given >= CANONICAL_FORMAT
 
 
 def check_files(folder: Path, manifest: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from attrs import frozen
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from evokernel_core.ascendc.print import binding, call_site
-from evokernel_core.ascendc.print.integrity import MANIFEST, check_unchanged, digest, sealed
+from evokernel_core.ascendc.print.integrity import CANONICAL_FORMAT, MANIFEST, check_unchanged, digest, sealed
 from evokernel_core.ascendc.print.reference import python_name, statements, tensor_inputs
 from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.arguments import numbers_of, takes_lists
@@ -29,7 +29,7 @@ from evokernel_core.domain.verdict import Verdict
 from evokernel_core.foreign import read_foreign, read_foreign_object
 
 ROOT_PACKAGE = "evokernel_kernels"
-FORMAT = 3
+FORMAT = CANONICAL_FORMAT
 """Version of kernel.json: 2 has the call site with its guards, 3 the digests of all files and of itself."""
 _LARGEST_TEST = 1 << 22
 """Elements; larger captured sizes are not part of a package's own test."""

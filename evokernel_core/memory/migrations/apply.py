@@ -6,10 +6,12 @@ import sqlite3
 
 from sqlite_utils import Database, Migrations
 
-from evokernel_core.memory.migrations import m001_initial
+from evokernel_core.memory.migrations import m001_initial, m002_identity, m003_rewards
 
 migrations = Migrations("evokernel")
 migrations(name="m001_initial")(m001_initial.apply)
+migrations(name="m002_identity")(m002_identity.apply)
+migrations(name="m003_rewards")(m003_rewards.apply)
 
 
 def apply(connection: sqlite3.Connection) -> None:

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 from attrs import frozen
 
 from evokernel_core.domain.experience import Experience
-from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
 
@@ -35,7 +35,8 @@ class Context:
     drafting. ``children`` are the earlier attempts on this task that a proposer should not repeat:
     those made from ``start``, or every draft while drafting. ``feedback`` is the last failure in the
     verifier's words, empty after a success. ``tried`` are the source_ids of every kernel that was
-    already verified for this task.
+    already verified for this task. ``unwanted`` are schedules that people turned down for similar tasks, not
+    to begin with; ``asked`` the reasons for which they rejected kernels of this one.
     """
 
     experiences: tuple[Experience, ...] = ()
@@ -43,11 +44,14 @@ class Context:
     children: tuple[Candidate, ...] = ()
     feedback: str = ""
     tried: frozenset[str] = frozenset()
+    unwanted: tuple[Strategy, ...] = ()
+    asked: tuple[str, ...] = ()
 
 
 @frozen
 class Proposal:
-    """A kernel to verify. ``used`` are ids of the experiences that shaped it; they get the reward.
+    """A kernel to verify. ``used`` are ids of the experiences that shaped it; they get the reward. ``shown``
+    are those of all that the proposer was shown.
     ``tokens`` are those that a language model spent on it. ``learned`` are items among ``used`` that
     the memory may not hold yet; they are added before they are valued. ``timed_first``: a refinement by a
     rule of our own, which nobody wants to see compared with PyTorch where it is no faster."""
@@ -57,6 +61,7 @@ class Proposal:
     tokens: int = 0
     learned: tuple[Experience, ...] = ()
     timed_first: bool = False
+    shown: tuple[str, ...] = ()
 
 
 class Proposer(Protocol):

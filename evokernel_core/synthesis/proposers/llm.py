@@ -1,6 +1,7 @@
 """LlmProposer: a language model, behind any OpenAI-compatible endpoint, as a kernel author.
 
-What it writes is only ever a candidate: the verifier compiles, runs and times it like any other.
+What it writes is only ever a candidate: the verifier compiles, runs and times it like any other. What came of
+it is credited to all that the model was shown, as in EvoKernel: what a model says it used is no evidence.
 """
 
 from __future__ import annotations
@@ -8,12 +9,11 @@ from __future__ import annotations
 import json
 
 from evokernel_core.domain.errors import BudgetExhausted, ProposerError
-from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.settings import ModelEndpoint
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.logs import get_logger
 from evokernel_core.synthesis.proposers.base import Context, Proposal
-from evokernel_core.synthesis.proposers.llm_answer import SCHEMA, WrittenKernel, read_answer
+from evokernel_core.synthesis.proposers.llm_answer import SCHEMA, read_answer
 from evokernel_core.synthesis.proposers.llm_endpoint import Answer, ChatModel, estimate_tokens
 from evokernel_core.synthesis.proposers.llm_prompt import Prompt, draft_prompt, refine_prompt
 from evokernel_core.twin.chip import DEFAULT_CHIP, load_chip
@@ -78,12 +78,11 @@ class LlmProposer:
         answer = self._ask(prompt)
         if answer.flaw:
             raise ProposerError(answer.flaw)
-        written = read_answer(answer.text, structured=self._model.structured, move=move)
-        if written.source.source_id in context.tried:
+        source = read_answer(answer.text, move=move)
+        if source.source_id in context.tried:
             raise ProposerError("The model repeated a kernel that was judged before; write a different one.")
-        used = _used(written, prompt)
         tokens, self._unreported = self._unreported, 0
-        return Proposal(written.source, tuple(item.id for item in used), tokens, learned=used)
+        return Proposal(source, tuple(item.id for item in prompt.items), tokens, learned=prompt.items)
 
     def _ask(self, prompt: Prompt) -> Answer:
         """One answer within the budget; its tokens count from here on, useful or not."""
@@ -102,8 +101,3 @@ class LlmProposer:
             log.warning("the endpoint does not count tokens; they are estimated", model=self._endpoint.model)
             self._estimated = True
         return answer
-
-
-def _used(written: WrittenKernel, prompt: Prompt) -> tuple[Experience, ...]:
-    """The items that the model named; numbers that it invented are left out."""
-    return tuple(prompt.items[number - 1] for number in written.used if 1 <= number <= len(prompt.items))

@@ -1,12 +1,12 @@
-"""From a model's words to a kernel: a strict reading, whose errors tell the model what to do."""
+"""From a model's words to a kernel: what stands around it is left aside, the kernel is read strictly, with
+errors that tell the model what to do."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
-
-from attrs import frozen
 
 from evokernel_core.domain.errors import ProposerError
 from evokernel_core.domain.kernel import Descriptor, KernelSource, Strategy
@@ -15,8 +15,10 @@ LONGEST_FILE = 65_536
 """Characters of the longest file; a hand-written kernel has a tenth of that."""
 MOST_NOTES = 8
 LONGEST_NOTE = 240
+_MOST_PLACES = 64
+"""Braces among the words of an answer at which an object is looked for."""
 
-FIELDS = ("tiling_h", "op_kernel_cpp", "notes", "used")
+FIELDS = ("tiling_h", "op_kernel_cpp", "notes")
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -30,40 +32,26 @@ SCHEMA: dict[str, Any] = {
             "items": {"type": "string"},
             "description": "The schedule in a few short sentences: tiles, buffers, core split, and why.",
         },
-        "used": {
-            "type": "array",
-            "items": {"type": "integer"},
-            "description": "Numbers of the experience items that shaped this kernel.",
-        },
     },
 }
 
-_FENCE = re.compile(r"\A\s*```[a-zA-Z]*\s*\n(.*)\n\s*```\s*\Z", re.DOTALL)
 _DOUBLE = re.compile(r"InitBuffer\s*\(\s*\w+\s*,\s*(?:2|\w*(?:BUFFER|buffer|Buffer)\w*)\s*,")
 
 
-@frozen
-class WrittenKernel:
-    """The two files, and the numbers of the items that the model says it used."""
+def read_answer(text: str, *, move: str) -> KernelSource:
+    """The kernel in an answer: a JSON object, in a code fence or among words as models like to put it, fields
+    beyond ours left aside. Raises ProposerError with a sentence for the next attempt.
 
-    source: KernelSource
-    used: tuple[int, ...]
-
-
-def read_answer(text: str, *, structured: bool, move: str) -> WrittenKernel:
-    """The kernel in an answer. Raises ProposerError with a sentence for the next attempt.
-
-    ``structured`` says that the endpoint promised JSON; otherwise one code fence around it is taken
-    off. ``move`` names the refinement step, empty for a draft.
+    ``move`` names the refinement step, empty for a draft.
     """
-    data = _json(text if structured else _unfenced(text))
+    data = _json(text)
     if not isinstance(data, dict):
         raise ProposerError("The model's answer was not a JSON object; answer with exactly one object.")
-    if sorted(data) != sorted(FIELDS):
-        raise ProposerError(f"The model's answer must have exactly the fields {', '.join(FIELDS)}.")
+    if not data.keys() >= set(FIELDS):
+        raise ProposerError(f"The model's answer must have the fields {', '.join(FIELDS)}.")
     tiling, kernel = _file(data["tiling_h"], "tiling_h"), _file(data["op_kernel_cpp"], "op_kernel_cpp")
     strategy = Strategy("model", notes=_notes(data["notes"]), descriptor=describe(kernel), move=move)
-    return WrittenKernel(KernelSource(tiling, kernel, strategy), _numbers(data["used"]))
+    return KernelSource(tiling, kernel, strategy)
 
 
 def describe(kernel: str) -> Descriptor:
@@ -75,17 +63,30 @@ def describe(kernel: str) -> Descriptor:
 
 
 def _json(text: str) -> Any:
+    """The answer as JSON, or the first object in it that has a kernel's fields."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ProposerError(
-            "The model's answer was not JSON; answer with exactly one JSON object."
-        ) from error
+        found = next((data for data in _objects(text) if data.keys() >= set(FIELDS)), None)
+        if found is None:
+            asked = "The model's answer was not JSON; answer with exactly one JSON object."
+            raise ProposerError(asked) from error
+        return found
 
 
-def _unfenced(text: str) -> str:
-    fenced = _FENCE.match(text)
-    return fenced.group(1) if fenced else text
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """The JSON objects among words, from left to right."""
+    decoder, place = json.JSONDecoder(), text.find("{")
+    for _ in range(_MOST_PLACES):
+        if place < 0:
+            return
+        try:
+            data, end = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            end = place + 1
+        else:
+            yield data
+        place = text.find("{", end)
 
 
 def _file(text: Any, name: str) -> str:
@@ -109,9 +110,3 @@ def _notes(notes: Any) -> tuple[str, ...]:
 def _plain(note: str) -> str:
     """One line of what can be printed."""
     return "".join(c for c in " ".join(note.split()) if c.isprintable())
-
-
-def _numbers(used: Any) -> tuple[int, ...]:
-    if not isinstance(used, list) or not all(type(number) is int for number in used):
-        raise ProposerError("The model's used must be a list of item numbers.")
-    return tuple(dict.fromkeys(used))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -12,10 +11,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from evokernel_core.ascendc.knowledge import relevant_cards
 from evokernel_core.domain.experience import Experience
-from evokernel_core.domain.graph import Arg, DTypeArg, InputKind, SymbolicInt, ValueRef
+from evokernel_core.domain.graph import Arg, DTypeArg, InputKind, Node, SymbolicInt, ValueRef
+from evokernel_core.domain.outcome import Objection
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.tensor import Dim, TensorSpec
+from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.synthesis.lessons import summary
+from evokernel_core.synthesis.privacy import Privacy, neutral
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.twin.chip import Chip
 
@@ -24,8 +25,12 @@ MOST_ATTEMPTS = 8
 LONGEST_ITEM = 12_000
 """Characters of one experience in a prompt."""
 
-_TASK_NAME = re.compile(r"^Task [^:\n]*:", re.MULTILINE)
-_PATH = re.compile(r"(?<![\w)\]])(?:[A-Za-z]:)?(?:[/\\][\w.@+-]+)+[/\\](?=[\w.-])")
+_ASKED: Mapping[str, str] = {
+    Objection.SLOW: "slower than wanted: it has to gain more than small steps do",
+    Objection.UNREADABLE: "hard to read: write fewer and simpler lines",
+    Objection.PRECISION: "its precision: compute in float32 from the load to the store",
+}
+"""What a person's objection asks of the next kernel; their own words stay with them."""
 
 
 @frozen
@@ -46,24 +51,21 @@ def refine_prompt(task: KernelTask, context: Context, chip: Chip, *, structured:
     return _prompt("refine.md.jinja", task, context, chip, structured)
 
 
-def private(text: str) -> str:
-    """A verifier's or an experience's words without task names and folders, which are the user's."""
-    return _PATH.sub("", _TASK_NAME.sub("Task:", text))
-
-
 def _prompt(template: str, task: KernelTask, context: Context, chip: Chip, structured: bool) -> Prompt:
-    failed = _last_failure(context.children)
-    shown = [item.source.op_kernel_cpp for item in (context.start, failed) if item]
-    texts = [*shown, *(item.payload for item in context.experiences)]
+    privacy = Privacy(task)
+    start, failed = context.start, _last_failure(context.children)
+    files = [privacy.files(item.source, chip) for item in (start, failed) if item]
+    texts = [*(file.op_kernel_cpp for file in files), *(item.payload for item in context.experiences)]
     items = _distinct((*context.experiences, *relevant_cards(task, texts)))
     values = {
         "task": describe_task(task),
         "chip": chip,
-        "items": [_item(number, item) for number, item in enumerate(items, 1)],
-        "start": context.start,
-        "failed": failed,
-        "attempts": [private(summary(child.verdict)) for child in context.children[-MOST_ATTEMPTS:]],
-        "feedback": private(context.feedback),
+        "items": [_item(number, item, privacy) for number, item in enumerate(items, 1)],
+        "start": start and {"source": files[0], "latency": start.verdict.latency},
+        "failed": failed and {"source": files[-1]},
+        "attempts": [privacy.words(summary(child.verdict)) for child in context.children[-MOST_ATTEMPTS:]],
+        "feedback": privacy.words(context.feedback),
+        "asked": [_ASKED[reason] for reason in context.asked if reason in _ASKED],
         "structured": structured,
     }
     system = _environment().get_template("system.md.jinja").render(values)
@@ -84,9 +86,9 @@ def _distinct(items: tuple[Experience, ...]) -> tuple[Experience, ...]:
     return tuple({item.id: item for item in items}.values())
 
 
-def _item(number: int, item: Experience) -> dict[str, Any]:
-    body = private(item.body)[:LONGEST_ITEM]
-    return {"number": number, "kind": item.kind.value, "title": private(item.title), "body": body}
+def _item(number: int, item: Experience, privacy: Privacy) -> dict[str, Any]:
+    body = privacy.words(item.body)[:LONGEST_ITEM]
+    return {"number": number, "kind": item.kind.value, "title": privacy.words(item.title), "body": body}
 
 
 @cache
@@ -102,14 +104,12 @@ def _environment() -> Environment:
 
 
 def describe_task(task: KernelTask) -> dict[str, Any]:
-    """The computation line by line: tensors in launch order, steps, outputs, sizes, tolerance."""
-    names = _Names(task)
-    inputs = [
-        {"name": names.value(item.name), "kind": item.kind.value, **names.spec(item.spec)}
-        for item in task.graph.inputs
-    ]
+    """The computation line by line: tensors in launch order, steps, outputs, sizes, tolerance, under names of
+    ours for inputs (x0...), steps (v0...) and sizes (n0...)."""
+    task = neutral(task)
+    inputs = [{"name": item.name, "kind": item.kind.value, **_spec(item.spec)} for item in task.graph.inputs]
     outputs = [
-        {"name": f"out{position}", "value": names.ref(ref), **names.spec(spec)}
+        {"name": f"out{position}", "value": _ref(ref), **_spec(spec)}
         for position, (ref, spec) in enumerate(
             zip(task.graph.outputs, task.graph.output_specs(), strict=True)
         )
@@ -117,9 +117,9 @@ def describe_task(task: KernelTask) -> dict[str, Any]:
     tensors = [item["name"] for item in inputs if item["kind"] != InputKind.SCALAR.value]
     return {
         "category": task.op_category,
-        "symbols": [(names.symbol(s.name), s.size, s.minimum) for s in task.symbols],
+        "symbols": [(item.name, item.size, item.minimum) for item in task.symbols],
         "inputs": inputs,
-        "steps": [names.step(position) for position in range(len(task.graph.nodes))],
+        "steps": list(map(_step, task.graph.nodes)),
         "outputs": outputs,
         "tensors": [*tensors, *(item["name"] for item in outputs)],
         "scalars": [item["name"] for item in inputs if item["kind"] == InputKind.SCALAR.value],
@@ -127,51 +127,30 @@ def describe_task(task: KernelTask) -> dict[str, Any]:
     }
 
 
-class _Names:
-    """New names for a task's inputs (x0...), steps (v0...) and sizes (n0...)."""
+def _step(node: Node) -> str:
+    """``v0 = aten.mul.Tensor(x0, 2.0)  # float16 [n0, 4]``."""
+    arguments = [*map(_arg, node.args), *(f"{name}={_arg(value)}" for name, value in node.kwargs)]
+    specs = ", ".join(f"{spec['dtype']} {spec['shape']}" for spec in map(_spec, node.outputs))
+    return f"{node.name} = {node.op}({', '.join(arguments)})  # {specs}"
 
-    def __init__(self, task: KernelTask) -> None:
-        self._graph = task.graph
-        self._values: Mapping[str, str] = {
-            **{item.name: f"x{i}" for i, item in enumerate(task.graph.inputs)},
-            **{node.name: f"v{i}" for i, node in enumerate(task.graph.nodes)},
-        }
-        self._symbols: Mapping[str, str] = {s.name: f"n{i}" for i, s in enumerate(task.symbols)}
 
-    def value(self, name: str) -> str:
-        return self._values[name]
+def _spec(spec: TensorSpec) -> dict[str, str]:
+    return {"shape": f"[{', '.join(map(str, spec.shape))}]", "dtype": spec.dtype}
 
-    def symbol(self, name: str) -> str:
-        return self._symbols[name]
 
-    def dim(self, dim: Dim) -> str:
-        """A size expression over the new names."""
-        return re.sub(r"[A-Za-z_]\w*", lambda match: self._symbols[match.group()], str(dim))
+def _ref(ref: ValueRef) -> str:
+    return f"{ref.name}.{ref.index}" if ref.index else ref.name
 
-    def spec(self, spec: TensorSpec) -> dict[str, str]:
-        return {"shape": f"[{', '.join(self.dim(dim) for dim in spec.shape)}]", "dtype": spec.dtype}
 
-    def ref(self, ref: ValueRef) -> str:
-        name = self._values[ref.name]
-        return f"{name}.{ref.index}" if ref.index else name
-
-    def arg(self, arg: Arg) -> str:
-        match arg:
-            case ValueRef():
-                return self.ref(arg)
-            case SymbolicInt(expression=expression):
-                return self.dim(expression)
-            case DTypeArg(name=name):
-                return name
-            case tuple():
-                return f"[{', '.join(self.arg(item) for item in arg)}]"
-            case _:
-                return repr(arg)
-
-    def step(self, position: int) -> str:
-        """One node: ``v0 = aten.mul.Tensor(x0, 2.0)  # float16 [n0, 4]``."""
-        node = self._graph.nodes[position]
-        arguments = [self.arg(arg) for arg in node.args]
-        arguments += [f"{name}={self.arg(value)}" for name, value in node.kwargs]
-        specs = ", ".join(f"{spec['dtype']} {spec['shape']}" for spec in map(self.spec, node.outputs))
-        return f"{self._values[node.name]} = {node.op}({', '.join(arguments)})  # {specs}"
+def _arg(arg: Arg) -> str:
+    match arg:
+        case ValueRef():
+            return _ref(arg)
+        case SymbolicInt(expression=expression):
+            return expression
+        case DTypeArg(name=name):
+            return name
+        case tuple():
+            return f"[{', '.join(map(_arg, arg))}]"
+        case _:
+            return repr(arg)

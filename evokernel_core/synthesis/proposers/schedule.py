@@ -62,7 +62,8 @@ class ScheduleProposer:
 
     def draft(self, task: KernelTask, context: Context) -> Proposal:
         """The first untried of: schedules of retrieved kernels of this family that promise as much as
-        the analytic one, the analytic one, other retrieved ones, and those one move away from it.
+        the analytic one, the analytic one, other retrieved ones, and those one move away from it. Schedules
+        that people turned down come last.
 
         Raises ProposalsExhausted when all were tried or no family covers the task.
         """
@@ -97,16 +98,19 @@ class ScheduleProposer:
         except PlanError as error:
             raise ProposalsExhausted(str(error)) from error
         limit = _DOUBT * estimate_us(task, analytic, self.chip)
-        carried = list(self._carried(task, context))
-        doubtful = [fitting for fitting in carried if estimate_us(task, fitting[1], self.chip) > limit]
-        for item, strategy in carried:
-            if (item, strategy) not in doubtful:
+        drafts = list(self._carried(task, context))
+        doubtful = [draft for draft in drafts if estimate_us(task, draft[1], self.chip) > limit]
+        first = _practice(ANALYTIC, analytic), analytic
+        order = [*(draft for draft in drafts if draft not in doubtful), first, *doubtful]
+        unwanted = [draft for draft in order if _is_one_of(draft[1], context.unwanted)]
+        for item, strategy in order:
+            if (item, strategy) not in unwanted:
                 yield _Option(item, write(task, strategy, self.chip))
-        yield self._drafted(task, ANALYTIC, analytic)
-        for item, strategy in doubtful:
-            yield _Option(item, write(task, strategy, self.chip))
         for move in moves(task, analytic, self.chip):
-            yield self._drafted(task, f"{ANALYTIC}, then {move.name}", evolve(move.strategy, move=""))
+            item = _practice(f"{ANALYTIC}, then {move.name}", move.strategy)
+            yield _Option(item, write(task, evolve(move.strategy, move=""), self.chip))
+        for item, strategy in unwanted:
+            yield _Option(item, write(task, strategy, self.chip))
 
     def _carried(self, task: KernelTask, context: Context) -> Iterator[tuple[Experience, Strategy]]:
         """The strategies of retrieved kernels that can be carried over to this task."""
@@ -115,11 +119,6 @@ class ScheduleProposer:
             fitting = adapt(task, strategy, self.chip) if strategy else None
             if fitting is not None:
                 yield item, fitting
-
-    def _drafted(self, task: KernelTask, words: str, strategy: Strategy) -> _Option:
-        body = f"Start a {strategy.family} kernel: {words}."
-        item = make_experience(ExperienceKind.PRACTICE, f"{words} for {strategy.family}", body)
-        return _Option(item, write(task, strategy, self.chip))
 
     def _moves(self, task: KernelTask, context: Context) -> tuple[_Option, ...]:
         start = context.start
@@ -131,6 +130,15 @@ class ScheduleProposer:
             for step in steps
             if step.source.source_id not in context.tried
         )
+
+
+def _practice(words: str, strategy: Strategy) -> Experience:
+    body = f"Start a {strategy.family} kernel: {words}."
+    return make_experience(ExperienceKind.PRACTICE, f"{words} for {strategy.family}", body)
+
+
+def _is_one_of(strategy: Strategy, others: tuple[Strategy, ...]) -> bool:
+    return any((item.family, item.settings) == (strategy.family, strategy.settings) for item in others)
 
 
 @frozen

@@ -26,6 +26,7 @@ from evokernel_core.domain.settings import RetrievalName
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.experiences import make_experience
+from evokernel_core.memory.ledger import ALPHA, Reward
 from evokernel_core.memory.packs import export_pack
 from evokernel_core.memory.retrieval import Choice, Query
 from evokernel_core.memory.store import TABLES, Memory
@@ -58,6 +59,8 @@ FIRST = {
     "attempts": "job_id = 'first'",
     "q_values": "item = 'item of first'",
     "uses": "item = 'item of first'",
+    "rewards": "used LIKE '%item of first%'",
+    "tuning": "name = 'alpha'",
     "sources": f"source_id = '{_source('first').source_id}'",
     **dict.fromkeys(("tasks", "verdicts", "evidence"), f"task_id = '{_task(8).task_id}'"),
 }
@@ -81,11 +84,12 @@ def fill(memory: Memory) -> None:
         )
         memory.record_attempt(attempt, [f"item of {name}"])
         memory.record_outcome(Outcome(OutcomeKind.SHOWN, name, task.task_id, source.source_id, 1.0))
-        memory.update_q(Stage.DRAFT, "activation", [f"item of {name}"], 1.0)
-        memory.standardise(name, 0.5)
+        memory.pay(Reward(Stage.DRAFT, "activation", (f"item of {name}",), 1.0))
+        memory.pay(Reward(Stage.REFINE, "", (), 0.5, name))
         item = make_experience(ExperienceKind.PRACTICE, name, "relu rows", features={"rows": 1.0})
         memory.add_experience(item)
         memory.add_evidence(item, task.task_id)
+    memory.rebuild(ALPHA)
 
 
 def use(memory: Memory) -> None:
@@ -109,12 +113,14 @@ def use(memory: Memory) -> None:
     memory.verdict(task.task_id, source.source_id, "twin 1", "chip")
     memory.best(task.task_id, "chip", LatencySource.MODELLED)
     memory.record_outcome(Outcome(OutcomeKind.ACCEPTED, "r", task.task_id, source.source_id, 2.0))
-    memory.update_q(Stage.DRAFT, "activation", ["item of first"], 0.5)
-    memory.standardise("first", 0.5)
+    memory.pay(Reward(Stage.DRAFT, "activation", ("item of first",), 0.5))
+    memory.pay(Reward(Stage.REFINE, "", (), 0.5, "first"))
     query = Query("relu rows", {"rows": 1.0}, Stage.DRAFT, "activation", tuple(ExperienceKind))
     for mode in (RetrievalName.Q, RetrievalName.SIMILARITY, RetrievalName.RANDOM):
         memory.retrieve(query, Choice(mode=mode), random.Random(0))
     list(export_pack(memory))
+    memory.rewards()
+    memory.rebuild()
 
 
 def others(memory: Memory) -> tuple[Any, ...]:

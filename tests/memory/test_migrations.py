@@ -1,0 +1,94 @@
+"""What a memory of an earlier version becomes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import evolve
+from sqlite_utils import Database, Migrations
+
+from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.serial import dumps
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import Verdict
+from evokernel_core.memory.migrations import m001_initial
+from evokernel_core.memory.store import Memory
+
+
+@contextmanager
+def first_version(path: Path) -> Iterator[Database]:
+    """A memory as the first schema has it."""
+    connection = sqlite3.connect(path)
+    database = Database(connection, execute_plugins=False)
+    steps = Migrations("evokernel")
+    steps(name="m001_initial")(m001_initial.apply)
+    steps.apply(database)
+    yield database
+    connection.commit()
+    connection.close()
+
+
+def spelled(task: KernelTask, name: str) -> KernelTask:
+    """The same with another name for its input and its only node."""
+    item, node = task.graph.inputs[0], task.graph.nodes[0]
+    made = Node(f"{name}_made", node.op, (ValueRef(name),), (), node.outputs)
+    graph = Graph((GraphInput(name, item.spec),), (made,), (ValueRef(made.name),))
+    return evolve(task, graph=graph)
+
+
+def put(database: Database, table: str, **row: object) -> None:
+    marks = ", ".join("?" for _ in row)
+    database.execute(
+        f"INSERT OR IGNORE INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values())
+    )
+
+
+def record(database: Database, task: KernelTask, source: KernelSource, verdict: Verdict, number: int) -> None:
+    """What the first version wrote of a verified kernel, under the identity that it had."""
+    id, kernel = task.spelled_id, source.source_id
+    texts = {"tiling_h": source.tiling_h, "op_kernel_cpp": source.op_kernel_cpp}
+    put(database, "tasks", task_id=id, name="t", op_category="activation", task=dumps(task), features="{}")
+    put(database, "sources", source_id=kernel, **texts, strategy=dumps(source.strategy))
+    found = {"verifier": "twin 1", "chip": "chip", "feasible": 1, "created": 1.0}
+    latency = {"latency_us": 1.0, "latency_source": "modelled", "verdict": dumps(evolve(verdict, task_id=id))}
+    put(database, "verdicts", task_id=id, source_id=kernel, **found, **latency)
+    attempt = {"job_id": f"job{number}", "n": 1, "parent": "", "stage": "draft", "proposer": "schedule"}
+    spent = {"tokens": 0, "reward": 1.0, "feedback": ""}
+    put(database, "attempts", task_id=id, source_id=kernel, **attempt, **found, **spent)
+    put(database, "uses", task_id=id, source_id=kernel, stage="draft", item="an item")
+    put(database, "outcomes", kind="accepted", region_id="r", task_id=id, source_id=kernel, at=1.0, detail="")
+
+
+def test_what_was_split_is_one_task(
+    tmp_path: Path,
+    make_task: Callable[..., KernelTask],
+    make_source: Callable[..., KernelSource],
+    make_verdict: Callable[..., Verdict],
+) -> None:
+    task, other = make_task(), make_task(rows=16)
+    first, second = make_source("one"), make_source("two")
+    path = tmp_path / "memory.db"
+    with first_version(path) as database:
+        record(database, spelled(task, "x"), first, make_verdict(task, first), 1)
+        record(database, spelled(task, "hidden"), first, make_verdict(task, first), 2)
+        record(database, spelled(task, "z"), second, make_verdict(task, second), 3)
+        record(database, spelled(other, "z"), second, make_verdict(other, second), 4)
+        put(database, "tasks", task_id="broken", name="t", op_category="other", task="{", features="{}")
+    with Memory(path) as memory:
+        known = {item.source.source_id for item in memory.candidates(task.task_id)}
+        assert known == {first.source_id, second.source_id}
+        assert len(memory.candidates(other.task_id)) == 1
+        assert len(memory.attempts(task_id=task.task_id)) == 3
+        assert {item.task_id for item in memory.tasks()} == {task.task_id, other.task_id}
+        assert {item.task_id for item in memory.outcomes()} == {task.task_id, other.task_id}
+        found = memory.verdict(task.task_id, first.source_id, "twin 1", "chip")
+        assert found is not None and found.task_id == task.task_id
+        assert len(memory.kernel_uses(first.source_id, task.task_id)) == 1
+        kept = memory.row("SELECT task FROM tasks WHERE task_id = 'broken'")
+        assert kept is not None and kept["task"] == "{"
+    with Memory(path) as memory:  # once
+        assert memory.counts()["tasks"] == 3
