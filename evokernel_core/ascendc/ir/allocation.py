@@ -13,8 +13,8 @@ from evokernel_core.twin.chip import Chip
 
 class Use(Enum):
     """Who writes and who reads a buffer: a queue is filled by loads (``input``), emptied by stores
-    (``output``), or both (``through``); ``numbers`` are read or written by the scalar unit, ``scratch`` by
-    instructions alone."""
+    (``output``), or both (``through``); ``numbers`` are read or written by the scalar unit, unless they have
+    stages and are queues, ``scratch`` by instructions alone."""
 
     INPUT = "input"
     OUTPUT = "output"
@@ -30,9 +30,6 @@ class Use(Enum):
 @lru_cache(maxsize=64)
 def uses(kernel: Kernel) -> dict[Buffer, Use]:
     """Every buffer's use, in the order of first use: a queue where copies fill or empty it."""
-    numbers = {
-        item.buffer for node in kernel.nodes if isinstance(node, (Get, Put)) for _, item in accesses(node)
-    }
     loaded: set[Buffer] = set()
     stored: set[Buffer] = set()
     for node in kernel.nodes:
@@ -41,10 +38,17 @@ def uses(kernel: Kernel) -> dict[Buffer, Use]:
     by_copies = {(True, False): Use.INPUT, (False, True): Use.OUTPUT, (True, True): Use.THROUGH}
     return {
         buffer: Use.NUMBERS
-        if buffer in numbers
+        if buffer in numbers(kernel) and buffer.stages == 1
         else by_copies.get((buffer in loaded, buffer in stored), Use.SCRATCH)
         for buffer in kernel.buffers
     }
+
+
+@lru_cache(maxsize=64)
+def numbers(kernel: Kernel) -> frozenset[Buffer]:
+    """The buffers that the scalar unit reads or writes."""
+    found = (node for node in kernel.nodes if isinstance(node, (Get, Put)))
+    return frozenset(item.buffer for node in found for _, item in accesses(node))
 
 
 def bytes_of(kernel: Kernel) -> int:

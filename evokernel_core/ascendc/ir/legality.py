@@ -27,7 +27,7 @@ from evokernel_core.ascendc.ir.nodes import (
     SliceList,
     accesses,
 )
-from evokernel_core.ascendc.ir.steps import unmatched
+from evokernel_core.ascendc.ir.steps import mixed, unmatched
 from evokernel_core.ascendc.ir.tile import known_values, walk
 from evokernel_core.twin.api import ApiRow, TypeRule, api_row
 from evokernel_core.twin.api.rows import DTYPES
@@ -144,6 +144,9 @@ def _queues(kernel: Kernel) -> Iterator[Broken]:
     used = allocation.uses(kernel)
     for buffer in unmatched(kernel, used):
         yield Broken("queue-order", buffer.name, "No step uses it after one that fills it.")
+    for buffer in sorted(mixed(kernel, used), key=lambda item: item.name):
+        reason = "The scalar unit works on it, and no step of its alone takes and gives it."
+        yield Broken("queue-direction", buffer.name, reason)
     touched = {
         item.buffer
         for node in kernel.nodes

@@ -177,8 +177,8 @@ def _touched(part: Part, used: Mapping[Buffer, Use]) -> Iterator[tuple[Buffer, b
             found = [(item.buffer, writes) for node in flat(part.nodes) for writes, item in accesses(node)]
             for buffer in dict.fromkeys(item for item, _ in found):
                 if used[buffer].is_queue:
-                    filling = Kind.COMPUTE if used[buffer] is Use.OUTPUT else Kind.LOAD
-                    yield buffer, part.kind is filling and (buffer, True) in found
+                    filling = (Kind.COMPUTE, Kind.SCALAR) if used[buffer] is Use.OUTPUT else (Kind.LOAD,)
+                    yield buffer, part.kind in filling and (buffer, True) in found
         case Block():
             for body in part.bodies:
                 for inner in body:
@@ -188,6 +188,28 @@ def _touched(part: Part, used: Mapping[Buffer, Use]) -> Iterator[tuple[Buffer, b
 def is_one_step(places: Sequence[int], parts: Sequence[Part]) -> bool:
     """Whether the parts at those places are a single step, which hands buffers over by itself."""
     return len(places) == 1 and isinstance(parts[places[0]], Step)
+
+
+def mixed(kernel: Kernel, used: Mapping[Buffer, Use]) -> frozenset[Buffer]:
+    """Queues' buffers that the scalar unit reads or writes, but not in a step that takes and gives them by
+    itself, or that instructions work on, too."""
+    mine = {item for item in allocation.numbers(kernel) if used[item].is_queue}
+    others = (node for node in kernel.nodes if isinstance(node, (Instruction, Clear)))
+    touched = {item.buffer for node in others for _, item in accesses(node)}
+    return frozenset(mine & touched).union(_held(body_parts(kernel), used, mine))
+
+
+def _held(parts: Sequence[Part], used: Mapping[Buffer, Use], among: set[Buffer]) -> Iterator[Buffer]:
+    for item in rounds(parts, used):
+        for side in (item.fills, item.takes):
+            steps = [parts[place] for place in side]
+            plain = any(isinstance(step, Step) and step.is_plain for step in steps)
+            if item.buffer in among and (plain or not (item.is_whole and is_one_step(side, parts))):
+                yield item.buffer
+    for part in parts:
+        if isinstance(part, Block):
+            for body in part.bodies:
+                yield from _held(body, used, among)
 
 
 def pipelines(kernel: Kernel) -> tuple[tuple[For, Node], ...]:

@@ -392,16 +392,22 @@ private:
         """The nodes of a step. Each queue's buffer is taken in front of the first that works on it and given
         on behind the last, so that no unit waits for another longer than it must: new buffers are those that
         the step fills, others come as the step before left them; what was filled goes on, what was used up
-        becomes free."""
+        becomes free. Queues order copies with the vector unit, in whose place the scalar unit works on some:
+        it waits for it, and it for the scalar unit."""
         touched = [_buffers_of((node,)) for node in body]
         first = {item: next(i for i, found in enumerate(touched) if item in found) for item in queued}
         last = {item: max(i for i, found in enumerate(touched) if item in found) for item in queued}
+        numbers = {item.source.buffer for item in flat(body) if isinstance(item, Get)}
+        numbers |= {item.target.buffer for item in flat(body) if isinstance(item, Put)}
         lines: list[str] = []
         for place, node in enumerate(body):
             begun = [item for item in queued if first[item] == place]
+            ended = [item for item in queued if last[item] == place]
             lines += [f"LocalTensor<{item.ctype}> {_taking(item, self._fills(body, item))}" for item in begun]
+            lines += _wait("V_S") if numbers & {*begun} else []
             lines += self._lines(node)
-            lines += [_giving(item, self._fills(body, item)) for item in queued if last[item] == place]
+            lines += _wait("S_V") if numbers & {*ended} else []
+            lines += [_giving(item, self._fills(body, item)) for item in ended]
         return lines
 
     def _method_call(self, phase: _Phase, queued: Sequence[Buffer], lines: Sequence[str], place: int) -> str:

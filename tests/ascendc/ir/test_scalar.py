@@ -28,20 +28,25 @@ def _whole(low: int, high: int, rows: int) -> Any:
     return RANDOM.integers(low, high, (rows, 64)).astype(np.float32)
 
 
-def reversed_tiles() -> Kernel:
-    """y = x with the elements of each tile of 64 the other way round, one by one; the first is negated."""
+def reversed_tiles(stages: int = 1, *, plain: bool = False, doubled: bool = False) -> Kernel:
+    """y = x with the elements of each tile of 64 the other way round, one by one; the first is negated.
+    ``plain``: the first one is also read by itself; ``doubled``: an instruction doubles all, too."""
     k = Builder("Turns tiles round.")
     x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
     count = k.param("count", Size(extent("n * 64")))
     k.require(count, ">=", 1)
-    taken, made = Buffer("taken", "float", 4, TILE), Buffer("made", "float", 4, TILE)
+    taken, made = (Buffer(name, "float", 4, TILE, stages) for name in ("taken", "made"))
     with k.cores("tile", k.param("tiles", ceil_div(count, TILE))) as tile:
         start = k.let("start", tile * TILE, U64)
         k.load(taken, x, start, TILE)
+        if plain:
+            k.get("head", at(taken, 0), 0, "float")
         with k.loop("i", TILE) as i:
             value = k.get("value", at(taken, i), 0, "float")
             last = TILE - 1
             k.put(at(made, last - i), Choice(i, "==", Int(0), value * -1, value))
+        if doubled:
+            k.call("Muls", made, made, Converted(Int(2), "float"), TILE, repeats=1)
         k.store(y, start, made, TILE)
     return k.kernel()
 
@@ -76,6 +81,37 @@ def test_elements_are_read_and_written_one_by_one(on_kernel: Any, chip: Any) -> 
     expected = x[:, ::-1].copy()
     expected[:, -1] *= -1
     np.testing.assert_array_equal(on_kernel(kernel, x, auto_sync=False), expected)
+
+
+def test_a_tile_travels_while_the_scalar_unit_walks_another(on_kernel: Any, builder: Any, chip: Any) -> None:
+    kernel, graph = reversed_tiles(2), builder()
+    assert list(allocation.uses(kernel).values()) == [Use.INPUT, Use.OUTPUT]
+    assert not list(broken_rules(kernel, chip, {"n": 90}))
+    node = graph.call("relu.default", graph.input("x", ("n", 64)), shape=("n", 64))
+    text = vector_kernel.stage_text(kernel, graph.task(node, symbols={"n": 4}), "reversed").kernel
+    assert "travels while" in text
+    x = _whole(-50, 50, 200)
+    expected = x[:, ::-1].copy()
+    expected[:, -1] *= -1
+    np.testing.assert_array_equal(on_kernel(kernel, x, auto_sync=False), expected)
+    one, two = (estimate_us(reversed_tiles(stages), {"n": 4000}, chip) for stages in (1, 2))
+    assert two < one
+
+
+@pytest.mark.parametrize("event", ["V_S", "S_V"])
+def test_the_scalar_unit_waits_for_queues_and_they_for_it(
+    event: str, on_kernel: Any, monkeypatch: Any
+) -> None:
+    wait = vector_kernel._wait
+    monkeypatch.setattr(vector_kernel, "_wait", lambda item: [] if item == event else wait(item))
+    with pytest.raises(AssertionError, match="hazards"):
+        on_kernel(reversed_tiles(2), _whole(1, 9, 200), auto_sync=False)
+
+
+@pytest.mark.parametrize("how", [{"plain": True}, {"doubled": True}])
+def test_a_queue_of_the_scalar_unit_is_its_step_s_alone(how: Any, chip: Any) -> None:
+    (broken, *_) = broken_rules(reversed_tiles(2, **how), chip, {"n": 9})
+    assert broken.rule == "queue-direction" and "scalar unit" in broken.reason
 
 
 def test_chosen_stores_add_to_what_is_there(on_kernel: Any, chip: Any) -> None:
