@@ -92,7 +92,8 @@ def facts_of(made: Made) -> KernelFacts:
     if isinstance(made, StageText):
         return made.facts
     if isinstance(made, Kernel):
-        return evolve(VECTORS_ALONE, reads_numbers=made.reads_numbers)
+        own = bool(made.workspaces)
+        return evolve(VECTORS_ALONE, reads_numbers=made.reads_numbers, uses_workspace=own)
     if made.before is not None:
         return KernelFacts(Cores.BOTH, waits_for_all=True, uses_workspace=True)
     if made.behind is None:
