@@ -115,6 +115,10 @@ class Builder:
         """A tensor that is written in full."""
         return self._tensor(Tensor(name, address, ctype, item_bytes, Role.OUTPUT))
 
+    def workspace(self, name: str, ctype: str, item_bytes: int, own: Expr) -> Tensor:
+        """Elements of the workspace that each core has for itself."""
+        return self._tensor(Tensor(name, "workspace", ctype, item_bytes, Role.WORKSPACE, own=own))
+
     def ring(self, name: str, ctype: str, item_bytes: int, places: Constant, elements: Expr) -> Ring:
         """Places through which a cube core hands results to its vector cores."""
         return self._ring(Ring(name, ctype, item_bytes, places, elements))
@@ -283,6 +287,12 @@ class Builder:
         """A loop of one core. ``each``: of few turns, which differ; ``one_load``: all that it loads counts as
         one load (see For)."""
         with self._loop(Var(name, ctype), end, cores=False, each=each, one_load=one_load) as var:
+            yield var
+
+    @contextmanager
+    def repeat(self, name: str, so_long: Condition, likely: Index) -> Iterator[Var]:
+        """A loop that goes on so long as numbers say so; estimates take it for ``likely`` turns."""
+        with self._loop(Var(name, U32), likely, cores=False, so_long=so_long) as var:
             yield var
 
     @contextmanager

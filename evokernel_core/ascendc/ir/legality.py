@@ -22,6 +22,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Kernel,
     Let,
     Node,
+    Runs,
     Section,
     Slice,
     SliceList,
@@ -246,6 +247,8 @@ def _places(node: Instruction, values: Mapping[str, int]) -> Iterator[tuple[Slic
         if isinstance(operand, SliceList):
             for turn in range(operand.count.value):
                 yield operand.slice, {**values, operand.var.name: turn}
+        elif isinstance(operand, Runs):
+            continue  # which may begin at any pair
         elif isinstance(operand, Slice):
             yield operand, values
 

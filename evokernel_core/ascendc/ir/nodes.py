@@ -35,13 +35,15 @@ class Role(Enum):
 
     INPUT = "input"
     OUTPUT = "output"
+    WORKSPACE = "workspace"
 
 
 @frozen
 class Tensor:
     """A tensor in device memory. ``name`` is the kernel's own, ``address`` that of its address among the
     parameters, ``ctype`` the C++ type of its elements, ``item_bytes`` their size. ``bypass_l2``: what is
-    read of it is not kept in L2, which is left to other tensors."""
+    read of it is not kept in L2, which is left to other tensors. ``own``: elements of the workspace that each
+    core has for itself, where it is no tensor of the task."""
 
     name: str
     address: str
@@ -49,6 +51,7 @@ class Tensor:
     item_bytes: int
     role: Role
     bypass_l2: bool = False
+    own: Expr | None = None
 
     @property
     def handle(self) -> str:
@@ -257,6 +260,19 @@ class Told:
 
 
 @frozen
+class Runs:
+    """Sorted runs of pairs, of which an instruction merges ``count``, at least two of four: where each begins
+    and how many pairs it has; ``times`` over, runs following each other. ``told``: the states that become how
+    many pairs of each were taken, where it stops when one run is used up."""
+
+    slices: tuple[Slice, ...]
+    lengths: tuple[Expr, ...]
+    count: Expr
+    times: Expr = field(factory=lambda: Int(1))
+    told: tuple[Told, ...] = ()
+
+
+@frozen
 class Kept:
     """Where an instruction that picks elements says how many it kept, which nothing reads."""
 
@@ -283,6 +299,7 @@ class InverseRoot:
 Operand = (
     Slice
     | SliceList
+    | Runs
     | Converted
     | Enumerator
     | Number
@@ -336,7 +353,7 @@ class Put:
 @frozen
 class Fence:
     """What a unit does behind it begins when what it does in front of it has ended: stores of a core, if no
-    other ``unit`` of a cube core is said."""
+    other ``unit`` of a cube core is said; of ``ALL`` any unit waits for all of them."""
 
     unit: str = "FIX"
 
@@ -416,16 +433,30 @@ class Instruction:
     @cached_property
     def told(self) -> tuple[Told, ...]:
         """The states to which it gives values."""
-        return tuple(item for item in self.operands if isinstance(item, Told))
+        return tuple(
+            told
+            for item in self.operands
+            if isinstance(item, (Told, Runs))
+            for told in (item.told if isinstance(item, Runs) else (item,))
+        )
 
     @cached_property
     def slices(self) -> tuple[tuple[bool, Slice], ...]:
         """Every slice with whether it is written."""
         return tuple(
-            (place == 0, item.slice if isinstance(item, SliceList) else item)
-            for place, item in enumerate(self.operands)
-            if isinstance(item, (Slice, SliceList))
+            (place == 0, one) for place, item in enumerate(self.operands) for one in _slices_in(item)
         )
+
+
+def _slices_in(item: Operand) -> tuple[Slice, ...]:
+    match item:
+        case Slice():
+            return (item,)
+        case SliceList():
+            return (item.slice,)
+        case Runs():
+            return item.slices
+    return ()
 
 
 @frozen
@@ -452,7 +483,9 @@ class For:
     first one, of which the last may do less. ``each``: of a loop of one core estimates meet every turn by
     itself, since it has few, which differ. ``one_load``: what it loads, from where numbers say that it
     reads, is one load to what is around it. ``ring``: each turn writes a chunk that cube cores read, so many
-    of which lie there at a time; all vector cores share it in a loop of cores ``beside`` cube cores."""
+    of which lie there at a time; all vector cores share it in a loop of cores ``beside`` cube cores.
+    ``so_long``: it goes on so long as this holds, which depends on numbers; then ``end`` is how many turns
+    estimates take it for."""
 
     var: Var
     end: Expr
@@ -467,6 +500,7 @@ class For:
     one_load: bool = False
     ring: Constant | None = None
     beside: bool = False
+    so_long: Condition | None = None
 
     @property
     def most_cores(self) -> Expr:
@@ -625,6 +659,12 @@ class Kernel:
         return tuple(dict.fromkeys((*first, *used)))
 
     @property
+    def workspaces(self) -> tuple[tuple[Tensor, Expr], ...]:
+        """What each core has in the workspace for itself, with its elements."""
+        found = (item for item in self.tensors if isinstance(item, Tensor))
+        return tuple((item, item.own) for item in found if item.own is not None)
+
+    @property
     def reads_numbers(self) -> bool:
         """Whether the scalar unit reads device memory."""
         return any(isinstance(item, Element) for item in self.expressions())
@@ -655,6 +695,7 @@ class Kernel:
             yield buffer.elements
         for ring in self.rings:
             yield from (ring.places, ring.elements)
+        yield from (own for _, own in self.workspaces)
 
 
 def _fields(item: Param | Table | Require) -> tuple[Expr, ...]:
@@ -701,8 +742,9 @@ def expressions_of(node: Node) -> Iterator[Expr]:
             yield node.value
         case For():
             yield node.end
-            if node.apart is not None:
-                yield from (node.apart.left, node.apart.right)
+            for condition in (node.apart, node.so_long):
+                if condition is not None:
+                    yield from (condition.left, condition.right)
             yield from (item for item in (node.run, node.ring) if item is not None)
         case Get():
             yield from (node.source.offset, node.likely)
@@ -736,6 +778,11 @@ def _operand_expressions(operand: Operand) -> Iterator[Expr]:
             yield from (operand.count, operand.slice.offset)
         case Converted() if isinstance(operand.value, Expr):
             yield operand.value
+        case Runs():
+            yield from (*(item.offset for item in operand.slices), *operand.lengths)
+            yield from (operand.count, operand.times)
+            for told in operand.told:
+                yield from (told.state, told.likely)
         case Ratio():
             yield from (operand.over, operand.under)
         case Told():

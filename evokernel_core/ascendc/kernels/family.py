@@ -92,7 +92,8 @@ def facts_of(made: Made) -> KernelFacts:
     if isinstance(made, StageText):
         return made.facts
     if isinstance(made, Kernel):
-        return evolve(VECTORS_ALONE, reads_numbers=made.reads_numbers)
+        own = bool(made.workspaces)
+        return evolve(VECTORS_ALONE, reads_numbers=made.reads_numbers, uses_workspace=own)
     if made.beside is not None:
         headers = ("cmath",) if made.beside.roots() else ()
         return KernelFacts(Cores.BOTH, uses_workspace=True, tiling_headers=headers)

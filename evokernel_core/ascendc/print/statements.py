@@ -63,6 +63,8 @@ def framed(node: For | If | Atomic, bodies: Sequence[Sequence[str]]) -> list[str
         condition = f"{node.left.cpp(Side.DEVICE, 1)} {node.sign} {node.right.cpp(Side.DEVICE, 1)}"
         then, otherwise = (indented(body) for body in bodies)
         return [f"if ({condition}) {{", *then, *(["} else {", *otherwise] if otherwise else []), "}"]
+    if node.so_long is not None:
+        return [f"while ({node.so_long.cpp()}) {{", *indented(bodies[0]), "}"]
     name, (first, end, step) = node.var.name, turns(node)
     step = f"++{name}" if step == "1" else f"{name} += {step}"
     head = f"for ({node.var.ctype} {name} = {first}; {name} < {end}; {step}) {{"

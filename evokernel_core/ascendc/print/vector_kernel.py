@@ -56,6 +56,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Ratio,
     Region,
     Ring,
+    Runs,
     Section,
     Signal,
     Slice,
@@ -125,6 +126,9 @@ def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
     """The kernel's two texts under a name in snake case; its tensors are the task's."""
     tiles = kernel.tiles.most_cores.cpp(Side.HOST, 1)
     blocks = [f"tiling.blockDim = static_cast<uint32_t>({tiles} < coreNum ? {tiles} : coreNum);"]
+    for item, own in kernel.workspaces:
+        size = f"{own.cpp(Side.HOST, 2)} * sizeof({item.ctype})"
+        blocks.append(f"tiling.workspaceBytes = tiling.blockDim * {size};")
     taken = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(kernel)};"
     checks = refusal("ubBytes < UB_BYTES_NEEDED")
     tiling, computing, text = (
@@ -233,8 +237,10 @@ private:
                 pairs = [(f"{item.name}[{place}]", one.name) for place, one in enumerate(item.tensors)]
             else:
                 pairs = [(_global(item), item.name)]
+            own = item.own if isinstance(item, Tensor) else None
+            behind = f" + GetBlockIdx() * {own.cpp(Side.DEVICE, 2)}" if own is not None else ""
             lines += [
-                f"{place}.SetGlobalBuffer(reinterpret_cast<__gm__ {item.ctype} *>({address}));"
+                f"{place}.SetGlobalBuffer(reinterpret_cast<__gm__ {item.ctype} *>({address}){behind});"
                 for place, address in pairs
             ]
             if item.bypass_l2:
@@ -339,7 +345,7 @@ private:
             return [before[1]]
         if isinstance(part.node, For):
             load = ahead(part.bodies[0], self._uses)
-            if load is not None:
+            if load is not None and part.node.so_long is None:
                 return self._fetching_loop(part.node, part.bodies[0], load)
         inner = [self._body(body, _IN_TILES) for body in part.bodies]
         if isinstance(part.node, Section):
@@ -470,7 +476,7 @@ def _scalar(node: Get | Put | Fence | Await | Signal) -> str:
             return f"CrossCoreWaitFlag({node.ring.flag});"
         case Signal():
             return f"CrossCoreSetFlag<2, PIPE_MTE3>({node.ring.flag});"
-    return "PipeBarrier<PIPE_MTE3>();"
+    return f"PipeBarrier<PIPE_{'ALL' if node.unit == 'ALL' else 'MTE3'}>();"
 
 
 def _waits(part: Step | Block) -> list[str]:
@@ -564,7 +570,23 @@ def _instruction(node: Instruction) -> list[str]:
     call = f"{node.former or api_row(node.key).name}{template}({operands});"
     note = [f"// {node.note}"] if node.note else []
     given = (line for item in structures for line in _fields(item))
-    return [*note, *_lists(lists), *given, call]
+    runs = [item for item in node.operands if isinstance(item, Runs)]
+    lengths = (_lengths(item) for item in runs)
+    told = (f"GetMrgSortResult({', '.join(one.name for one in item.told)});" for item in runs if item.told)
+    return [*note, *_lists(lists), *given, *lengths, call, *told]
+
+
+def _lengths(item: Runs) -> str:
+    return f"const uint16_t lengths[] = {{{', '.join(converted(one, 'uint16_t') for one in item.lengths)}}};"
+
+
+def _runs(item: Runs) -> str:
+    """The lists of an instruction that merges runs, and what it does with them."""
+    places = ", ".join(map(_slice, item.slices))
+    stops = "true" if item.told else "false"
+    count = converted((Int(1) << item.count) - 1, "uint16_t")
+    taking = f"lengths, {stops}, {count}, {converted(item.times, 'uint16_t')}"
+    return f"MrgSortSrcList<{item.slices[0].ctype}>({places}), MrgSort4Info({taking})"
 
 
 def _lists(lists: Sequence[SliceList]) -> list[str]:
@@ -615,7 +637,9 @@ def _operand(item: Operand) -> str:
     return _value(item)
 
 
-def _value(item: Converted) -> str:
+def _value(item: Converted | Runs) -> str:
+    if isinstance(item, Runs):
+        return _runs(item)
     value = item.value
     if isinstance(value, Number):
         return _in_type(value, item.ctype)

@@ -11,39 +11,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from attrs import evolve, frozen
+from attrs import evolve
 
+from evokernel_core.ascendc.kernels.built import form_of
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.family import KernelFacts, StageText
 from evokernel_core.ascendc.kernels.machine import tile_start
-from evokernel_core.ascendc.kernels.rendering import addresses, kernel_text, parameter, sized, tensors_of
-from evokernel_core.ascendc.kernels.settings import Settings
-from evokernel_core.ascendc.kernels.sort.problem import Sort, read_sort
-from evokernel_core.ascendc.kernels.text import CPP_TYPE
+from evokernel_core.ascendc.kernels.sort.kernel import RUN, build
+from evokernel_core.ascendc.kernels.sort.problem import Sort, SortSchedule, read_sort
 from evokernel_core.ascendc.limits import SORTED_KEPT, SORTED_TILES
 from evokernel_core.ascendc.ops import SORT, categories
 from evokernel_core.domain.kernel import Descriptor, Strategy
-from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.isa import LANES, RESERVED_BYTES
+from evokernel_core.twin.isa import LANES
 from evokernel_core.twin.roofline import launch_us
 
-_RESULTS = ("values", "indices")
-_RUN = 32
-"""Elements that one instruction sorts at a time."""
 _PAIR = 8
-
-
-@frozen
-class SortSchedule(Settings):
-    """Tiles of ``elements``. Of rows that no tile holds, ``best`` elements are kept from tile to tile, or
-    all in the workspace where it ``merges``. Without either a tile holds whole rows."""
-
-    elements: int
-    best: int = 0
-    buffers: int = 2
-    merges: bool = False
 
 
 def _strategy(found: Sort, item: SortSchedule, move: str) -> Strategy:
@@ -52,17 +35,6 @@ def _strategy(found: Sort, item: SortSchedule, move: str) -> Strategy:
     notes = (f"Tiles of {item.elements} elements, {item.buffers} buffer(s) of the input.", form)
     descriptor = Descriptor(3 if item.buffers > 1 else 2, 3, 1)
     return Strategy("sort", item.settings(), notes, descriptor, move)
-
-
-def _is_long(item: SortSchedule) -> bool:
-    """Whether the kernel sorts rows that no tile holds."""
-    return bool(item.best or item.merges)
-
-
-def _is_short(found: Sort, item: SortSchedule) -> bool:
-    """Whether the kernel sorts several whole rows a tile, where they are short enough when it runs."""
-    columns = found.columns.constant
-    return columns is None or columns <= item.elements
 
 
 def _starts(found: Sort, sizes: Sizes, chip: Chip) -> Iterator[SortSchedule]:
@@ -81,21 +53,8 @@ def _steps(found: Sort, here: SortSchedule, sizes: Sizes, chip: Chip) -> Iterato
     yield "whole rows", evolve(here, best=0, merges=False)
 
 
-def ub_bytes(found: Sort, item: SortSchedule) -> int:
-    """Bytes of all buffers."""
-    size = ITEM_SIZE[found.dtype]
-    kept = item.elements if _is_short(found, item) or not item.best else item.best
-    loaded = item.elements * (size + (8 if found.numbers else 0)) * item.buffers
-    numbers = item.elements * 4 * (1 if found.descending else 2)
-    work = item.elements * (2 * _PAIR + (4 if size < 4 else 0)) + item.elements // 8
-    best = 2 * 2 * item.best * _PAIR
-    best += 2 * item.elements * _PAIR if item.merges else 0
-    values = size if "values" in found.results else 4
-    return loaded + numbers + work + best + kept * (values + (8 if "indices" in found.results else 0))
-
-
-def _refusal(found: Sort, item: SortSchedule, sizes: Sizes, chip: Chip) -> str | None:
-    """Why a schedule breaks a rule of the hardware; None where it is legal."""
+def _why_illegal(found: Sort, item: SortSchedule) -> str | None:
+    """Why a schedule makes no kernel."""
     columns, keep = found.columns.constant, found.keep.constant
     if item.elements not in SORTED_TILES or item.best not in (0, *SORTED_KEPT) or item.best > item.elements:
         return f"A tile has {SORTED_TILES[0]} to {SORTED_TILES[-1]} elements, a power of two."
@@ -103,8 +62,6 @@ def _refusal(found: Sort, item: SortSchedule, sizes: Sizes, chip: Chip) -> str |
         return f"{found.keep.cpp()} elements of a row may be more than the {item.best} that are kept."
     if not item.best and not item.merges and (columns is None or columns > item.elements):
         return f"Rows of {found.columns.cpp()} elements may not fit a tile of {item.elements}."
-    if ub_bytes(found, item) > chip.ub_bytes - RESERVED_BYTES:
-        return "The buffers do not fit the unified buffer."
     return None
 
 
@@ -113,7 +70,7 @@ def _cost_us(found: Sort, item: SortSchedule, sizes: Sizes, chip: Chip) -> float
     start = chip.vector.startup_cycles
     rows, columns, keep = (part.evaluate(sizes) for part in (found.rows, found.columns, found.keep))
     size = ITEM_SIZE[found.dtype]
-    pitch = math.ceil(columns / _RUN) * _RUN
+    pitch = math.ceil(columns / RUN) * RUN
     if columns > item.elements:
         width, per_tile, tiles_a_row = min(item.elements, pitch), 1, math.ceil(columns / item.elements)
     else:
@@ -121,7 +78,7 @@ def _cost_us(found: Sort, item: SortSchedule, sizes: Sizes, chip: Chip) -> float
         per_tile = max(1, min(item.elements // pitch, math.ceil(rows / chip.aiv)))
     tiles = math.ceil(rows / per_tile)
     cores = min(tiles, chip.aiv)
-    passes = math.ceil(math.log(max(width / _RUN, 1), 4))
+    passes = math.ceil(math.log(max(width / RUN, 1), 4))
     mte, rate = chip.mte, chip.vector.elements_per_cycle.sort
     sorted_cycles = (passes + 1) * (start + per_tile * width / rate)
     prepared = 8 * (start + per_tile * width / LANES)
@@ -141,32 +98,7 @@ def _cost_us(found: Sort, item: SortSchedule, sizes: Sizes, chip: Chip) -> float
     return max(cycles / chip.mhz, moved / chip.gm.memory_bytes_us) + launch_us(chip, cores)
 
 
-def _text(found: Sort, item: SortSchedule, task: KernelTask, name: str) -> StageText:
-    """One kernel with two forms: whole rows, and the best of long ones."""
-    sizes = sized(task, {key: getattr(found, key) for key in ("rows", "columns", "keep")})
-    arguments = [parameter(source, _RESULTS) for source in (found.source, found.numbers) if source]
-    results = [key for key in _RESULTS if key in found.results]
-    inputs = [parameter(source, _RESULTS) for source in tensors_of(task)]
-    return kernel_text(
-        "sort",
-        name,
-        KernelFacts(uses_workspace=item.merges),
-        s=item,
-        type=CPP_TYPE[found.dtype],
-        long=_is_long(item),
-        short=_is_short(found, item),
-        narrow=found.dtype != "float32",
-        ascending=not found.descending,
-        given=bool(found.numbers),
-        parts=found.parts,
-        values="values" in results,
-        indices="indices" in results,
-        ub_bytes=ub_bytes(found, item),
-        parameters=addresses(*inputs, *found.results),
-        arguments=", ".join((*arguments, *results, *(["workspace"] if item.merges else []))),
-        **sizes,
-    )
-
+_FORM = form_of(build, _why_illegal)
 
 FAMILY = SearchingFamily(
     name="sort",
@@ -174,9 +106,10 @@ FAMILY = SearchingFamily(
     read=on_any_chip(read_sort),
     starts=_starts,
     steps=_steps,
-    refusal=_refusal,
+    refusal=_FORM.refusal,
+    rough=lambda found, item, sizes, chip: _why_illegal(found, item),
     cost_us=_cost_us,
     schedule_of=SortSchedule.of,
     strategy_of=_strategy,
-    text_of=_text,
+    text_of=lambda found, item, task, name: _FORM.build(found, item),
 )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.ops import SORT
 from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.ascendc.shapes.views import SAME_ORDER
@@ -13,6 +14,7 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 
+RESULTS = ("values", "indices")
 _FLOATS = frozenset({"float32", "float16", "bfloat16"})
 
 
@@ -30,6 +32,28 @@ class Sort:
     columns: Extent
     keep: Extent
     results: tuple[str, ...]
+
+
+@frozen
+class SortSchedule(Settings):
+    """Tiles of ``elements``. Of rows that no tile holds, ``best`` elements are kept from tile to tile, or
+    all in the workspace where it ``merges``. Without either a tile holds whole rows."""
+
+    elements: int
+    best: int = 0
+    buffers: int = 2
+    merges: bool = False
+
+
+def is_long(item: SortSchedule) -> bool:
+    """Whether the kernel sorts rows that no tile holds."""
+    return bool(item.best or item.merges)
+
+
+def is_short(found: Sort, item: SortSchedule) -> bool:
+    """Whether the kernel sorts several whole rows a tile, where they are short enough when it runs."""
+    columns = found.columns.constant
+    return columns is None or columns <= item.elements
 
 
 def read_sort(task: KernelTask) -> Sort:
