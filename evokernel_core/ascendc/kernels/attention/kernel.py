@@ -167,10 +167,8 @@ def build(found: Attention, schedule: AttentionSchedule) -> CubeKernel:
     k, sizes = design.k, design.tiling
     mask = None if found.mask is None else _mask(k, found.mask)
     widest = widest_parts(found, schedule)
-    if widest:
-        k.require(sizes.part_pitch, "<=", widest, "values too wide for the unified buffer")
-    else:
-        k.require(sizes.is_whole, "==", 1, "parts of the output do not fit the unified buffer")
+    kept = Choice(sizes.is_whole, "==", Int(1), Int(0), sizes.part_pitch)
+    k.require(kept, "<=", widest, "parts of the output do not fit the unified buffer")
     with walk(k, sizes, causal=found.causal) as step:
         design.scores_of(step)
         design.results_of(step)
