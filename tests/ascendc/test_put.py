@@ -10,8 +10,11 @@ import pytest
 from attrs import asdict
 
 from evokernel_core.ascendc.author import estimate_us, initial, moves, write
-from evokernel_core.ascendc.kernels.scatter.problem import PutSchedule
+from evokernel_core.ascendc.ir import allocation
+from evokernel_core.ascendc.kernels.scatter import sorted as scatter_sorted
+from evokernel_core.ascendc.kernels.scatter.problem import Put, PutSchedule
 from evokernel_core.ascendc.ops import LAST, SCATTER
+from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.tensor import TensorSpec
@@ -303,6 +306,15 @@ def test_three_whole_runs_and_a_part_are_merged(builder: Any, on_twin: Any, coun
     places = RANDOM.integers(0, 900, shape)
     (found,) = on_twin(task, {"x": source, "index": places, "v": given}, strategy)
     np.testing.assert_array_equal(found, scattered(source, places, given, 1, adds))
+
+
+@pytest.mark.parametrize(("kind", "parts"), [(LAST, 0), ("add", 0), ("add", 7)])
+def test_what_sorting_takes_is_known_without_its_kernel(kind: str, parts: int) -> None:
+    source, places = None if parts else "x", (("i", "int64", extent(5000)),)
+    sizes = extent(3), extent(900), extent(1)
+    found = Put(source, places, "v", "float32", kind, *sizes, False, False, parts)
+    item = PutSchedule(512, 2048 * 4, held=1024)
+    assert scatter_sorted.ub_bytes(found, item) == allocation.bytes_of(scatter_sorted.build(found, item))
 
 
 def test_rows_of_entries_are_sorted_by_default(builder: Any, chip: Any) -> None:

@@ -176,6 +176,28 @@ class Param(Expr):
 
 
 @frozen
+class Cheapest(Expr):
+    """The value of ``var`` from ``first`` to ``last`` for which ``cost`` is least, the first of those alike:
+    what a field of OpTiling may be, for which ComputeTiling tries them all."""
+
+    var: Var
+    first: Expr
+    last: Expr
+    cost: Expr
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        raise TypeError("A search is the value of a field of its own.")
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        tried = range(self.first.evaluate(values), self.last.evaluate(values) + 1)
+        return min(tried, key=lambda value: self.cost.evaluate({**values, self.var.name: value}))
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.first, self.last, self.cost)
+
+
+@frozen
 class Table:
     """Several fields of OpTiling under one name, an array, of which a kernel chooses one by its number."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from evokernel_core.ascendc.ir.expr import Constant, Param, Side, Size, Table
+from evokernel_core.ascendc.ir.expr import Cheapest, Constant, Param, Side, Size, Table
 from evokernel_core.ascendc.ir.nodes import Kernel, Require
 from evokernel_core.ascendc.kernels.rendering import Symbolic, symbols_of
 from evokernel_core.ascendc.print.statements import STEP, comment
@@ -77,6 +77,8 @@ def _length(item: Param | Table) -> str:
 
 
 def _field(item: Param | Table) -> list[str]:
+    if isinstance(item, Param) and isinstance(item.value, Cheapest):
+        return _search(item, item.value)
     fields = [(item.name, item.value)] if isinstance(item, Param) else []
     if isinstance(item, Table):
         fields = [(f"{item.name}[{place}]", value) for place, value in enumerate(item.values)]
@@ -86,6 +88,22 @@ def _field(item: Param | Table) -> list[str]:
         given = text if item.ctype == "uint64_t" else f"static_cast<{item.ctype}>({text})"
         lines.append(f"tiling.{name} = {given};")
     return lines
+
+
+def _search(item: Param, found: Cheapest) -> list[str]:
+    """Tries all values of a field."""
+    name, least = found.var.name, f"{found.var.name}Cost"
+    first, last = found.first.cpp(Side.HOST), found.last.cpp(Side.HOST, 1)
+    return [
+        f"uint64_t {least} = UINT64_MAX;",
+        f"for (uint64_t {name} = {first}; {name} <= {last}; ++{name}) {{",
+        f"{STEP}const uint64_t cost = {found.cost.cpp(Side.HOST)};",
+        f"{STEP}if (cost < {least}) {{",
+        f"{STEP * 2}{least} = cost;",
+        f"{STEP * 2}tiling.{item.name} = {name};",
+        f"{STEP}}}",
+        "}",
+    ]
 
 
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}

@@ -35,9 +35,8 @@ from evokernel_core.ascendc.ir.expr import (
 from evokernel_core.ascendc.ir.nodes import Buffer, Kernel, Number
 from evokernel_core.ascendc.kernels.built import form_of
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.indexed import Indices, size_refusal, steps_from
-from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, sized
+from evokernel_core.ascendc.kernels.rendering import RAW, parameter
 from evokernel_core.ascendc.kernels.scatter import owned as scatter_owned
 from evokernel_core.ascendc.kernels.scatter import sorted as scatter_sorted
 from evokernel_core.ascendc.kernels.scatter.problem import (
@@ -50,16 +49,12 @@ from evokernel_core.ascendc.kernels.scatter.problem import (
     PutSchedule,
     read_put,
 )
-from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.ops import LAST, SCATTER, SCATTER_PARTS, categories
 from evokernel_core.domain.kernel import Descriptor, Strategy
-from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES, LANES
 
-_NEUTRAL_TEXT = {"add": "0.0f", "max": "-__builtin_inff()", "min": "__builtin_inff()"}
-"""The same as C++ says it."""
 _NOT_COPIED = "Runs are copied, and what atomics do not combine is put element by element."
 _WORDS = {
     LAST: "replaced by",
@@ -71,6 +66,8 @@ _WORDS = {
 
 
 def _why_illegal(found: Put, item: PutSchedule) -> str | None:
+    if item.held:
+        return scatter_sorted.why_illegal(found, item)
     if not (found.elements if item.picks else found.copies):
         return _NOT_COPIED
     if item.owned:
@@ -114,9 +111,12 @@ def _order(item: PutSchedule) -> str:
 
 
 def build(found: Put, schedule: PutSchedule) -> Kernel:
-    """The kernel of a legal schedule: runs are written by copies, elements by the scalar unit."""
+    """The kernel of a legal schedule: runs are copied in the order of indices or by their places, elements
+    are written by the scalar unit or sorted by the vector unit."""
     if schedule.owned:
         return scatter_owned.build(found, schedule)
+    if schedule.held:
+        return scatter_sorted.build(found, schedule)
     return (_Elements if schedule.picks else _Runs)(found, schedule).kernel()
 
 
@@ -345,18 +345,13 @@ class _Runs(_Putting):
 _BUILT = form_of(build, _why_illegal)
 
 
-def _refusal(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> str | None:
-    if item.held:
-        return scatter_sorted.refusal(found, item, chip)
-    return _BUILT.refusal(found, item, sizes, chip)
-
-
 def _rough(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> str | None:
-    if item.held:
-        return scatter_sorted.refusal(found, item, chip)
-    if item.owned:
-        return _why_illegal(found, item)
-    return _BUILT.rough(found, item, sizes, chip)
+    if not item.owned and not item.held:
+        return _BUILT.rough(found, item, sizes, chip)
+    reason = _why_illegal(found, item)
+    if reason is None and item.held and scatter_sorted.ub_bytes(found, item) > chip.ub_bytes:
+        return "The buffers do not fit the unified buffer."
+    return reason
 
 
 def _cost_us(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> float:
@@ -366,51 +361,16 @@ def _cost_us(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> float:
     return (scatter_sorted if item.held else _BUILT).cost_us(found, item, sizes, chip)
 
 
-def _text(found: Put, item: PutSchedule, task: KernelTask, name: str) -> StageText | Kernel:
-    """Runs are copied in the order of indices or by their places, elements are written by the scalar unit or
-    sorted by the vector unit."""
-    if not item.held:
-        return _BUILT.build(found, item)
-    sizes = {key: getattr(found, key) for key in ("outer", "size", "count", "run")}
-    width = ITEM_SIZE[found.dtype]
-    indices = [{"type": CPP_TYPE[dtype], "size": size.cpp()} for _, dtype, size in found.places]
-    read = [] if found.source is None else [found.source]
-    arguments = [*read, *(ref for ref, _, _ in found.places), found.values]
-    combined = ATOMICS.get(found.kind)
-    return kernel_text(
-        "scatter/sorted",
-        name,
-        VECTORS_ALONE,
-        s=item,
-        type=RAW[width] if found.kind == LAST else SUMMED[found.dtype],
-        width=width,
-        indices=indices,
-        shared=found.shared,
-        kind=found.kind,
-        atomic=combined and f"SetAtomic{combined}",
-        instruction=combined,
-        what=_WORDS[found.kind],
-        wraps=found.wraps,
-        parts=found.parts,
-        neutral=_NEUTRAL_TEXT[found.kind] if found.parts else "",
-        ub_bytes=scatter_sorted.ub_bytes(found, item),
-        **scatter_sorted.CYCLES,
-        parameters=parameters_of(task),
-        arguments=", ".join(map(parameter, arguments)),
-        **sized(task, sizes, [size for _, _, size in found.places]),
-    )
-
-
 FAMILY = SearchingFamily(
     name="put",
     ops=categories(SCATTER, SCATTER_PARTS),
     read=on_any_chip(read_put),
     starts=_starts,
     steps=_neighbours,
-    refusal=_refusal,
+    refusal=_BUILT.refusal,
     rough=_rough,
     cost_us=_cost_us,
     schedule_of=PutSchedule.of,
     strategy_of=_strategy,
-    text_of=_text,
+    text_of=lambda found, item, task, name: _BUILT.build(found, item),
 )

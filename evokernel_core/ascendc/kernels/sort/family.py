@@ -16,7 +16,8 @@ from attrs import evolve
 from evokernel_core.ascendc.kernels.built import form_of
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.machine import tile_start
-from evokernel_core.ascendc.kernels.sort.kernel import RUN, build
+from evokernel_core.ascendc.kernels.merging import RUN
+from evokernel_core.ascendc.kernels.sort.kernel import build
 from evokernel_core.ascendc.kernels.sort.problem import Sort, SortSchedule, read_sort
 from evokernel_core.ascendc.limits import SORTED_KEPT, SORTED_TILES
 from evokernel_core.ascendc.ops import SORT, categories
@@ -70,7 +71,7 @@ def _cost_us(found: Sort, item: SortSchedule, sizes: Sizes, chip: Chip) -> float
     start = chip.vector.startup_cycles
     rows, columns, keep = (part.evaluate(sizes) for part in (found.rows, found.columns, found.keep))
     size = ITEM_SIZE[found.dtype]
-    pitch = math.ceil(columns / RUN) * RUN
+    pitch = math.ceil(columns / RUN.value) * RUN.value
     if columns > item.elements:
         width, per_tile, tiles_a_row = min(item.elements, pitch), 1, math.ceil(columns / item.elements)
     else:
@@ -78,7 +79,7 @@ def _cost_us(found: Sort, item: SortSchedule, sizes: Sizes, chip: Chip) -> float
         per_tile = max(1, min(item.elements // pitch, math.ceil(rows / chip.aiv)))
     tiles = math.ceil(rows / per_tile)
     cores = min(tiles, chip.aiv)
-    passes = math.ceil(math.log(max(width / RUN, 1), 4))
+    passes = math.ceil(math.log(max(width / RUN.value, 1), 4))
     mte, rate = chip.mte, chip.vector.elements_per_cycle.sort
     sorted_cycles = (passes + 1) * (start + per_tile * width / rate)
     prepared = 8 * (start + per_tile * width / LANES)

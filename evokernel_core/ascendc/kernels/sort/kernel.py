@@ -18,12 +18,10 @@ from evokernel_core.ascendc.ir.expr import (
     Constant,
     CoreCount,
     Expr,
-    Index,
     Int,
     Size,
     State,
     ceil_div,
-    expr,
     least,
     round_up,
 )
@@ -31,8 +29,6 @@ from evokernel_core.ascendc.ir.nodes import (
     Buffer,
     Converted,
     Enumerator,
-    Fields,
-    Kept,
     Kernel,
     Number,
     Operand,
@@ -40,20 +36,25 @@ from evokernel_core.ascendc.ir.nodes import (
     Slice,
     Told,
 )
+from evokernel_core.ascendc.kernels.merging import (
+    NUMBERS,
+    PAIR,
+    PLACES,
+    RUN,
+    WAYS,
+    Merging,
+    behind,
+    levels_of,
+    merge,
+    pick,
+)
 from evokernel_core.ascendc.kernels.rendering import parameter
 from evokernel_core.ascendc.kernels.sort.problem import RESULTS, Sort, SortSchedule, is_long, is_short
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.isa import LANES
 
-RUN = 32
-"""Elements that one instruction sorts at a time."""
-_RUN = Constant("RUN", RUN, "elements that one instruction sorts at a time")
-_PAIR = Constant("PAIR", 2, "floats that a number and its place take")
-_WAYS = Constant("WAYS", 4, "runs that one instruction merges")
 _BLOCK = Constant("FLOATS_PER_BLOCK", 8)
-_NUMBERS = Constant("FIRST_OF_PAIR", 1, "pattern of GatherMask")
-_PLACES = Constant("SECOND_OF_PAIR", 2, "pattern of GatherMask")
 _MOST = Constant("MOST_COLUMNS", 1 << 30, "places are counted in 30 bits")
 _NAN = Constant("NAN_BIT", 30, "of an element's place, since its number is not itself")
 _ALL = Constant("ALL_LANES", (1 << 64) - 1)
@@ -82,7 +83,7 @@ class _Sorting:
         self._tile = Constant("TILE_ELEMENTS", item.elements)
         self._best = Constant("BEST", item.best, "most elements that are kept of a row")
         self._slice = Constant("SLICE", item.elements // 4, "pairs of each run that are merged at a time")
-        self._half = _PAIR * self._tile
+        self._half = PAIR * self._tile
         self._x = k.input("x", parameter(found.source, RESULTS), ctype, width)
         self._taken = Buffer("taken", ctype, width, self._tile, item.buffers)
         self._wide = self._taken if width == _WORD else Buffer("wide", "float", _WORD, self._tile)
@@ -96,7 +97,7 @@ class _Sorting:
         self._places = Buffer("places", "int32_t", _WORD, self._tile * (2 if self._ascending else 1))
         self._pairs = Buffer("pairs", "float", _WORD, self._half * 2, cleared=True)
         self._mask = Buffer("mask", "uint8_t", 1, self._tile // 8)
-        self._kept = Buffer("best", "float", _WORD, _PAIR * self._best * 4)
+        self._kept = Buffer("best", "float", _WORD, PAIR * self._best * 4)
         self._size()
 
     def _size(self) -> None:
@@ -108,7 +109,7 @@ class _Sorting:
             k.require(size, ">=", 1)
         k.require(self._keep, "<=", self._columns)
         k.require(self._columns * found.parts, "<=", _MOST)
-        whole_runs = k.param("pairsOfRow", round_up(self._columns, _RUN))
+        whole_runs = k.param("pairsOfRow", round_up(self._columns, RUN))
         self._high: Expr = Int(1)
         self._pieces: Expr = Int(1)
         if self._short:
@@ -121,10 +122,10 @@ class _Sorting:
         else:
             k.require(self._columns, "<=", tile)
         if self._item.merges:
-            own = k.param("rowFloats", _PAIR * whole_runs)
+            own = k.param("rowFloats", PAIR * whole_runs)
             self._scratch = k.workspace("scratch", "float", _WORD, own * 2)
             self._row = own
-            levels = self._levels(self._columns, self._item.elements, _MOST.value)
+            levels = levels_of(self._columns, self._item.elements, _MOST.value)
             self._row_levels = k.param("rowLevels", levels, "in which four runs become one")
             self._merging = Buffer("slices", "float", _WORD, self._half)
             self._merged = Buffer("merged", "float", _WORD, self._half)
@@ -140,8 +141,8 @@ class _Sorting:
             rows = k.let("rows", least(left, self._high))
             left = k.let("columnsLeft", self._columns - column, U64)
             width = k.let("width", least(left, self._tile) if self._long else left)
-            pitch = k.let("pitch", round_up(width, _RUN))
-            levels = k.let("levels", self._levels(pitch, RUN, self._item.elements))
+            pitch = k.let("pitch", round_up(width, RUN))
+            levels = k.let("levels", levels_of(pitch, RUN.value, self._item.elements))
             at_end = k.let("sortedAt", levels % 2 * self._half)
             spare = k.let("spareAt", (levels + 1) % 2 * self._half)
             where = {"rows": rows, "apart": width, "pitch": pitch}
@@ -170,14 +171,6 @@ class _Sorting:
                     k.let("unit", first + turn // self._pieces, U64),
                     k.let("piece", turn % self._pieces, U64),
                 )
-
-    def _levels(self, length: Expr, run: int, most: int) -> Expr:
-        """How often four runs become one until one is left of so many pairs."""
-        levels: Expr = Int(0)
-        while run < most:
-            levels = levels + Choice(length, ">", Int(run), Int(1), Int(0))
-            run *= _WAYS.value
-        return levels
 
     def _on(self, key: str, to: Place, *operands: Operand | Buffer, count: Expr, former: str = "") -> None:
         """An instruction on so many elements."""
@@ -214,11 +207,10 @@ class _Sorting:
                 self._on("Adds", places, self._places, Converted(first, "int32_t"), count=count)
             if self._ascending:
                 self._turn_signs(scores, places, count)
-            repeats = count // _RUN
+            repeats = count // RUN
             taken = read_as("uint32_t", places)
             k.call("Sort32", self._pairs, scores, taken, repeats, repeats=count // LANES + 1)
-            with k.loop("level", levels) as level:
-                self._merge_level(level, rows, pitch)
+            Merging(k, self._pairs, self._half, rows, pitch).merge(levels)
 
     def _widen(self, to: Buffer, source: Buffer, rows: Expr, width: Expr, pitch: Expr) -> None:
         k, mode = self._k, Enumerator("RoundMode::CAST_NONE")
@@ -247,49 +239,12 @@ class _Sorting:
         lanes = k.let("lanes", round_up(count, LANES))
         self._on("Adds", marked, places, bit, count=count)
         with k.when(count, "!=", lanes):  # whole repeats are compared
-            self._on("Duplicate", _behind(scores, count), _ZERO, count=lanes - count)
+            self._on("Duplicate", behind(scores, count), _ZERO, count=lanes - count)
         self._on("Compare", mask, scores, scores, Enumerator("CMPMODE::EQ"), count=lanes)
         self._on("Muls", scores, scores, _OPPOSITE, count=count)
         self._on("Select", scores, mask, scores, _LEAST, _SCALAR, count=count)
         numbers = at(self._pairs, self._half)
         self._on("Select", numbers, mask, numbers, read_as("float", marked), _TENSORS, count=count)
-
-    def _merge_level(self, level: Expr, rows: Expr, pitch: Expr) -> None:
-        """Runs of each row, four by four; what is left over at its end are fewer."""
-        k = self._k
-        run = k.let("run", _RUN << level * 2)
-        source = k.let("runsAt", level % 2 * self._half)
-        to = k.let("mergedAt", (level + 1) % 2 * self._half)
-        groups = k.let("groups", pitch // (run * _WAYS))
-        merged = k.let("wholeGroups", groups * run * _WAYS)
-        with k.when(merged, "==", pitch):
-            self._merge_groups(to, source, run, rows * groups)
-        with k.otherwise(), k.loop("line", rows) as line:
-            start = k.let("start", line * pitch * _PAIR)
-            with k.when(groups, "!=", 0):
-                self._merge_groups(to + start, source + start, run, groups)
-            rest = k.let("rest", start + merged * _PAIR)
-            self._merge_rest(to + rest, source + rest, run, k.let("pairsLeft", pitch - merged))
-
-    def _merge_groups(self, to: Expr, source: Expr, run: Expr, groups: Expr) -> None:
-        runs = tuple(at(self._pairs, source + run * _PAIR * place) for place in range(4))
-        operand = Runs(runs, (run,) * 4, _WAYS, groups)
-        self._merge(at(self._pairs, to), operand, run * _WAYS * groups)
-
-    def _merge_rest(self, to: Expr, source: Expr, run: Expr, count: Expr) -> None:
-        """Up to four runs, of which the last may be shorter."""
-        k = self._k
-        with k.when(count, "<=", run):
-            self._on("DataCopyLocal", at(self._pairs, to), at(self._pairs, source), count=count * _PAIR)
-        with k.otherwise():
-            starts = [run * place for place in range(4)]
-            lengths = tuple(Choice(count, ">", one, least(count - one, run), Int(0)) for one in starts)
-            places = [Choice(count, ">", one, one * _PAIR, Int(0)) for one in starts[2:]]
-            runs = tuple(at(self._pairs, source + one) for one in (Int(0), run * _PAIR, *places))
-            self._merge(at(self._pairs, to), Runs(runs, lengths, ceil_div(count, run)), count)
-
-    def _merge(self, to: Place, runs: Runs, count: Expr) -> None:
-        self._k.call("MrgSort", to, runs, repeats=ceil_div(count, LANES))
 
     # -- what becomes of it ---------------------------------------------------------------------
 
@@ -309,14 +264,14 @@ class _Sorting:
 
     def _keep_best(self, target: Expr, piece: Expr, pitch: Expr, tile: Slice) -> None:
         """The best of a row that tiles cut: each sorted tile is merged with the best so far."""
-        k, room = self._k, _PAIR * self._best * 2
+        k, room = self._k, PAIR * self._best * 2
         with k.when(piece, "==", 0):
-            self._on("DataCopyLocal", self._kept, tile, count=self._best * _PAIR)
+            self._on("DataCopyLocal", self._kept, tile, count=self._best * PAIR)
         with k.otherwise():
             taken = least(pitch, self._best)
             best, better = (at(self._kept, (piece + turn) % 2 * room) for turn in (1, 0))
             runs = Runs((best, tile, tile, tile), (self._best, taken, Int(0), Int(0)), Int(2))
-            self._merge(better, runs, self._best + taken)
+            merge(k, better, runs, self._best + taken)
         with k.when(piece, "==", self._pieces - 1):
             kept = at(self._kept, piece % 2 * room)
             self._store(target, Int(1), self._keep, kept, Int(0))
@@ -324,16 +279,16 @@ class _Sorting:
     def _keep_run(self, target: Expr, piece: Expr, pitch: Expr, tile: Slice) -> None:
         """Sorted tiles of a row become runs in the workspace, and four runs become one until one is left."""
         k = self._k
-        self._on("DataCopyLocal", self._merged, tile, count=pitch * _PAIR)
-        k.store(self._scratch, piece * self._half, self._merged, pitch * _PAIR)
+        self._on("DataCopyLocal", self._merged, tile, count=pitch * PAIR)
+        k.store(self._scratch, piece * self._half, self._merged, pitch * PAIR)
         with k.when(piece, "==", self._pieces - 1):
             k.fence("ALL")
             with k.section("MergeRow", "Four runs of the workspace become one until one is left."):
                 self._merge_row()
             last = k.let("rowAt", self._row_levels % 2 * self._row, U64)
             with k.pieces("kept", (0, self._keep), self._tile) as (first, count):
-                pairs = k.let("keptPitch", round_up(count, _RUN))
-                k.load(self._merging, self._scratch, last + first * _PAIR, pairs * _PAIR)
+                pairs = k.let("keptPitch", round_up(count, RUN))
+                k.load(self._merging, self._scratch, last + first * PAIR, pairs * PAIR)
                 self._store(target + first, Int(1), count, whole(self._merging), Int(0))
             k.fence("ALL")
 
@@ -343,16 +298,16 @@ class _Sorting:
         """The first elements of each sorted row, in whole runs. ``spare``: the half of ``pairs`` that has
         room; ``pitch``: pairs from row to row; only one row where none is given."""
         k = self._k
-        kept = k.let("wholeRuns", round_up(keep, _RUN))
+        kept = k.let("wholeRuns", round_up(keep, RUN))
         name = "TakeApart" if pitch is not None else "TakeRowApart"
         with k.section(name, "Numbers and places of the first pairs of each row."):
             count = k.let("count", rows * kept)
             places = at(self._pairs, spare)
             found, values = read_as("int32_t", places), self._made.get("values")
-            self._take(places, tile, rows, kept, pitch, _PLACES)
+            self._take(places, tile, rows, kept, pitch, PLACES)
             numbers = values if values is not None and self._wide is self._taken else self._wide
             if values is not None:
-                self._take(whole(numbers), tile, rows, kept, pitch, _NUMBERS)
+                self._take(whole(numbers), tile, rows, kept, pitch, NUMBERS)
             if self._ascending:
                 self._restore(numbers if values is not None else None, places, count)
             if values is not None and numbers is not values:
@@ -367,28 +322,22 @@ class _Sorting:
         """One half of the first pairs of each row, side by side."""
         k = self._k
 
-        def pick(place: Slice, source: Slice, repeats: Expr, apart: Expr) -> None:
-            fields = (("src0BlockStride", Int(1)), ("repeatTimes", repeats), ("src0RepeatStride", apart))
-            values = dict((*fields, ("src1RepeatStride", Int(0))))
-            how = Fields("GatherMaskParams", values, dict.fromkeys(values, "uint16_t"), is_short=True)
-            k.call("GatherMask", place, source, half, Enumerator("false"), 0, how, Kept(), repeats=repeats)
-
         if pitch is None:
-            pick(to, tile, kept // _RUN, _BLOCK)
+            pick(k, to, tile, half, kept // RUN, _BLOCK)
             return
         with k.when(kept, "==", pitch):
-            pick(to, tile, rows * kept // _RUN, _BLOCK)
+            pick(k, to, tile, half, rows * kept // RUN, _BLOCK)
         with k.otherwise():
-            with k.when(kept, "==", _RUN):
-                pick(to, tile, rows, pitch * _PAIR // _BLOCK)
+            with k.when(kept, "==", RUN):
+                pick(k, to, tile, half, rows, pitch * PAIR // _BLOCK)
             with k.otherwise(), k.loop("line", rows) as line:
-                source = _behind(tile, line * pitch * _PAIR)
-                pick(_behind(to, line * kept), source, kept // _RUN, _BLOCK)
+                source = behind(tile, line * pitch * PAIR)
+                pick(k, behind(to, line * kept), source, half, kept // RUN, _BLOCK)
 
     def _restore(self, numbers: Buffer | None, places: Slice, count: Expr) -> None:
         """Numbers with their own sign, and NaN where the place says so."""
         k, found = self._k, read_as("int32_t", places)
-        marked = _behind(places, self._tile)
+        marked = behind(places, self._tile)
         marks, other = read_as("int32_t", marked), at(self._places, self._tile)
         self._on("ShiftRight", marks, found, Converted(_NAN, "int32_t"), count=count)
         self._on("Muls", other, marks, Converted(Int(1) << _NAN, "int32_t"), count=count)
@@ -411,9 +360,9 @@ class _Sorting:
             run = k.let("rowRun", self._half << level * 2, U64)
             source = k.let("from", level % 2 * self._row, U64)
             to = k.let("to", (level + 1) % 2 * self._row, U64)
-            with k.loop("group", ceil_div(self._row, run * _WAYS), U64) as group:
-                start = k.let("start", group * run * _WAYS, U64)
-                behind = k.let("behindGroup", start + run * _WAYS, U64)
+            with k.loop("group", ceil_div(self._row, run * WAYS), U64) as group:
+                start = k.let("start", group * run * WAYS, U64)
+                behind = k.let("behindGroup", start + run * WAYS, U64)
                 _Merging(self, source, to).group(start, k.let("end", least(behind, self._row), U64), run)
             k.fence("ALL")
 
@@ -446,7 +395,7 @@ class _Merging:
 
     def _merge_slices(self) -> None:
         k, around = self._k, self._around
-        most = _PAIR * around._slice
+        most = PAIR * around._slice
         lengths = [
             k.let(f"length{place}", least(self._end[place] - self._next[place], most)) for place in range(4)
         ]
@@ -455,11 +404,11 @@ class _Merging:
                 to = at(around._merging, most * place)
                 k.load(to, around._scratch, self._source + self._next[place], length)
         runs = tuple(at(around._merging, most * place) for place in range(4))
-        pairs = tuple(length // _PAIR for length in lengths)
+        pairs = tuple(length // PAIR for length in lengths)
         told = tuple(map(Told, self._taken, pairs))
-        around._merge(around._merged, Runs(runs, pairs, self._runs, Int(1), told), around._half)
+        merge(k, around._merged, Runs(runs, pairs, self._runs, Int(1), told), around._half)
         taken = [
-            k.let(f"used{place}", Choice(length, "!=", Int(0), self._taken[place] * _PAIR, Int(0)))
+            k.let(f"used{place}", Choice(length, "!=", Int(0), self._taken[place] * PAIR, Int(0)))
             for place, length in enumerate(lengths)
         ]
         count = k.let("count", taken[0] + taken[1] + taken[2] + taken[3])
@@ -492,7 +441,3 @@ class _Merging:
         k.store(around._scratch, self._to + self._written, around._merged, count)
         k.assign(self._next[0], self._next[0] + count)
         k.assign(self._written, self._written + count)
-
-
-def _behind(item: Slice, count: Index) -> Slice:
-    return Slice(item.buffer, item.offset + expr(count), item.read_as)
