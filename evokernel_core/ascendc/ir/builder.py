@@ -51,6 +51,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Copy,
     Fence,
     Fields,
+    Flag,
     For,
     Get,
     If,
@@ -169,6 +170,10 @@ class Builder:
         """What a unit does behind it, stores if no other is said, waits for what it does in front of it."""
         self._add(Fence(unit))
 
+    def flag(self, name: str, unit: str = "") -> None:
+        """A unit sets a flag, or the core waits for it (see Flag)."""
+        self._add(Flag(name, unit))
+
     def lanes(self, name: str, value: Expr) -> Var:
         """A mask of 64 lanes, for instructions that take repeats."""
         return self.let(name, value, LANES)
@@ -242,9 +247,10 @@ class Builder:
         even: bool = False,
         in_a_row: bool = False,
         beside: bool = False,
+        together: bool = False,
     ) -> Iterator[Var]:
         """A loop whose values are dealt to cores: in turn, in runs of so many, or in a row (see For)."""
-        how = {"run": run, "even": even, "in_a_row": in_a_row, "beside": beside}
+        how = {"run": run, "even": even, "in_a_row": in_a_row, "beside": beside, "together": together}
         with self._loop(Var(name, U64), end, cores=True, **how) as var:
             yield var
 

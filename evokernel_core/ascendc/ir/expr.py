@@ -164,6 +164,34 @@ class Param(Expr):
 
 
 @frozen
+class TilingField(Expr):
+    """A field of OpTiling that is not the kernel's own: another text declares and computes it."""
+
+    name: str
+    ctype: str = U64
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        return f"{side.value}{self.name}"
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        return values[f"tiling.{self.name}"]
+
+
+@frozen
+class SubBlock(Expr):
+    """The number of a vector core among those of its cube core."""
+
+    ctype: str = U32
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        return "GetSubBlockIdx()"
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        """Estimates take the first one for all."""
+        return 0
+
+
+@frozen
 class Table:
     """Several fields of OpTiling under one name, an array, of which a kernel chooses one by its number."""
 
@@ -373,12 +401,14 @@ class Call(Expr):
 
 def is_open(value: Expr) -> bool:
     """Whether only the call or the kernel knows it."""
-    return any(isinstance(item, (CoreCount, Entry, Param, Size, Var)) for item in value.walk())
+    unknown = (CoreCount, Entry, Param, Size, SubBlock, TilingField, Var)
+    return any(isinstance(item, unknown) for item in value.walk())
 
 
 def is_narrow(value: Expr) -> bool:
     """Whether C++ computes it in 32 bits."""
-    leaves = [item for item in value.walk() if isinstance(item, (Constant, Entry, Param, State, Var, Size))]
+    typed = (Constant, Entry, Param, Size, State, SubBlock, TilingField, Var)
+    leaves = [item for item in value.walk() if isinstance(item, typed)]
     return all(not isinstance(item, Size) and item.ctype == U32 for item in leaves)
 
 

@@ -303,9 +303,18 @@ class Put:
 @frozen
 class Fence:
     """What a unit does behind it begins when what it does in front of it has ended: stores of a core, if no
-    other ``unit`` of a cube core is said."""
+    other ``unit`` of a cube core is said, or an event, as of loads behind stores (``MTE3_MTE2``)."""
 
     unit: str = "FIX"
+
+
+@frozen
+class Flag:
+    """A flag between a cube core and its vector cores: ``unit`` sets it when it has done what stands in front
+    of it, or where none is said, the core waits for it in front of the next loads."""
+
+    name: str
+    unit: str = ""
 
 
 @frozen
@@ -405,7 +414,8 @@ class For:
     estimates meet every turn by itself, since it has few, which differ. ``one_load``: what it loads, from
     where numbers say that it reads, is one load to what is around it. ``ring``: each turn writes a chunk
     that cube cores read, so many of which lie there at a time; all vector cores share it in a loop of cores
-    ``beside`` cube cores."""
+    ``beside`` cube cores. ``together``: values are dealt to cube cores, and the vector cores of each do parts
+    of the same ones."""
 
     var: Var
     end: Expr
@@ -419,6 +429,7 @@ class For:
     one_load: bool = False
     ring: Constant | None = None
     beside: bool = False
+    together: bool = False
 
     @property
     def most_cores(self) -> Expr:
@@ -498,7 +509,9 @@ class Work:
         return ()
 
 
-Node = Let | Assign | Get | Put | Fence | Copy | Clear | Instruction | For | If | Section | Atomic | Work
+Node = (
+    Let | Assign | Get | Put | Fence | Flag | Copy | Clear | Instruction | For | If | Section | Atomic | Work
+)
 
 
 @frozen

@@ -26,6 +26,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Clear,
     Copy,
     Fence,
+    Flag,
     For,
     Get,
     If,
@@ -63,7 +64,7 @@ class Step:
     @property
     def is_plain(self) -> bool:
         """Whether it is no method: it makes a local constant that steps behind it see, or only waits."""
-        return isinstance(self.nodes[0], Get) or all(isinstance(node, Fence) for node in self.nodes)
+        return isinstance(self.nodes[0], Get) or all(isinstance(node, (Fence, Flag)) for node in self.nodes)
 
 
 @frozen
@@ -106,10 +107,10 @@ def kind_of(node: Node) -> Kind:
     return Kind.BLOCK if is_tiles or len(kinds) > 1 else kinds.pop()
 
 
-_WORK = (Copy, Clear, Instruction, Get, Put, Fence)
+_WORK = (Copy, Clear, Instruction, Get, Put, Fence, Flag)
 
 
-def _own_kind(node: Copy | Clear | Instruction | Get | Put | Fence) -> Kind:
+def _own_kind(node: Copy | Clear | Instruction | Get | Put | Fence | Flag) -> Kind:
     match node:
         case Copy():
             return Kind.LOAD if node.is_load else Kind.STORE
@@ -117,6 +118,8 @@ def _own_kind(node: Copy | Clear | Instruction | Get | Put | Fence) -> Kind:
             return Kind.LOAD
         case Fence():
             return Kind.STORE
+        case Flag():
+            return Kind.STORE if node.unit else Kind.LOAD
         case Get() | Put():
             return Kind.SCALAR
     return Kind.COMPUTE

@@ -104,6 +104,8 @@ def turns(node: For) -> tuple[str, str, str]:
     end = node.end.cpp(Side.DEVICE, 1)
     if not node.cores:
         return "0", end, "1"
+    if node.together:
+        return "GetBlockIdx() / GetTaskRatio()", end, "GetBlockNum()"
     if node.run is None:
         cores = "GetBlockNum() * GetSubBlockNum()" if node.beside else "GetBlockNum()"
         return "GetBlockIdx()", end, cores

@@ -40,6 +40,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Enumerator,
     Fence,
     Fields,
+    Flag,
     For,
     Get,
     If,
@@ -426,8 +427,8 @@ private:
                 return [f"uint64_t {node.var.name}[1] = {{{node.value.cpp()}}};"]
             case Let() | Assign():
                 return let(node)
-            case Get() | Put() | Fence():
-                return [_scalar(node)]
+            case Get() | Put() | Fence() | Flag():
+                return _scalar(node)
             case For() | If() | Atomic():
                 bodies = [[line for one in body for line in self._lines(one)] for body in node.bodies]
                 return framed(node, bodies)
@@ -445,17 +446,26 @@ private:
         return _copy(node) if isinstance(node, Copy) else _instruction(node)
 
 
-def _scalar(node: Get | Put | Fence) -> str:
+def _scalar(node: Get | Put | Fence | Flag) -> list[str]:
     """What the scalar unit does itself."""
     match node:
         case Get():
             read = f"{node.source.buffer.name}.GetValue({node.source.offset.cpp()})"
             ctype = node.var.ctype
             read = read if ctype == node.source.ctype else f"static_cast<{ctype}>({read})"
-            return f"const {ctype} {node.var.name} = {read};"
+            return [f"const {ctype} {node.var.name} = {read};"]
         case Put():
-            return f"{node.target.buffer.name}.SetValue({node.target.offset.cpp()}, {node.value.cpp()});"
-    return "PipeBarrier<PIPE_MTE3>();"
+            return [f"{node.target.buffer.name}.SetValue({node.target.offset.cpp()}, {node.value.cpp()});"]
+        case Flag():
+            return [_flag(node)]
+    return _wait(node.unit) if "_" in node.unit else ["PipeBarrier<PIPE_MTE3>();"]
+
+
+def _flag(node: Flag) -> str:
+    """Among a cube core and its vector cores."""
+    if not node.unit:
+        return f"CrossCoreWaitFlag({node.name});"
+    return f"CrossCoreSetFlag<2, PIPE_{node.unit}>({node.name});"
 
 
 def _waits(part: Step | Block) -> list[str]:
