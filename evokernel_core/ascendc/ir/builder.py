@@ -52,6 +52,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Copy,
     Fence,
     Fields,
+    Flag,
     For,
     Get,
     If,
@@ -191,6 +192,10 @@ class Builder:
     def fence(self, unit: str = "FIX") -> None:
         """What a unit does behind it, stores if no other is said, waits for what it does in front of it."""
         self._add(Fence(unit))
+
+    def flag(self, name: str, unit: str = "") -> None:
+        """A unit sets a flag, or the core waits for it (see Flag)."""
+        self._add(Flag(name, unit))
 
     def lanes(self, name: str, value: Expr) -> Var:
         """A mask of 64 lanes, for instructions that take repeats."""

@@ -145,6 +145,8 @@ class CoreCount(Expr):
 class VectorCore(Expr):
     """Which of a cube core's two vector cores this one is, 0 or 1."""
 
+    ctype: str = U32
+
     def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
         return "GetSubBlockIdx()"
 
@@ -195,6 +197,20 @@ class Cheapest(Expr):
     @property
     def parts(self) -> tuple[Expr, ...]:
         return (self.first, self.last, self.cost)
+
+
+@frozen
+class TilingField(Expr):
+    """A field of OpTiling that is not the kernel's own: another text declares and computes it."""
+
+    name: str
+    ctype: str = U64
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        return f"{side.value}{self.name}"
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        return values[f"tiling.{self.name}"]
 
 
 @frozen
@@ -407,12 +423,14 @@ class Call(Expr):
 
 def is_open(value: Expr) -> bool:
     """Whether only the call or the kernel knows it."""
-    return any(isinstance(item, (CoreCount, Entry, Param, Size, Var)) for item in value.walk())
+    unknown = (CoreCount, Entry, Param, Size, TilingField, VectorCore, Var)
+    return any(isinstance(item, unknown) for item in value.walk())
 
 
 def is_narrow(value: Expr) -> bool:
     """Whether C++ computes it in 32 bits."""
-    leaves = [item for item in value.walk() if isinstance(item, (Constant, Entry, Param, State, Var, Size))]
+    typed = (Constant, Entry, Param, Size, State, TilingField, VectorCore, Var)
+    leaves = [item for item in value.walk() if isinstance(item, typed)]
     return all(not isinstance(item, Size) and item.ctype == U32 for item in leaves)
 
 

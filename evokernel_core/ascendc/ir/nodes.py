@@ -353,7 +353,8 @@ class Put:
 @frozen
 class Fence:
     """What a unit does behind it begins when what it does in front of it has ended: stores of a core, if no
-    other ``unit`` of a cube core is said; of ``ALL`` any unit waits for all of them."""
+    other ``unit`` of a cube core is said, or an event, as of loads behind stores (``MTE3_MTE2``); of ``ALL``
+    any unit waits for all of them."""
 
     unit: str = "FIX"
 
@@ -370,6 +371,15 @@ class Signal:
     """A vector core has stored its part of the next place of a ring of turns."""
 
     ring: Ring
+
+
+@frozen
+class Flag:
+    """A flag between a cube core and its vector cores: ``unit`` sets it when it has done what stands in front
+    of it, or where none is said, the core waits for it in front of the next loads."""
+
+    name: str
+    unit: str = ""
 
 
 @frozen
@@ -588,6 +598,7 @@ Node = (
     | Fence
     | Await
     | Signal
+    | Flag
     | Copy
     | Clear
     | Instruction

@@ -27,6 +27,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Clear,
     Copy,
     Fence,
+    Flag,
     For,
     Get,
     If,
@@ -109,11 +110,11 @@ def kind_of(node: Node) -> Kind:
     return Kind.BLOCK if is_tiles or len(kinds) > 1 else kinds.pop()
 
 
-_WAITS = (Fence, Await, Signal)
+_WAITS = (Fence, Await, Signal, Flag)
 _WORK = (Copy, Clear, Instruction, Get, Put, *_WAITS)
 
 
-def _own_kind(node: Copy | Clear | Instruction | Get | Put | Fence | Await | Signal) -> Kind:
+def _own_kind(node: Copy | Clear | Instruction | Get | Put | Fence | Await | Signal | Flag) -> Kind:
     match node:
         case Copy():
             return Kind.LOAD if node.is_load else Kind.STORE
@@ -121,6 +122,8 @@ def _own_kind(node: Copy | Clear | Instruction | Get | Put | Fence | Await | Sig
             return Kind.LOAD
         case Fence() | Await() | Signal():
             return Kind.STORE
+        case Flag():
+            return Kind.STORE if node.unit else Kind.LOAD
         case Get() | Put():
             return Kind.SCALAR
     return Kind.COMPUTE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Protocol
 
@@ -83,13 +83,24 @@ class StageText:
         return f"{self.settings.rstrip()}\n\n{self.compute}"
 
 
-Made = StageText | Kernel | CubeKernel
+@frozen(eq=False)
+class Beside:
+    """Vector cores that are built in the IR beside cube cores that are text. ``around``: all of it, given the
+    text of the class ``class_name`` of these vector cores, and what its Init is given before the tiling."""
+
+    vectors: Kernel
+    class_name: str
+    around: Callable[[str, str], StageText]
+    facts: KernelFacts
+
+
+Made = StageText | Kernel | CubeKernel | Beside
 """What a family makes: a kernel in the IR, or its text."""
 
 
 def facts_of(made: Made) -> KernelFacts:
     """What a family declares of its text, or what the nodes of the IR are."""
-    if isinstance(made, StageText):
+    if isinstance(made, (StageText, Beside)):
         return made.facts
     if isinstance(made, Kernel):
         own = bool(made.workspaces)
@@ -142,7 +153,5 @@ class Family(Protocol):
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         """Modelled microseconds of the schedule, its launch included."""
 
-    def text(
-        self, task: KernelTask, strategy: Strategy, chip: Chip, name: str
-    ) -> StageText | Kernel | CubeKernel:
+    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> Made:
         """The kernel, in the IR or as text; ``name`` is a C++ identifier in snake case."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from evokernel_core.ascendc.ir.nodes import Kernel
 from evokernel_core.ascendc.kernels.cube import CubeKernel
-from evokernel_core.ascendc.kernels.family import Family, StageText
+from evokernel_core.ascendc.kernels.family import Beside, Family, StageText
 from evokernel_core.ascendc.print.cube_kernel import cube_text
-from evokernel_core.ascendc.print.vector_kernel import stage_text
+from evokernel_core.ascendc.print.statements import in_lines
+from evokernel_core.ascendc.print.vector_kernel import arguments_of, stage_text, vector_class
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
@@ -20,4 +21,7 @@ def text_of(family: Family, task: KernelTask, strategy: Strategy, chip: Chip, na
             return stage_text(made, task, name)
         case CubeKernel():
             return cube_text(made, task, name)
+        case Beside():
+            vectors = in_lines(vector_class(made.vectors, made.class_name))
+            return made.around(vectors, arguments_of(made.vectors))
     return made

@@ -41,6 +41,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Enumerator,
     Fence,
     Fields,
+    Flag,
     For,
     Get,
     If,
@@ -443,8 +444,8 @@ private:
                 return [f"uint64_t {node.var.name}[1] = {{{node.value.cpp()}}};"]
             case Let() | Assign():
                 return let(node)
-            case Get() | Put() | Fence() | Await() | Signal():
-                return [_scalar(node)]
+            case Get() | Put() | Fence() | Await() | Signal() | Flag():
+                return _scalar(node)
             case For() | If() | Atomic():
                 bodies = [[line for one in body for line in self._lines(one)] for body in node.bodies]
                 return framed(node, bodies)
@@ -462,21 +463,33 @@ private:
         return _copy(node) if isinstance(node, Copy) else _instruction(node)
 
 
-def _scalar(node: Get | Put | Fence | Await | Signal) -> str:
+def _scalar(node: Get | Put | Fence | Await | Signal | Flag) -> list[str]:
     """What the scalar unit does itself."""
     match node:
         case Get():
             read = f"{node.source.buffer.name}.GetValue({node.source.offset.cpp()})"
             ctype = node.var.ctype
             read = read if ctype == node.source.ctype else f"static_cast<{ctype}>({read})"
-            return f"const {ctype} {node.var.name} = {read};"
+            return [f"const {ctype} {node.var.name} = {read};"]
         case Put():
-            return f"{node.target.buffer.name}.SetValue({node.target.offset.cpp()}, {node.value.cpp()});"
+            return [f"{node.target.buffer.name}.SetValue({node.target.offset.cpp()}, {node.value.cpp()});"]
+        case Await() | Signal() | Flag():
+            return [_flag(node)]
+    if "_" in node.unit:
+        return _wait(node.unit)
+    return [f"PipeBarrier<PIPE_{'ALL' if node.unit == 'ALL' else 'MTE3'}>();"]
+
+
+def _flag(node: Await | Signal | Flag) -> str:
+    """Among a cube core and its vector cores: set by a unit, or waited for."""
+    match node:
         case Await():
-            return f"CrossCoreWaitFlag({node.ring.flag});"
+            name, unit = node.ring.flag, ""
         case Signal():
-            return f"CrossCoreSetFlag<2, PIPE_MTE3>({node.ring.flag});"
-    return f"PipeBarrier<PIPE_{'ALL' if node.unit == 'ALL' else 'MTE3'}>();"
+            name, unit = node.ring.flag, "MTE3"
+        case Flag():
+            name, unit = node.name, node.unit
+    return f"CrossCoreSetFlag<2, PIPE_{unit}>({name});" if unit else f"CrossCoreWaitFlag({name});"
 
 
 def _waits(part: Step | Block) -> list[str]:

@@ -13,7 +13,8 @@ from typing import Any
 
 from attrs import field, frozen
 
-from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, Move, StageText
+from evokernel_core.ascendc.kernels.family import Beside, Cores, KernelFacts, Move, StageText
+from evokernel_core.ascendc.kernels.recurrent import gates
 from evokernel_core.ascendc.kernels.recurrent import schedule as schedules
 from evokernel_core.ascendc.kernels.recurrent.estimate import LAG, estimate_us
 from evokernel_core.ascendc.kernels.recurrent.problem import Recurrence, RecurrentSchedule, read_recurrence
@@ -73,10 +74,11 @@ class RecurrentFamily:
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         return estimate_us(read_recurrence(task), RecurrentSchedule.of(strategy), task.sizes, chip)
 
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
+    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> Beside:
         found, schedule = read_recurrence(task), RecurrentSchedule.of(strategy)
         if refusal(found, schedule, chip) is not None:
             raise PlanError("The strategy does not fit the memories of a core; draft it anew.")
+        parameters = _parameters(found, task)
         context = {
             "class_name": class_name(name, ""),
             "s": schedule,
@@ -87,15 +89,20 @@ class RecurrentFamily:
             "lag": LAG if found.stacked else 0,
             "type": CPP_TYPE[found.dtype],
             "item_bytes": ITEM_SIZE[found.dtype],
-            "first": found.first,
             "carries": found.carries,
             "batch_first": found.batch_first,
             **_sizes(found, task),
-            **_parameters(found, task),
+            **parameters,
         }
         # every core waits for the states of all hidden units
         facts = KernelFacts(Cores.BOTH, waits_for_all=True, uses_workspace=True)
-        return kernel_text("recurrent", name, facts, **context)
+
+        def around(vectors: str, arguments: str) -> StageText:
+            return kernel_text(
+                "recurrent", name, facts, vectors=vectors, vector_arguments=arguments, **context
+            )
+
+        return Beside(gates.build(found, schedule, parameters), class_name(name, "Gates"), around, facts)
 
 
 def _sizes(found: Recurrence, task: KernelTask) -> dict[str, Any]:
@@ -122,12 +129,7 @@ def _parameters(found: Recurrence, task: KernelTask) -> dict[str, Any]:
     results = {_RESULTS[index]: f"result{index}" for index in found.results}
     listed = [names.get(item, f"unused{index}") for index, item in enumerate(tensors_of(task))]
     listed += [results[_RESULTS[index]] for index in found.results]
-    cube = [*found.weights, *found.upper]
-    vector = [
-        *found.projections, *found.input_biases, *found.hidden_biases, found.hidden_input, carried
-    ]  # fmt: skip
-    on_cube = [names[item] for item in dict.fromkeys(cube) if item]
-    on_vector = [*(names[item] for item in dict.fromkeys(vector) if item), *results.values()]
+    on_cube = [names[item] for item in dict.fromkeys((*found.weights, *found.upper))]
     return {
         "weights": [names[item] for item in found.weights],
         "upper": [names[item] for item in found.upper],
@@ -140,6 +142,4 @@ def _parameters(found: Recurrence, task: KernelTask) -> dict[str, Any]:
         "parameters": addresses(*listed),
         "cube_parameters": addresses(*on_cube),
         "cube_arguments": ", ".join(on_cube),
-        "vector_parameters": addresses(*on_vector),
-        "vector_arguments": ", ".join(on_vector),
     }

@@ -71,7 +71,7 @@ def refusal(found: Recurrence, item: RecurrentSchedule, chip: Chip) -> str | Non
         return "Each vector core turns whole fractals."
     if item.panel_k % item.base_k or item.states_k % item.panel_k or item.panels < 3:
         return "Panels are whole steps, and two of weights are in flight."
-    if _buffer_bytes(found, item) > chip.ub_bytes:
+    if buffer_bytes(found, item) > chip.ub_bytes:
         return "The gates of a unit do not fit the unified buffer."
     return _cube_refusal(item, found.gates * item.hidden, ITEM_SIZE[found.dtype], chip.memory)
 
@@ -90,7 +90,7 @@ def _cube_refusal(item: RecurrentSchedule, sums: int, size: int, memory: Memory)
     return None
 
 
-def _buffer_bytes(found: Recurrence, item: RecurrentSchedule) -> int:
+def buffer_bytes(found: Recurrence, item: RecurrentSchedule) -> int:
     """Bytes of the unified buffer: rows and sums of both products, dividends, biases, states."""
     size = ITEM_SIZE[found.dtype]
     wide = (4 if found.stacked else 3) * found.gates + found.gates + 1 + 2
