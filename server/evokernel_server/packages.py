@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import frozen
 
-from evokernel_core.ascendc.print.integrity import check_files, foreign_words, has_canonical_id
+from evokernel_core.ascendc.print.integrity import check_files, foreign_words
 from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.errors import EvoKernelError, PackageChanged
 from evokernel_core.domain.region import Region
@@ -97,8 +97,6 @@ def read_installed(file: Path, name: str) -> Installed | None:
         if "vendor" in manifest:
             return _borrowed(name, folder, manifest)
         verdict = from_data(manifest["verdict"], Verdict)
-        known = has_canonical_id(manifest)
-        task_id = verdict.task_id if known else read_task(manifest["task"]).task_id
     except PackageChanged as error:
         log.warning("%s", error)
         return None
@@ -107,7 +105,9 @@ def read_installed(file: Path, name: str) -> Installed | None:
     if verdict.latency is None or not _is_sound(verdict.latency):
         return None
     rival = _rival(manifest, verdict.latency.chip)
-    return Installed(name, folder, task_id, verdict.source_id, verdict.latency, verdict.verifier, rival)
+    return Installed(
+        name, folder, verdict.task_id, verdict.source_id, verdict.latency, verdict.verifier, rival
+    )
 
 
 def _name_foreign(folder: Path, manifest: Mapping[str, Any]) -> None:

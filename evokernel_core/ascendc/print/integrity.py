@@ -47,12 +47,12 @@ def check_unchanged(
 ) -> None:
     """Raises PackageChanged, naming the first file that is not the one that was verified."""
     check_files(folder, manifest)
-    task_id = task.task_id if has_canonical_id(manifest) else task.spelled_id
-    if (manifest.get("task_id"), manifest.get("source_id")) != (task_id, source.source_id):
+    ids = (task.task_id,) if _has_canonical_id(manifest) else (task.task_id, task.spelled_id)
+    if manifest.get("task_id") not in ids or manifest.get("source_id") != source.source_id:
         raise PackageChanged(_words(folder, MANIFEST))
 
 
-def has_canonical_id(manifest: Mapping[str, Any]) -> bool:
+def _has_canonical_id(manifest: Mapping[str, Any]) -> bool:
     """Whether the package names its task by its mathematics."""
     given = manifest.get("format")
     return isinstance(given, int) and given >= CANONICAL_FORMAT
