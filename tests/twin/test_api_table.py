@@ -129,11 +129,14 @@ def test_cards_say_what_the_table_says() -> None:
 
 
 def literals(path: Path) -> str:
-    """The strings of a module: what it may put into a kernel."""
-    nodes = ast.walk(ast.parse(path.read_text()))
-    return ";\n".join(
-        node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    )
+    """The strings of a module: what it may put into a kernel, and the methods that it defines there."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    calls = [
+        node for node in nodes if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "method"
+    ]
+    given = (item.value for call in calls for item in call.args if isinstance(item, ast.Constant))
+    found = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return ";\n".join([*found, *(f"void {name}(" for name in given if str(name).isidentifier())])
 
 
 def test_what_the_author_emits_has_rows() -> None:
