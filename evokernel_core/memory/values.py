@@ -100,7 +100,8 @@ class Values(Connection):
                 self._put(key, worth)
             for name, found in ledger.scales.items():
                 self._put_statistics(name, found)
-        moves = (abs(worth.q - before.get(key, INITIAL_Q)) for key, worth in ledger.worths.items())
+        after = {key: worth.q for key, worth in ledger.worths.items()}
+        moves = (abs(after.get(key, INITIAL_Q) - before.get(key, INITIAL_Q)) for key in before | after)
         return Rebuilt(events, len(ledger.worths), max(moves, default=0.0))
 
     def rewards(self, task_id: str = "") -> tuple[Reward, ...]:

@@ -69,7 +69,9 @@ class Privacy:
         pairs = [(item.name, other.name) for item, other in zip(graph.inputs, new.inputs, strict=True)]
         pairs += [(item.name, other.name) for item, other in zip(graph.updates, new.updates, strict=True)]
         found: dict[str, str] = {}
-        for name, other in (*pairs, (self.task.name, _NAME)):
+        # a letter says nothing of a file, and is a word of many sentences
+        told = ((name, other) for name, other in (*pairs, (self.task.name, _NAME)) if len(name) > 1)
+        for name, other in told:
             pascal = camel(name)[:1].upper() + camel(name)[1:]
             found |= {name: other, camel(name): other, pascal: other[0].upper() + other[1:]}
         return tuple(sorted(found.items(), key=lambda pair: -len(pair[0])))

@@ -63,7 +63,8 @@ def _moved(event: Reward) -> str:
     if event.effect is Effect.SEED:
         return f"{when}: as a start point it begins at {event.raw:+.3f}."
     shown = f", of {len(event.shown)} that were shown" if event.shown else ""
-    return f"{when}: {event.cause} paid {event.raw:+.3f} to {len(event.used)} item(s){shown}."
+    scaled = " before it was scaled" if event.scale else ""
+    return f"{when}: {event.cause} paid {event.raw:+.3f}{scaled} to {len(event.used)} item(s){shown}."
 
 
 def _worth(memory: Memory, source_id: str) -> Iterator[str]:

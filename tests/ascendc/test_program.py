@@ -91,6 +91,17 @@ def test_equal_stages_are_one_kernel_and_slots_are_used_again(builder: Any, on_t
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-6)
 
 
+def test_stages_of_other_symbols_are_other_kernels(builder: Any, chip: Any) -> None:
+    """Two sizes that are alike in the file are two in a call: one tiling function does not serve both."""
+    graph = builder()
+    results = []
+    for size in ("a", "b"):
+        value = graph.input(f"x{size}", (size, 64))
+        results.append(graph.call("_softmax.default", value, -1, False, shape=(size, 64)))
+    program = plan_program(graph.task(*results, symbols={"a": 8, "b": 8}), chip)
+    assert (len(program.stages), len(program.kinds)) == (2, 2)
+
+
 def test_a_program_passes_the_audit_and_its_strategy_survives(builder: Any, chip: Any) -> None:
     task = two_grids(builder)
     strategy = initial(task, chip)

@@ -30,7 +30,8 @@ from evokernel_core.foreign import read_foreign, read_foreign_object
 
 ROOT_PACKAGE = "evokernel_kernels"
 FORMAT = CANONICAL_FORMAT
-"""Version of kernel.json: 2 has the call site with its guards, 3 the digests of all files and of itself."""
+"""Version of kernel.json: 2 has the call site with its guards, 3 the digests of all files and of itself,
+4 names its task by its mathematics."""
 _LARGEST_TEST = 1 << 22
 """Elements; larger captured sizes are not part of a package's own test."""
 

@@ -7,6 +7,7 @@ more elements along any axis; where runs would be longer, or would not go on in 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -378,7 +379,7 @@ class _Mover:
 # -- what the vector unit does --------------------------------------------------------------------
 
 
-class _Turner:
+class _Turner(ABC):
     """The buffers of a core; single bytes are turned as 16-bit numbers."""
 
     def __init__(
@@ -396,6 +397,7 @@ class _Turner:
         self._word = max(width, 2)
         self._words = Constant("WORD_BYTES", self._word)
 
+    @abstractmethod
     def prepare(self) -> None:
         """What is done once."""
 
@@ -412,8 +414,9 @@ class _Turner:
         self._turn(piece, read_as(RAW[2], made), read_as(RAW[2], taken))
         self._cast(self.target, made, Enumerator("RoundMode::CAST_RINT"), self._tiling.made)
 
+    @abstractmethod
     def _turn(self, piece: _Piece, to: Slice, source: Slice) -> None:
-        raise NotImplementedError
+        """From the words of the tile to those of the result."""
 
     def _cast(self, to: Slice | Buffer, source: Slice | Buffer, mode: Enumerator, count: Expr) -> None:
         self._k.call("Cast", to, source, mode, count, repeats=ceil_div(count * self._word, REPEAT_BYTES))
@@ -421,6 +424,9 @@ class _Turner:
 
 class _Squares(_Turner):
     """Every plane of the tile is a matrix, whose columns become rows."""
+
+    def prepare(self) -> None:
+        """Nothing: its places follow from the loops."""
 
     def _turn(self, piece: _Piece, to: Slice, source: Slice) -> None:
         k, axes, counts = self._k, self._tiling.axes, piece.counts
