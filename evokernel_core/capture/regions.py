@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from collections import Counter
 from pathlib import Path
@@ -25,6 +26,7 @@ _NOT_CALLED = (
     "'evokernel observe -- COMMAND', or add get_inputs()."
 )
 """Alike for all definitions, so that a list says it once."""
+_LOOKUPS = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load, ast.UnaryOp, ast.USub)
 
 
 @frozen
@@ -131,12 +133,20 @@ def _identity(symbol: str, digest: str, seen: Counter[str]) -> str:
 
 def _task(item: dict[str, Any]) -> KernelTask:
     graph = from_data(item["graph"], Graph)
-    return in_order_of_use(
-        KernelTask(
-            name=task_name(graph, item["symbol"]),
-            graph=graph,
-            symbols=tuple(Symbol(**symbol) for symbol in item["symbols"]),
-            tolerance=tolerance_for(graph),
-            op_category=op_category(graph),
-        )
+    task = KernelTask(
+        name=task_name(graph, item["symbol"]),
+        graph=graph,
+        symbols=tuple(Symbol(**symbol) for symbol in item["symbols"]),
+        tolerance=tolerance_for(graph),
+        op_category=op_category(graph),
     )
+    # a call evaluates its arguments from left to right: what draws or assigns keeps its place
+    return in_order_of_use(task) if all(_only_reads(given.expression) for given in graph.inputs) else task
+
+
+def _only_reads(expression: str) -> bool:
+    """Whether evaluating it is looking something up: a name, an attribute or an element by a constant."""
+    if not expression:
+        return True
+    nodes = ast.walk(ast.parse(expression, mode="eval").body)
+    return all(isinstance(node, _LOOKUPS) for node in nodes)
