@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.server.story import SETTINGS, Story, moved
-from tests.synthesis.endpoint import RecordedEndpoint, recording
+from tests.synthesis.endpoint import RecordedEndpoint, Recording, recording
 
 MODEL = """\
 import torch
@@ -24,11 +24,20 @@ def scale_add(a, b):
 ANSWERS = ("does_not_compile", "not_json", "wrong_result", "good", "faster")
 
 
+def doubled_first(name: str) -> Recording:
+    """The recorded kernels add twice their second input; a task's inputs come in the order of their use."""
+    answer = recording(name)
+    if "kernel" in answer:
+        launch = "tensors[0], tensors[1]", "tensors[1], tensors[0]"
+        answer["kernel"]["op_kernel_cpp"] = answer["kernel"]["op_kernel_cpp"].replace(*launch)
+    return answer
+
+
 @pytest.mark.timeout(900)
 async def test_the_story_with_a_model(sessions: Any, workspace: Path, database: Any) -> None:
     path = workspace / "model.py"
     path.write_text(MODEL, "utf-8")
-    with RecordedEndpoint(*map(recording, ANSWERS)) as endpoint:
+    with RecordedEndpoint(*map(doubled_first, ANSWERS)) as endpoint:
         model = {"proposer": "llm", "modelUrl": endpoint.url, "model": "recorded"}
         editor = await sessions.start(
             settings={**SETTINGS, **model, "leastGain": 0.0005},
