@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+from evokernel_core.ascendc.fusion.program import PROGRAM, parted
 from evokernel_core.ascendc.kernels.registry import covered_ops
+from evokernel_core.domain.kernel import Setting, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 
@@ -39,3 +41,26 @@ def _size_features(task: KernelTask) -> dict[str, float]:
         "log_elements": math.log2(max(math.prod(shape), 1)) / 10,
         "log_last_dim": math.log2(max(shape[-1] if shape else 1, 1)) / 10,
     }
+
+
+def schedule_features(task: KernelTask, strategy: Strategy, estimate_us: float) -> dict[str, float]:
+    """Feature name to weight of a schedule for a task, and of its estimate: what the family's own settings
+    say, numbers as base-2 logarithms over 10. Of a program, each kernel's under the name of its family, and
+    how many there are."""
+    kernels = parted(strategy) if strategy.family == PROGRAM else (strategy,)
+    features = {"kernels": math.log2(len(kernels)) / 10, "log_estimate": math.log2(estimate_us) / 10}
+    for kernel in kernels:
+        features[f"family:{kernel.family}"] = 1.0
+        for name, value in kernel.settings:
+            features |= _setting(f"{kernel.family}.{name}", value)
+    return features | _size_features(task)
+
+
+def _setting(name: str, value: Setting) -> dict[str, float]:
+    match value:
+        case str():
+            return {f"{name}={value}": 0.3}
+        case bool():
+            return {name: 0.3 * value}
+        case _:
+            return {name: math.copysign(math.log2(1 + abs(value)) / 10, value)}

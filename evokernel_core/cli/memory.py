@@ -16,11 +16,13 @@ from evokernel_core.cli.terminal import say
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.domain.serial import to_data
+from evokernel_core.domain.settings import Settings
 from evokernel_core.memory.ledger import ALPHA
 from evokernel_core.memory.packs import LONGEST_LINE, export_pack, import_pack
 from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import Value
 from evokernel_core.paths import memory_path
+from evokernel_core.synthesis.residual import MOST, trust
 from evokernel_core.synthesis.why import find_kernel, why
 
 
@@ -73,6 +75,26 @@ def top(stage: str | None, number: int, as_json: bool) -> None:
 def _title(memory: Memory, value: Value) -> str:
     item = memory.experience(value.item)
     return f"{item.title} [{item.id[:12]}]" if item else value.item
+
+
+@command.command()
+@click.option("--chip", default=Settings().chip, show_default=True, help="Of which chip.")
+@_json
+def estimates(chip: str, as_json: bool) -> None:
+    """How far estimates are from verdicts on a chip, by family, as far as that is known."""
+    with _memory() as memory:
+        samples = memory.samples(chip, MOST)
+    found = trust(samples)
+    if as_json:
+        say(json.dumps([to_data(item) for item in found]))
+        return
+    if not found:
+        say(f"No verdict on {chip} stands beside an estimate yet.")
+    for item in found:
+        said = (
+            f"{item.family}: {item.verdicts} {samples[0].source.value} verdict(s); the next one is expected"
+        )
+        say(f"{said} at {item.mean:.2f} times its estimate ({item.low:.2f} to {item.high:.2f}).")
 
 
 @command.command()

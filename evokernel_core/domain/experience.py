@@ -14,6 +14,7 @@ class ExperienceKind(StrEnum):
     SUCCESS = "success"
     FAILURE = "failure"
     PRACTICE = "practice"
+    SEQUENCE = "sequence"
     RULE = "rule"
 
 

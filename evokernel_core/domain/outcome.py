@@ -13,6 +13,7 @@ class OutcomeKind(StrEnum):
     ACCEPTED = "accepted"
     PARTIALLY_ACCEPTED = "partially_accepted"
     REJECTED = "rejected"
+    EXPLAINED = "explained"
     REVERTED = "reverted"
     SURVIVED = "survived"
     EXPIRED = "expired"
@@ -30,8 +31,8 @@ class Objection(StrEnum):
 
 @frozen
 class Outcome:
-    """``detail`` is the reason of a rejection, the way of a revert (undo, manual, git) or the
-    horizon of a survival (30s, 5m, 15m, commit). ``at`` is seconds since the epoch."""
+    """``detail`` is the reason of a rejection or what explains it later, the way of a revert (undo, manual,
+    git) or the horizon of a survival (30s, 5m, 15m, commit). ``at`` is seconds since the epoch."""
 
     kind: OutcomeKind
     region_id: str

@@ -15,6 +15,7 @@ from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource, Verdict
+from evokernel_core.memory.connection import marks
 from evokernel_core.memory.rows import Row, decoded, number, text, whole
 from evokernel_core.memory.values import Values
 
@@ -185,12 +186,19 @@ class Candidates(Values):
 
     def rejections(self, task_id: str) -> Mapping[str, str]:
         """The kernels of a task about which a person's last word is a rejection, with the reason given."""
+        kinds = OutcomeKind.REJECTED, OutcomeKind.EXPLAINED, OutcomeKind.ACCEPTED
         rows = self.rows(
-            "SELECT source_id, kind, detail FROM outcomes WHERE task_id = ? AND kind IN (?, ?) ORDER BY seq",
-            (task_id, OutcomeKind.REJECTED, OutcomeKind.ACCEPTED),
+            "SELECT source_id, kind, detail FROM outcomes"
+            f" WHERE task_id = ? AND kind IN ({marks(kinds)}) ORDER BY seq",
+            (task_id, *kinds),
         )
-        last = {source_id: (kind, detail) for source_id, kind, detail in self.readable(_word, rows)}
-        return {id: detail for id, (kind, detail) in last.items() if kind is OutcomeKind.REJECTED}
+        rejected: dict[str, str] = {}
+        for source_id, kind, detail in self.readable(_word, rows):
+            if kind is OutcomeKind.ACCEPTED:
+                rejected.pop(source_id, None)
+            elif kind is OutcomeKind.REJECTED or source_id in rejected:
+                rejected[source_id] = detail
+        return rejected
 
     def turned_down(self, op_category: str) -> tuple[Strategy, ...]:
         """The strategies of kernels that were rejected for any task of a category."""

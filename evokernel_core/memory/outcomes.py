@@ -17,6 +17,7 @@ REWARDS: Mapping[OutcomeKind, float] = {
     OutcomeKind.SHOWN: 0.0,
     OutcomeKind.EXPIRED: 0.0,
     OutcomeKind.SNOOZED: 0.0,
+    OutcomeKind.EXPLAINED: 0.0,
     OutcomeKind.REVERTED: -0.7,
     OutcomeKind.REJECTED: -1.0,
 }

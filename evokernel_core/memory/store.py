@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evokernel_core.memory.connection import marks
+from evokernel_core.memory.estimates import Estimates
 from evokernel_core.memory.experiences import Experiences
 from evokernel_core.memory.jobs import Jobs
 from evokernel_core.memory.outcomes import Outcomes
@@ -22,14 +23,15 @@ TABLES = (
     "statistics",
     "rewards",
     "tuning",
+    "estimates",
     "evidence",
     "experiences",
 )
 
-_OF_TASKS = ("experiences", "attempts", "verdicts", "uses", "outcomes", "evidence")
+_OF_TASKS = ("experiences", "attempts", "verdicts", "uses", "outcomes", "evidence", "estimates")
 
 
-class Memory(Experiences, Outcomes, Jobs):
+class Memory(Experiences, Outcomes, Jobs, Estimates):
     """Everything that is kept. ``Memory(path)`` opens or creates the file; close it after use.
 
     Every method is one short transaction; ``with memory.transaction():`` joins several into one.

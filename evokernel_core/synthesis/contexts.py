@@ -8,17 +8,21 @@ from collections.abc import Mapping
 from attrs import evolve, field, frozen
 
 from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
+from evokernel_core.domain.sample import Sample
 from evokernel_core.domain.settings import RetrievalName
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.memory.retrieval import NUMBER, OVER_RETRIEVAL, Choice, Query
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.lessons import bottleneck_pipe
+from evokernel_core.synthesis.preconditions import preconditions
 from evokernel_core.synthesis.proposers.base import Candidate, Context, MoveProposer, Proposer
+from evokernel_core.synthesis.residual import MOST, learned
 from evokernel_core.synthesis.search import Search
 
 EXAMPLES = (ExperienceKind.EXEMPLAR, ExperienceKind.SUCCESS)
 LESSONS = (ExperienceKind.TRACE, ExperienceKind.FAILURE, ExperienceKind.RULE)
 PRACTICES = (ExperienceKind.PRACTICE,)
+SEQUENCES = (ExperienceKind.SEQUENCE,)
 GROWTH = 10
 """Attempts after which the pool has grown by another N: the paper grows lambda over the run."""
 
@@ -33,9 +37,11 @@ class Librarian:
     features: Mapping[str, float]
     mode: RetrievalName
     rng: random.Random = field(eq=False)
+    chip: str = ""
 
     def context(self, search: Search, start: Candidate | None) -> Context:
         """Moves first, then examples, then lessons."""
+        samples = self._samples()
         bare = Context(
             start=start,
             children=search.children(start),
@@ -43,6 +49,8 @@ class Librarian:
             tried=search.tried,
             unwanted=self.memory.turned_down(self.task.op_category),
             asked=search.wishes.words,
+            residual=learned(samples),
+            preconditions=preconditions(samples),
         )
         stage = Stage.REFINE if start else Stage.DRAFT
         chosen = [
@@ -52,18 +60,23 @@ class Librarian:
         ]
         return evolve(bare, experiences=tuple({item.id: item for item in chosen}.values()))
 
+    def _samples(self) -> tuple[Sample, ...]:
+        """Verdicts on this chip beside estimates; none where the memory is not asked."""
+        return () if self.mode is RetrievalName.NONE else self.memory.samples(self.chip, MOST)
+
     def _moves(self, context: Context) -> tuple[Experience, ...]:
         """The practices of a proposer with named moves, all of them, most valued first; of any other
         proposer, those for the start's bottleneck."""
         if not isinstance(self.proposer, MoveProposer):
             return self._retrieve(PRACTICES, Stage.REFINE, context, 0)
-        offered = self.proposer.practices(self.task, context)
+        sequences = self._retrieve(SEQUENCES, Stage.REFINE, context, 0)
+        offered = self.proposer.practices(self.task, evolve(context, experiences=sequences))
         if not offered:
             return ()
         with self.memory.transaction():
             for item in offered:
                 self.memory.add_experience(item)
-        query = self._query(PRACTICES, Stage.REFINE, context, tuple(item.id for item in offered))
+        query = self._query(PRACTICES + SEQUENCES, Stage.REFINE, context, tuple(item.id for item in offered))
         choice = Choice(len(offered), len(offered), mode=self.mode)
         return self.memory.retrieve(query, choice, self.rng).experiences
 

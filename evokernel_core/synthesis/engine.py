@@ -156,7 +156,7 @@ class _Run:
         self.features = engine.features(task)
         self.rng = random.Random(f"{settings.seed}:{task.task_id}")
         self.librarian = Librarian(
-            engine.memory, engine.proposer, task, self.features, settings.retrieval, self.rng
+            engine.memory, engine.proposer, task, self.features, settings.retrieval, self.rng, settings.chip
         )
         self.empty = 0
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
-from evokernel_core.domain.experience import Stage
+from evokernel_core.domain.experience import Experience, Stage
+from evokernel_core.domain.sample import Sample
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.ledger import Effect, Reward, gain_scale
 from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import start_item
-from evokernel_core.synthesis.lessons import Trial, bottleneck_pipe, lessons, rules, summary
-from evokernel_core.synthesis.proposers.base import Candidate, Proposal
+from evokernel_core.synthesis.lessons import Trial, bottleneck_pipe, error_class, lessons, rules, summary
+from evokernel_core.synthesis.preconditions import preconditions
+from evokernel_core.synthesis.proposers.base import Candidate, Priced, Proposal
+from evokernel_core.synthesis.residual import MOST
 from evokernel_core.synthesis.rewards import draft_reward, refine_reward
 from evokernel_core.synthesis.search import Search
+from evokernel_core.synthesis.sequences import gained_by_steps
 
 
 @frozen
@@ -45,6 +50,7 @@ class Recorder:
             self._keep(n, candidate, stage, used, raw, proposal.tokens)
             self._learn(candidate, stage, start, search)
             self._value(candidate, stage, proposal, used, raw, search)
+            self._compare(candidate, proposal.priced)
 
     def known(self, n: int, candidate: Candidate) -> None:
         """An attempt that took up a kernel of an earlier run; it teaches nothing new."""
@@ -138,8 +144,49 @@ class Recorder:
         )
         for item in lessons(trial):
             self.memory.add_experience(item)
+        found = gained_by_steps(candidate, search)
+        if found is not None:
+            self._begin(*found)
         for rule in rules(candidate.verdict):
             self.memory.add_evidence(rule, self.task.task_id)
+
+    def _begin(self, sequence: Experience, gain: float) -> None:
+        """A sequence of steps that has no value yet begins at what it gained."""
+        self.memory.add_experience(sequence)
+        event = Reward(
+            stage=Stage.REFINE,
+            op_category=self.task.op_category,
+            used=(sequence.id,),
+            raw=math.tanh(math.log(gain)),
+            effect=Effect.SEED,
+            cause="steps in a row",
+            trials=1,
+            task_id=self.task.task_id,
+        )
+        self.memory.pay(event)
+
+    def _compare(self, candidate: Candidate, priced: Priced | None) -> None:
+        """Keeps what an estimate said beside what the verdict gave."""
+        latency = candidate.verdict.latency
+        failure = "" if latency is not None else error_class(candidate.verdict)
+        if priced is None or not (latency or failure) or not priced.estimate_us < math.inf:
+            return
+        sample = Sample(
+            task_id=self.task.task_id,
+            source_id=candidate.source.source_id,
+            chip=self.chip,
+            source=_latency_source(latency),
+            family=priced.family,
+            estimate_us=priced.estimate_us,
+            latency_us=latency.us if latency else None,
+            features=priced.features,
+            failure=failure,
+        )
+        self.memory.record_sample(sample)
+        if failure:
+            for found in preconditions(self.memory.samples(self.chip, MOST)):
+                if found.holds(sample):
+                    self.memory.add_evidence(found.rule(), self.task.task_id)
 
     def _value(
         self,

@@ -13,7 +13,7 @@ from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from evokernel_core import paths
-from evokernel_core.domain.outcome import OutcomeKind
+from evokernel_core.domain.outcome import Objection, OutcomeKind
 from evokernel_core.foreign import read_foreign
 from evokernel_server.kernels import Kernels
 from evokernel_server.offers import Offer
@@ -21,6 +21,7 @@ from evokernel_server.packages import package_folder
 from evokernel_server.workspace import uri_of
 
 APPLY, DIFF, REJECT, SNOOZE = "Apply", "Show diff", "Reject", "Snooze"
+_WHY = "EvoKernel: what was wrong with it? The next kernel keeps to your answer."
 SHOW_DIFF_METHOD = "evokernel/showDiff"
 REFINED_METHOD = "evokernel/refined"
 _TILING_FILE, _KERNEL_FILE = "tiling.h", "op_kernel.cpp"
@@ -46,6 +47,17 @@ class Notices:
             actions = [APPLY, REJECT, SNOOZE]
         for offer in group:
             await self._do(choice, offer)
+        if choice == REJECT:
+            await self.ask_why(group)
+
+    async def ask_why(self, group: Sequence[Offer]) -> None:
+        """Asks what was wrong with kernels that were turned down; the next one keeps to the answer. Who
+        dismisses the question has said enough."""
+        reasons = {reason.value.capitalize(): reason for reason in Objection}
+        chosen = reasons.get(await self._choose(_WHY, list(reasons)))
+        if chosen is not None:
+            for offer in group:
+                await self.kernels.outcomes.record(OutcomeKind.EXPLAINED, offer.placement(0.0), chosen)
 
     async def _choose(self, words: str, actions: Sequence[str]) -> str:
         params = types.ShowMessageRequestParams(

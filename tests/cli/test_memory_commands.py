@@ -12,6 +12,8 @@ from evokernel_core.cli.main import cli
 from evokernel_core.cli.report import Kernels, _counted
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.experience import ExperienceKind, Stage
+from evokernel_core.domain.sample import Sample
+from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.ledger import Reward
 from evokernel_core.memory.store import Memory
@@ -82,3 +84,24 @@ def test_report(tmp_path: Path) -> None:
 )
 def test_kernels_that_were_timed_only_are_no_failures_in_the_report(slower: int, words: str) -> None:
     assert _counted(Kernels("task", "softmax", 15, 2, slower, None, "")) == words
+
+
+def test_estimates() -> None:
+    assert run("memory", "estimates").output == "No verdict on ascend910b1 stands beside an estimate yet.\n"
+    with Memory(memory_path()) as memory:
+        for number, us in enumerate((110.0, 112.0, 108.0)):
+            made = Sample(
+                "t",
+                str(number),
+                "ascend910b1",
+                LatencySource.MODELLED,
+                "rowwise",
+                100.0,
+                us,
+                (("rows", 0.1),),
+            )
+            memory.record_sample(made)
+    said = run("memory", "estimates").output
+    assert said.startswith("rowwise: 3 modelled verdict(s); the next one is expected at 1.")
+    [row] = json.loads(run("memory", "estimates", "--json").output)
+    assert row["low"] < row["mean"] < row["high"] and 1.0 < row["mean"] < 1.12

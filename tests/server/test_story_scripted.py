@@ -88,6 +88,17 @@ async def test_a_rejected_kernel_is_not_offered_again(
     assert not again.asked
 
 
+async def test_the_reason_of_a_rejection_is_asked_for_and_kept(
+    sessions: Any, workspace: Path, database: Any, eventually: Any
+) -> None:
+    editor = await sessions.start()
+    editor.answers = ["Reject", "Hard to read"]
+    await generated(editor, eventually, workspace / "model.py")
+    await eventually(lambda: ("explained", "hard to read") in database.outcomes())
+    titles = [[action.title for action in asked.actions or ()] for asked in editor.asked]
+    assert titles[-1] == ["Slower than wanted", "Hard to read", "Precision", "Other"]
+
+
 @pytest.mark.parametrize("way", ["undo", "manual"])
 async def test_a_persons_own_revert_is_noticed(
     way: str, sessions: Any, workspace: Path, database: Any, eventually: Any

@@ -136,3 +136,16 @@ def test_a_kernel_says_what_it_was_made_from_and_what_moved(
     assert (
         "refine paid " in text and "accepted paid +1.000" in text and "As a start point it is worth" in text
     )
+
+
+def test_a_reason_may_come_after_the_rejection(
+    toy_engine: MakeEngine, toy_task: MakeTask, memory: Memory
+) -> None:
+    task = toy_task(1)
+    best = toy_engine().run(task, 6).best
+    assert best is not None
+    say(memory, task, best, OutcomeKind.EXPLAINED, Objection.SLOW)
+    assert memory.rejections(task.task_id) == {}
+    say(memory, task, best, OutcomeKind.REJECTED, at=2.0)
+    say(memory, task, best, OutcomeKind.EXPLAINED, Objection.UNREADABLE, at=3.0)
+    assert memory.rejections(task.task_id) == {best.source.source_id: Objection.UNREADABLE}

@@ -10,6 +10,8 @@ from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
+from evokernel_core.synthesis.preconditions import Precondition
+from evokernel_core.synthesis.residual import UNTAUGHT, Residual
 
 
 @frozen
@@ -36,7 +38,8 @@ class Context:
     those made from ``start``, or every draft while drafting. ``feedback`` is the last failure in the
     verifier's words, empty after a success. ``tried`` are the source_ids of every kernel that was
     already verified for this task. ``unwanted`` are schedules that people turned down for similar tasks, not
-    to begin with; ``asked`` the reasons for which they rejected kernels of this one.
+    to begin with; ``asked`` the reasons for which they rejected kernels of this one. ``residual`` says how
+    far estimates for this chip are from verdicts, ``preconditions`` which schedules fail on it.
     """
 
     experiences: tuple[Experience, ...] = ()
@@ -46,6 +49,17 @@ class Context:
     tried: frozenset[str] = frozenset()
     unwanted: tuple[Strategy, ...] = ()
     asked: tuple[str, ...] = ()
+    residual: Residual = UNTAUGHT
+    preconditions: tuple[Precondition, ...] = ()
+
+
+@frozen
+class Priced:
+    """What the author says a schedule takes, and the features by which that is judged later."""
+
+    family: str
+    estimate_us: float
+    features: tuple[tuple[str, float], ...]
 
 
 @frozen
@@ -54,7 +68,8 @@ class Proposal:
     are those of all that the proposer was shown.
     ``tokens`` are those that a language model spent on it. ``learned`` are items among ``used`` that
     the memory may not hold yet; they are added before they are valued. ``timed_first``: a refinement by a
-    rule of our own, which nobody wants to see compared with PyTorch where it is no faster."""
+    rule of our own, which nobody wants to see compared with PyTorch where it is no faster.
+    ``priced`` is its estimate, None where nobody made one."""
 
     source: KernelSource
     used: tuple[str, ...] = ()
@@ -62,6 +77,7 @@ class Proposal:
     learned: tuple[Experience, ...] = ()
     timed_first: bool = False
     shown: tuple[str, ...] = ()
+    priced: Priced | None = None
 
 
 class Proposer(Protocol):

@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from itertools import chain
 
 from attrs import evolve, field, frozen
 from cattrs.errors import BaseValidationError
 
 from evokernel_core.ascendc.author import adapt, estimate_us, initial, moves, require_legal, write
+from evokernel_core.ascendc.features import schedule_features
 from evokernel_core.ascendc.fusion.program import is_cut_alike
 from evokernel_core.ascendc.kernels.family import Move
 from evokernel_core.domain.errors import PlanError, ProposalsExhausted, StrategyError
@@ -26,7 +28,9 @@ from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.lessons import bottleneck_pipe
-from evokernel_core.synthesis.proposers.base import Candidate, Context, Proposal
+from evokernel_core.synthesis.proposers.base import Candidate, Context, Priced, Proposal
+from evokernel_core.synthesis.residual import Residual
+from evokernel_core.synthesis.sequences import steps_of
 from evokernel_core.twin.chip import Chip
 
 log = logging.getLogger(__name__)
@@ -46,11 +50,22 @@ launch are that far from verdicts, those of one kernel's schedules hardly are.""
 @frozen
 class _Option:
     """A kernel that could be proposed, and the memory item that stands for the idea. ``share``: what it may
-    take by its estimate, as a share of the kernel to start from."""
+    take by its estimate and what is known of estimates, as a share of the kernel to start from."""
 
     item: Experience
     source: KernelSource
+    priced: Priced
     share: float = 1.0
+
+
+@frozen
+class _Draft:
+    """A schedule to begin with, and the microseconds that it takes if things go well."""
+
+    item: Experience
+    strategy: Strategy
+    priced: Priced
+    hope_us: float
 
 
 @frozen
@@ -63,13 +78,15 @@ class ScheduleProposer:
     def draft(self, task: KernelTask, context: Context) -> Proposal:
         """The first untried of: schedules of retrieved kernels of this family that promise as much as
         the analytic one, the analytic one, other retrieved ones, and those one move away from it. Schedules
-        that people turned down come last.
+        that people turned down, or that rules forbid, come last.
 
         Raises ProposalsExhausted when all were tried or no family covers the task.
         """
         for option in self._drafts(task, context):
             if option.source.source_id not in context.tried:
-                return Proposal(option.source, (option.item.id,), learned=(option.item,))
+                return Proposal(
+                    option.source, (option.item.id,), learned=(option.item,), priced=option.priced
+                )
         raise ProposalsExhausted("Every schedule to start from was tried.")
 
     def refine(self, task: KernelTask, context: Context) -> Proposal:
@@ -84,9 +101,19 @@ class ScheduleProposer:
             raise ProposalsExhausted("Every legal move from this start point was tried.")
         chosen = min(
             options,
-            key=lambda option: (min(option.share, _PROMISE), place.get(option.item.id, len(place))),
+            key=lambda option: (
+                _is_forbidden(option.priced, context),
+                min(option.share, _PROMISE),
+                place.get(option.item.id, len(place)),
+            ),
         )
-        return Proposal(chosen.source, (chosen.item.id,), learned=(chosen.item,), timed_first=True)
+        return Proposal(
+            chosen.source,
+            (chosen.item.id,),
+            learned=(chosen.item,),
+            timed_first=True,
+            priced=chosen.priced,
+        )
 
     def practices(self, task: KernelTask, context: Context) -> tuple[Experience, ...]:
         """The open moves from the start point as memory items."""
@@ -97,20 +124,34 @@ class ScheduleProposer:
             analytic = initial(task, self.chip)
         except PlanError as error:
             raise ProposalsExhausted(str(error)) from error
-        limit = _DOUBT * estimate_us(task, analytic, self.chip)
-        drafts = list(self._carried(task, context))
-        doubtful = [draft for draft in drafts if estimate_us(task, draft[1], self.chip) > limit]
-        first = _practice(ANALYTIC, analytic), analytic
-        order = [*(draft for draft in drafts if draft not in doubtful), first, *doubtful]
-        unwanted = [draft for draft in order if _is_one_of(draft[1], context.unwanted)]
-        for item, strategy in order:
-            if (item, strategy) not in unwanted:
-                yield _Option(item, write(task, strategy, self.chip))
+        first = self._draft(task, _practice(ANALYTIC, analytic), analytic, context)
+        carried = [self._draft(task, item, found, context) for item, found in self._carried(task, context)]
+        own, beside = [first], self._beside(task, analytic, context)
+        if context.residual.is_known:  # else nothing but their estimates tells them apart
+            own, beside = sorted([first, *beside], key=lambda draft: draft.hope_us), iter(())
+        doubtful = [draft for draft in carried if draft.hope_us > _DOUBT * own[0].hope_us]
+        wanted = [draft for draft in carried if draft not in doubtful]
+        unwanted = []
+        for draft in chain(wanted, own[:1], doubtful, own[1:], beside):
+            if _is_one_of(draft.strategy, context.unwanted) or _is_forbidden(draft.priced, context):
+                unwanted.append(draft)
+            else:
+                yield self._option(task, draft)
+        yield from (self._option(task, draft) for draft in unwanted)
+
+    def _beside(self, task: KernelTask, analytic: Strategy, context: Context) -> Iterator[_Draft]:
+        """The schedules one move away from the analytic one."""
         for move in moves(task, analytic, self.chip):
             item = _practice(f"{ANALYTIC}, then {move.name}", move.strategy)
-            yield _Option(item, write(task, evolve(move.strategy, move=""), self.chip))
-        for item, strategy in unwanted:
-            yield _Option(item, write(task, strategy, self.chip))
+            yield self._draft(task, item, evolve(move.strategy, move=""), context)
+
+    def _draft(self, task: KernelTask, item: Experience, strategy: Strategy, context: Context) -> _Draft:
+        priced = _priced(task, strategy, self.chip)
+        expected = context.residual.of([dict(priced.features)])[0]
+        return _Draft(item, strategy, priced, expected.hopeful * priced.estimate_us)
+
+    def _option(self, task: KernelTask, draft: _Draft) -> _Option:
+        return _Option(draft.item, write(task, draft.strategy, self.chip), draft.priced)
 
     def _carried(self, task: KernelTask, context: Context) -> Iterator[tuple[Experience, Strategy]]:
         """The strategies of retrieved kernels that can be carried over to this task."""
@@ -124,12 +165,47 @@ class ScheduleProposer:
         start = context.start
         if start is None:
             return ()
-        steps = _steps(ById(task), start.source.strategy, self.chip)
+        single = _steps(ById(task), start.source.strategy, self.chip)
+        known = {step.source.source_id for step in single}
+        sequences = [
+            (item, step)
+            for item, step in self._sequences(task, start.source.strategy, context)
+            if step.source.source_id not in known
+        ]
+        found = [*((practice(step.move, start), step) for step in single), *sequences]
+        shares = _shares([step for _, step in found], start.latency_us, context.residual)
         return tuple(
-            _Option(practice(step.move, start), step.source, step.share)
-            for step in steps
+            _Option(item, step.source, step.priced, share)
+            for (item, step), share in zip(found, shares, strict=True)
             if step.source.source_id not in context.tried
         )
+
+    def _sequences(
+        self, task: KernelTask, strategy: Strategy, context: Context
+    ) -> Iterator[tuple[Experience, _Step]]:
+        """What steps in a row that paid elsewhere make of a strategy, where each of them can be made."""
+        for item in context.experiences:
+            names = steps_of(item)
+            step = _in_a_row(ById(task), strategy, names, self.chip) if names else None
+            if step is not None:
+                yield item, step
+
+
+def _shares(steps: Sequence[_Step], start_us: float, residual: Residual) -> list[float]:
+    """What steps may take as shares of their start: by estimates alone, or by what verdicts on this chip say
+    of estimates."""
+    if not residual.is_known or not math.isfinite(start_us):
+        return [step.share for step in steps]
+    expected = residual.of([dict(step.priced.features) for step in steps])
+    return [
+        step.doubt * found.hopeful * step.priced.estimate_us / start_us
+        for step, found in zip(steps, expected, strict=True)
+    ]
+
+
+def _priced(task: KernelTask, strategy: Strategy, chip: Chip) -> Priced:
+    us = estimate_us(task, strategy, chip)
+    return Priced(strategy.family, us, tuple(sorted(schedule_features(task, strategy, us).items())))
 
 
 def _practice(words: str, strategy: Strategy) -> Experience:
@@ -141,12 +217,21 @@ def _is_one_of(strategy: Strategy, others: tuple[Strategy, ...]) -> bool:
     return any((item.family, item.settings) == (strategy.family, strategy.settings) for item in others)
 
 
+def _is_forbidden(priced: Priced, context: Context) -> bool:
+    """Whether schedules like this one fail, as far as is known."""
+    features = dict(priced.features)
+    return any(item.forbids(priced.family, features) for item in context.preconditions)
+
+
 @frozen
 class _Step:
-    """A move with the kernel that it gives, and what that may take as a share of the kernel before it."""
+    """A move with the kernel that it gives, and what that may take as a share of the kernel before it.
+    ``doubt`` is what of its estimate a kernel may take."""
 
     move: Move
     source: KernelSource
+    priced: Priced
+    doubt: float
     share: float
 
 
@@ -156,12 +241,31 @@ def _steps(key: ById, strategy: Strategy, chip: Chip) -> tuple[_Step, ...]:
     task, found = key.task, dict[str, _Step]()
     now = _estimate_us(task, strategy, chip)
     for move in _legal_moves(task, strategy, chip):
-        source = write(task, evolve(move.strategy, move=move.name), chip)
-        if source.source_id not in found:
-            share = estimate_us(task, move.strategy, chip) / now
-            doubt = 1.0 if is_cut_alike(strategy, move.strategy) else _DOUBT_OF_CUTS
-            found[source.source_id] = _Step(move, source, doubt * share)
+        step = _step(task, strategy, move, now, chip)
+        found.setdefault(step.source.source_id, step)
     return tuple(found.values())
+
+
+@lru_cache(maxsize=64)
+def _in_a_row(key: ById, strategy: Strategy, names: tuple[str, ...], chip: Chip) -> _Step | None:
+    """Moves of these names one after the other; None where one of them cannot be made."""
+    task, last, before = key.task, None, strategy
+    for name in names:
+        last = next((move for move in _legal_moves(task, before, chip) if move.name == name), None)
+        if last is None:
+            return None
+        before = last.strategy
+    if last is None:
+        return None
+    whole = evolve(last, name=", then ".join(names))
+    return _step(task, strategy, whole, _estimate_us(task, strategy, chip), chip)
+
+
+def _step(task: KernelTask, strategy: Strategy, move: Move, now_us: float, chip: Chip) -> _Step:
+    source = write(task, evolve(move.strategy, move=move.name), chip)
+    priced = _priced(task, move.strategy, chip)
+    doubt = 1.0 if is_cut_alike(strategy, move.strategy) else _DOUBT_OF_CUTS
+    return _Step(move, source, priced, doubt, doubt * priced.estimate_us / now_us)
 
 
 def _estimate_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:

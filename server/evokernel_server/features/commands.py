@@ -17,6 +17,7 @@ from evokernel_server.features.inputs import observe_command, shapes_edit, unkno
 from evokernel_server.kernels import Refused
 from evokernel_server.offers import Offer
 from evokernel_server.plain import plain
+from evokernel_server.tasks import spawn
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
@@ -68,7 +69,11 @@ async def show_diff(server: EvoKernelServer, given: Arguments) -> Answer:
 
 
 async def reject(server: EvoKernelServer, given: Arguments) -> Answer:
-    return await server.kernels.reject(_offer(server, given), str(given.get("reason", "")))
+    offer, reason = _offer(server, given), str(given.get("reason", ""))
+    answer = await server.kernels.reject(offer, reason)
+    if not reason:
+        spawn(server.notices.ask_why([offer]), "why")
+    return answer
 
 
 async def snooze(server: EvoKernelServer, given: Arguments) -> Answer:

@@ -1,0 +1,33 @@
+"""Sample: a schedule's estimate beside its verdict."""
+
+from __future__ import annotations
+
+import math
+
+from attrs import frozen
+
+from evokernel_core.domain.verdict import LatencySource
+
+
+@frozen
+class Sample:
+    """``estimate_us`` is what the author said a schedule would take on ``chip``, ``latency_us`` what its
+    verdict gave, measured or modelled as ``source`` says. ``features`` describe task and schedule, name to
+    weight. ``failure`` is the class of error of a schedule that failed, which has no latency."""
+
+    task_id: str
+    source_id: str
+    chip: str
+    source: LatencySource
+    family: str
+    estimate_us: float
+    latency_us: float | None
+    features: tuple[tuple[str, float], ...] = ()
+    failure: str = ""
+
+    @property
+    def residual(self) -> float:
+        """log(verdict / estimate): 0 for an estimate that was right. Raises ValueError for a failure."""
+        if self.latency_us is None:
+            raise ValueError("a schedule that failed has no residual")
+        return math.log(self.latency_us / self.estimate_us)

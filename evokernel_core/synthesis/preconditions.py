@@ -1,0 +1,122 @@
+"""When schedules of a family fail, learned from those that did and those that did not.
+
+A small decision tree over the settings and sizes of a family's schedules separates the ones that failed in
+one way from those that passed; a leaf in which nearly all failed is a precondition that was not met. It
+becomes a rule of the memory, in words, and schedules that it speaks of are tried last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from attrs import frozen
+
+from evokernel_core.domain.experience import Experience, ExperienceKind
+from evokernel_core.domain.sample import Sample
+from evokernel_core.memory.experiences import make_experience
+
+FEWEST = 3
+"""Failures in a leaf, below which they may be chance."""
+PURITY = 0.9
+"""The share of a leaf's schedules that failed."""
+DEPTH = 2
+"""Conditions of a rule at most: one that needs more is too special to be shown to anybody."""
+
+
+@frozen
+class Condition:
+    """A feature at least or below a weight."""
+
+    name: str
+    weight: float
+    is_least: bool
+
+    def holds(self, features: Mapping[str, float]) -> bool:
+        return (features.get(self.name, 0.0) >= self.weight) is self.is_least
+
+    def words(self) -> str:
+        """``rows of 128 or more``: a setting's number again, from its logarithm."""
+        name, equals, value = self.name.rpartition(".")[2].partition("=")
+        if equals or self.name.startswith(("dtype:", "rank:", "family:")):
+            return f"{'' if self.is_least else 'no '}{name.replace('_', ' ')} {value}".strip()
+        size = 2 ** (10 * self.weight) - (0 if name.startswith("log_") else 1)
+        number = f"{size:.0f}" if size >= 1 else f"{size:.2g}"
+        name = name.removeprefix("log_").replace("_", " ")
+        return f"{name} of {number} or more" if self.is_least else f"{name} below {number}"
+
+
+@frozen
+class Precondition:
+    """Schedules of ``family`` for which all ``conditions`` hold fail with ``failure``: ``failed`` of
+    ``tried`` did, on ``tasks`` tasks."""
+
+    family: str
+    failure: str
+    conditions: tuple[Condition, ...]
+    failed: int
+    tried: int
+    tasks: int
+
+    def holds(self, sample: Sample) -> bool:
+        """Of a sample that failed so."""
+        return sample.failure == self.failure and self.forbids(sample.family, dict(sample.features))
+
+    def forbids(self, family: str, features: Mapping[str, float]) -> bool:
+        return family == self.family and all(item.holds(features) for item in self.conditions)
+
+    def rule(self) -> Experience:
+        """The rule in AdaExplore's form, one prohibition; counts are its evidence and no part of it."""
+        where = " and ".join(item.words() for item in self.conditions)
+        gate, _, code = self.failure.partition(":")
+        words = f"You cannot use a {self.family} schedule{' with ' + where if where else ''}: {code or gate}."
+        return make_experience(ExperienceKind.RULE, words, words)
+
+
+def preconditions(samples: Iterable[Sample]) -> tuple[Precondition, ...]:
+    """What the samples of one chip teach; a rule is about one family and one way to fail, on two tasks at
+    least."""
+    by_family: dict[str, list[Sample]] = {}
+    for sample in samples:
+        by_family.setdefault(sample.family, []).append(sample)
+    found = (item for group in by_family.values() for item in _of_family(tuple(group)))
+    return tuple(item for item in found if item.tasks > 1)
+
+
+@lru_cache(maxsize=64)
+def _of_family(samples: tuple[Sample, ...]) -> tuple[Precondition, ...]:
+    failures = [sample.failure for sample in samples if sample.failure]
+    often = [failure for failure in dict.fromkeys(failures) if failures.count(failure) >= FEWEST]
+    return tuple(item for failure in often for item in _of_failure(samples, failure))
+
+
+def _of_failure(samples: Sequence[Sample], failure: str) -> Iterator[Precondition]:
+    """Paths of a tree to leaves of failures."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    names = sorted({name for sample in samples for name, _ in sample.features})
+    rows = [[dict(sample.features).get(name, 0.0) for name in names] for sample in samples]
+    failed = [sample.failure == failure for sample in samples]
+    tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=FEWEST, random_state=0)
+    tree.fit(rows or [[0.0]], failed)
+    leaves = tree.apply(rows)
+    for leaf, conditions in _paths(tree.tree_, names):
+        inside = [sample for sample, at in zip(samples, leaves, strict=True) if at == leaf]
+        bad = [sample for sample in inside if sample.failure == failure]
+        if len(bad) >= FEWEST and len(bad) >= PURITY * len(inside):
+            tasks = len({sample.task_id for sample in bad})
+            yield Precondition(samples[0].family, failure, conditions, len(bad), len(inside), tasks)
+
+
+def _paths(tree: Any, names: Sequence[str], node: int = 0) -> Iterator[tuple[int, tuple[Condition, ...]]]:
+    """Each leaf with the conditions that lead to it."""
+    left, right = tree.children_left[node], tree.children_right[node]
+    if left < 0:
+        yield node, ()
+        return
+    name, weight = names[tree.feature[node]], math.nextafter(float(tree.threshold[node]), math.inf)
+    for child, is_least in ((left, False), (right, True)):
+        for leaf, conditions in _paths(tree, names, child):
+            yield leaf, (Condition(name, weight, is_least), *conditions)

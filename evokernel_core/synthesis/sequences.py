@@ -1,0 +1,58 @@
+"""Steps that paid one after the other, kept as one: what a single step does not gain, two may."""
+
+from __future__ import annotations
+
+import json
+
+from evokernel_core.domain.experience import Experience, ExperienceKind
+from evokernel_core.memory.experiences import make_experience
+from evokernel_core.synthesis.lessons import bottleneck_pipe
+from evokernel_core.synthesis.proposers.base import Candidate
+from evokernel_core.synthesis.search import LEAST_GAIN, Search
+
+LONGEST = 3
+"""Steps of a sequence at most."""
+
+
+def gained_by_steps(candidate: Candidate, search: Search) -> tuple[Experience, float] | None:
+    """The steps that led to a new best kernel, where there was more than one, with how many times faster it
+    is than the kernel before them. None for a draft, a single step, and what gained nothing; ``search`` is
+    the state before it."""
+    is_best = candidate.latency_us <= (1 - LEAST_GAIN) * search.best_us
+    if not (candidate.verdict.feasible and is_best):
+        return None
+    steps: list[str] = []
+    start: Candidate = candidate
+    while start.source.strategy.move and len(steps) < LONGEST:
+        parent = search.known(start.parent)
+        if parent is None or not parent.verdict.feasible:
+            break
+        steps.append(start.source.strategy.move)
+        start = parent
+    if len(steps) < 2:
+        return None
+    return _sequence(tuple(reversed(steps)), start), start.latency_us / candidate.latency_us
+
+
+def steps_of(item: Experience) -> tuple[str, ...]:
+    """The names of an item's steps; empty for one that holds none."""
+    if item.kind is not ExperienceKind.SEQUENCE:
+        return ()
+    try:
+        steps = json.loads(item.payload)["steps"]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return ()
+    return tuple(steps) if isinstance(steps, list) and all(isinstance(step, str) for step in steps) else ()
+
+
+def _sequence(steps: tuple[str, ...], start: Candidate) -> Experience:
+    """It names no task, so that its value is shared by all tasks whose kernels it fits."""
+    family, pipe = start.source.strategy.family, bottleneck_pipe(start.verdict.latency)
+    words = ", then ".join(steps)
+    return make_experience(
+        ExperienceKind.SEQUENCE,
+        f"{words} for {pipe or 'any'}-bound {family}",
+        f"In a {family} kernel whose busiest pipe is {pipe or 'unknown'}: {words}.",
+        bottleneck=pipe,
+        payload=json.dumps({"family": family, "steps": steps}, sort_keys=True),
+    )
