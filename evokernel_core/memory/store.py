@@ -8,6 +8,7 @@ from evokernel_core.memory.connection import marks
 from evokernel_core.memory.experiences import Experiences
 from evokernel_core.memory.jobs import Jobs
 from evokernel_core.memory.outcomes import Outcomes
+from evokernel_core.memory.spending import Spending
 from evokernel_core.memory.values import start_item
 
 TABLES = (
@@ -24,12 +25,13 @@ TABLES = (
     "tuning",
     "evidence",
     "experiences",
+    "spending",
 )
 
 _OF_TASKS = ("experiences", "attempts", "verdicts", "uses", "outcomes", "evidence")
 
 
-class Memory(Experiences, Outcomes, Jobs):
+class Memory(Experiences, Outcomes, Jobs, Spending):
     """Everything that is kept. ``Memory(path)`` opens or creates the file; close it after use.
 
     Every method is one short transaction; ``with memory.transaction():`` joins several into one.
