@@ -33,6 +33,7 @@ class Librarian:
     features: Mapping[str, float]
     mode: RetrievalName
     rng: random.Random = field(eq=False)
+    job: str = ""
 
     def context(self, search: Search, start: Candidate | None) -> Context:
         """Moves first, then examples, then lessons."""
@@ -43,6 +44,7 @@ class Librarian:
             tried=search.tried,
             unwanted=self.memory.turned_down(self.task.op_category),
             asked=search.wishes.words,
+            job=self.job,
         )
         stage = Stage.REFINE if start else Stage.DRAFT
         chosen = [

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from attrs import frozen
+from attrs import field, frozen
 
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
+from evokernel_core.verifier.base import Cancelled, never
 
 
 @frozen
@@ -36,7 +37,9 @@ class Context:
     those made from ``start``, or every draft while drafting. ``feedback`` is the last failure in the
     verifier's words, empty after a success. ``tried`` are the source_ids of every kernel that was
     already verified for this task. ``unwanted`` are schedules that people turned down for similar tasks, not
-    to begin with; ``asked`` the reasons for which they rejected kernels of this one.
+    to begin with; ``asked`` the reasons for which they rejected kernels of this one. ``job`` is the run's id,
+    for what it may spend, ``attempts_left`` the kernels that it may still verify; once ``cancelled`` says so,
+    nobody waits for an answer.
     """
 
     experiences: tuple[Experience, ...] = ()
@@ -46,6 +49,9 @@ class Context:
     tried: frozenset[str] = frozenset()
     unwanted: tuple[Strategy, ...] = ()
     asked: tuple[str, ...] = ()
+    job: str = ""
+    attempts_left: int = 10_000
+    cancelled: Cancelled = field(default=never, eq=False, repr=False)
 
 
 @frozen
@@ -54,7 +60,8 @@ class Proposal:
     are those of all that the proposer was shown.
     ``tokens`` are those that a language model spent on it. ``learned`` are items among ``used`` that
     the memory may not hold yet; they are added before they are valued. ``timed_first``: a refinement by a
-    rule of our own, which nobody wants to see compared with PyTorch where it is no faster."""
+    rule of our own, which nobody wants to see compared with PyTorch where it is no faster. ``others`` are
+    further kernels for the same question, to be verified next."""
 
     source: KernelSource
     used: tuple[str, ...] = ()
@@ -62,6 +69,7 @@ class Proposal:
     learned: tuple[Experience, ...] = ()
     timed_first: bool = False
     shown: tuple[str, ...] = ()
+    others: tuple[Proposal, ...] = ()
 
 
 class Proposer(Protocol):
