@@ -9,13 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from evokernel_core.domain.settings import (
-    ModelEndpoint,
-    PolicyName,
-    ProposerName,
-    RetrievalName,
-    Settings,
-)
+from evokernel_core.cli import model_options
+from evokernel_core.domain.settings import PolicyName, ProposerName, RetrievalName, Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,12 +49,7 @@ _SHARED = (
                  help="A verifier on another machine; its token comes from EVOKERNEL_VERIFIER_TOKEN."),
     click.option("--verifier-ca", envvar=f"{ENVIRONMENT}_VERIFIER_CA", default="", metavar="PATH",
                  help="CA bundle of that verifier."),
-    click.option("--model-url", envvar=f"{ENVIRONMENT}_MODEL_URL", default="", metavar="URL",
-                 help="OpenAI-compatible endpoint; its key comes from EVOKERNEL_API_KEY."),
-    click.option("--model", envvar=f"{ENVIRONMENT}_MODEL", default="", metavar="NAME",
-                 help="Model at that endpoint."),
-    click.option("--token-budget", default=200_000, show_default=True, type=click.IntRange(1),
-                 help="Tokens that the model may use."),
+    *model_options.OPTIONS,
     click.option("--seed", default=0, show_default=True, type=int, help="Seed of the search's choices."),
 )  # fmt: skip
 
@@ -91,11 +81,6 @@ def settings_from(options: dict[str, Any]) -> Settings:
         verifier_url=options["verifier"],
         verifier_token=os.environ.get(f"{ENVIRONMENT}_VERIFIER_TOKEN", ""),
         verifier_ca_bundle=options["verifier_ca"],
-        endpoint=ModelEndpoint(
-            base_url=options["model_url"],
-            model=options["model"],
-            api_key=os.environ.get(f"{ENVIRONMENT}_API_KEY", ""),
-            token_budget=options["token_budget"],
-        ),
+        endpoint=model_options.endpoint_from(options),
         seed=options["seed"],
     )

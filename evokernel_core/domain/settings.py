@@ -26,16 +26,55 @@ class RetrievalName(StrEnum):
     NONE = "none"
 
 
+class ModelProtocol(StrEnum):
+    """How an endpoint is asked; ``auto`` begins with chat completions and takes what the endpoint has."""
+
+    AUTO = "auto"
+    CHAT = "chat"
+    RESPONSES = "responses"
+
+
+class Effort(StrEnum):
+    """How long a reasoning model thinks; ``default`` leaves it to the endpoint."""
+
+    DEFAULT = "default"
+    NONE = "none"
+    MINIMAL = "minimal"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    XHIGH = "xhigh"
+    MAX = "max"
+
+
 @frozen
 class ModelEndpoint:
-    """An OpenAI-compatible endpoint. ``api_key`` never comes from a settings file."""
+    """An OpenAI-compatible endpoint. ``api_key`` never comes from a settings file.
+
+    ``temperature`` None leaves it to the endpoint. ``samples``: kernels asked for with one question.
+    ``answer_tokens`` bounds one answer, thoughts included. Seconds: ``idle_timeout_s`` without a byte,
+    ``total_timeout_s`` for one answer, other tries included. ``token_budget`` and ``money_budget`` are for
+    one kernel, those with ``day_`` for all of a day; 0: none, but for ``token_budget``. Prices are for a
+    million tokens, in the currency of the budgets.
+    """
 
     base_url: str = ""
     model: str = ""
     api_key: str = ""
-    token_budget: int = 200_000
-    timeout_s: float = 120.0
     ca_bundle: str = ""
+    protocol: ModelProtocol = ModelProtocol.AUTO
+    effort: Effort = Effort.DEFAULT
+    temperature: float | None = None
+    samples: int = 1
+    answer_tokens: int = 32_768
+    idle_timeout_s: float = 300.0
+    total_timeout_s: float = 1800.0
+    token_budget: int = 200_000
+    day_token_budget: int = 2_000_000
+    money_budget: float = 0.0
+    day_money_budget: float = 0.0
+    input_price: float = 0.0
+    output_price: float = 0.0
 
 
 @frozen

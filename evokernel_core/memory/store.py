@@ -9,6 +9,7 @@ from evokernel_core.memory.estimates import Estimates
 from evokernel_core.memory.experiences import Experiences
 from evokernel_core.memory.jobs import Jobs
 from evokernel_core.memory.outcomes import Outcomes
+from evokernel_core.memory.spending import Spending
 from evokernel_core.memory.values import start_item
 
 TABLES = (
@@ -26,12 +27,13 @@ TABLES = (
     "estimates",
     "evidence",
     "experiences",
+    "spending",
 )
 
 _OF_TASKS = ("experiences", "attempts", "verdicts", "uses", "outcomes", "evidence", "estimates")
 
 
-class Memory(Experiences, Outcomes, Jobs, Estimates):
+class Memory(Experiences, Outcomes, Jobs, Estimates, Spending):
     """Everything that is kept. ``Memory(path)`` opens or creates the file; close it after use.
 
     Every method is one short transaction; ``with memory.transaction():`` joins several into one.

@@ -38,6 +38,7 @@ class Librarian:
     mode: RetrievalName
     rng: random.Random = field(eq=False)
     chip: str = ""
+    job: str = ""
 
     def context(self, search: Search, start: Candidate | None) -> Context:
         """Moves first, then examples, then lessons."""
@@ -51,6 +52,7 @@ class Librarian:
             asked=search.wishes.words,
             residual=learned(samples),
             preconditions=preconditions(samples),
+            job=self.job,
         )
         stage = Stage.REFINE if start else Stage.DRAFT
         chosen = [

@@ -156,9 +156,18 @@ class _Run:
         self.features = engine.features(task)
         self.rng = random.Random(f"{settings.seed}:{task.task_id}")
         self.librarian = Librarian(
-            engine.memory, engine.proposer, task, self.features, settings.retrieval, self.rng, settings.chip
+            memory=engine.memory,
+            proposer=engine.proposer,
+            task=task,
+            features=self.features,
+            mode=settings.retrieval,
+            rng=self.rng,
+            chip=settings.chip,
+            job=job_id,
         )
         self.empty = 0
+        self.waiting: list[tuple[Candidate | None, Proposal]] = []
+        """Further kernels for a question that was answered with several, each with its start."""
 
     def to_end(self, satisfied: Callable[[Search], bool]) -> SynthesisResult:
         self.take_in_known()
@@ -181,7 +190,7 @@ class _Run:
             return ended
         if search.first_at and satisfied(search):
             return "A verified kernel is there, and no more was asked for."
-        if not search.starts and not search.can_draft and search.timed is None:
+        if not (search.starts or search.can_draft or search.timed or self.waiting):
             return "The proposer has nothing new left to try."
         return ""
 
@@ -248,16 +257,23 @@ class _Run:
 
     def _attempt(self) -> str:
         """Proposes, verifies, records. Returns why the run ends, empty where it goes on."""
+        if self.waiting:
+            return self._judge(*self.waiting.pop(0))
         timed = self.search.timed
         if timed is not None and not self.search.starts and not self.search.can_draft:
             self._compare(timed)
             return ""
         start = self._choose()
-        stage = Stage.REFINE if start else Stage.DRAFT
         try:
             proposal = self._propose(start)
         except ProposerError as error:
-            return self._no_kernel(error, start, stage)
+            return self._no_kernel(error, start, Stage.REFINE if start else Stage.DRAFT)
+        self.waiting = [(start, other) for other in proposal.others]
+        return self._judge(start, proposal)
+
+    def _judge(self, start: Candidate | None, proposal: Proposal) -> str:
+        """Verifies and records a proposed kernel. Returns why the run ends, empty where it goes on."""
+        stage = Stage.REFINE if start else Stage.DRAFT
         if (judged := self.search.repeats(proposal.source)) is not None:
             return self._no_change(judged, proposal, start, stage)
         below_us = self.search.best_us if start and proposal.timed_first else math.inf
@@ -291,10 +307,16 @@ class _Run:
         proposer = self.engine.proposer
         try:
             with contained("writing a kernel"):
-                context = self.librarian.context(self.search, start)
+                context = evolve(
+                    self.librarian.context(self.search, start),
+                    attempts_left=self.search.budget - self.search.spent,
+                    cancelled=self.cancelled,
+                )
                 ask = proposer.refine if context.start else proposer.draft
                 proposal = ask(self.search.task, context)
-                return evolve(proposal, shown=tuple(item.id for item in context.experiences))
+                shown = tuple(item.id for item in context.experiences)
+                others = tuple(evolve(other, shown=shown) for other in proposal.others)
+                return evolve(proposal, shown=shown, others=others)
         except InternalError as error:
             raise ProposerError(str(error)) from error
 
@@ -306,6 +328,8 @@ class _Run:
 
     def _no_kernel(self, error: ProposerError, start: Candidate | None, stage: Stage) -> str:
         """An exhausted start point costs nothing; an answer without a kernel costs an attempt."""
+        if self.cancelled():
+            return "Cancelled."
         if isinstance(error, FATAL):
             return str(error)
         if error.exhausted:

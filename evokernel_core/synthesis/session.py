@@ -306,7 +306,7 @@ class Session:
         """The proposer that the settings name. Raises UsageError for a model without an endpoint."""
         with self._opening:
             if self._proposer is None:
-                self._proposer = open_proposer(self.settings)
+                self._proposer = open_proposer(self.settings, lambda: self.memory)
             return self._proposer
 
     def engine(self) -> Engine:

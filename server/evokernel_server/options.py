@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, cast, get_origin, get_type_hints
 
 import cattrs
 from attrs import evolve, field, fields, frozen
@@ -39,6 +39,11 @@ class ServerOptions:
     revert_grace_s: float = 2.0
     retry_s: tuple[float, float] = field(default=(2.0, 120.0))
     """First and greatest pause between two tries to reach a verifier that is away."""
+
+
+_FLAT = {"base_url": "model_url", "protocol": "model_protocol"}
+_ENDPOINT = frozenset(attribute.name for attribute in fields(ModelEndpoint)) - {"api_key"}
+"""Fields of the endpoint, and how settings that are not nested call those that need another name."""
 
 
 @frozen
@@ -78,23 +83,23 @@ def _endpoint(endpoint: ModelEndpoint, given: Mapping[str, Any]) -> ModelEndpoin
     """The endpoint from a nested ``endpoint`` object or from flat ``modelUrl``, ``model``, ..."""
     nested = given.get("endpoint")
     inner = {_snake(str(key)): value for key, value in nested.items()} if isinstance(nested, Mapping) else {}
-    flat = {"base_url": given.get("model_url"), "ca_bundle": given.get("ca_bundle")}
-    flat |= {key: given.get(key) for key in ("model", "token_budget", "timeout_s")}
+    flat = {key: given.get(_FLAT.get(key, key)) for key in _ENDPOINT}
     flat = {key: value for key, value in flat.items() if value is not None}
     return cast(ModelEndpoint, _overlay(endpoint, {**flat, **inner}, skip="api_key"))
 
 
 def _overlay(base: Any, given: Mapping[str, Any], skip: str = "") -> Any:
-    changes = {}
+    changes, hints = {}, get_type_hints(type(base))
     for attribute in fields(type(base)):
         if attribute.name in given and attribute.name != skip:
-            kind = type(getattr(base, attribute.name))
+            kind = hints[attribute.name]
             changes[attribute.name] = _structure(attribute.name, given[attribute.name], kind, base)
     return evolve(base, **changes)
 
 
-def _structure(name: str, value: Any, kind: type, base: Any) -> Any:
-    annotation: Any = tuple[float, ...] if kind is tuple else kind
+def _structure(name: str, value: Any, kind: Any, base: Any) -> Any:
+    is_list = get_origin(kind) is tuple
+    annotation: Any = tuple[float, ...] if is_list else kind
     try:
         if kind is bool and not isinstance(value, bool):
             raise ValueError("true or false is expected")
@@ -103,7 +108,7 @@ def _structure(name: str, value: Any, kind: type, base: Any) -> Any:
         raise UsageError(
             f"The setting evokernel.{_camel(name)} cannot be {value!r}; it stays {getattr(base, name)!r}."
         ) from error
-    if kind is tuple and len(made) != len(getattr(base, name)):
+    if is_list and len(made) != len(getattr(base, name)):
         raise UsageError(f"The setting evokernel.{_camel(name)} takes {len(getattr(base, name))} numbers.")
     return made
 

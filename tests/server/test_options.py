@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from attrs import fields
 from evokernel_server.options import Options, read_options, update_options
 
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.domain.settings import ProposerName
+from evokernel_core.domain.settings import Effort, ModelEndpoint, ModelProtocol, ProposerName
 
 
 def test_nothing_given_means_the_defaults() -> None:
@@ -39,6 +40,24 @@ def test_names_are_camel_case() -> None:
     assert options.server.survival_s == (1.0, 2.0, 3.0)
 
 
+def test_every_setting_of_the_model_is_read() -> None:
+    section = {
+        "modelUrl": "https://m", "model": "coder", "caBundle": "/ca.pem", "modelProtocol": "responses",
+        "effort": "high", "temperature": 0.7, "samples": 4, "answerTokens": 9000, "idleTimeoutS": 60,
+        "totalTimeoutS": 600, "tokenBudget": 5, "dayTokenBudget": 6, "moneyBudget": 1.5,
+        "dayMoneyBudget": 3, "inputPrice": 0.25, "outputPrice": 2,
+    }  # fmt: skip
+    endpoint = update_options(Options(), section).settings.endpoint
+    assert endpoint == ModelEndpoint(
+        "https://m", "coder", "", "/ca.pem", ModelProtocol.RESPONSES, Effort.HIGH, 0.7, 4, 9000, 60.0, 600.0,
+        5, 6, 1.5, 3.0, 0.25, 2.0,
+    )  # fmt: skip
+    assert len(section) == len(fields(ModelEndpoint)) - 1, "all but the key"
+    nested = {"endpoint": {"baseUrl": "https://m", "temperature": 1, "protocol": "chat"}}
+    found = update_options(Options(), nested).settings.endpoint
+    assert found == ModelEndpoint("https://m", temperature=1.0, protocol=ModelProtocol.CHAT)
+
+
 def test_a_settings_file_never_holds_the_key() -> None:
     options = read_options({"settings": {"endpoint": {"apiKey": "leaked", "model": "m"}}}, {})
     assert (options.settings.endpoint.api_key, options.settings.endpoint.model) == ("", "m")
@@ -55,6 +74,9 @@ def test_empty_and_unknown_values_change_nothing() -> None:
         ({"budget": "many"}, "evokernel.budget"),
         ({"refineInBackground": "no"}, "evokernel.refineInBackground"),
         ({"proposer": "oracle"}, "evokernel.proposer"),
+        ({"temperature": "hot"}, "evokernel.temperature"),
+        ({"effort": "endless"}, "evokernel.effort"),
+        ({"samples": "many"}, "evokernel.samples"),
         ({"survivalS": [1.0]}, "evokernel.survivalS"),
         ({"pauseS": [1]}, "evokernel.pauseS"),
     ],

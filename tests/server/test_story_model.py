@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.server.story import SETTINGS, Story, moved
+from tests.server.conftest import eventually
+from tests.server.story import PATIENCE_S, SETTINGS, Story, moved
 from tests.synthesis.endpoint import RecordedEndpoint, Recording, recording
 
 MODEL = """\
@@ -60,3 +62,20 @@ async def test_the_story_with_a_model(sessions: Any, workspace: Path, database: 
     sent = json.dumps(endpoint.requests)
     assert "SECRET_OF_THE_FILE" not in sent and "key-of-the-test" not in sent
     assert all(headers["authorization"] == "Bearer key-of-the-test" for headers in endpoint.headers)
+
+
+@pytest.mark.timeout(300)
+async def test_cancelling_a_job_closes_the_stream(sessions: Any, workspace: Path, database: Any) -> None:
+    path = workspace / "model.py"
+    path.write_text(MODEL, "utf-8")
+    with RecordedEndpoint(recording("stalled")) as endpoint:
+        model = {"proposer": "llm", "modelUrl": endpoint.url, "model": "recorded", "modelProtocol": "chat"}
+        editor = await sessions.start(settings={**SETTINGS, **model})
+        story = Story(editor, database, path)
+        await story.open()
+        running = asyncio.create_task(story.act("torch.add", "Generate NPU kernel"))
+        await eventually(lambda: endpoint.requests, PATIENCE_S)
+        await editor.command("evokernel.cancel", {})
+        assert (await running)["status"] == "cancelled"
+        assert await asyncio.to_thread(endpoint.left.wait, PATIENCE_S)
+    assert database.jobs() == [("generate", "cancelled")]

@@ -26,7 +26,7 @@ from evokernel_core.memory.values import start_item
 from evokernel_core.synthesis.engine import AttemptEvent, Engine, Status
 from evokernel_core.synthesis.policies import open_policy
 from evokernel_core.synthesis.proposers.base import Context, Proposal
-from tests.synthesis.conftest import ToyProposer
+from tests.synthesis.conftest import ToyProposer, source_of
 
 MakeTask = Callable[..., KernelTask]
 MakeEngine = Callable[..., Engine]
@@ -179,6 +179,59 @@ def test_answers_without_a_kernel_end_the_run(
     result = evolve(engine, proposer=Failing(error)).run(toy_task(1), 30)
     assert (result.status, result.attempts) == (Status.INFEASIBLE, attempts)
     assert str(error) in result.reason
+
+
+class Several:
+    """Answers the first question with several kernels, and then waits to be cancelled."""
+
+    name = "several"
+
+    def __init__(self, *answers: frozenset[str]) -> None:
+        self.answers = answers
+        self.contexts: list[Context] = []
+
+    def draft(self, task: KernelTask, context: Context) -> Proposal:
+        self.contexts.append(context)
+        first, *others = (Proposal(source_of(switches)) for switches in self.answers)
+        return evolve(first, tokens=100, others=tuple(others))
+
+    def refine(self, task: KernelTask, context: Context) -> Proposal:
+        self.contexts.append(context)
+        while not context.cancelled():
+            pass
+        raise ProposerError("The question was cancelled.")
+
+
+ANSWERS = (frozenset({"a1"}), frozenset({"wide", "split"}), frozenset({"c1"}))
+
+
+def test_every_kernel_of_an_answer_is_verified(
+    engine: Engine, verifier: Any, memory: Memory, toy_task: MakeTask
+) -> None:
+    proposer = Several(*ANSWERS)
+    result = evolve(engine, proposer=proposer).run(toy_task(1), 3, job_id="job")
+    assert [source for _, source in verifier.seen] == [source_of(found).source_id for found in ANSWERS]
+    assert result.best and result.best.source == source_of(ANSWERS[1]), "the best of them"
+    assert result.tokens == 100
+    assert [attempt.stage for attempt in memory.attempts(job_id="job")] == [Stage.DRAFT] * 3
+    (context,) = proposer.contexts
+    assert (context.job, context.attempts_left) == ("job", 3)
+
+
+def test_one_verified_kernel_of_an_answer_is_enough_for_who_waits(
+    engine: Engine, verifier: Any, toy_task: MakeTask
+) -> None:
+    evolve(engine, proposer=Several(*ANSWERS)).run(toy_task(1), 3, satisfied=lambda _: True)
+    assert len(verifier.seen) == 1
+
+
+def test_a_cancelled_question_is_no_attempt(engine: Engine, memory: Memory, toy_task: MakeTask) -> None:
+    proposer, asked = Several(*ANSWERS), iter(range(10**9))
+    result = evolve(engine, proposer=proposer).run(
+        toy_task(1), 30, job_id="job", cancelled=lambda: len(proposer.contexts) > 1 and next(asked) > 100
+    )
+    assert (result.status, result.attempts) == (Status.CANCELLED, len(ANSWERS))
+    assert len(memory.attempts(job_id="job")) == len(ANSWERS)
 
 
 def test_a_rule_needs_two_tasks(toy_engine: MakeEngine, memory: Memory, toy_task: MakeTask) -> None:

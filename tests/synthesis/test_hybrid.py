@@ -77,6 +77,16 @@ def test_the_more_valued_refines(
     assert (ASK.id in proposal.used) == (family == "model")
 
 
+def test_every_kernel_of_an_answer_is_credited(toy_task: Callable[..., KernelTask]) -> None:
+    class Several(Model):
+        def refine(self, task: KernelTask, context: Context) -> Proposal:
+            return evolve(self._answer("refine"), others=(self._answer("refine"),))
+
+    hybrid = HybridProposer(Schedule(MOVE), Several())
+    proposal = hybrid.refine(toy_task(1), Context((ASK, MOVE), START))
+    assert [ASK.id in item.used for item in (proposal, *proposal.others)] == [True, True]
+
+
 def test_the_model_fills_in(toy_task: Callable[..., KernelTask]) -> None:
     hybrid = HybridProposer(Schedule(MOVE, empty=True), Model())
     assert hybrid.draft(toy_task(1), Context()).source.strategy.family == "model"
@@ -94,6 +104,16 @@ def test_without_tokens_the_schedule_goes_on(toy_task: Callable[..., KernelTask]
     hybrid.schedule = Schedule(MOVE, empty=True)
     with pytest.raises(ProposerError):
         hybrid.refine(toy_task(1), Context((), START))
+
+
+def test_the_budget_of_one_job_is_not_that_of_another(toy_task: Callable[..., KernelTask]) -> None:
+    model = Model(answers=0)
+    hybrid = HybridProposer(Schedule(MOVE), model)
+    for job in ("first", "first", "second", "first"):
+        hybrid.refine(toy_task(1), Context((ASK,), START, job=job))
+    assert model.asked == ["refine"] * 2
+    assert hybrid.practices(toy_task(1), Context((), START, job="second")) == (MOVE,)
+    assert ASK in hybrid.practices(toy_task(1), Context((), START, job="third"))
 
 
 def test_both_get_rewards_in_the_engine(engine: Engine, toy_task: Callable[..., KernelTask]) -> None:

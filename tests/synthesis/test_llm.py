@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+import stamina
 from attrs import evolve
 
 from evokernel_core.ascendc.knowledge import load_cards
@@ -17,7 +18,7 @@ from evokernel_core.domain.errors import BudgetExhausted, EndpointError, Propose
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.graph import DTypeArg, Graph, GraphInput, InputKind, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.kernel import Descriptor, KernelSource, Strategy
-from evokernel_core.domain.settings import ModelEndpoint
+from evokernel_core.domain.settings import ModelEndpoint, ModelProtocol
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import (
@@ -29,14 +30,17 @@ from evokernel_core.domain.verdict import (
     LatencySource,
     Verdict,
 )
+from evokernel_core.memory.spending import Spent
 from evokernel_core.synthesis.privacy import Privacy
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.llm import LlmProposer
 from evokernel_core.synthesis.proposers.llm_answer import read_answer
-from evokernel_core.synthesis.proposers.llm_endpoint import ChatModel
+from evokernel_core.synthesis.proposers.llm_budget import Tally
+from evokernel_core.synthesis.proposers.llm_model import ATTEMPTS, Model
 from tests.synthesis.endpoint import RecordedEndpoint, Recording, completion, kernel_text, recording
 
 KEY = "sk-secret-key"
+PROTOCOLS = (ModelProtocol.CHAT, ModelProtocol.RESPONSES)
 Serve = Callable[..., tuple[RecordedEndpoint, LlmProposer]]
 
 
@@ -63,20 +67,37 @@ def candidate(kernel: str, us: float | None, feedback: str = "", parent: str = "
     return Candidate(source, Verdict("t", source.source_id, "twin", (gate,), latency or None), parent)
 
 
+def messages(request: dict[str, Any]) -> list[dict[str, str]]:
+    """Those of a request in either protocol."""
+    found: list[dict[str, str]] = request["messages"] if "messages" in request else request["input"]
+    return found
+
+
+@pytest.fixture(autouse=True)
+def no_pauses() -> Iterator[None]:
+    with stamina.set_testing(True, attempts=ATTEMPTS):
+        yield
+
+
 @pytest.fixture
-def serve() -> Iterator[Serve]:
+def tally() -> Tally:
+    return Tally()
+
+
+@pytest.fixture
+def serve(tally: Tally) -> Iterator[Serve]:
     with ExitStack() as stack:
 
         def start(*answers: str | Recording, **options: Any) -> tuple[RecordedEndpoint, LlmProposer]:
             loaded = [recording(a) if isinstance(a, str) else a for a in answers]
             endpoint = stack.enter_context(RecordedEndpoint(*loaded))
-            settings = ModelEndpoint(endpoint.url, "recorded", KEY, timeout_s=5.0)
-            return endpoint, LlmProposer(evolve(settings, **options))
+            settings = ModelEndpoint(endpoint.url, "recorded", KEY, idle_timeout_s=5.0)
+            return endpoint, LlmProposer(evolve(settings, **options), books=lambda: tally)
 
         yield start
 
 
-def test_a_good_answer_becomes_a_kernel_with_its_price_and_its_sources(serve: Serve) -> None:
+def test_a_good_answer_becomes_a_kernel_with_its_price_and_its_sources(serve: Serve, tally: Tally) -> None:
     endpoint, proposer = serve("good")
     proposal = proposer.draft(scale_add(), Context())
     assert "class ScaleAdd" in proposal.source.op_kernel_cpp
@@ -84,8 +105,7 @@ def test_a_good_answer_becomes_a_kernel_with_its_price_and_its_sources(serve: Se
     assert (strategy.family, strategy.move) == ("model", "")
     assert strategy.notes[0].startswith("Runs of elements")
     assert strategy.descriptor == Descriptor(memory=3, algorithm=0, parallelism=1)
-    assert proposal.tokens == proposer.spent == 6210
-    assert not proposer.estimated
+    assert proposal.tokens == tally.spent_by("").tokens == 6210
     assert [item.id for item in proposal.learned] == list(proposal.used)
     request = endpoint.requests[0]
     shown = [item.title for item in proposal.learned if item.title in request["messages"][1]["content"]]
@@ -236,19 +256,22 @@ FLAWED = {
 }
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("name", FLAWED)
-def test_a_flawed_answer_costs_an_attempt_and_says_what_to_do(serve: Serve, name: str) -> None:
-    endpoint, proposer = serve(name, "good")
+def test_a_flawed_answer_costs_an_attempt_and_says_what_to_do(
+    serve: Serve, tally: Tally, name: str, protocol: ModelProtocol
+) -> None:
+    endpoint, proposer = serve(name, "good", protocol=protocol)
     with pytest.raises(ProposerError, match=FLAWED[name]) as raised:
         proposer.draft(scale_add(), Context())
     assert not isinstance(raised.value, EndpointError)
     assert not raised.value.exhausted
     assert str(raised.value).endswith(".")
-    wasted = proposer.spent
+    wasted = tally.spent_by("").tokens
     assert wasted > 0, "useless answers cost tokens too"
     proposal = proposer.draft(scale_add(), Context(feedback=str(raised.value)))
-    assert proposal.tokens == proposer.spent == wasted + 6210
-    assert str(raised.value) in endpoint.requests[1]["messages"][1]["content"]
+    assert proposal.tokens == tally.spent_by("").tokens == wasted + 6210
+    assert str(raised.value) in messages(endpoint.requests[1])[1]["content"]
 
 
 @pytest.mark.parametrize(
@@ -304,7 +327,78 @@ def test_an_endpoint_without_structured_output_is_asked_in_words(
     assert "response_format" not in endpoint.requests[1]
     proposer.draft(scale_add(), Context())
     assert "response_format" not in endpoint.requests[2]
-    assert "no code fence" in endpoint.requests[2]["messages"][0]["content"]
+    assert "=== tiling.h" in endpoint.requests[2]["messages"][0]["content"]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("name", ["reasoning", "thought_block", "marked_files", "slow"])
+def test_what_a_model_thinks_is_no_kernel(serve: Serve, name: str, protocol: ModelProtocol) -> None:
+    _, proposer = serve(name, protocol=protocol)
+    _, plain = serve("good")
+    assert proposer.draft(scale_add(), Context()).source == plain.draft(scale_add(), Context()).source
+
+
+def test_a_stream_that_breaks_is_asked_for_again(serve: Serve, tally: Tally) -> None:
+    endpoint, proposer = serve("broken_stream", "good")
+    assert proposer.draft(scale_add(), Context()).tokens == tally.spent_by("").tokens > 6210
+    assert len(endpoint.requests) == 2
+
+
+LONG = "".join(f"// line {number} of the kernel\n" for number in range(600))
+
+
+@pytest.mark.parametrize("first", [[], ["no_structured_output"]])
+def test_a_long_kernel_is_refined_by_edits(serve: Serve, first: list[str]) -> None:
+    """As the fields of an object, or as blocks where the endpoint has no structured output."""
+    edit = {"file": "op_kernel.cpp", "search": "// line 7 of the kernel\n", "replace": "// faster\n"}
+    answer = json.dumps({"tiling_h": None, "op_kernel_cpp": None, "edits": [edit], "notes": ["faster"]})
+    if first:
+        blocks = "<<<<<<< SEARCH\n{search}=======\n{replace}>>>>>>> REPLACE\n".format_map(edit)
+        answer = f"=== op_kernel.cpp\n{blocks}=== notes\nfaster\n"
+    twice = answer.replace("line 7 of", "of")
+    endpoint, proposer = serve(*first, completion(answer), completion(twice))
+    context = Context(start=candidate(LONG, 12.5))
+    source = proposer.refine(scale_add(), context).source
+    assert source.op_kernel_cpp == LONG.replace("// line 7 of the kernel\n", "// faster\n")
+    assert source.tiling_h == "// tiling\n"
+    with pytest.raises(ProposerError, match=r"Edit 1 of op_kernel.cpp matches") as raised:
+        proposer.refine(scale_add(), context)
+    proposer_asked = endpoint.requests[0]["messages"][1]["content"]
+    assert "# Edits" in proposer_asked
+    if not first:
+        schema = endpoint.requests[0]["response_format"]["json_schema"]["schema"]
+        assert "edits" in schema["required"]
+    with pytest.raises(ProposerError):
+        proposer.refine(scale_add(), evolve(context, feedback=str(raised.value)))
+    question = endpoint.requests[-1]["messages"]
+    assert str(raised.value) in question[1]["content"]
+    assert ("<<<<<<< SEARCH" in question[1]["content"]) == bool(first)
+
+
+def test_a_short_kernel_is_written_anew(serve: Serve) -> None:
+    endpoint, proposer = serve("faster")
+    proposer.refine(scale_add(), Context(start=candidate("// the start\n", 12.5)))
+    request = endpoint.requests[0]
+    assert "# Edits" not in request["messages"][1]["content"]
+    assert "edits" not in request["response_format"]["json_schema"]["schema"]["properties"]
+
+
+def test_several_kernels_come_of_one_question(serve: Serve) -> None:
+    texts = [
+        kernel_text("t", "first();"),
+        "no kernel",
+        kernel_text("t", "second();", ["other words"]),
+        kernel_text("t", "second(); // again"),
+        kernel_text("t", "known();"),
+    ]
+    endpoint, proposer = serve(completion(texts[0], 5000, others=texts[1:]), samples=5)
+    known = read_answer(texts[4], move="").source_id
+    proposal = proposer.draft(scale_add(), Context(tried=frozenset({known})))
+    found = (proposal, *proposal.others)
+    assert [item.source.op_kernel_cpp for item in found] == ["first();\n", "second();\n"]
+    assert [item.tokens for item in found] == [5000, 0], "one question is paid for once"
+    assert {item.used for item in found} == {proposal.used}
+    assert endpoint.requests[0]["n"] == 5
 
 
 def test_an_endpoint_with_another_name_for_the_limit_gets_it(serve: Serve) -> None:
@@ -333,15 +427,18 @@ DEAD = {
 }
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("name", DEAD)
-def test_an_endpoint_that_is_no_use_is_named(serve: Serve, name: str) -> None:
+def test_an_endpoint_that_is_no_use_is_named(
+    serve: Serve, tally: Tally, name: str, protocol: ModelProtocol
+) -> None:
     words, asked = DEAD[name]
-    endpoint, proposer = serve(name)
+    endpoint, proposer = serve(name, protocol=protocol)
     with pytest.raises(EndpointError, match=words) as raised:
         proposer.draft(scale_add(), Context())
     assert len(endpoint.requests) == asked
     assert KEY not in str(raised.value)
-    assert proposer.spent == 0
+    assert tally.spent_by("") == Spent()
 
 
 @pytest.mark.parametrize(
@@ -349,24 +446,25 @@ def test_an_endpoint_that_is_no_use_is_named(serve: Serve, name: str) -> None:
     [
         ({"raw": " " * 2**20, "repeat": 4, "headers": {"Content-Length": str(4 * 2**20)}}, "more than 2 MB"),
         ({"raw": gzip.compress(b" " * 2**26), "headers": {"Content-Encoding": "gzip"}}, "packs its answers"),
-        ({"raw": "x" * 100, "drip": 0.1}, "after its time is over"),
-        ({"raw": "{}", "delay": 2.0}, "did not answer within 0.5 s"),
+        ({"raw": "x" * 100, "drip": 0.1}, "was not done after 1 s"),
+        ({"raw": "{}", "delay": 2.0}, "sent nothing for 0.5 s"),
         ({"status": 307, "raw": "", "headers": {"Location": "http://127.0.0.1:1/v1"}}, "status 307"),
         ({"raw": "{" * 200_000}, "OpenAI protocol"),
         ({"raw": "null"}, "OpenAI protocol"),
+        ({"raw": "9" * 5000}, "OpenAI protocol"),
         ({"raw": '{"choices": [{"message": null}]}'}, "OpenAI protocol"),
         ({"raw": '{"choices": "many"}'}, "OpenAI protocol"),
     ],
 )
 def test_a_hostile_endpoint_is_cut_off(serve: Serve, answer: Recording, words: str) -> None:
-    endpoint, proposer = serve(answer, timeout_s=0.5)
+    endpoint, proposer = serve(answer, idle_timeout_s=0.5, total_timeout_s=1.0)
     with pytest.raises(EndpointError, match=words):
         proposer.draft(scale_add(), Context())
     assert len(endpoint.requests) == 1
 
 
 def test_an_endpoint_that_is_away_is_named() -> None:
-    proposer = LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "m", KEY, timeout_s=0.5))
+    proposer = LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "m", KEY, idle_timeout_s=0.5))
     with pytest.raises(EndpointError, match="cannot be reached"):
         proposer.draft(scale_add(), Context())
 
@@ -375,24 +473,24 @@ def test_an_endpoint_that_is_away_is_named() -> None:
     ("usage", "tokens"), [(None, None), ({"total_tokens": -5}, None), ({"total_tokens": 77}, 77)]
 )
 def test_tokens_that_nobody_counted_are_estimated_and_flagged(
-    serve: Serve, usage: dict[str, int] | None, tokens: int | None
+    serve: Serve, usage: dict[str, int] | None, tokens: int | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answer = completion(kernel_text("a", "b"), tokens=None)
     answer["body"]["usage"] = usage and {"prompt_tokens": 1, "completion_tokens": 1} | usage
     _, proposer = serve(answer)
     proposal = proposer.draft(scale_add(), Context())
-    assert proposer.estimated == (tokens is None)
+    assert ("they are estimated" in capsys.readouterr().err) == (tokens is None)
     assert proposal.tokens == tokens or (tokens is None and 2000 < proposal.tokens < 20_000)
 
 
-def test_the_budget_bounds_what_is_asked_and_spent(serve: Serve) -> None:
+def test_the_budget_bounds_what_is_asked_and_spent(serve: Serve, tally: Tally) -> None:
     endpoint, proposer = serve("good", token_budget=18_000)
     with pytest.raises(BudgetExhausted, match="budget of 18000 is used up"):
         for _ in range(10):
             proposer.draft(scale_add(), Context())
     assert 1 <= len(endpoint.requests) <= 2
     assert all(request["max_tokens"] <= 18_000 for request in endpoint.requests)
-    assert proposer.spent <= 18_000
+    assert tally.spent_by("").tokens <= 18_000
     poor = LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "m", token_budget=100))
     with pytest.raises(BudgetExhausted):
         poor.draft(scale_add(), Context())
@@ -438,17 +536,17 @@ def test_the_key_goes_to_the_endpoint_and_nowhere_else(
 )
 def test_an_endpoint_that_cannot_be_used_is_refused(endpoint: ModelEndpoint, words: str) -> None:
     with pytest.raises(EndpointError, match=words) as raised:
-        ChatModel(endpoint)
+        Model(endpoint)
     assert KEY not in str(raised.value) and "pass@" not in str(raised.value)
 
 
 def test_a_ca_bundle_that_is_none_is_refused() -> None:
     with pytest.raises(UsageError, match="CA bundle"):
-        ChatModel(ModelEndpoint("https://example.org/v1", "m", ca_bundle="/missing.pem"))
+        Model(ModelEndpoint("https://example.org/v1", "m", ca_bundle="/missing.pem"))
 
 
 def test_a_local_endpoint_without_a_key_may_speak_plain_http() -> None:
-    ChatModel(ModelEndpoint("http://192.168.1.4:11434/v1", "m"))
+    Model(ModelEndpoint("http://192.168.1.4:11434/v1", "m"))
 
 
 @pytest.mark.parametrize(

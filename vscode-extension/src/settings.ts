@@ -15,7 +15,19 @@ export const SERVER_NAMES: Readonly<Record<string, string>> = {
   "verifier.caBundle": "verifierCaBundle",
   "model.baseUrl": "modelUrl",
   "model.name": "model",
+  "model.protocol": "modelProtocol",
+  "model.effort": "effort",
+  "model.temperature": "temperature",
+  "model.samples": "samples",
+  "model.answerTokens": "answerTokens",
+  "model.idleTimeout": "idleTimeoutS",
+  "model.totalTimeout": "totalTimeoutS",
   "model.tokenBudget": "tokenBudget",
+  "model.dayTokenBudget": "dayTokenBudget",
+  "model.moneyBudget": "moneyBudget",
+  "model.dayMoneyBudget": "dayMoneyBudget",
+  "model.inputPrice": "inputPrice",
+  "model.outputPrice": "outputPrice",
   "model.caBundle": "caBundle",
   "inlayHints.enabled": "inlayHints",
   "codeLens.enabled": "codeLens",
@@ -36,5 +48,9 @@ export function serverSettings(get: (key: string) => unknown, interpreter: strin
 
 /** The server leaves a setting as it was when it is told an empty one, so clearing one takes a restart. */
 export function needsRestart(before: ServerSettings, after: ServerSettings): boolean {
-  return Object.entries(before).some(([name, value]) => value !== "" && after[name] === "");
+  return Object.entries(before).some(([name, value]) => !isEmpty(value) && isEmpty(after[name]));
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === "" || value === null;
 }

@@ -18,6 +18,8 @@ for (const [setting, kind] of [
   ["proposer", "ProposerName"],
   ["policy", "PolicyName"],
   ["retrieval", "RetrievalName"],
+  ["model.protocol", "ModelProtocol"],
+  ["model.effort", "Effort"],
 ] as const) {
   test(`the choices of ${setting} are the server's`, () => {
     const body = domain.split(`class ${kind}(StrEnum):`)[1]?.split("class ")[0] ?? "";
@@ -30,6 +32,24 @@ test("the defaults are the server's", () => {
   assert.match(domain, new RegExp(`chip: str = "${String(properties["evokernel.chip"]?.default)}"`));
   assert.match(domain, new RegExp(`budget: int = ${String(properties["evokernel.budget"]?.default)}\n`));
 });
+
+for (const [setting, field] of [
+  ["samples", "samples"],
+  ["answerTokens", "answer_tokens"],
+  ["idleTimeout", "idle_timeout_s"],
+  ["totalTimeout", "total_timeout_s"],
+  ["tokenBudget", "token_budget"],
+  ["dayTokenBudget", "day_token_budget"],
+  ["moneyBudget", "money_budget"],
+  ["dayMoneyBudget", "day_money_budget"],
+  ["inputPrice", "input_price"],
+  ["outputPrice", "output_price"],
+] as const) {
+  test(`the default of model.${setting} is the server's`, () => {
+    const value = new RegExp(`^ {4}${field}: \\w+ = ([\\d._]+)$`, "m").exec(domain)?.[1]?.replaceAll("_", "");
+    assert.equal(properties[`evokernel.model.${setting}`]?.default, Number(value));
+  });
+}
 
 test("settings go out under the server's names", () => {
   const values: Record<string, unknown> = { interpreter: "", "verifier.url": "http://v", "inlayHints.enabled": false };
@@ -47,5 +67,7 @@ test("an interpreter that was set is not replaced", () => {
 test("only clearing a setting takes a restart", () => {
   assert.equal(needsRestart({ verifierUrl: "http://v" }, { verifierUrl: "" }), true);
   assert.equal(needsRestart({ verifierUrl: "" }, { verifierUrl: "" }), false);
+  assert.equal(needsRestart({ temperature: 0.7 }, { temperature: null }), true);
+  assert.equal(needsRestart({ temperature: null }, { temperature: 0.7 }), false);
   assert.equal(needsRestart({ budget: 30, verifierUrl: "" }, { budget: 10, verifierUrl: "http://v" }), false);
 });

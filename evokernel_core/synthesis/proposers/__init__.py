@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import ProposerName, Settings
 from evokernel_core.synthesis.proposers.base import Proposer
 from evokernel_core.twin.chip import load_chip
 
+if TYPE_CHECKING:
+    from evokernel_core.synthesis.proposers.llm_budget import Books
+
 __all__ = ["open_proposer"]
 
 
-def open_proposer(settings: Settings) -> Proposer:
-    """The proposer that the settings name. Raises UsageError for a model without an endpoint."""
+def open_proposer(settings: Settings, books: Callable[[], Books] | None = None) -> Proposer:
+    """The proposer that the settings name; ``books`` opens what keeps a model's spending. Raises UsageError
+    for a model without an endpoint."""
     from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 
     schedule = ScheduleProposer(load_chip(settings.chip))
@@ -25,5 +32,5 @@ def open_proposer(settings: Settings) -> Proposer:
     from evokernel_core.synthesis.proposers.hybrid import HybridProposer
     from evokernel_core.synthesis.proposers.llm import LlmProposer
 
-    model = LlmProposer(settings.endpoint, settings.chip)
+    model = LlmProposer(settings.endpoint, settings.chip, books)
     return model if settings.proposer is ProposerName.LLM else HybridProposer(schedule, model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from attrs import frozen
+from attrs import field, frozen
 
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.kernel import KernelSource, Strategy
@@ -12,6 +12,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.synthesis.preconditions import Precondition
 from evokernel_core.synthesis.residual import UNTAUGHT, Residual
+from evokernel_core.verifier.base import Cancelled, never
 
 
 @frozen
@@ -39,7 +40,9 @@ class Context:
     verifier's words, empty after a success. ``tried`` are the source_ids of every kernel that was
     already verified for this task. ``unwanted`` are schedules that people turned down for similar tasks, not
     to begin with; ``asked`` the reasons for which they rejected kernels of this one. ``residual`` says how
-    far estimates for this chip are from verdicts, ``preconditions`` which schedules fail on it.
+    far estimates for this chip are from verdicts, ``preconditions`` which schedules fail on it. ``job`` is
+    the run's id, for what it may spend, ``attempts_left`` the kernels that it may still verify; once
+    ``cancelled`` says so, nobody waits for an answer.
     """
 
     experiences: tuple[Experience, ...] = ()
@@ -51,6 +54,9 @@ class Context:
     asked: tuple[str, ...] = ()
     residual: Residual = UNTAUGHT
     preconditions: tuple[Precondition, ...] = ()
+    job: str = ""
+    attempts_left: int = 10_000
+    cancelled: Cancelled = field(default=never, eq=False, repr=False)
 
 
 @frozen
@@ -68,8 +74,9 @@ class Proposal:
     are those of all that the proposer was shown.
     ``tokens`` are those that a language model spent on it. ``learned`` are items among ``used`` that
     the memory may not hold yet; they are added before they are valued. ``timed_first``: a refinement by a
-    rule of our own, which nobody wants to see compared with PyTorch where it is no faster.
-    ``priced`` is its estimate, None where nobody made one."""
+    rule of our own, which nobody wants to see compared with PyTorch where it is no faster. ``priced`` is its
+    estimate, None where nobody made one; ``others`` are further kernels for the same question, to be verified
+    next."""
 
     source: KernelSource
     used: tuple[str, ...] = ()
@@ -78,6 +85,7 @@ class Proposal:
     timed_first: bool = False
     shown: tuple[str, ...] = ()
     priced: Priced | None = None
+    others: tuple[Proposal, ...] = ()
 
 
 class Proposer(Protocol):

@@ -18,12 +18,14 @@ from evokernel_core.synthesis.proposers.base import Candidate, Context, MoveProp
 
 @define
 class HybridProposer:
-    """``gone`` says why the model is no longer asked, empty while it is."""
+    """``gone`` says why the model is no longer asked, empty while it is; ``spent`` the same of jobs whose
+    budget is used up."""
 
     schedule: MoveProposer
     model: Proposer
     name: str = field(default="hybrid", init=False)
     gone: str = field(default="", init=False)
+    spent: dict[str, str] = field(factory=dict, init=False)
 
     def draft(self, task: KernelTask, context: Context) -> Proposal:
         """The schedule's draft; the model's where no family covers the task or all were tried."""
@@ -35,7 +37,7 @@ class HybridProposer:
     def refine(self, task: KernelTask, context: Context) -> Proposal:
         """By the item that comes first in the context; the other proposer where one has nothing."""
         item = model_practice(context.start)
-        if not self.gone and self._comes_first(task, context, item):
+        if not self._why_gone(context) and self._comes_first(task, context, item):
             try:
                 return self._credited(self._ask("refine", task, context, None), item)
             except (BudgetExhausted, EndpointError):
@@ -48,7 +50,7 @@ class HybridProposer:
     def practices(self, task: KernelTask, context: Context) -> tuple[Experience, ...]:
         """The schedule's open moves and, while it can be asked, the model."""
         found = self.schedule.practices(task, context)
-        return found if self.gone else (*found, model_practice(context.start))
+        return found if self._why_gone(context) else (*found, model_practice(context.start))
 
     def _comes_first(self, task: KernelTask, context: Context, item: Experience) -> bool:
         open_ids = {practice.id for practice in self.schedule.practices(task, context)}
@@ -58,17 +60,24 @@ class HybridProposer:
     def _ask(
         self, method: str, task: KernelTask, context: Context, otherwise: ProposerError | None
     ) -> Proposal:
-        if self.gone:
-            raise otherwise or ProposalsExhausted(self.gone)
+        if why := self._why_gone(context):
+            raise otherwise or ProposalsExhausted(why)
         try:
             return self.model.refine(task, context) if method == "refine" else self.model.draft(task, context)
-        except (BudgetExhausted, EndpointError) as error:
+        except BudgetExhausted as error:
+            self.spent[context.job] = str(error)
+            raise
+        except EndpointError as error:
             self.gone = str(error)
             raise
 
+    def _why_gone(self, context: Context) -> str:
+        return self.gone or self.spent.get(context.job, "")
+
     def _credited(self, proposal: Proposal, item: Experience) -> Proposal:
         used = tuple(dict.fromkeys((*proposal.used, item.id)))
-        return evolve(proposal, used=used, learned=(*proposal.learned, item))
+        others = tuple(self._credited(other, item) for other in proposal.others)
+        return evolve(proposal, used=used, learned=(*proposal.learned, item), others=others)
 
 
 def model_practice(start: Candidate | None) -> Experience:

@@ -7,97 +7,164 @@ it is credited to all that the model was shown, as in EvoKernel: what a model sa
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 
-from evokernel_core.domain.errors import BudgetExhausted, ProposerError
+from attrs import evolve
+
+from evokernel_core.domain.errors import ProposerError
+from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.settings import ModelEndpoint
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.logs import get_logger
+from evokernel_core.synthesis.code import code_id
+from evokernel_core.synthesis.privacy import Privacy
 from evokernel_core.synthesis.proposers.base import Context, Proposal
-from evokernel_core.synthesis.proposers.llm_answer import SCHEMA, read_answer
-from evokernel_core.synthesis.proposers.llm_endpoint import Answer, ChatModel, estimate_tokens
+from evokernel_core.synthesis.proposers.llm_answer import EDIT_SCHEMA, SCHEMA, read_answer
+from evokernel_core.synthesis.proposers.llm_budget import Books, Budget, Tally
+from evokernel_core.synthesis.proposers.llm_model import Model
 from evokernel_core.synthesis.proposers.llm_prompt import Prompt, draft_prompt, refine_prompt
+from evokernel_core.synthesis.proposers.llm_words import Message, Question, Usage, Words
 from evokernel_core.twin.chip import DEFAULT_CHIP, load_chip
 
 log = get_logger(__name__)
 
-LONGEST_ANSWER = 16_384
-"""Tokens of the longest answer that is asked for."""
-SHORTEST_ANSWER = 1_024
-"""Tokens below which no kernel fits, so that asking would waste the rest of the budget."""
+LONG_KERNEL = 12_000
+"""Characters from which a kernel may be refined by edits: about 4,000 tokens, most of them copies."""
+
+_EDITS = """
+
+# Edits
+The kernel is long: where most of it stays, answer with edits. """
+_EDITS_AS_JSON = (
+    _EDITS
+    + """Give null for `tiling_h` and `op_kernel_cpp`, and each change as \
+`search`, lines copied exactly that stand once in the file, and `replace`, the lines in their place. For \
+another kernel give both files whole and no edits.
+"""
+)
+_EDITS_AS_TEXT = (
+    _EDITS
+    + """Under the marker of a file give blocks in place of its text:
+<<<<<<< SEARCH
+lines copied exactly that stand once in the file
+=======
+the lines in their place
+>>>>>>> REPLACE
+For another kernel give both files whole.
+"""
+)
 
 
 class LlmProposer:
-    """Drafts, repairs and refines with the model at ``endpoint``, within its token budget.
+    """Drafts, repairs and refines with the model at ``endpoint``, within its budgets.
 
-    Raises UsageError for an unknown chip and EndpointError for an endpoint that cannot be used.
+    ``books`` opens what keeps the spending, where that is to hold over processes. Raises UsageError for an
+    unknown chip or wrong settings, and EndpointError for an endpoint that cannot be used.
     """
 
-    def __init__(self, endpoint: ModelEndpoint, chip: str = DEFAULT_CHIP) -> None:
+    def __init__(
+        self, endpoint: ModelEndpoint, chip: str = DEFAULT_CHIP, books: Callable[[], Books] | None = None
+    ) -> None:
         self._endpoint = endpoint
         self._chip = load_chip(chip)
-        self._model = ChatModel(endpoint)
-        self._spent = 0
-        self._unreported = 0
-        self._estimated = False
+        self._model = Model(endpoint)
+        own = Tally()
+        self._budget = Budget(endpoint, books or (lambda: own))
+        self._unreported: dict[str, int] = {}
+        """Tokens by job that no proposal has reported yet: those of useless answers."""
+        self._told = False
 
     @property
     def name(self) -> str:
         return f"model {self._endpoint.model}"
 
-    @property
-    def spent(self) -> int:
-        """Tokens spent since the start, those of useless answers included."""
-        return self._spent
-
-    @property
-    def estimated(self) -> bool:
-        """Whether the endpoint left tokens uncounted, so that ``spent`` is in part our estimate."""
-        return self._estimated
-
     def draft(self, task: KernelTask, context: Context) -> Proposal:
         """A first kernel, or a repair of the last draft. Raises ProposerError and its children."""
-        return self._propose(context, self._prompt(task, context), move="")
+        return self._propose(task, context, move="")
 
     def refine(self, task: KernelTask, context: Context) -> Proposal:
         """A kernel meant to beat ``context.start``. Raises ProposerError and its children."""
         if context.start is None:
             raise ProposerError("There is no kernel to refine yet; draft one first.")
-        return self._propose(context, self._prompt(task, context), move="model")
+        return self._propose(task, context, move="model")
 
     def preview(self, task: KernelTask, context: Context) -> str:
         """The exact body of the request that ``draft`` or ``refine`` would send, as JSON text."""
-        messages = list(self._prompt(task, context).messages)
-        body = self._model.body(messages, SCHEMA, LONGEST_ANSWER)
-        return json.dumps(body, indent=2, ensure_ascii=False)
+        question = self._question(self._prompt(task, context), self._base(task, context))
+        question = self._within(Budget(self._endpoint, Tally), question, context)
+        return json.dumps(self._model.body(question), indent=2, ensure_ascii=False)
 
     def _prompt(self, task: KernelTask, context: Context) -> Prompt:
         build = refine_prompt if context.start else draft_prompt
         return build(task, context, self._chip, structured=self._model.structured)
 
-    def _propose(self, context: Context, prompt: Prompt, move: str) -> Proposal:
-        answer = self._ask(prompt)
-        if answer.flaw:
-            raise ProposerError(answer.flaw)
-        source = read_answer(answer.text, move=move)
-        if source.source_id in context.tried:
-            raise ProposerError("The model repeated a kernel that was judged before; write a different one.")
-        tokens, self._unreported = self._unreported, 0
-        return Proposal(source, tuple(item.id for item in prompt.items), tokens, learned=prompt.items)
+    def _base(self, task: KernelTask, context: Context) -> KernelSource | None:
+        """The kernel to refine as the model is shown it."""
+        return Privacy(task).files(context.start.source, self._chip) if context.start else None
 
-    def _ask(self, prompt: Prompt) -> Answer:
-        """One answer within the budget; its tokens count from here on, useful or not."""
-        messages = list(prompt.messages)
-        asked = sum(estimate_tokens(message["content"]) for message in messages)
-        left = self._endpoint.token_budget - self._spent - asked
-        if left < SHORTEST_ANSWER:
-            raise BudgetExhausted(
-                f"The token budget of {self._endpoint.token_budget} is used up ({self._spent} spent);"
-                " raise it or go on without the model."
-            )
-        answer = self._model.ask(messages, SCHEMA, min(LONGEST_ANSWER, left))
-        self._spent += answer.tokens
-        self._unreported += answer.tokens
-        if answer.estimated and not self._estimated:
+    def _question(self, prompt: Prompt, base: KernelSource | None) -> Question:
+        """One answer as long as the settings allow."""
+        edited = base is not None and len(base.tiling_h) + len(base.op_kernel_cpp) >= LONG_KERNEL
+        messages = tuple(prompt.messages)
+        if edited:
+            words = _EDITS_AS_JSON if self._model.structured else _EDITS_AS_TEXT
+            messages = (*messages[:-1], _with(messages[-1], words))
+        return Question(messages, EDIT_SCHEMA if edited else SCHEMA, self._endpoint.answer_tokens)
+
+    def _within(self, budget: Budget, question: Question, context: Context) -> Question:
+        """As many and as long answers as fit in a budget. Raises BudgetExhausted."""
+        samples = min(self._endpoint.samples, context.attempts_left)
+        plan = budget.plan(context.job, question.tokens, samples)
+        return evolve(question, limit=plan.limit, samples=plan.samples)
+
+    def _propose(self, task: KernelTask, context: Context, move: str) -> Proposal:
+        prompt, base = self._prompt(task, context), self._base(task, context)
+        question = self._within(self._budget, self._question(prompt, base), context)
+        answers = self._model.ask(question, lambda usage: self._pay(context.job, usage), context.cancelled)
+        sources = _kernels(answers, context.tried, move, base)
+        tokens = self._unreported.pop(context.job, 0)
+        used = tuple(item.id for item in prompt.items)
+        first, *others = (Proposal(source, used, learned=prompt.items) for source in sources)
+        return evolve(first, tokens=tokens, others=tuple(others))
+
+    def _pay(self, job: str, usage: Usage) -> None:
+        """Tokens count from here on, useful or not."""
+        self._unreported[job] = self._unreported.get(job, 0) + usage.input + usage.output
+        self._budget.pay(job, usage)
+        if usage.estimated and not self._told:
             log.warning("the endpoint does not count tokens; they are estimated", model=self._endpoint.model)
-            self._estimated = True
-        return answer
+            self._told = True
+
+
+def _with(message: Message, words: str) -> Message:
+    return {**message, "content": message["content"].rstrip("\n") + words}
+
+
+def _kernels(
+    answers: Iterable[Words], tried: frozenset[str], move: str, base: KernelSource | None
+) -> tuple[KernelSource, ...]:
+    """The different new kernels in the answers. Raises ProposerError for the first flaw where there are
+    none."""
+    found: dict[str, KernelSource] = {}
+    flaws: list[str] = []
+    for answer in answers:
+        try:
+            source = _kernel(answer, tried, move, base)
+        except ProposerError as error:
+            flaws.append(str(error))
+        else:
+            found.setdefault(code_id(source), source)
+    if not found:
+        raise ProposerError(flaws[0])
+    for flaw in flaws:
+        log.info("an answer of several is left out", reason=flaw)
+    return tuple(found.values())
+
+
+def _kernel(answer: Words, tried: frozenset[str], move: str, base: KernelSource | None) -> KernelSource:
+    if answer.flaw:
+        raise ProposerError(answer.flaw)
+    source = read_answer(answer.text, move=move, base=base)
+    if source.source_id in tried:
+        raise ProposerError("The model repeated a kernel that was judged before; write a different one.")
+    return source

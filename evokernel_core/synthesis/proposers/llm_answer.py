@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from evokernel_core.domain.errors import ProposerError
 from evokernel_core.domain.kernel import Descriptor, KernelSource, Strategy
+from evokernel_core.synthesis.proposers.llm_text import Edit, applied, edits, sections
 
 LONGEST_FILE = 65_536
 """Characters of the longest file; a hand-written kernel has a tenth of that."""
@@ -18,40 +19,133 @@ LONGEST_NOTE = 240
 _MOST_PLACES = 64
 """Braces among the words of an answer at which an object is looked for."""
 
-FIELDS = ("tiling_h", "op_kernel_cpp", "notes")
+FILES = {"tiling_h": "tiling.h", "op_kernel_cpp": "op_kernel.cpp"}
+FIELDS = (*FILES, "notes")
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": list(FIELDS),
-    "properties": {
-        "tiling_h": {"type": "string", "description": "The whole text of tiling.h."},
-        "op_kernel_cpp": {"type": "string", "description": "The whole text of op_kernel.cpp."},
-        "notes": {
-            "type": "array",
-            "items": {"type": "string"},
-            "description": "The schedule in a few short sentences: tiles, buffers, core split, and why.",
-        },
-    },
+_NOTES = {
+    "type": "array",
+    "items": {"type": "string"},
+    "description": "The schedule in a few short sentences: tiles, buffers, core split, and why.",
 }
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(properties),
+        "properties": properties,
+    }
+
+
+SCHEMA = _object(
+    {field: {"type": "string", "description": f"The whole text of {name}."} for field, name in FILES.items()}
+    | {"notes": _NOTES}
+)
+EDIT_SCHEMA = _object(
+    {
+        field: {"type": ["string", "null"], "description": f"The whole text of {name}, null if edited."}
+        for field, name in FILES.items()
+    }
+    | {
+        "edits": {
+            "type": "array",
+            "description": "Changes of files that are not given whole, in their order.",
+            "items": _object(
+                {
+                    "file": {"type": "string", "enum": list(FILES.values())},
+                    "search": {"type": "string", "description": "Lines that stand once in the file."},
+                    "replace": {"type": "string", "description": "Lines in their place."},
+                }
+            ),
+        },
+        "notes": _NOTES,
+    }
+)
+"""Where the kernel is long and most of it may stay."""
 
 _DOUBLE = re.compile(r"InitBuffer\s*\(\s*\w+\s*,\s*(?:2|\w*(?:BUFFER|buffer|Buffer)\w*)\s*,")
 
 
-def read_answer(text: str, *, move: str) -> KernelSource:
-    """The kernel in an answer: a JSON object, in a code fence or among words as models like to put it, fields
-    beyond ours left aside. Raises ProposerError with a sentence for the next attempt.
+def read_answer(text: str, *, move: str, base: KernelSource | None = None) -> KernelSource:
+    """The kernel in an answer: a JSON object, in a code fence or among words as models like to put it, or
+    files under markers. A file that is left out, or edited, is that of ``base``, the kernel that the model
+    was shown to refine. Raises ProposerError with a sentence for the next attempt.
 
     ``move`` names the refinement step, empty for a draft.
     """
-    data = _json(text)
+    given, changes, notes = _parts(text)
+    texts = {FILES[field]: getattr(base, field) for field in FILES} if base else {}
+    if not given and not changes:
+        raise ProposerError(f"The model's answer has no file; give {' and '.join(FILES.values())}.")
+    if missing := [name for name in FILES.values() if name not in given and name not in texts]:
+        raise ProposerError(f"The model's answer has no {' and no '.join(missing)}; give whole files.")
+    made = applied({**texts, **given}, changes)
+    tiling, kernel = (_file(made[FILES[field]], field) for field in FILES)
+    strategy = Strategy("model", notes=_notes(notes), descriptor=describe(kernel), move=move)
+    return KernelSource(tiling, kernel, strategy)
+
+
+Parts = tuple[Mapping[str, Any], Sequence[Edit], Any]
+
+
+def _parts(text: str) -> Parts:
+    """Files by name, edits and notes."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        found = sections(text)
+        if any(name in found for name in FILES.values()):
+            return _of_sections(found)
+        data = next(filter(_is_kernel, _objects(text)), None)
+        if data is None:
+            raise ProposerError(
+                "The model's answer was not JSON and has no file under a marker; answer in the format that "
+                "was asked for."
+            ) from None
     if not isinstance(data, dict):
         raise ProposerError("The model's answer was not a JSON object; answer with exactly one object.")
-    if not data.keys() >= set(FIELDS):
+    if not _is_kernel(data):
         raise ProposerError(f"The model's answer must have the fields {', '.join(FIELDS)}.")
-    tiling, kernel = _file(data["tiling_h"], "tiling_h"), _file(data["op_kernel_cpp"], "op_kernel_cpp")
-    strategy = Strategy("model", notes=_notes(data["notes"]), descriptor=describe(kernel), move=move)
-    return KernelSource(tiling, kernel, strategy)
+    return _of_object(data)
+
+
+def _is_kernel(data: dict[str, Any]) -> bool:
+    return data.keys() >= set(FIELDS) or data.keys() >= {"edits", "notes"}
+
+
+def _of_object(data: dict[str, Any]) -> Parts:
+    """Null fields are those of files that are edited."""
+    changes = _edits(data.get("edits") or [])
+    edited = {edit.file for edit in changes}
+    files = {
+        name: data[field]
+        for field, name in FILES.items()
+        if field in data and not (data[field] is None and ("edits" in data or name in edited))
+    }
+    return files, changes, data["notes"]
+
+
+def _edits(data: Any) -> tuple[Edit, ...]:
+    if not isinstance(data, list) or not all(
+        isinstance(item, dict)
+        and all(isinstance(item.get(key), str) for key in ("file", "search", "replace"))
+        for item in data
+    ):
+        raise ProposerError("The model's edits must be objects of three texts: file, search and replace.")
+    return tuple(Edit(item["file"], _unix(item["search"]), _unix(item["replace"])) for item in data)
+
+
+def _of_sections(found: Mapping[str, str]) -> Parts:
+    files, changes = {}, list[Edit]()
+    for name in FILES.values():
+        if name in found:
+            blocks = edits(name, found[name])
+            changes += blocks
+            if not blocks:
+                files[name] = found[name]
+    lines = [line.strip().lstrip("-*").strip() for line in found.get("notes", "").split("\n")]
+    return files, changes, [line for line in lines if line]
 
 
 def describe(kernel: str) -> Descriptor:
@@ -60,18 +154,6 @@ def describe(kernel: str) -> Descriptor:
     memory = copies if "DataCopy" in kernel else 0
     reductions = len(set(re.findall(r"\b(?:Whole|Block|Pair|Repeat)?Reduce\w+", kernel)))
     return Descriptor(memory, min(reductions, 3), 1 if "GetBlockIdx" in kernel else 0)
-
-
-def _json(text: str) -> Any:
-    """The answer as JSON, or the first object in it that has a kernel's fields."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        found = next((data for data in _objects(text) if data.keys() >= set(FIELDS)), None)
-        if found is None:
-            asked = "The model's answer was not JSON; answer with exactly one JSON object."
-            raise ProposerError(asked) from error
-        return found
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
@@ -95,10 +177,14 @@ def _file(text: Any, name: str) -> str:
         raise ProposerError(f"The model's {name} was empty; write the whole file.")
     if len(text) > LONGEST_FILE:
         raise ProposerError(f"The model's {name} has more than {LONGEST_FILE} characters; write less.")
-    clean = text.removeprefix("\ufeff").replace("\r\n", "\n").strip("\n") + "\n"
+    clean = _unix(text.removeprefix("\ufeff")).strip("\n") + "\n"
     if not all(character.isprintable() or character in "\n\t" for character in clean):
         raise ProposerError(f"The model's {name} holds control characters; write plain text.")
     return clean
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n")
 
 
 def _notes(notes: Any) -> tuple[str, ...]:

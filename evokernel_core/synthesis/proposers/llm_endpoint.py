@@ -1,87 +1,47 @@
-"""One question to an OpenAI-compatible endpoint: bounded in time, size, tries and trust."""
+"""The connection to an OpenAI-compatible endpoint: bounded in time, size and trust."""
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import AsyncIterator
 
 import httpx2
 import openai
-import stamina
-from attrs import frozen
-from pydantic import BaseModel, Field, ValidationError
 
 from evokernel_core.domain.errors import EndpointError
 from evokernel_core.domain.settings import ModelEndpoint
-from evokernel_core.logs import get_logger
 from evokernel_core.network import is_loopback, is_untrusted_certificate, tls_context
-
-log = get_logger(__name__)
+from evokernel_core.synthesis.proposers.llm_words import NoAnswer, Refused, TooMuch
 
 LARGEST_ANSWER = 2 * 2**20
-"""Bytes of the largest HTTP answer that is read."""
+"""Bytes of the largest answer that comes in one piece."""
+LARGEST_STREAM = 64 * 2**20
+"""Bytes of the longest stream: each token comes in some 300."""
+CONNECT_TIMEOUT_S = 10.0
 
-ATTEMPTS = 4
-LONGEST_PAUSE_S = 30.0
-CHARACTERS_PER_TOKEN = 3.0
-"""For estimates where an endpoint does not count; code has fewer characters a token than prose."""
-
-Message = dict[str, str]
+EVENTS = "text/event-stream"
 
 
-@frozen
-class Answer:
-    """The model's words and their price; ``estimated`` where the endpoint did not count.
+class Endpoint:
+    """Where and how to connect. Raises EndpointError for an endpoint that cannot be used."""
 
-    ``flaw`` is one sentence where the words are no answer (refused, cut off, empty), else empty.
-    """
+    def __init__(self, settings: ModelEndpoint) -> None:
+        self._url = _check(settings)
+        self._settings = settings
+        self._tls = tls_context(settings.ca_bundle)
 
-    text: str
-    tokens: int
-    estimated: bool
-    flaw: str = ""
-
-
-class _Message(BaseModel):
-    content: str | None = None
-    refusal: str | None = None
-
-
-class _Choice(BaseModel):
-    message: _Message
-    finish_reason: str | None = None
-
-
-class _Completion(BaseModel):
-    """What we need of a chat completion, whatever else an endpoint adds or leaves out."""
-
-    choices: list[_Choice] = Field(min_length=1)
-    usage: Any = None
-
-
-class _TooMuch(Exception):
-    """An answer larger, slower or otherwise packed than we accept."""
-
-
-class ChatModel:
-    """Asks ``endpoint``. Keeps no conversation. Raises EndpointError for one that cannot be used."""
-
-    def __init__(self, endpoint: ModelEndpoint) -> None:
-        url = _check(endpoint)
-        self._endpoint = endpoint
-        self._structured = True
-        self._limit_name = "max_tokens"
-        self._client = openai.OpenAI(
-            base_url=endpoint.base_url,
+    def client(self) -> openai.AsyncOpenAI:
+        """A client for the running event loop; its connections end with it."""
+        idle_s = self._settings.idle_timeout_s
+        return openai.AsyncOpenAI(
+            base_url=self._settings.base_url,
             # an explicit value, so that no key meant for another service is taken from the environment
-            api_key=endpoint.api_key or "none",
+            api_key=self._settings.api_key or "none",
             max_retries=0,
-            http_client=httpx2.Client(
-                verify=tls_context(endpoint.ca_bundle),
-                trust_env=not is_loopback(url.host),
-                timeout=httpx2.Timeout(endpoint.timeout_s, connect=min(10.0, endpoint.timeout_s)),
+            http_client=httpx2.AsyncClient(
+                verify=self._tls,
+                trust_env=not is_loopback(self._url.host),
+                timeout=httpx2.Timeout(idle_s, connect=min(CONNECT_TIMEOUT_S, idle_s)),
                 follow_redirects=False,
                 headers={"Accept-Encoding": "identity"},
                 event_hooks={"request": [_drop_foreign_headers], "response": [self._bound]},
@@ -89,137 +49,83 @@ class ChatModel:
         )
 
     @property
-    def structured(self) -> bool:
-        """Whether the endpoint is asked to keep to the schema; false once it said that it cannot."""
-        return self._structured
+    def shown(self) -> str:
+        """The address without what may be secret in it."""
+        return f"{self._url.scheme}://{self._url.netloc.decode()}{self._url.path}".rstrip("/")
 
-    def body(self, messages: list[Message], schema: dict[str, Any], limit: int) -> dict[str, Any]:
-        """What is sent, exactly, but for headers."""
-        body: dict[str, Any] = {
-            "model": self._endpoint.model,
-            "messages": messages,
-            self._limit_name: limit,
-        }
-        if self._structured:
-            format = {"name": "kernel", "strict": True, "schema": schema}
-            body["response_format"] = {"type": "json_schema", "json_schema": format}
-        return body
-
-    def ask(self, messages: list[Message], schema: dict[str, Any], limit: int) -> Answer:
-        """The answer, of at most ``limit`` tokens. Raises EndpointError."""
-        while True:
-            try:
-                completion = self._complete(self.body(messages, schema, limit))
-            except openai.APIStatusError as error:
-                if not self._adapt(error):
-                    raise self._refused(error) from error
-            except (openai.APIError, ValidationError, _TooMuch) as error:
-                raise self._failed(error) from error
-            else:
-                return _answer(completion, messages, limit)
-
-    def _complete(self, body: dict[str, Any]) -> _Completion:
-        for attempt in stamina.retry_context(
-            on=_pause, attempts=ATTEMPTS, timeout=2 * self._endpoint.timeout_s, wait_max=8.0
-        ):
-            with attempt:
-                response = self._client.chat.completions.with_raw_response.create(**body)
-        return _Completion.model_validate_json(response.content)
-
-    def _adapt(self, error: openai.APIStatusError) -> bool:
-        """Whether the endpoint said that it lacks a feature that we can do without."""
-        if error.status_code not in (400, 404, 422, 501):
-            return False
-        words = str(error.message).lower()
-        if self._limit_name == "max_tokens" and "max_completion_tokens" in words:
-            self._limit_name = "max_completion_tokens"
-            return True
-        if self._structured and any(word in words for word in ("response_format", "json_schema")):
-            log.warning("the endpoint has no structured output; asking for plain JSON", url=self._shown)
-            self._structured = False
-            return True
-        return False
-
-    def _refused(self, error: openai.APIStatusError) -> EndpointError:
-        if error.status_code in (401, 403):
-            what = "refused the API key; store the right one"
-        elif error.status_code == 404:
-            what = f"knows no model {self._endpoint.model!r} at this address; check baseUrl and model"
-        elif error.status_code == 429:
-            what = "says that the rate or quota is exhausted; wait or raise the limit"
-        elif error.status_code >= 500:
-            what = f"failed with status {error.status_code} {ATTEMPTS} times; try again later"
-        else:
-            what = f"refused the request with status {error.status_code}; check the model's name and limits"
-        return EndpointError(f"The model endpoint {self._shown} {what}.")
-
-    def _failed(self, error: Exception) -> EndpointError:
-        cause = error if isinstance(error, _TooMuch) else error.__cause__
-        if isinstance(cause, _TooMuch):
-            what = f"{cause}; check that it is a model's"
+    def failed(self, error: BaseException) -> EndpointError:
+        """What a failure of the connection or of the protocol says to a person."""
+        cause = error.__cause__
+        if isinstance(cause, TooMuch | TimeoutError):  # the client library takes them for the connection's
+            error = cause
+        if isinstance(error, TooMuch):
+            what = f"{error}; check that it is a model's"
+        elif isinstance(error, Refused):
+            what = f"{error}; try again later"
         elif is_untrusted_certificate(error):
             what = "shows a certificate that is not trusted; set the CA bundle"
-        elif isinstance(error, openai.APITimeoutError):
-            what = f"did not answer within {self._endpoint.timeout_s:g} s; raise its timeout"
+        elif isinstance(error, TimeoutError):
+            what = f"was not done after {self._settings.total_timeout_s:g} s; raise its total time limit"
+        elif isinstance(error, openai.APITimeoutError) and not isinstance(cause, httpx2.ConnectTimeout):
+            what = f"sent nothing for {self._settings.idle_timeout_s:g} s; raise its idle time limit"
         elif isinstance(error, openai.APIConnectionError):
             what = f"cannot be reached ({cause}); check its address"
+        elif type(error) is openai.APIError:
+            what = "broke off its answer with an error; try again later"
         else:
             what = "does not speak the OpenAI protocol; check its address"
-        return EndpointError(f"The model endpoint {self._shown} {what}.")
+        return EndpointError(f"The model endpoint {self.shown} {what}.")
 
-    @property
-    def _shown(self) -> str:
-        """The address without what may be secret in it."""
-        url = httpx2.URL(self._endpoint.base_url)
-        return f"{url.scheme}://{url.netloc.decode()}{url.path}".rstrip("/")
-
-    def _bound(self, response: httpx2.Response) -> None:
+    async def _bound(self, response: httpx2.Response) -> None:
         """Refuses what could fill the memory or never end, before any of it is read."""
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise _TooMuch("packs its answers although it was asked not to")
+            raise TooMuch("packs its answers although it was asked not to")
         stream = response.stream
-        assert isinstance(stream, httpx2.SyncByteStream)
-        response.stream = _BoundedStream(stream, time.monotonic() + self._endpoint.timeout_s)
+        assert isinstance(stream, httpx2.AsyncByteStream)
+        most = LARGEST_STREAM if is_stream(response) else LARGEST_ANSWER
+        response.stream = _BoundedStream(stream, most, time.monotonic() + self._settings.total_timeout_s)
 
 
-def _drop_foreign_headers(request: httpx2.Request) -> None:
+FAILURES = (openai.APIError, NoAnswer, TooMuch, Refused, TimeoutError, ValueError, RecursionError)
+"""What ``Endpoint.failed`` has words for; pydantic's and JSON's errors are ValueErrors."""
+
+
+def is_stream(response: httpx2.Response) -> bool:
+    return str(response.headers.get("content-type", "")).startswith(EVENTS)
+
+
+async def _drop_foreign_headers(request: httpx2.Request) -> None:
     """Headers that the client library takes from the environment; they belong to another service."""
     for name in ("OpenAI-Organization", "OpenAI-Project"):
         request.headers.pop(name, None)
 
 
-class _BoundedStream(httpx2.SyncByteStream):
-    def __init__(self, inner: httpx2.SyncByteStream, deadline: float) -> None:
-        self._inner = inner
-        self._deadline = deadline
+class _BoundedStream(httpx2.AsyncByteStream):
+    def __init__(self, inner: httpx2.AsyncByteStream, most: int, deadline: float) -> None:
+        self._inner, self._most, self._deadline = inner, most, deadline
 
-    def __iter__(self) -> Iterator[bytes]:
+    async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
-        for chunk in self._inner:
+        async for chunk in self._inner:
             size += len(chunk)
-            if size > LARGEST_ANSWER:
-                raise _TooMuch(f"answers with more than {LARGEST_ANSWER // 2**20} MB")
-            if time.monotonic() > self._deadline:
-                raise _TooMuch("goes on answering after its time is over")
+            if size > self._most:
+                raise TooMuch(f"answers with more than {self._most // 2**20} MB")
+            if time.monotonic() > self._deadline:  # also where data never lets the loop come to its timer
+                raise TimeoutError
             yield chunk
 
-    def close(self) -> None:
-        self._inner.close()
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
-def estimate_tokens(text: str) -> int:
-    """Tokens of a text where nobody counted: a guess on the high side."""
-    return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
-
-
-def _check(endpoint: ModelEndpoint) -> httpx2.URL:
+def _check(settings: ModelEndpoint) -> httpx2.URL:
     """The endpoint's URL. Raises EndpointError for one that is unset or would show the key to others."""
-    if not endpoint.base_url or not endpoint.model:
+    if not settings.base_url or not settings.model:
         raise EndpointError(
             "No model endpoint is configured; set its baseUrl and model, or use the schedule proposer."
         )
     try:
-        url = httpx2.URL(endpoint.base_url)
+        url = httpx2.URL(settings.base_url)
     except httpx2.InvalidURL as error:
         raise EndpointError(
             "The model endpoint's baseUrl is not a URL; give it as https://HOST/v1."
@@ -228,59 +134,10 @@ def _check(endpoint: ModelEndpoint) -> httpx2.URL:
         raise EndpointError("The model endpoint's baseUrl is not a URL; give it as https://HOST/v1.")
     if url.userinfo:
         raise EndpointError("The model endpoint's baseUrl carries a password; store the API key instead.")
-    if endpoint.api_key and url.scheme == "http" and not is_loopback(url.host):
+    if settings.api_key and url.scheme == "http" and not is_loopback(url.host):
         raise EndpointError(
             f"http://{url.host} would send the API key readable over the network; use https or no key."
         )
-    if not (endpoint.api_key.isascii() and endpoint.api_key.isprintable()):
+    if not (settings.api_key.isascii() and settings.api_key.isprintable()):
         raise EndpointError("The API key holds characters that no key has; store it again.")
     return url
-
-
-def _pause(error: Exception) -> bool | float:
-    """Whether another try may go better, and how long the endpoint asks us to wait for it."""
-    if isinstance(error, openai.APITimeoutError) or isinstance(error.__cause__, _TooMuch):
-        return False
-    if isinstance(error, openai.APIConnectionError):
-        return not is_untrusted_certificate(error)
-    if isinstance(error, openai.RateLimitError) and error.code == "insufficient_quota":
-        return False
-    if isinstance(error, openai.APIStatusError) and (
-        error.status_code in (408, 409, 429) or error.status_code >= 500
-    ):
-        return _retry_after(error.response.headers.get("retry-after", "")) or True
-    return False
-
-
-def _retry_after(text: str) -> float:
-    """Seconds that a Retry-After header asks for, bounded; 0 where it names none."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        return 0.0
-    return min(max(seconds, 0.0), LONGEST_PAUSE_S) if math.isfinite(seconds) else 0.0
-
-
-def _answer(completion: _Completion, messages: list[Message], limit: int) -> Answer:
-    """The words of a completion, what they cost, and what is wrong with them."""
-    choice = completion.choices[0]
-    text = choice.message.content or ""
-    flaw = _flaw(choice, limit)
-    counted = completion.usage.get("total_tokens") if isinstance(completion.usage, dict) else None
-    if type(counted) is int and counted > 0:
-        return Answer(text, counted, estimated=False, flaw=flaw)
-    asked = sum(estimate_tokens(message["content"]) for message in messages)
-    return Answer(text, asked + estimate_tokens(text), estimated=True, flaw=flaw)
-
-
-def _flaw(choice: _Choice, limit: int) -> str:
-    """Why these words cannot be a kernel, empty where they may be."""
-    if choice.message.refusal:
-        return "The model refused to write this kernel; try another model."
-    if choice.finish_reason == "length":
-        return f"The model's answer was cut off at {limit} tokens; answer with shorter files."
-    if choice.finish_reason == "content_filter":
-        return "The endpoint's filter withheld the model's answer; try another model."
-    if not (choice.message.content or "").strip():
-        return "The model's answer was empty; answer with the two files."
-    return ""

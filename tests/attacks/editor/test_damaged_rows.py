@@ -29,6 +29,7 @@ from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.ledger import ALPHA, Reward
 from evokernel_core.memory.packs import export_pack
 from evokernel_core.memory.retrieval import Choice, Query
+from evokernel_core.memory.spending import Cost
 from evokernel_core.memory.store import TABLES, Memory
 from tests.attacks import Attack, each
 from tests.memory.conftest import _source, _task, _verdict
@@ -61,6 +62,7 @@ FIRST = {
     "uses": "item = 'item of first'",
     "rewards": "used LIKE '%item of first%'",
     "tuning": "name = 'alpha'",
+    "spending": "job_id = 'first'",
     "sources": f"source_id = '{_source('first').source_id}'",
     **dict.fromkeys(("tasks", "verdicts", "evidence"), f"task_id = '{_task(8).task_id}'"),
 }
@@ -89,6 +91,7 @@ def fill(memory: Memory) -> None:
         item = make_experience(ExperienceKind.PRACTICE, name, "relu rows", features={"rows": 1.0})
         memory.add_experience(item)
         memory.add_evidence(item, task.task_id)
+        memory.spend("2026-01-31", name, "model", Cost(10, 1, 0.5))
     memory.rebuild(ALPHA)
 
 
@@ -118,6 +121,9 @@ def use(memory: Memory) -> None:
     query = Query("relu rows", {"rows": 1.0}, Stage.DRAFT, "activation", tuple(ExperienceKind))
     for mode in (RetrievalName.Q, RetrievalName.SIMILARITY, RetrievalName.RANDOM):
         memory.retrieve(query, Choice(mode=mode), random.Random(0))
+    memory.spent_by("first")
+    memory.spent_on("2026-01-31")
+    memory.spend("2026-01-31", "first", "model", Cost(10, 1, 0.5))
     list(export_pack(memory))
     memory.rewards()
     memory.rebuild()
@@ -136,6 +142,7 @@ def others(memory: Memory) -> tuple[Any, ...]:
         [item.title for item in memory.experiences() if item.title == "second"],
         memory.statistics("second").count,
         source.source_id,
+        memory.spent_by("second"),
     )
 
 

@@ -1,0 +1,196 @@
+"""A model behind an endpoint: it is asked in the protocol and with the parameters that the endpoint knows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import openai
+import stamina
+from attrs import define, evolve
+
+from evokernel_core.domain.errors import EndpointError, ProposerError
+from evokernel_core.domain.settings import ModelEndpoint
+from evokernel_core.logs import get_logger
+from evokernel_core.network import is_untrusted_certificate
+from evokernel_core.synthesis.proposers.llm_endpoint import FAILURES, Endpoint, is_stream
+from evokernel_core.synthesis.proposers.llm_terms import Terms
+from evokernel_core.synthesis.proposers.llm_words import Question, Refused, TooMuch, Usage, Words
+from evokernel_core.verifier.base import Cancelled, never
+
+log = get_logger(__name__)
+
+ATTEMPTS = 4
+LONGEST_PAUSE_S = 30.0
+POLL_S = 0.1
+"""How soon a cancelled question closes its connection."""
+
+Pay = Callable[[Usage], None]
+
+
+def _free(usage: Usage) -> None:
+    return
+
+
+class Model:
+    """Asks ``endpoint``. Keeps no conversation. Raises EndpointError for one that cannot be used."""
+
+    def __init__(self, settings: ModelEndpoint) -> None:
+        self._endpoint = Endpoint(settings)
+        self._settings = settings
+        self._terms = Terms(settings)
+
+    @property
+    def structured(self) -> bool:
+        """Whether the endpoint is asked to keep to the schema; false once it said that it cannot."""
+        return self._terms.features.structured
+
+    def body(self, question: Question) -> dict[str, Any]:
+        """What is sent, exactly, but for headers."""
+        return self._terms.body(question)
+
+    def ask(self, question: Question, pay: Pay = _free, cancelled: Cancelled = never) -> tuple[Words, ...]:
+        """The answers, at least one and at most ``question.samples``. ``pay`` hears what each request cost,
+        also of those that broke off. Once ``cancelled`` says so, connections are closed.
+
+        Raises EndpointError, and ProposerError for a cancelled question.
+        """
+        return asyncio.run(self._until(question, pay, cancelled))
+
+    async def _until(self, question: Question, pay: Pay, cancelled: Cancelled) -> tuple[Words, ...]:
+        asking = asyncio.ensure_future(self._ask(question, pay))
+        try:
+            while not asking.done():
+                if cancelled():
+                    raise ProposerError("The question to the model was cancelled.")
+                await asyncio.wait({asking}, timeout=POLL_S)
+            return asking.result()
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+    async def _ask(self, question: Question, pay: Pay) -> tuple[Words, ...]:
+        """Once, and where that gave fewer answers than asked for, again for each that is missing."""
+        async with self._endpoint.client() as client:
+            asking = _Asking(self._settings, self._endpoint, self._terms, client, pay)
+            found = await asking.answers(question)
+            missing = max(0, question.samples - len(found))
+            one = evolve(question, samples=1)
+            more = await asyncio.gather(
+                *(asking.answers(one) for _ in range(missing)), return_exceptions=True
+            )
+        for other in more:
+            if isinstance(other, EndpointError):
+                log.warning("an answer fewer came from the model", reason=str(other))
+            elif isinstance(other, BaseException):
+                raise other
+            else:
+                found += other
+        return found
+
+
+@define
+class _Asking:
+    """One question, for which one pool of connections stands open."""
+
+    settings: ModelEndpoint
+    endpoint: Endpoint
+    terms: Terms
+    client: openai.AsyncOpenAI
+    pay: Pay
+
+    async def answers(self, question: Question) -> tuple[Words, ...]:
+        """Asks until the endpoint and we agree on protocol and parameters. Raises EndpointError."""
+        changed = False
+        while True:
+            wire, body = self.terms.wire, self.terms.body(question)
+            try:
+                async with asyncio.timeout(self.settings.total_timeout_s):
+                    return await self._tried(question)
+            except openai.APIStatusError as error:
+                if (wire, body) != (self.terms.wire, self.terms.body(question)):
+                    continue  # another sample's answer has told already
+                what = self.terms.adapt(error, other=not changed)
+                if not what:
+                    raise self._refused(error, both=changed) from error
+                changed |= wire is not self.terms.wire
+                log.warning(f"the endpoint {what}", url=self.endpoint.shown)
+            except FAILURES as error:
+                raise self.endpoint.failed(error) from error
+
+    async def _tried(self, question: Question) -> tuple[Words, ...]:
+        timeout_s = self.settings.total_timeout_s
+        async for attempt in stamina.retry_context(
+            on=_pause, attempts=ATTEMPTS, timeout=timeout_s, wait_max=8.0
+        ):
+            with attempt:
+                return await self._once(question)
+        raise AssertionError("the last try returns or raises")
+
+    async def _once(self, question: Question) -> tuple[Words, ...]:
+        """One request, read to its end."""
+        wire = self.terms.wire
+        reader = wire.reader(self.terms.question(question))
+        try:
+            stream = await self.client.post(
+                wire.path,
+                cast_to=object,
+                body=self.terms.body(question),
+                stream=True,
+                stream_cls=openai.AsyncStream[object],
+            )
+            async with stream:
+                if is_stream(stream.response):
+                    async for event in stream:
+                        reader.take(event)
+                else:
+                    reader.take(json.loads(await stream.response.aread()))
+        finally:
+            if reader.began:
+                self.pay(reader.usage())
+        return reader.words()
+
+    def _refused(self, error: openai.APIStatusError, *, both: bool) -> EndpointError:
+        """What a refusal says to a person; ``both``: neither protocol is there."""
+        model = self.settings.model
+        if error.status_code in (401, 403):
+            what = "refused the API key; store the right one"
+        elif error.status_code in (404, 405) and both:
+            what = (
+                f"has neither chat completions nor responses for the model {model!r}; check baseUrl and model"
+            )
+        elif error.status_code == 404:
+            what = f"knows no model {model!r} at this address; check baseUrl, model and protocol"
+        elif error.status_code == 429:
+            what = "says that the rate or quota is exhausted; wait or raise the limit"
+        elif error.status_code >= 500:
+            what = f"failed with status {error.status_code} {ATTEMPTS} times; try again later"
+        else:
+            what = f"refused the request with status {error.status_code}; check the model's name and limits"
+        return EndpointError(f"The model endpoint {self.endpoint.shown} {what}.")
+
+
+def _pause(error: Exception) -> bool | float:
+    """Whether another try may go better, and how long the endpoint asks us to wait for it."""
+    if isinstance(error, openai.APITimeoutError) or isinstance(error.__cause__, (TooMuch, TimeoutError)):
+        return False
+    if isinstance(error, openai.APIConnectionError):
+        return not is_untrusted_certificate(error)
+    if isinstance(error, openai.RateLimitError) and error.code == "insufficient_quota":
+        return False
+    if isinstance(error, openai.APIStatusError):
+        passing = error.status_code in (408, 409, 429) or error.status_code >= 500
+        return passing and (_retry_after(error.response.headers.get("retry-after", "")) or True)
+    return isinstance(error, Refused) or type(error) is openai.APIError
+
+
+def _retry_after(text: str) -> float:
+    """Seconds that a Retry-After header asks for, bounded; 0 where it names none."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return 0.0
+    return min(max(seconds, 0.0), LONGEST_PAUSE_S) if math.isfinite(seconds) else 0.0

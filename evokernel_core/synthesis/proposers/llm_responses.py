@@ -1,0 +1,135 @@
+"""``/responses``: what is sent, and what its stream or its whole answer says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define, field
+from pydantic import BaseModel
+
+from evokernel_core.synthesis.proposers.llm_words import (
+    Count,
+    Features,
+    NoAnswer,
+    Part,
+    Question,
+    Reader,
+    Refused,
+    Usage,
+    Words,
+    texts,
+)
+
+
+class _Item(BaseModel):
+    type: str = ""
+    content: list[Any] | None = None
+
+
+class _Incomplete(BaseModel):
+    reason: str | None = None
+
+
+class _Response(BaseModel):
+    """What we need of a response, whatever else an endpoint adds or leaves out."""
+
+    output: list[_Item] | None = None
+    status: str | None = None
+    incomplete_details: _Incomplete | None = None
+    usage: Any = None
+
+
+class _Event(BaseModel):
+    type: str = ""
+    delta: Any = None
+    response: Any = None
+
+
+class Responses:
+    """``/responses``."""
+
+    name = "responses"
+    path = "/responses"
+
+    def body(self, model: str, question: Question, features: Features) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": model,
+            "input": list(question.messages),
+            "max_output_tokens": question.limit,
+        }
+        if features.structured:
+            body["text"] = {
+                "format": {"type": "json_schema", "name": "kernel", "strict": True, "schema": question.schema}
+            }
+        if features.effort:
+            body["reasoning"] = {"effort": features.effort}
+        if features.temperature is not None:
+            body["temperature"] = features.temperature
+        if features.unstored:
+            body["store"] = False
+        if features.stream:
+            body["stream"] = True
+        return body
+
+    def reader(self, question: Question) -> Reader:
+        return _ResponsesReader(question, Count(question.tokens))
+
+
+_FINISH = {"max_output_tokens": "length", "content_filter": "content_filter"}
+
+
+@define
+class _ResponsesReader:
+    question: Question
+    count: Count
+    part: Part = field(factory=Part)
+    began: bool = False
+
+    def take(self, event: object) -> None:
+        found = _Event.model_validate(event)
+        if not found.type.startswith("response.") and found.type != "error":
+            return self._whole(event)
+        delta = found.delta if isinstance(found.delta, str) else ""
+        match found.type:
+            case "response.output_text.delta":
+                self.count.add(delta)
+                self.part.texts.append(delta)
+            case "response.refusal.delta":
+                self.part.refused = True
+            case "response.reasoning_text.delta" | "response.reasoning_summary_text.delta":
+                self.count.add(delta, thought=True)
+            case "response.completed" | "response.incomplete":
+                self._whole(found.response)
+            case "response.failed" | "error":
+                raise Refused("broke off its answer with an error")
+            case _:
+                return None
+        self.began = True
+        return None
+
+    def _whole(self, response: object) -> None:
+        """The response at its end, whose words count where there were none before."""
+        found = _Response.model_validate(response)
+        if found.output is None or found.status is None:
+            raise NoAnswer("There is no output.")
+        if found.status == "failed":
+            raise Refused("broke off its answer with an error")
+        self.began, self.count.said = True, found.usage
+        reason = found.incomplete_details.reason if found.incomplete_details else None
+        self.part.finish = _FINISH.get(reason or "", "stop" if found.status == "completed" else "")
+        pieces = [piece for item in found.output if item.type == "message" for piece in item.content or ()]
+        self.part.refused |= any(
+            isinstance(piece, dict) and piece.get("type") == "refusal" for piece in pieces
+        )
+        if not self.part.texts:
+            for text in texts(pieces):
+                self.count.add(text)
+                self.part.texts.append(text)
+
+    def usage(self) -> Usage:
+        return self.count.usage()
+
+    def words(self) -> tuple[Words, ...]:
+        if not self.began:
+            raise NoAnswer("There is no output.")
+        return (self.part.words(self.question.limit, self.count.thought),)

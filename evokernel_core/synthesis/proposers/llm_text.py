@@ -1,0 +1,125 @@
+"""Answers in plain text: files under marker lines, whole or as search-and-replace blocks.
+
+    === op_kernel.cpp
+    <<<<<<< SEARCH
+    lines as they stand
+    =======
+    lines in their place
+    >>>>>>> REPLACE
+    === notes
+    - one sentence
+
+Models surround files with words, headings and code fences; these are left aside.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from attrs import frozen
+
+from evokernel_core.domain.errors import ProposerError
+
+_LONGEST_MARKER = 120
+_MARKER = re.compile(
+    r"\s*(?:={2,}|#{1,6}|\*\*)\s*[`*\"']*(?:files?:?\s+|edits?:?\s+(?:of\s+|to\s+)?)?[`*\"']*"
+    r"(?:[\w.-]+/)*(tiling\.h|op_kernel\.cpp|notes|end)[`*\"':\s=#]*",
+    re.IGNORECASE,
+)
+_SEARCH = re.compile(r"<{5,}\s*SEARCH\s*")
+_DIVIDER = re.compile(r"={5,}\s*")
+_REPLACE = re.compile(r">{5,}\s*REPLACE\s*")
+
+
+@frozen
+class Edit:
+    """Text that stands once in a file, and what to put in its place."""
+
+    file: str
+    search: str
+    replace: str
+
+
+def sections(text: str) -> Mapping[str, str]:
+    """What stands under each marker by its name: ``tiling.h``, ``op_kernel.cpp``, ``notes``. Raises
+    ProposerError for a file that is there twice."""
+    found: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in text.replace("\r\n", "\n").split("\n"):
+        name = _name(line)
+        if not name:
+            current.append(line)
+            continue
+        current = []
+        if name == "end":
+            continue
+        if name != "notes" and any(map(str.strip, found.get(name, []))):
+            raise ProposerError(f"The model's answer holds {name} twice; give each file once.")
+        found[name] = current
+    return {name: _bare(lines) for name, lines in found.items()}
+
+
+def _name(line: str) -> str:
+    marker = _MARKER.fullmatch(line) if len(line) <= _LONGEST_MARKER else None
+    return marker[1].lower() if marker else ""
+
+
+def _bare(lines: Sequence[str]) -> str:
+    """The lines inside the first code fence, or all of them where there is none."""
+    fences = [place for place, line in enumerate(lines) if line.lstrip().startswith("```")]
+    start, end = 0, len(lines)
+    if len(fences) > 1:
+        start, end = fences[0] + 1, fences[1]
+    elif fences:
+        before = any(line.strip() for line in lines[: fences[0]])
+        start, end = (0, fences[0]) if before else (fences[0] + 1, end)
+    return "\n".join(lines[start:end])
+
+
+def edits(file: str, text: str) -> tuple[Edit, ...]:
+    """The search-and-replace blocks of a section, none where it is the whole file. Raises ProposerError for
+    one that is not closed."""
+    found: list[Edit] = []
+    block: list[list[str]] = []  # the lines searched for, then also those in their place
+    for line in text.split("\n"):
+        if not block:
+            block = [[]] if _SEARCH.fullmatch(line) else []
+        elif len(block) == 1 and _DIVIDER.fullmatch(line):
+            block.append([])
+        elif len(block) == 2 and _REPLACE.fullmatch(line):
+            search, replace = ("".join(f"{kept}\n" for kept in part) for part in block)
+            found.append(Edit(file, search, replace))
+            block = []
+        else:
+            block[-1].append(line)
+    if block:
+        raise ProposerError(
+            f"Edit {len(found) + 1} of {file} is not closed; write SEARCH, =======, and REPLACE lines."
+        )
+    return tuple(found)
+
+
+def applied(texts: Mapping[str, str], changes: Sequence[Edit]) -> Mapping[str, str]:
+    """The files after all edits, each made in the text that those before it left. Raises ProposerError for
+    one that does not match exactly once."""
+    made = dict(texts)
+    for number, edit in enumerate(changes, 1):
+        if edit.file not in made:
+            raise ProposerError(f"Edit {number} is of {edit.file[:60]!r}; there are {' and '.join(made)}.")
+        search = edit.search if edit.search.strip() else ""
+        matches = made[edit.file].count(search) if search else 0
+        if not search:
+            raise ProposerError(
+                f"Edit {number} of {edit.file} searches for nothing; copy the lines to replace."
+            )
+        if not matches:
+            raise ProposerError(
+                f"Edit {number} of {edit.file} matches nothing; copy the lines exactly as they stand."
+            )
+        if matches > 1:
+            raise ProposerError(
+                f"Edit {number} of {edit.file} matches {matches} places; add lines around it until it is one."
+            )
+        made[edit.file] = made[edit.file].replace(search, edit.replace)
+    return made
