@@ -60,6 +60,30 @@ def test_export_forget_import(tmp_path: Path) -> None:
     assert len(json.loads(run("memory", "top", "--json").output)) == 2
 
 
+def test_rules() -> None:
+    assert "holds no rules" in run("memory", "rules").output
+    assert json.loads(run("memory", "rules", "--json").output) == []
+    with Memory(memory_path()) as memory:
+        for task in ("a", "b"):
+            memory.add_evidence(make_experience(ExperienceKind.RULE, "You cannot.", "You cannot."), task)
+    assert run("memory", "rules").output.startswith("You cannot.\n  No kernel here broke it")
+    (rule,) = json.loads(run("memory", "rules", "--json").output)
+    assert (rule["text"], rule["known"], rule["broken"]) == ("You cannot.", True, 0)
+
+
+def test_steps_come_with_their_cards(tmp_path: Path) -> None:
+    """What is in the lines is tests/synthesis/test_steps.py's."""
+    file = tmp_path / "steps.jsonl"
+    said = run("memory", "export", str(file), "--format", "steps", "--for", "reinforcement").output
+    assert "0 steps of 0 tasks" in said and str(tmp_path / "steps.card.md") in said
+    assert file.read_text() == ""
+    card = json.loads((tmp_path / "steps.card.json").read_text())
+    assert (card["purpose"], card["samples"]) == ("reinforcement", 0)
+    assert "Licence and consent" in (tmp_path / "steps.card.md").read_text()
+    with pytest.raises(UsageError, match="--kind chooses items of a pack"):
+        run("memory", "export", str(file), "--format", "steps", "--kind", "rule")
+
+
 def test_forget_asks_what() -> None:
     with pytest.raises(UsageError, match="Say what to forget"):
         run("memory", "forget")
