@@ -12,7 +12,7 @@ const REACTIONS = [["survived", 1, "var(--best-good)"], ["accepted", 1, "var(--g
 const STYLE = { fontFamily: "inherit", fontSize: "12.5px", color: "var(--ink)", background: "none" };
 let evidence = data.evidences[0], all = false;
 
-const times = (value) => value >= 100 ? `${Math.round(value)}×` : `${+value.toFixed(2)}×`;
+const times = (value) => value >= 100 ? `${Math.round(value)}×` : `${value.toFixed(2)}×`;
 const micro = (value) => `${value >= 1000 ? Math.round(value).toLocaleString("en") : +value.toPrecision(4)} µs`;
 const leading = (value) => Math.round(value / 10 ** Math.floor(Math.log10(value) + 1e-9));
 const short = (text, length) => text.length > length ? `${text.slice(0, length - 1)}…` : text;
@@ -107,7 +107,7 @@ function tries() {
   put("tries", `Latency over ${points.length} attempts on ${task.name}, ${evidence}; best ${task.best_us ? micro(task.best_us) : "none verified"}.`, {
     height: 300, marginLeft: 62, marginRight: 44, marginBottom: 42, marginTop: 24,
     x: { label: "attempt →", domain: [0.5, points.length + 0.5], tickFormat: (d) => Number.isInteger(d) ? d : "", ticks: Math.min(points.length, 8) },
-    y: { type: "log", label: `↑ latency, µs, ${source()} (log scale)`, grid: true, ticks: 5, tickFormat: (d) => +d.toPrecision(3), domain: [Math.min(low, ...lines.map((line) => line[1])) * 0.94, Math.max(top, ...lines.map((line) => line[1] * 1.05))] },
+    y: { type: "log", label: `↑ latency, µs, ${source()} (log scale)`, grid: true, ticks: 5, tickFormat: (d) => [1, 2, 3, 5, 7].includes(leading(d)) ? d.toLocaleString("en", { maximumSignificantDigits: 3 }) : "", domain: [Math.min(low, ...lines.map((line) => line[1])) * 0.94, Math.max(top, ...lines.map((line) => line[1] * 1.05))] },
     marks: [
       Plot.ruleY(lines, { y: "1", stroke: "var(--muted)", strokeDasharray: "4 3" }),
       Plot.text(lines, { y: "1", text: "0", frameAnchor: "right", textAnchor: "start", dx: 5, fill: "var(--muted)" }),

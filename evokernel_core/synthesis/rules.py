@@ -19,6 +19,8 @@ from evokernel_core.synthesis.lessons import rules
 
 MOST_CONDITIONS = 3
 """Conditions of a precondition; more fit the kernels that were seen and say nothing of the next one."""
+WORTH_SAYING = 0.5
+"""The largest share of the other kernels that a condition may leave; one that leaves more may be chance."""
 CATEGORY = "op category"
 """The condition that is about the task and not about the schedule."""
 
@@ -147,15 +149,15 @@ def _preconditions(rule: str, kernels: Sequence[_Judged]) -> Iterator[Preconditi
 def _narrowed(
     broke: Sequence[Mapping[str, Setting]], kept: Sequence[Mapping[str, Setting]]
 ) -> tuple[tuple[Condition, ...], int]:
-    """Conditions that all of ``broke`` meet, each the one that excludes most of what is left of ``kept``;
-    and how many of those meet them all."""
+    """Conditions that all of ``broke`` meet, each the one that excludes most of what is left of ``kept``, at
+    least half; and how many of those meet them all."""
     chosen: list[Condition] = []
     left = list(kept)
     candidates = tuple(_common(broke))
     while left and len(chosen) < MOST_CONDITIONS:
         rest = {item: [one for one in left if item.holds(one)] for item in candidates}
         best = min(rest, key=lambda item: len(rest[item]), default=None)
-        if best is None or len(rest[best]) == len(left):
+        if best is None or len(rest[best]) > WORTH_SAYING * len(left):
             break
         chosen.append(best)
         left = rest[best]

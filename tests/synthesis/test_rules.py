@@ -61,6 +61,7 @@ def judge(memory: Memory, task: KernelTask, n: int, breaks: bool, **settings: Se
         ([{"two": True, "tile": 9}], [{"two": False, "tile": 9}], ("two is True",), 1),
         ([{"tile": 9}], [{"tile": 9, "x": 1}], (), 2),
         ([{"tile": 9}], [], (), 1),
+        ([{"tile": 9}], [{"tile": 9}, {"tile": 9}, {"tile": 4}], (), 4),
         (
             [{"a": "p", "b": "p"}],
             [{"a": "p", "b": "q"}, {"a": "q", "b": "p"}, {"a": "p", "b": "q"}],
