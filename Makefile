@@ -83,8 +83,11 @@ public-kernels: $(STAMP)
 vendor-operators: $(STAMP)
 	$(BIN)/python benchmarks/vendor.py
 
+# CHROMIUM: a browser of your own for the report's page.
 e2e: $(STAMP)
 	bash tests/e2e/vscode/run.sh
+	@test -n "$(CHROMIUM)" || $(BIN)/python -m playwright install --with-deps chromium
+	CHROMIUM=$(CHROMIUM) $(BIN)/python -m pytest -q tests/e2e/report
 
 vsix:
 	cd vscode-extension && npm ci --no-audit --no-fund && npm run lint && npm test && npm run package

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 CORE = ROOT / "evokernel_core"
 SERVER = ROOT / "server" / "evokernel_server"
 
-LAYERS = ("capture", "ascendc", "twin", "vendor", "verifier", "memory", "synthesis", "cli")
+LAYERS = ("capture", "ascendc", "twin", "vendor", "verifier", "memory", "synthesis", "report", "cli")
 
 
 def core(*layers: str) -> list[str]:
@@ -21,13 +21,18 @@ def core(*layers: str) -> list[str]:
 
 FORBIDDEN = {
     "evokernel_core/domain": [*core(*LAYERS, "paths"), "evokernel_server"],
-    "evokernel_core/twin": core("capture", "ascendc", "vendor", "verifier", "memory", "synthesis", "cli"),
-    "evokernel_core/vendor": core("capture", "ascendc", "verifier", "memory", "synthesis", "cli"),
-    "evokernel_core/memory": core("verifier", "synthesis", "cli"),
-    "evokernel_core/ascendc": core("capture", "verifier", "memory", "synthesis", "cli"),
-    "evokernel_core/capture": core("ascendc", "twin", "vendor", "verifier", "memory", "synthesis", "cli"),
-    "evokernel_core/verifier": core("memory", "synthesis", "cli"),
-    "evokernel_core/synthesis": core("cli"),
+    "evokernel_core/twin": core(
+        "capture", "ascendc", "vendor", "verifier", "memory", "synthesis", "report", "cli"
+    ),
+    "evokernel_core/vendor": core("capture", "ascendc", "verifier", "memory", "synthesis", "report", "cli"),
+    "evokernel_core/memory": core("verifier", "synthesis", "report", "cli"),
+    "evokernel_core/ascendc": core("capture", "verifier", "memory", "synthesis", "report", "cli"),
+    "evokernel_core/capture": core(
+        "ascendc", "twin", "vendor", "verifier", "memory", "synthesis", "report", "cli"
+    ),
+    "evokernel_core/verifier": core("memory", "synthesis", "report", "cli"),
+    "evokernel_core/synthesis": core("report", "cli"),
+    "evokernel_core/report": core("cli"),
     "evokernel_core": ["evokernel_server", "torch"],
     "server/evokernel_server": ["torch"],
 }

@@ -11,8 +11,8 @@ from attrs import define, evolve, field, frozen
 
 from evokernel_core.domain.errors import ProposalsExhausted
 from evokernel_core.domain.kernel import KernelSource, Strategy
-from evokernel_core.domain.sample import Sample
 from evokernel_core.domain.task import ById, KernelTask
+from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.synthesis.proposers import schedule
 from evokernel_core.synthesis.proposers.base import Context, Priced, Proposal
@@ -134,7 +134,7 @@ class Diverse(Baseline):
 class Evolution(Baseline):
     """Mutations of the fastest, ranked by a cost model that learns from every verdict, as Ansor's do."""
 
-    _samples: list[Sample] = field(factory=list)
+    _records: list[TuningRecord] = field(factory=list)
 
     def order(self, space: Space) -> Iterator[Schedule]:
         tried = {(draft := space.draft()).source.source_id: draft}
@@ -174,18 +174,18 @@ class Evolution(Baseline):
         return children[costs.index(min(costs))]
 
     def _learned(self, task: KernelTask, tried: dict[str, Schedule]) -> Residual:
-        known = {(item.task_id, item.source_id) for item in self._samples}
+        known = {(item.task_id, item.source_id) for item in self._records}
         for id, item in tried.items():
             us = self.timed(task.task_id, id)
             if us is not None and (task.task_id, id) not in known:
-                self._samples.append(sample(task, item, us, self.chip))
-        return learned(tuple(islice(reversed(self._samples), MOST)))
+                self._records.append(record(task, item, us, self.chip))
+        return learned(tuple(islice(reversed(self._records), MOST)))
 
 
-def sample(task: KernelTask, item: Schedule, us: float, chip: Chip) -> Sample:
+def record(task: KernelTask, item: Schedule, us: float, chip: Chip) -> TuningRecord:
     """A schedule's estimate beside its modelled latency."""
     priced = item.priced
-    return Sample(
+    return TuningRecord(
         task.task_id,
         item.source.source_id,
         chip.name,

@@ -15,14 +15,18 @@ from evokernel_core.cli.tables import add_row, column, print_table
 from evokernel_core.cli.terminal import say
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
-from evokernel_core.domain.serial import to_data
+from evokernel_core.domain.serial import dumps, to_data
 from evokernel_core.domain.settings import Settings
+from evokernel_core.domain.step import Purpose
 from evokernel_core.memory.ledger import ALPHA
 from evokernel_core.memory.packs import LONGEST_LINE, export_pack, import_pack
 from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import Value
 from evokernel_core.paths import memory_path
+from evokernel_core.synthesis.data_card import as_markdown, data_card
 from evokernel_core.synthesis.residual import MOST, trust
+from evokernel_core.synthesis.rules import in_words, learned_rules
+from evokernel_core.synthesis.steps import PER_TASK, Choice, Tally, steps
 from evokernel_core.synthesis.why import find_kernel, why
 
 
@@ -83,8 +87,8 @@ def _title(memory: Memory, value: Value) -> str:
 def estimates(chip: str, as_json: bool) -> None:
     """How far estimates are from verdicts on a chip, by family, as far as that is known."""
     with _memory() as memory:
-        samples = memory.samples(chip, MOST)
-    found = trust(samples)
+        records = memory.tuning_records(chip, MOST)
+    found = trust(records)
     if as_json:
         say(json.dumps([to_data(item) for item in found]))
         return
@@ -92,7 +96,7 @@ def estimates(chip: str, as_json: bool) -> None:
         say(f"No verdict on {chip} stands beside an estimate yet.")
     for item in found:
         said = (
-            f"{item.family}: {item.verdicts} {samples[0].source.value} verdict(s); the next one is expected"
+            f"{item.family}: {item.verdicts} {records[0].source.value} verdict(s); the next one is expected"
         )
         say(f"{said} at {item.mean:.2f} times its estimate ({item.low:.2f} to {item.high:.2f}).")
 
@@ -124,15 +128,67 @@ def _find(memory: Memory, beginning: str) -> Experience:
 
 @command.command("export")
 @click.argument("file", type=OutputFile())
-@click.option("--kind", "kinds", multiple=True, type=click.Choice([kind.value for kind in ExperienceKind]),
-              help="Only items of this kind; may be given again.", )  # fmt: skip
-def export(file: Path, kinds: tuple[str, ...]) -> None:
-    """Write experiences and their values to FILE as JSON lines."""
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["pack", "steps"]),
+    default="pack",
+    show_default=True,
+    help="Experiences for another memory, or steps of searches to train a model on.",
+)
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    type=click.Choice([kind.value for kind in ExperienceKind]),
+    help="In a pack, only items of this kind; may be given again.",
+)
+@click.option(
+    "--for",
+    "purpose",
+    type=click.Choice([item.value for item in Purpose]),
+    default=Purpose.SUPERVISED.value,
+    show_default=True,
+    help="What steps are for.",
+)
+@click.option(
+    "--per-task",
+    default=PER_TASK,
+    show_default=True,
+    type=click.IntRange(0),
+    metavar="N",
+    help="At most N steps of a task, the best ones; 0: all.",
+)
+@click.option("--without-models", is_flag=True, help="No steps that a language model took.")  # fmt: skip
+def export(
+    file: Path, form: str, kinds: tuple[str, ...], purpose: str, per_task: int, without_models: bool
+) -> None:
+    """Write experiences and their values, or training steps, to FILE as JSON lines.
+
+    Beside a FILE of steps two data cards say what it holds: one to read (.card.md) and one as JSON.
+    """
+    if form == "steps":
+        if kinds:
+            raise UsageError("--kind chooses items of a pack; leave it out for steps.")
+        _export_steps(file, Choice(Purpose(purpose), per_task, not without_models))
+        return
     chosen = [ExperienceKind(kind) for kind in kinds] or list(ExperienceKind)
     with _memory() as memory:
         lines = list(export_pack(memory, chosen))
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     say(f"{len(lines) - 1} experiences written to {file}.")
+
+
+def _export_steps(file: Path, choice: Choice) -> None:
+    tally = Tally()
+    with _memory() as memory, file.open("w", encoding="utf-8") as out:
+        for step in steps(memory, choice, tally):
+            out.write(f"{dumps(step)}\n")
+    card = data_card(choice, tally)
+    for ending, text in ((".card.md", as_markdown(card)), (".card.json", f"{dumps(card)}\n")):
+        file.with_suffix(ending).write_text(text, encoding="utf-8")
+    say(f"{card.samples} steps of {card.tasks} tasks written to {file}, of {card.attempts} attempts.")
+    say(f"{file.with_suffix('.card.md')} says what they are, and what to ask before they are passed on.")
 
 
 @command.command("import")
@@ -157,6 +213,21 @@ def why_(kernel: str) -> None:
             )
         for sentence in why(memory, found[0]):
             say(sentence)
+
+
+@command.command("rules")
+@_json
+def rules_(as_json: bool) -> None:
+    """The rules that failures taught, and the evidence for each."""
+    with _memory() as memory:
+        found = learned_rules(memory)
+    if as_json:
+        say(json.dumps(to_data(found)))
+        return
+    for rule in found:
+        say("\n  ".join(in_words(rule)))
+    if not found:
+        say("The memory holds no rules: no kernel has broken a rule of the hardware yet.")
 
 
 @command.command()

@@ -1,68 +1,20 @@
-"""``evokernel report``: what the memory holds, as one page of text or self-contained HTML."""
+"""``evokernel report``: what the memory holds, as lines of text or a self-contained page."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
-from attrs import frozen
-from jinja2 import Environment, StrictUndefined
 
-from evokernel_core import __version__
 from evokernel_core.cli.options import OutputFile
+from evokernel_core.cli.tables import figure
 from evokernel_core.cli.terminal import say
-from evokernel_core.domain.verdict import Latency
 from evokernel_core.memory.store import Memory
-from evokernel_core.memory.values import Value
 from evokernel_core.paths import memory_path
-
-PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>EvoKernel report</title>
-<style>
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
-table { border-collapse: collapse; margin: 1rem 0 } th, td { padding: .2rem .8rem; text-align: left }
-tr:nth-child(even) { background: #8881 } .number { text-align: right; font-variant-numeric: tabular-nums }
-</style>
-<h1>EvoKernel report</h1>
-<p>Version {{ version }}, memory {{ path }}. Every latency says whether it is modelled or measured.</p>
-<h2>Kernels</h2>
-<table><tr><th>task<th>op<th>kernels<th>feasible<th>timed only<th>best<th>eager<th>bound<th>evidence</tr>
-{% for k in kernels %}<tr><td>{{ k.name }}<td>{{ k.op_category }}<td class="number">{{ k.tried }}
-<td class="number">{{ k.feasible }}<td class="number">{{ k.slower }}
-{% if k.latency %}<td class="number">{{ "%.1f"|format(k.latency.us) }} us
-<td class="number">{{ "%.1f"|format(k.latency.baseline_us) }} us
-<td class="number">{{ "%.1f"|format(k.latency.roofline_us) }} us
-<td>{{ k.latency.source.value }} on {{ k.latency.chip }} by {{ k.verifier }}
-{% else %}<td><td><td><td>{% endif %}</tr>
-{% endfor %}</table>
-<h2>What was worth most</h2>
-<table><tr><th>Q<th>updates<th>stage<th>op<th>item</tr>
-{% for v in values %}<tr><td class="number">{{ "%+.3f"|format(v.value.q) }}<td class="number">{{ v.value.n }}
-<td>{{ v.value.stage.value }}<td>{{ v.value.op_category or "(all)" }}<td>{{ v.title }}</tr>
-{% endfor %}</table>
-<h2>Contents</h2>
-<table>{% for name, count in counts.items() %}<tr><td>{{ name }}<td class="number">{{ count }}</tr>
-{% endfor %}</table></html>
-"""
-
-
-@frozen
-class Kernels:
-    """The kernels of one task: how many were tried, verified, and timed only; the best one's evidence."""
-
-    name: str
-    op_category: str
-    tried: int
-    feasible: int
-    slower: int
-    latency: Latency | None
-    verifier: str
-
-
-@frozen
-class Worth:
-    value: Value
-    title: str
+from evokernel_core.report.figures import Item, Kernel
+from evokernel_core.report.gather import gather
+from evokernel_core.report.page import write_page
 
 
 @click.command("report", context_settings={"help_option_names": ["-h", "--help"]})
@@ -71,61 +23,30 @@ class Worth:
 def command(out: Path | None) -> None:
     """Summarise what the memory holds as one page."""
     with Memory(memory_path()) as memory:
-        kernels, values, counts = _kernels(memory), _worth(memory), memory.counts()
+        report = gather(memory)
     if out is None:
-        _print(kernels, values)
+        _print(report.kernels, report.items)
         return
-    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(PAGE)
-    page = template.render(
-        version=__version__, path=str(memory_path()), kernels=kernels, values=values, counts=counts
-    )
-    out.write_text(page, encoding="utf-8")
+    write_page(report, out, time.strftime("%Y-%m-%d %H:%M"))
     say(f"Report written to {out}.")
 
 
-def _kernels(memory: Memory) -> list[Kernels]:
-    """Per task; the best is by the source that knows it best: measured before modelled."""
-    found = []
-    for task in memory.tasks():
-        stored = memory.candidates(task.task_id)
-        feasible = [item for item in stored if item.verdict.feasible and item.verdict.latency]
-        latencies = [(item.verdict.latency, item.verdict.verifier) for item in feasible]
-        best = min(
-            latencies,
-            key=lambda pair: (pair[0].source.value != "measured", pair[0].us) if pair[0] else (True, 0.0),
-            default=(None, ""),
-        )
-        slower = sum(item.verdict.is_slower for item in stored)
-        found.append(Kernels(task.name, task.op_category, len(stored), len(feasible), slower, *best))
-    return found
-
-
-def _worth(memory: Memory, number: int = 25) -> list[Worth]:
-    """The items of most value; start points are kernels and are shown as such."""
-    found = []
-    for value in memory.values(limit=number):
-        item = memory.experience(value.item)
-        found.append(Worth(value, item.title if item else value.item.replace("start:", "kernel ")[:24]))
-    return found
-
-
-def _print(kernels: list[Kernels], values: list[Worth]) -> None:
+def _print(kernels: tuple[Kernel, ...], items: tuple[Item, ...]) -> None:
     for row in kernels:
-        say(f"{row.name} ({row.op_category}): {_counted(row)}, {_evidence(row.latency)}")
+        say(f"{row.name} ({row.category}): {_counted(row)}, {_evidence(row)}")
     say("" if kernels else "The memory holds no kernels yet; run `evokernel synth FILE`.")
-    for worth in values:
-        value = worth.value
-        where = f"{value.stage.value}, {value.op_category or 'all ops'}, {value.n} update(s)"
-        say(f"Q {value.q:+.3f} ({where}): {worth.title}")
+    for item in items:
+        where = f"{item.stage}, {item.category or 'all ops'}, {item.updates} update(s)"
+        say(f"Q {item.q:+.3f} ({where}): {item.title}")
 
 
-def _counted(row: Kernels) -> str:
-    timed = f", {row.slower} timed only" if row.slower else ""
-    return f"{row.feasible} of {row.tried} kernels verified{timed}"
+def _counted(row: Kernel) -> str:
+    timed = f", {row.timed_only} timed only" if row.timed_only else ""
+    return f"{row.verified} of {row.tried} kernels verified{timed}"
 
 
-def _evidence(latency: Latency | None) -> str:
-    if latency is None:
+def _evidence(row: Kernel) -> str:
+    if row.best_us is None:
         return "none verified"
-    others = f"eager {latency.baseline_us:,.1f}, bound {latency.roofline_us:,.1f}"
-    return f"best {latency.us:,.1f} us {latency.source.value} on {latency.chip} ({others})"
+    others = f"eager {figure(row.eager_us)}, bound {figure(row.bound_us)}"
+    return f"best {figure(row.best_us)} us {row.evidence} ({others})"

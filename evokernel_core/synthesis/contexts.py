@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from attrs import evolve, field, frozen
 
 from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
-from evokernel_core.domain.sample import Sample
 from evokernel_core.domain.settings import RetrievalName
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.memory.retrieval import NUMBER, OVER_RETRIEVAL, Choice, Query
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.lessons import bottleneck_pipe
@@ -42,7 +42,7 @@ class Librarian:
 
     def context(self, search: Search, start: Candidate | None) -> Context:
         """Moves first, then examples, then lessons."""
-        samples = self._samples()
+        records = self._records()
         bare = Context(
             start=start,
             children=search.children(start),
@@ -50,8 +50,8 @@ class Librarian:
             tried=search.tried,
             unwanted=self.memory.turned_down(self.task.op_category),
             asked=search.wishes.words,
-            residual=learned(samples),
-            preconditions=preconditions(samples),
+            residual=learned(records),
+            preconditions=preconditions(records),
             job=self.job,
         )
         stage = Stage.REFINE if start else Stage.DRAFT
@@ -62,9 +62,9 @@ class Librarian:
         ]
         return evolve(bare, experiences=tuple({item.id: item for item in chosen}.values()))
 
-    def _samples(self) -> tuple[Sample, ...]:
+    def _records(self) -> tuple[TuningRecord, ...]:
         """Verdicts on this chip beside estimates; none where the memory is not asked."""
-        return () if self.mode is RetrievalName.NONE else self.memory.samples(self.chip, MOST)
+        return () if self.mode is RetrievalName.NONE else self.memory.tuning_records(self.chip, MOST)
 
     def _moves(self, context: Context) -> tuple[Experience, ...]:
         """The practices of a proposer with named moves, all of them, most valued first; of any other

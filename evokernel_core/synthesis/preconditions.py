@@ -15,7 +15,7 @@ from typing import Any
 from attrs import frozen
 
 from evokernel_core.domain.experience import Experience, ExperienceKind
-from evokernel_core.domain.sample import Sample
+from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.memory.experiences import make_experience
 
 FEWEST = 3
@@ -60,9 +60,9 @@ class Precondition:
     tried: int
     tasks: int
 
-    def holds(self, sample: Sample) -> bool:
-        """Of a sample that failed so."""
-        return sample.failure == self.failure and self.forbids(sample.family, dict(sample.features))
+    def holds(self, record: TuningRecord) -> bool:
+        """Of a record that failed so."""
+        return record.failure == self.failure and self.forbids(record.family, dict(record.features))
 
     def forbids(self, family: str, features: Mapping[str, float]) -> bool:
         return family == self.family and all(item.holds(features) for item in self.conditions)
@@ -75,39 +75,39 @@ class Precondition:
         return make_experience(ExperienceKind.RULE, words, words)
 
 
-def preconditions(samples: Iterable[Sample]) -> tuple[Precondition, ...]:
-    """What the samples of one chip teach; a rule is about one family and one way to fail, on two tasks at
+def preconditions(records: Iterable[TuningRecord]) -> tuple[Precondition, ...]:
+    """What the records of one chip teach; a rule is about one family and one way to fail, on two tasks at
     least."""
-    by_family: dict[str, list[Sample]] = {}
-    for sample in samples:
-        by_family.setdefault(sample.family, []).append(sample)
+    by_family: dict[str, list[TuningRecord]] = {}
+    for record in records:
+        by_family.setdefault(record.family, []).append(record)
     found = (item for group in by_family.values() for item in _of_family(tuple(group)))
     return tuple(item for item in found if item.tasks > 1)
 
 
 @lru_cache(maxsize=64)
-def _of_family(samples: tuple[Sample, ...]) -> tuple[Precondition, ...]:
-    failures = [sample.failure for sample in samples if sample.failure]
+def _of_family(records: tuple[TuningRecord, ...]) -> tuple[Precondition, ...]:
+    failures = [record.failure for record in records if record.failure]
     often = [failure for failure in dict.fromkeys(failures) if failures.count(failure) >= FEWEST]
-    return tuple(item for failure in often for item in _of_failure(samples, failure))
+    return tuple(item for failure in often for item in _of_failure(records, failure))
 
 
-def _of_failure(samples: Sequence[Sample], failure: str) -> Iterator[Precondition]:
+def _of_failure(records: Sequence[TuningRecord], failure: str) -> Iterator[Precondition]:
     """Paths of a tree to leaves of failures."""
     from sklearn.tree import DecisionTreeClassifier
 
-    names = sorted({name for sample in samples for name, _ in sample.features})
-    rows = [[dict(sample.features).get(name, 0.0) for name in names] for sample in samples]
-    failed = [sample.failure == failure for sample in samples]
+    names = sorted({name for record in records for name, _ in record.features})
+    rows = [[dict(record.features).get(name, 0.0) for name in names] for record in records]
+    failed = [record.failure == failure for record in records]
     tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=FEWEST, random_state=0)
     tree.fit(rows or [[0.0]], failed)
     leaves = tree.apply(rows)
     for leaf, conditions in _paths(tree.tree_, names):
-        inside = [sample for sample, at in zip(samples, leaves, strict=True) if at == leaf]
-        bad = [sample for sample in inside if sample.failure == failure]
+        inside = [record for record, at in zip(records, leaves, strict=True) if at == leaf]
+        bad = [record for record in inside if record.failure == failure]
         if len(bad) >= FEWEST and len(bad) >= PURITY * len(inside):
-            tasks = len({sample.task_id for sample in bad})
-            yield Precondition(samples[0].family, failure, conditions, len(bad), len(inside), tasks)
+            tasks = len({record.task_id for record in bad})
+            yield Precondition(records[0].family, failure, conditions, len(bad), len(inside), tasks)
 
 
 def _paths(tree: Any, names: Sequence[str], node: int = 0) -> Iterator[tuple[int, tuple[Condition, ...]]]:

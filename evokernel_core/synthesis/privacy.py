@@ -65,9 +65,13 @@ class Privacy:
     @cached_property
     def _names(self) -> tuple[tuple[str, str], ...]:
         """How identifiers may begin, and with what instead; the longest first."""
-        graph, new = self.task.graph, neutral(self.task).graph
+        other_task = neutral(self.task)
+        graph, new = self.task.graph, other_task.graph
         pairs = [(item.name, other.name) for item, other in zip(graph.inputs, new.inputs, strict=True)]
         pairs += [(item.name, other.name) for item, other in zip(graph.updates, new.updates, strict=True)]
+        pairs += [
+            (item.name, other.name) for item, other in zip(self.task.symbols, other_task.symbols, strict=True)
+        ]
         found: dict[str, str] = {}
         # a letter says nothing of a file, and is a word of many sentences
         told = ((name, other) for name, other in (*pairs, (self.task.name, _NAME)) if len(name) > 1)

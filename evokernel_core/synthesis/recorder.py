@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from attrs import evolve, frozen
 
 from evokernel_core.domain.experience import Experience, Stage
-from evokernel_core.domain.sample import Sample
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.ledger import Effect, Reward, gain_scale
@@ -171,7 +171,7 @@ class Recorder:
         failure = "" if latency is not None else error_class(candidate.verdict)
         if priced is None or not (latency or failure) or not priced.estimate_us < math.inf:
             return
-        sample = Sample(
+        record = TuningRecord(
             task_id=self.task.task_id,
             source_id=candidate.source.source_id,
             chip=self.chip,
@@ -182,10 +182,10 @@ class Recorder:
             features=priced.features,
             failure=failure,
         )
-        self.memory.record_sample(sample)
+        self.memory.record_tuning(record)
         if failure:
-            for found in preconditions(self.memory.samples(self.chip, MOST)):
-                if found.holds(sample):
+            for found in preconditions(self.memory.tuning_records(self.chip, MOST)):
+                if found.holds(record):
                     self.memory.add_evidence(found.rule(), self.task.task_id)
 
     def _value(

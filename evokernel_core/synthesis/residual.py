@@ -3,7 +3,7 @@
 A Gaussian process over the features of task and schedule, of log(verdict / estimate): a constant that all
 share, a linear part that carries over to what was never tried, and a smooth part that remembers what lies
 near. Its prior says that an estimate is right within a fifth; noise is what verdicts of one schedule under
-other names differ by. Scales are fitted once there are enough samples for it. Predictions are those of
+other names differ by. Scales are fitted once there are enough records for it. Predictions are those of
 Rasmussen and Williams, "Gaussian Processes for Machine Learning", algorithm 2.1.
 """
 
@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
-from evokernel_core.domain.sample import Sample
+from evokernel_core.domain.tuning_record import TuningRecord
 
 FEWEST = 3
-"""Samples below which estimates are taken as they are."""
+"""Records below which estimates are taken as they are."""
 MOST = 300
-"""The latest samples that are looked at: the work grows with their cube."""
+"""The latest records that are looked at: the work grows with their cube."""
 _ENOUGH = 20
-"""Samples from which the scales are fitted, again after as many more."""
+"""Records from which the scales are fitted, again after as many more."""
 CONFIDENCE = 1.0
 """Standard deviations below the mean at which an untried schedule is ranked (ours; GP-UCB leaves it open)."""
 
@@ -57,14 +57,14 @@ AS_ESTIMATED = Expected()
 
 @frozen
 class Residual:
-    """What samples of one chip say of estimates."""
+    """What records of one chip say of estimates."""
 
-    samples: tuple[Sample, ...] = ()
+    records: tuple[TuningRecord, ...] = ()
     _model: Any = field(default=None, eq=False, repr=False)
 
     @property
     def is_known(self) -> bool:
-        """Whether there are enough samples to say anything."""
+        """Whether there are enough records to say anything."""
         return self._model is not None
 
     def of(self, many: Sequence[Features]) -> tuple[Expected, ...]:
@@ -80,9 +80,9 @@ UNTAUGHT = Residual()
 """Takes estimates as they are."""
 
 
-def learned(samples: Sequence[Sample]) -> Residual:
-    """Fits the latest samples, given newest first."""
-    latest = tuple(sample for sample in samples if not sample.failure)[:MOST]
+def learned(records: Sequence[TuningRecord]) -> Residual:
+    """Fits the latest records, given newest first."""
+    latest = tuple(record for record in records if not record.failure)[:MOST]
     if len(latest) < FEWEST:
         return Residual(latest)
     return Residual(latest, _fitted(latest))
@@ -100,30 +100,30 @@ class Trust:
     high: float
 
 
-def trust(samples: Sequence[Sample]) -> tuple[Trust, ...]:
+def trust(records: Sequence[TuningRecord]) -> tuple[Trust, ...]:
     """Of each family with a latency, most verdicts first."""
-    model = learned(samples)
-    families = Counter(sample.family for sample in model.samples)
+    model = learned(records)
+    families = Counter(record.family for record in model.records)
     return tuple(_trust(model, family, count) for family, count in families.most_common())
 
 
 def _trust(model: Residual, family: str, count: int) -> Trust:
-    found = model.of([dict(sample.features) for sample in model.samples if sample.family == family])
+    found = model.of([dict(record.features) for record in model.records if record.family == family])
     mean = math.fsum(item.mean for item in found) / count
     spread = CONFIDENCE * math.fsum(item.deviation for item in found) / count
     return Trust(family, count, *map(math.exp, (mean, mean - spread, mean + spread)))
 
 
 @lru_cache(maxsize=4)
-def _fitted(samples: tuple[Sample, ...]) -> Any:
+def _fitted(records: tuple[TuningRecord, ...]) -> Any:
     """Feature names in their columns, and the regression."""
-    from sklearn.gaussian_process import GaussianProcessRegressor  # a second to load: only with samples
+    from sklearn.gaussian_process import GaussianProcessRegressor  # a second to load: only with records
 
-    rows = [dict(sample.features) for sample in samples]
+    rows = [dict(record.features) for record in records]
     names = tuple(sorted({name for row in rows for name in row}))
-    kernel = _scales(samples, names) if len(samples) >= _ENOUGH else _prior()
+    kernel = _scales(records, names) if len(records) >= _ENOUGH else _prior()
     model = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None)
-    return names, model.fit(_matrix(rows, names), _targets(samples))
+    return names, model.fit(_matrix(rows, names), _targets(records))
 
 
 def _prior() -> Any:
@@ -134,21 +134,21 @@ def _prior() -> Any:
     return shared + linear + near + WhiteKernel(0.03**2, (0.005**2, 0.5**2))
 
 
-def _scales(samples: tuple[Sample, ...], names: tuple[str, ...]) -> Any:
-    """The prior with scales under which the samples are most likely; those of the newest full batch stay
+def _scales(records: tuple[TuningRecord, ...], names: tuple[str, ...]) -> Any:
+    """The prior with scales under which the records are most likely; those of the newest full batch stay
     until there is another."""
-    whole = samples[len(samples) % _ENOUGH :]
+    whole = records[len(records) % _ENOUGH :]
     return _most_likely(whole, names)
 
 
 @lru_cache(maxsize=4)
-def _most_likely(samples: tuple[Sample, ...], names: tuple[str, ...]) -> Any:
+def _most_likely(records: tuple[TuningRecord, ...], names: tuple[str, ...]) -> Any:
     from sklearn.gaussian_process import GaussianProcessRegressor
 
-    rows = [dict(sample.features) for sample in samples]
+    rows = [dict(record.features) for record in records]
     model = GaussianProcessRegressor(_prior(), alpha=0.0, random_state=0)
     with _quiet():
-        return model.fit(_matrix(rows, names), _targets(samples)).kernel_
+        return model.fit(_matrix(rows, names), _targets(records)).kernel_
 
 
 @contextmanager
@@ -161,8 +161,8 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _targets(samples: Sequence[Sample]) -> np.ndarray[Any, Any]:
-    return np.array([sample.residual for sample in samples])
+def _targets(records: Sequence[TuningRecord]) -> np.ndarray[Any, Any]:
+    return np.array([record.residual for record in records])
 
 
 def _matrix(rows: Sequence[Features], names: Sequence[str]) -> np.ndarray[Any, Any]:

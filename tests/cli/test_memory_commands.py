@@ -9,15 +9,16 @@ import pytest
 from click.testing import CliRunner, Result
 
 from evokernel_core.cli.main import cli
-from evokernel_core.cli.report import Kernels, _counted
+from evokernel_core.cli.report import _counted
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.experience import ExperienceKind, Stage
-from evokernel_core.domain.sample import Sample
+from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.ledger import Reward
 from evokernel_core.memory.store import Memory
 from evokernel_core.paths import memory_path
+from evokernel_core.report.figures import Kernel
 
 ITEM = make_experience(ExperienceKind.PRACTICE, "double buffer", "Use two buffers.")
 
@@ -62,6 +63,30 @@ def test_export_forget_import(tmp_path: Path) -> None:
     assert len(json.loads(run("memory", "top", "--json").output)) == 2
 
 
+def test_rules() -> None:
+    assert "holds no rules" in run("memory", "rules").output
+    assert json.loads(run("memory", "rules", "--json").output) == []
+    with Memory(memory_path()) as memory:
+        for task in ("a", "b"):
+            memory.add_evidence(make_experience(ExperienceKind.RULE, "You cannot.", "You cannot."), task)
+    assert run("memory", "rules").output.startswith("You cannot.\n  No kernel here broke it")
+    (rule,) = json.loads(run("memory", "rules", "--json").output)
+    assert (rule["text"], rule["known"], rule["broken"]) == ("You cannot.", True, 0)
+
+
+def test_steps_come_with_their_cards(tmp_path: Path) -> None:
+    """What is in the lines is tests/synthesis/test_steps.py's."""
+    file = tmp_path / "steps.jsonl"
+    said = run("memory", "export", str(file), "--format", "steps", "--for", "reinforcement").output
+    assert "0 steps of 0 tasks" in said and str(tmp_path / "steps.card.md") in said
+    assert file.read_text() == ""
+    card = json.loads((tmp_path / "steps.card.json").read_text())
+    assert (card["purpose"], card["samples"]) == ("reinforcement", 0)
+    assert "Licence and consent" in (tmp_path / "steps.card.md").read_text()
+    with pytest.raises(UsageError, match="--kind chooses items of a pack"):
+        run("memory", "export", str(file), "--format", "steps", "--kind", "rule")
+
+
 def test_forget_asks_what() -> None:
     with pytest.raises(UsageError, match="Say what to forget"):
         run("memory", "forget")
@@ -71,26 +96,27 @@ def test_forget_asks_what() -> None:
 
 
 def test_report(tmp_path: Path) -> None:
+    """What the page is like is tests/report's."""
     page = tmp_path / "report.html"
     assert "double buffer" in run("report").output
-    assert run("report", "--html", str(page)).exit_code == 0
-    text = page.read_text()
+    assert f"Report written to {page}" in run("report", "--html", str(page)).output
+    text = page.read_text(encoding="utf-8")
     assert "double buffer" in text
-    assert "http" not in text, "the page needs nothing else"
+    assert str(tmp_path) not in text, "a team has no use for the folders of one of its members"
 
 
 @pytest.mark.parametrize(
     ("slower", "words"), [(0, "2 of 15 kernels verified"), (9, "2 of 15 kernels verified, 9 timed only")]
 )
 def test_kernels_that_were_timed_only_are_no_failures_in_the_report(slower: int, words: str) -> None:
-    assert _counted(Kernels("task", "softmax", 15, 2, slower, None, "")) == words
+    assert _counted(Kernel("id", "task", "softmax", None, 15, 2, slower, 13 - slower)) == words
 
 
 def test_estimates() -> None:
     assert run("memory", "estimates").output == "No verdict on ascend910b1 stands beside an estimate yet.\n"
     with Memory(memory_path()) as memory:
         for number, us in enumerate((110.0, 112.0, 108.0)):
-            made = Sample(
+            made = TuningRecord(
                 "t",
                 str(number),
                 "ascend910b1",
@@ -100,7 +126,7 @@ def test_estimates() -> None:
                 us,
                 (("rows", 0.1),),
             )
-            memory.record_sample(made)
+            memory.record_tuning(made)
     said = run("memory", "estimates").output
     assert said.startswith("rowwise: 3 modelled verdict(s); the next one is expected at 1.")
     [row] = json.loads(run("memory", "estimates", "--json").output)

@@ -11,12 +11,12 @@ from attrs import evolve
 from evokernel_core.ascendc.author import estimate_us, initial, moves
 from evokernel_core.ascendc.features import schedule_features
 from evokernel_core.domain.experience import ExperienceKind
-from evokernel_core.domain.sample import Sample
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.synthesis.preconditions import Condition, preconditions
 from evokernel_core.synthesis.proposers.base import Context
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
-from tests.synthesis.test_residual import CHIP, sample
+from tests.synthesis.test_residual import CHIP, record
 from tests.synthesis.test_schedule_drafts import task  # noqa: F401 - a fixture
 
 FAILURE = "correctness:ub-capacity"
@@ -26,8 +26,8 @@ def log(value: float) -> float:
     return math.log2(1 + value) / 10
 
 
-def tried(number: int, rows: int, fails: bool, family: str = "rowwise") -> Sample:
-    made = sample(number, {f"{family}.rows": log(rows), f"family:{family}": 1.0}, 0.0)
+def tried(number: int, rows: int, fails: bool, family: str = "rowwise") -> TuningRecord:
+    made = record(number, {f"{family}.rows": log(rows), f"family:{family}": 1.0}, 0.0)
     made = evolve(made, family=family, task_id=f"task {number % 4}")
     return evolve(made, latency_us=None, failure=FAILURE) if fails else made
 
@@ -53,7 +53,7 @@ def test_a_family_that_always_fails_has_no_condition() -> None:
 
 
 @pytest.mark.parametrize(
-    "samples",
+    "records",
     [
         [tried(n, 8, n % 2 == 0) for n in range(20)],  # nothing separates them
         [tried(n, 8 if n < 18 else 256, n >= 18) for n in range(20)],  # two failures may be chance
@@ -61,8 +61,8 @@ def test_a_family_that_always_fails_has_no_condition() -> None:
     ],
     ids=["mixed", "two failures", "one task"],
 )
-def test_what_may_be_chance_is_no_rule(samples: list[Sample]) -> None:
-    assert preconditions(samples) == ()
+def test_what_may_be_chance_is_no_rule(records: list[TuningRecord]) -> None:
+    assert preconditions(records) == ()
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,14 @@ def test_words_of_conditions(condition: Condition, words: str) -> None:
 def test_schedules_that_a_rule_speaks_of_come_last(task: KernelTask) -> None:  # noqa: F811
     analytic = initial(task, CHIP)
     strategies = [analytic, *(move.strategy for move in moves(task, analytic, CHIP))]
-    samples = []
+    records = []
     for number, strategy in enumerate(strategies * 4):
         us = estimate_us(task, strategy, CHIP)
         fails = strategy.setting("form") == analytic.setting("form")
-        made = sample(number, schedule_features(task, strategy, us), 0.0)
+        made = record(number, schedule_features(task, strategy, us), 0.0)
         made = evolve(made, task_id=f"task {number // len(strategies)}", family=strategy.family)
-        samples.append(evolve(made, latency_us=None, failure=FAILURE) if fails else made)
-    known = preconditions(samples)
+        records.append(evolve(made, latency_us=None, failure=FAILURE) if fails else made)
+    known = preconditions(records)
     assert known
     proposer, seen = ScheduleProposer(CHIP), []
     for _ in range(len(strategies)):

@@ -63,7 +63,11 @@ def test_no_name_of_the_file_is_sent(given_names: list[str], failed: bool) -> No
     strategy = initial(task, CHIP)
     source = write(task, strategy, CHIP)
     line = next(line for line in source.op_kernel_cpp.splitlines() if "Global" in line and "(" in line)
-    feedback = f"/home/{given_names[0]}/op_kernel.cpp:7: error in {line.strip()}" if failed else ""
+    feedback = (
+        f"/home/{given_names[0]}/op_kernel.cpp:7: error in {line.strip()} (with {given_names[3]}=7)"
+        if failed
+        else ""
+    )
     start = judged(task, source, "")
     another = write(task, moves(task, strategy, CHIP)[0].strategy, CHIP)
     child = judged(task, another, feedback)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from evokernel_core.ascendc.author import estimate_us, initial, moves
 from evokernel_core.ascendc.features import schedule_features
 from evokernel_core.domain.kernel import KernelSource, Strategy
-from evokernel_core.domain.sample import Sample
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.proposers.base import Candidate, Context
@@ -27,8 +27,8 @@ from tests.synthesis.test_schedule_drafts import task  # noqa: F401 - a fixture
 CHIP = load_chip("ascend910b1")
 
 
-def sample(number: int, features: dict[str, float], residual: float, **changes: object) -> Sample:
-    made = Sample(
+def record(number: int, features: dict[str, float], residual: float, **changes: object) -> TuningRecord:
+    made = TuningRecord(
         "task",
         str(number),
         "chip",
@@ -50,7 +50,7 @@ def truth(features: dict[str, float]) -> float:
 
 
 def test_few_samples_say_nothing() -> None:
-    few = [sample(n, {"a": 1.0}, 0.5) for n in range(FEWEST - 1)]
+    few = [record(n, {"a": 1.0}, 0.5) for n in range(FEWEST - 1)]
     assert learned(few).of([{"a": 1.0}]) == (AS_ESTIMATED,)
     assert AS_ESTIMATED.factor == AS_ESTIMATED.hopeful == 1.0
 
@@ -58,7 +58,7 @@ def test_few_samples_say_nothing() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_fifty_verdicts_halve_the_error_on_others(seed: int) -> None:
     rng = random.Random(seed)
-    model = learned([sample(n, (f := drawn(rng)), truth(f) + rng.gauss(0, 0.02)) for n in range(50)])
+    model = learned([record(n, (f := drawn(rng)), truth(f) + rng.gauss(0, 0.02)) for n in range(50)])
     fresh = [drawn(rng) for _ in range(50)]
     errors = [abs(truth(f) - found.mean) for f, found in zip(fresh, model.of(fresh), strict=True)]
     assert sum(errors) <= 0.5 * sum(abs(truth(f)) for f in fresh)
@@ -66,7 +66,7 @@ def test_fifty_verdicts_halve_the_error_on_others(seed: int) -> None:
 
 def test_a_handful_moves_the_estimate_and_says_how_sure_it_is() -> None:
     features = {"rowwise.rows": 0.5, "family:rowwise": 1.0}
-    known = [learned([sample(n, features, 0.4) for n in range(count)]) for count in (3, 6, 15)]
+    known = [learned([record(n, features, 0.4) for n in range(count)]) for count in (3, 6, 15)]
     found = [model.of([features])[0] for model in known]
     assert all(0.2 < item.mean <= 0.41 for item in found)
     assert [item.deviation for item in found] == sorted((item.deviation for item in found), reverse=True)
@@ -77,14 +77,14 @@ def test_a_handful_moves_the_estimate_and_says_how_sure_it_is() -> None:
 @settings(deadline=None)
 @given(st.lists(st.floats(-2, 2), min_size=3, max_size=30), st.floats(-3, 3))
 def test_any_verdicts_give_finite_expectations(residuals: list[float], at: float) -> None:
-    model = learned([sample(n, {"x": n / 10}, value) for n, value in enumerate(residuals)])
+    model = learned([record(n, {"x": n / 10}, value) for n, value in enumerate(residuals)])
     [found] = model.of([{"x": at, "new": 1.0}])
     assert math.isfinite(found.mean) and 0 <= found.deviation < math.inf
     assert 0 < found.hopeful <= found.factor
 
 
 def test_failures_have_no_residual() -> None:
-    failed = [sample(n, {"x": 1.0}, 0.0, latency_us=None, failure="correctness:alignment") for n in range(9)]
+    failed = [record(n, {"x": 1.0}, 0.0, latency_us=None, failure="correctness:alignment") for n in range(9)]
     assert not learned(failed).is_known
     with pytest.raises(ValueError, match="failed"):
         _ = failed[0].residual
@@ -95,16 +95,16 @@ def timed(task: KernelTask, source: KernelSource, us: float) -> Candidate:  # no
     return Candidate(source, Verdict(task.task_id, source.source_id, "twin", (), latency))
 
 
-def taught(task: KernelTask, right: Strategy, others: list[Strategy]) -> tuple[Sample, ...]:  # noqa: F811
+def taught(task: KernelTask, right: Strategy, others: list[Strategy]) -> tuple[TuningRecord, ...]:  # noqa: F811
     """Verdicts of an unknown chip: one schedule is as estimated, all others take thrice as long."""
-    samples = []
+    records = []
     for number, strategy in enumerate([right, *others] * 2):
         us = estimate_us(task, strategy, CHIP)
         features = schedule_features(task, strategy, us)
-        found = sample(number, features, 0.0 if strategy == right else math.log(3.0))
+        found = record(number, features, 0.0 if strategy == right else math.log(3.0))
         latency_us = us * math.exp(found.residual)
-        samples.append(evolve(found, task_id="another", estimate_us=us, latency_us=latency_us))
-    return tuple(samples)
+        records.append(evolve(found, task_id="another", estimate_us=us, latency_us=latency_us))
+    return tuple(records)
 
 
 def test_the_first_draft_is_what_verdicts_elsewhere_speak_for(task: KernelTask) -> None:  # noqa: F811
@@ -132,14 +132,14 @@ def test_the_next_step_is_what_verdicts_elsewhere_speak_for(task: KernelTask) ->
 def test_samples_are_kept_by_kernel_chip_and_source(tmp_path: Path) -> None:
     with Memory(tmp_path / "memory.db") as memory:
         for number in range(3):
-            memory.record_sample(sample(number, {"x": number}, 0.1))
-        memory.record_sample(sample(1, {"x": 5.0}, 0.2))
-        found = memory.samples("chip")
+            memory.record_tuning(record(number, {"x": number}, 0.1))
+        memory.record_tuning(record(1, {"x": 5.0}, 0.2))
+        found = memory.tuning_records("chip")
         assert [item.source_id for item in found] == ["2", "1", "0"]
-        assert found[1] == sample(1, {"x": 5.0}, 0.2)
-        assert len(memory.samples("chip", 2)) == 2 and memory.samples("another chip") == ()
-        measured = sample(7, {"x": 1.0}, 0.3, source=LatencySource.MEASURED)
-        memory.record_sample(measured)
-        assert memory.samples("chip") == (measured,)
+        assert found[1] == record(1, {"x": 5.0}, 0.2)
+        assert len(memory.tuning_records("chip", 2)) == 2 and memory.tuning_records("another chip") == ()
+        measured = record(7, {"x": 1.0}, 0.3, source=LatencySource.MEASURED)
+        memory.record_tuning(measured)
+        assert memory.tuning_records("chip") == (measured,)
         memory.forget_task("task")
-        assert memory.samples("chip") == ()
+        assert memory.tuning_records("chip") == ()

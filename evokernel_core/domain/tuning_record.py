@@ -1,4 +1,4 @@
-"""Sample: a schedule's estimate beside its verdict."""
+"""TuningRecord: a schedule's estimate beside its verdict."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evokernel_core.domain.verdict import LatencySource
 
 
 @frozen
-class Sample:
+class TuningRecord:
     """``estimate_us`` is what the author said a schedule would take on ``chip``, ``latency_us`` what its
     verdict gave, measured or modelled as ``source`` says. ``features`` describe task and schedule, name to
     weight. ``failure`` is the class of error of a schedule that failed, which has no latency."""

@@ -1,0 +1,217 @@
+"""Reads what the report shows from the memory, by its public parts alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from attrs import frozen
+
+from evokernel_core import __version__
+from evokernel_core.domain.outcome import Objection, Outcome, OutcomeKind
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.memory.store import Memory
+from evokernel_core.report.figures import (
+    Agreement,
+    Belief,
+    Evidence,
+    Item,
+    Kernel,
+    Point,
+    Reaction,
+    Report,
+    Try,
+)
+from evokernel_core.report.statistics import geometric_mean, rank_correlation
+from evokernel_core.synthesis.history import Payment, Tried, tried, verifiers_payments
+
+MOST_BELIEFS = 4000
+"""Points of the figure of beliefs, the latest; correlations are of all."""
+LEAST_PAIRS = 8
+"""Kernels of which a correlation says anything."""
+MOST_ITEMS = 25
+_TOLD = (
+    OutcomeKind.ACCEPTED, OutcomeKind.PARTIALLY_ACCEPTED, OutcomeKind.SURVIVED, OutcomeKind.REVERTED,
+    OutcomeKind.REJECTED,
+)  # fmt: skip
+Judge = tuple[str, str]
+"""A verifier and a chip."""
+
+
+@frozen
+class _Work:
+    """The attempts on a task."""
+
+    task: KernelTask
+    known: tuple[Tried, ...]
+
+
+def gather(memory: Memory) -> Report:
+    """Everything that the page shows of a memory."""
+    works = [_Work(task, tried(memory, task.task_id)) for task in memory.tasks()]
+    sources = _sources(works)
+    outcomes = memory.outcomes()
+    beliefs = tuple(_beliefs(works, verifiers_payments(memory)))
+    found = [(work, list(_by_evidence(work, sources))) for work in works]
+    last = {item.task_id: item.kind.value for item in outcomes if item.kind in _TOLD}
+    kernels = (
+        _kernel(work.task, evidence, items, last.get(work.task.task_id, ""))
+        for work, groups in found
+        for evidence, items in groups
+    )
+    tries: dict[str, dict[str, tuple[Try, ...]]] = {}
+    for work, groups in found:
+        for evidence, items in groups:
+            if evidence is not None:
+                tries.setdefault(str(evidence), {})[work.task.task_id] = tuple(_tries(items))
+    return Report(
+        version=__version__,
+        kernels=tuple(sorted(kernels, key=lambda item: -(item.gain or 0.0))),
+        tries=tries,
+        curves={words: tuple(_curve(list(by_task.values()))) for words, by_task in tries.items()},
+        beliefs=beliefs[-MOST_BELIEFS:],
+        agreements=tuple(_agreements(beliefs)),
+        reactions=tuple(_reactions(outcomes, {work.task.task_id: work.task for work in works})),
+        objections=_objections(outcomes),
+        items=tuple(_items(memory)),
+        counts=tuple(memory.counts().items()),
+    )
+
+
+def _sources(works: Iterable[_Work]) -> Mapping[Judge, LatencySource]:
+    """Which source a verifier's latencies are of: a kernel that failed has none that says so."""
+    return {
+        (item.attempt.verifier, item.attempt.chip): item.verdict.latency.source
+        for work in works
+        for item in work.known
+        if item.verdict and item.verdict.latency
+    }
+
+
+def _by_evidence(
+    work: _Work, sources: Mapping[Judge, LatencySource]
+) -> Iterator[tuple[Evidence | None, list[Tried]]]:
+    """A task's attempts by evidence; those of verifiers that never gave a latency by themselves."""
+    groups: dict[Evidence | None, list[Tried]] = {}
+    for item in work.known:
+        source = sources.get((item.attempt.verifier, item.attempt.chip))
+        groups.setdefault(Evidence(source, item.attempt.chip) if source else None, []).append(item)
+    yield from groups.items()
+
+
+def result_of(item: Tried) -> str:
+    """``verified``, ``timed_only``, ``failed``, or ``none`` for an attempt without a kernel."""
+    if item.verdict is None:
+        return "none"
+    if item.verdict.feasible:
+        return "verified"
+    return "timed_only" if item.verdict.is_slower else "failed"
+
+
+def _kernel(task: KernelTask, evidence: Evidence | None, items: Sequence[Tried], person: str) -> Kernel:
+    distinct = {item.attempt.source_id: item for item in items if item.attempt.source_id}.values()
+    results = Counter(map(result_of, distinct))
+    verified = [(item.latency, item.attempt.verifier) for item in items if item.latency]
+    best, verifier = min(
+        ((latency, name) for latency, name in verified if latency),
+        key=lambda pair: pair[0].us,
+        default=(None, ""),
+    )
+    first = verified[0][0] if verified else None
+    return Kernel(
+        task=task.task_id,
+        name=task.name,
+        category=task.op_category,
+        evidence=evidence,
+        tried=len(distinct),
+        verified=results["verified"],
+        timed_only=results["timed_only"],
+        failed=results["failed"],
+        first_us=first.us if first else None,
+        best_us=best.us if best else None,
+        eager_us=best.baseline_us if best else None,
+        bound_us=best.roofline_us if best else None,
+        verifier=verifier,
+        person=person,
+    )
+
+
+def _tries(items: Iterable[Tried]) -> Iterator[Try]:
+    best: float | None = None
+    for n, item in enumerate(items, 1):
+        latency = item.verdict.latency if item.verdict else None
+        result = result_of(item)
+        if result == "verified" and latency:
+            best = min(best or latency.us, latency.us)
+        strategy = item.source.strategy if item.source else None
+        what = f"{strategy.family}: {strategy.move or 'draft'}" if strategy else "no kernel"
+        us = latency.us if latency and result in ("verified", "timed_only") else None
+        yield Try(n, item.attempt.stage.value, result, us, best, what)
+
+
+def _curve(tasks: Sequence[Sequence[Try]]) -> Iterator[Point]:
+    """Of all tasks with a verified kernel, each from its first one on; a search that has ended keeps what it
+    found, so that every point is of the same tasks."""
+    runs = []
+    for tries in tasks:
+        bests = [item.best_us for item in tries if item.best_us is not None]
+        if bests:
+            runs.append([bests[0] / us for us in bests])
+    if not runs:
+        return
+    length = max(map(len, runs))
+    rows = [[*run, *[run[-1]] * (length - len(run))] for run in runs]
+    for n, (mean, low, high) in enumerate(zip(*geometric_mean(rows), strict=True)):
+        yield Point(n, float(mean), float(low), float(high), sum(len(run) > n for run in runs))
+
+
+def _beliefs(works: Iterable[_Work], paid: Mapping[str, Sequence[Payment]]) -> Iterator[Belief]:
+    """In the order of time."""
+    names = {work.task.task_id: work.task for work in works}
+    known = (item for task_id, items in paid.items() if task_id in names for item in items)
+    for item in sorted(known, key=lambda item: item.event.at):
+        task, event = names[item.event.task_id], item.event
+        if item.believed is not None:
+            yield Belief(event.stage.value, task.op_category, task.name, item.believed, event.raw, item.paid)
+
+
+def _agreements(beliefs: Iterable[Belief]) -> Iterator[Agreement]:
+    def stage(item: Belief) -> str:
+        return item.stage
+
+    for name, items in groupby(sorted(beliefs, key=stage), stage):
+        pairs = [(item.believed, item.raw) for item in items]
+        believed, raw = zip(*pairs, strict=True)
+        if len(pairs) < LEAST_PAIRS:
+            continue
+        varies = len(set(believed)) > 1 and len(set(raw)) > 1
+        yield Agreement(name, len(pairs), *(rank_correlation(believed, raw) if varies else ()))
+
+
+def _reactions(outcomes: Iterable[Outcome], tasks: Mapping[str, KernelTask]) -> Iterator[Reaction]:
+    """Reactions to kernels of tasks that were forgotten are of the category ``forgotten``."""
+    counts = Counter(
+        (tasks[item.task_id].op_category if item.task_id in tasks else "forgotten", item.kind)
+        for item in outcomes
+        if item.kind in _TOLD
+    )
+    for (category, kind), count in sorted(counts.items(), key=lambda pair: pair[0]):
+        yield Reaction(category, kind.value, count)
+
+
+def _objections(outcomes: Iterable[Outcome]) -> tuple[tuple[str, int], ...]:
+    """How often each reason was given; people's own words stay with them."""
+    known = {item.value for item in Objection}
+    given = (item.detail for item in outcomes if item.kind is OutcomeKind.REJECTED)
+    reasons = Counter(why if why in known else "in their own words" if why else "none given" for why in given)
+    return tuple(reasons.most_common())
+
+
+def _items(memory: Memory) -> Iterator[Item]:
+    """The items of most value; start points are kernels and are shown as such."""
+    for value in memory.values(limit=MOST_ITEMS):
+        item = memory.experience(value.item)
+        title = item.title if item else value.item.replace("start:", "kernel ")[:24]
+        yield Item(value.q, value.n, value.stage.value, value.op_category, title)

@@ -1,0 +1,199 @@
+"""One attempt as a training sample in which nothing is named as in a person's file."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from attrs import define, evolve, field, frozen
+
+from evokernel_core.ascendc.author import write
+from evokernel_core.domain.errors import PlanError, ProposerError, UsageError
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.outcome import OutcomeKind
+from evokernel_core.domain.serial import canonical_json
+from evokernel_core.domain.step import (
+    SCHEMA,
+    Action,
+    Author,
+    Parent,
+    Purpose,
+    Result,
+    ShownItem,
+    State,
+    Step,
+    StepOutcome,
+)
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import Verdict
+from evokernel_core.memory.store import Memory
+from evokernel_core.synthesis.history import Payment, Tried
+from evokernel_core.synthesis.lessons import summary
+from evokernel_core.synthesis.privacy import MODEL, Privacy, neutral
+from evokernel_core.twin.chip import Chip, load_chip
+
+_SIZES = re.compile(r"\(with ([^;()]*); inputs:")
+_NAMED = re.compile(r"(\w+)=\d")
+
+
+@frozen
+class Taken:
+    """A judged attempt with its reward, the failure before it in words ("": none), and its parent as the
+    same verifier judged it on the same chip."""
+
+    tried: Tried
+    source: KernelSource
+    verdict: Verdict
+    payment: Payment
+    feedback: str
+    parent: Tried | None
+
+    @property
+    def speedup(self) -> float | None:
+        """The verified parent's latency over this one's; None where there are no two of one source."""
+        before, after = self.parent.latency if self.parent else None, self.verdict.latency
+        if before is None or after is None or before.source is not after.source:
+            return None
+        return before.us / after.us
+
+
+def author(source: KernelSource) -> Author:
+    return Author.MODEL if source.strategy.family == MODEL else Author.SCHEDULE
+
+
+@define
+class Samples:
+    """Writes the samples of one task. ``said`` is what a person last did with a kernel, by its id."""
+
+    memory: Memory
+    task: KernelTask
+    purpose: Purpose
+    said: Mapping[str, OutcomeKind]
+    _privacy: Privacy = field(init=False)
+    _bare: dict[tuple[str, str], KernelSource] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self._privacy = Privacy(self.task)
+
+    def sample(self, item: Taken) -> Step:
+        """Raises ProposerError for a kernel or words that cannot be told without names of the file."""
+        attempt = item.tried.attempt
+        chip = _chip(attempt.chip)
+        source = self._unnamed(item.source, chip)
+        parent = self._parent(attempt.parent, item.parent, chip)
+        context = tuple(self._context(item.payment.event.shown))
+        state = State(neutral(self.task), attempt.stage, parent, self._words(item.feedback), context)
+        diff = _diff(parent, source)
+        action = Action(source.tiling_h, source.op_kernel_cpp, diff, source.strategy, author(source))
+        ids = _digest(state, action), _digest(state)
+        return Step(SCHEMA, *ids, self.purpose, state, action, self._outcome(item))
+
+    def _parent(self, source_id: str, judged: Tried | None, chip: Chip) -> Parent | None:
+        """None for a draft. Raises ProposerError where the kernel is not in the memory any more."""
+        if not source_id:
+            return None
+        source = judged.source if judged else self.memory.source(source_id)
+        if source is None:
+            raise ProposerError("The kernel that the step began from was forgotten; export without the step.")
+        bare = self._unnamed(source, chip)
+        words = summary(judged.verdict) if judged and judged.verdict else ""
+        return Parent(bare.tiling_h, bare.op_kernel_cpp, bare.strategy, self._words(words))
+
+    def _unnamed(self, source: KernelSource, chip: Chip) -> KernelSource:
+        """The kernel under names of ours. That of a schedule is written again: a verdict is about it only
+        where this version writes what was judged."""
+        key = source.source_id, chip.name
+        if key not in self._bare:
+            if author(source) is Author.SCHEDULE and not _is_current(self.task, source, chip):
+                raise ProposerError(
+                    "This version writes another kernel for the schedule of one that was judged; generate it "
+                    "again."
+                )
+            bare = self._privacy.files(source, chip)
+            notes = tuple(map(self._privacy.words, bare.strategy.notes))
+            self._bare[key] = evolve(bare, strategy=evolve(bare.strategy, notes=notes))
+        return self._bare[key]
+
+    def _words(self, text: str) -> str:
+        """Words of a verdict. Its task may have been captured from another file than the one that the memory
+        has it from, and a verdict names sizes as that file does."""
+        found = self._privacy.words(text)
+        ours = {symbol.name for symbol in neutral(self.task).symbols}
+        names = (name for sizes in _SIZES.findall(found) for name in _NAMED.findall(sizes))
+        if any(len(name) > 1 and name not in ours for name in names):
+            raise ProposerError("A verdict has names of another file; verify the kernel again.")
+        return found
+
+    def _context(self, ids: Iterable[str]) -> Iterator[ShownItem]:
+        """Experiences are kept without names of their own task."""
+        words = self._privacy.words
+        for id in ids:
+            item = self.memory.experience(id)
+            if item is not None:
+                yield ShownItem(item.kind, words(item.title), words(item.body))
+
+    def _outcome(self, item: Taken) -> StepOutcome:
+        verdict, attempt = item.verdict, item.tried.attempt
+        failed, result = verdict.failed_gate, _result(verdict)
+        timed = None if result is Result.FAILED else verdict.latency
+        return StepOutcome(
+            result=result,
+            gate=failed.gate.value if failed else "",
+            code=failed.code if failed else "",
+            words=self._words(summary(verdict)),
+            chip=attempt.chip,
+            verifier=attempt.verifier.split("@")[0],  # behind it is the name of a host
+            latency_source=timed.source if timed else None,
+            latency_us=timed.us if timed else None,
+            baseline_us=timed.baseline_us if timed else None,
+            bound_us=timed.roofline_us if timed else None,
+            speedup=None if result is Result.FAILED else item.speedup,
+            raw_reward=item.payment.event.raw,
+            reward=item.payment.paid,
+            person=self.said.get(item.source.source_id),
+        )
+
+
+def _result(verdict: Verdict) -> Result:
+    if verdict.feasible:
+        return Result.VERIFIED
+    return Result.TIMED_ONLY if verdict.is_slower else Result.FAILED
+
+
+def _is_current(task: KernelTask, source: KernelSource, chip: Chip) -> bool:
+    try:
+        return write(task, source.strategy, chip).source_id == source.source_id
+    except PlanError:
+        return False
+
+
+def _chip(name: str) -> Chip:
+    """Raises ProposerError for a chip that this version does not know."""
+    try:
+        return load_chip(name)
+    except UsageError as error:
+        raise ProposerError(f"Kernels for {name} cannot be written again: {error}") from error
+
+
+def _diff(parent: Parent | None, source: KernelSource) -> str:
+    """Unified, of both files; of nothing where there is no parent."""
+    before = {"tiling.h": parent.tiling_h, "op_kernel.cpp": parent.op_kernel_cpp} if parent else {}
+    after = {"tiling.h": source.tiling_h, "op_kernel.cpp": source.op_kernel_cpp}
+    lines = (
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+        for name, text in after.items()
+        for line in difflib.unified_diff(
+            before.get(name, "").splitlines(keepends=True),
+            text.splitlines(keepends=True),
+            f"a/{name}" if name in before else "/dev/null",
+            f"b/{name}",
+        )
+    )
+    return "".join(lines)
+
+
+def _digest(*parts: Any) -> str:
+    return hashlib.sha256("\n".join(map(canonical_json, parts)).encode()).hexdigest()
