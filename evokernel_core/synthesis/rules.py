@@ -11,11 +11,12 @@ from attrs import frozen
 from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.domain.kernel import Setting
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import Verdict
 from evokernel_core.memory.experiences import RULE_TASKS
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.history import tried
 from evokernel_core.synthesis.lessons import rules
+from evokernel_core.synthesis.preconditions import preconditions
+from evokernel_core.synthesis.residual import MOST
 
 MOST_CONDITIONS = 3
 """Conditions of a precondition; more fit the kernels that were seen and say nothing of the next one."""
@@ -91,8 +92,10 @@ def learned_rules(memory: Memory) -> tuple[Rule, ...]:
     """Every rule that the memory holds or has met once, those that were broken most often first."""
     texts: dict[str, Experience] = {item.id: item for item in memory.experiences((ExperienceKind.RULE,))}
     known = frozenset(texts)
-    kernels = tuple(_judged(memory, texts))
+    forbidden = _forbidden(memory)
+    kernels = tuple(_judged(memory, texts, forbidden))
     values = {(value.stage, value.item): value.q for value in memory.values() if not value.op_category}
+    says_where = {rule.id for rules_of in forbidden.values() for rule in rules_of}
     found = []
     for id, item in texts.items():
         broke = [kernel for kernel in kernels if id in kernel.broke]
@@ -107,14 +110,29 @@ def learned_rules(memory: Memory) -> tuple[Rule, ...]:
                 tasks=tuple(dict.fromkeys(kernel.task.name for kernel in broke)),
                 first_at=min((kernel.at for kernel in broke), default=0.0),
                 last_at=max((kernel.at for kernel in broke), default=0.0),
-                preconditions=tuple(_preconditions(id, kernels)),
+                preconditions=() if id in says_where else tuple(_preconditions(id, kernels)),
                 values=q,
             )
         )
     return tuple(sorted(found, key=lambda rule: (-rule.broken, rule.text)))
 
 
-def _judged(memory: Memory, texts: dict[str, Experience]) -> Iterator[_Judged]:
+def _forbidden(memory: Memory) -> dict[tuple[str, str], list[Experience]]:
+    """By task and kernel, the rules about schedules that a failed one speaks for."""
+    found: dict[tuple[str, str], list[Experience]] = {}
+    for chip in dict.fromkeys(attempt.chip for attempt in memory.attempts()):
+        records = memory.tuning_records(chip, MOST)
+        for item in preconditions(records):
+            for record in filter(item.holds, records):
+                found.setdefault((record.task_id, record.source_id), []).append(item.rule())
+    return found
+
+
+def _judged(
+    memory: Memory,
+    texts: dict[str, Experience],
+    forbidden: Mapping[tuple[str, str], Sequence[Experience]],
+) -> Iterator[_Judged]:
     """Judged kernels of all tasks; rules that they broke are added to ``texts``."""
     for task in memory.tasks():
         seen: set[tuple[str, str, str]] = set()
@@ -123,14 +141,14 @@ def _judged(memory: Memory, texts: dict[str, Experience]) -> Iterator[_Judged]:
             if item.source is None or item.verdict is None or key in seen:
                 continue
             seen.add(key)
-            broke = _broken(item.verdict, texts)
+            also = forbidden.get((task.task_id, item.attempt.source_id), ())
+            broke = _broken((*rules(item.verdict), *also), texts)
             strategy = item.source.strategy
             settings = {CATEGORY: task.op_category, **dict(strategy.settings)}
             yield _Judged(task, strategy.family, settings, broke, item.attempt.created)
 
 
-def _broken(verdict: Verdict, texts: dict[str, Experience]) -> frozenset[str]:
-    found = rules(verdict)
+def _broken(found: Sequence[Experience], texts: dict[str, Experience]) -> frozenset[str]:
     for rule in found:
         texts.setdefault(rule.id, rule)
     return frozenset(rule.id for rule in found)

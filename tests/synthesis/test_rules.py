@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -10,7 +11,8 @@ from attrs import evolve
 from evokernel_core.domain.experience import ExperienceKind, Stage
 from evokernel_core.domain.kernel import KernelSource, Setting, Strategy
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Verdict
+from evokernel_core.domain.tuning_record import TuningRecord
+from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, LatencySource, Verdict
 from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.store import Memory
@@ -93,6 +95,23 @@ def test_the_kind_of_task_is_a_condition(memory: Memory, toy_task: Callable[...,
     judge(memory, toy_task(2, "loss"), 2, False, tile=8)
     (rule,) = learned_rules(memory)
     assert [str(item) for item in rule.preconditions[0].conditions] == ["op category is softmax"]
+
+
+def test_a_rule_about_schedules_has_the_failures_that_it_came_from(
+    memory: Memory, toy_task: Callable[..., KernelTask]
+) -> None:
+    for n in range(1, 9):
+        task, fails = toy_task(n % 3), n > 4
+        judge(memory, task, n, fails, tile=4096 if fails else 64)
+        source = memory.attempts()[-1].source_id
+        features = (("rows.tile", math.log2(4097 if fails else 65) / 10),)
+        made = TuningRecord(task.task_id, source, "chip", LatencySource.MODELLED, "rows", 9.0, 9.0, features)
+        failed = evolve(made, latency_us=None, failure="correctness:ub-capacity")
+        memory.record_tuning(failed if fails else made)
+    about_hazards, about_schedules = sorted(learned_rules(memory), key=lambda rule: "schedule" in rule.text)
+    assert about_schedules.text.startswith("You cannot use a rows schedule with tile of ")
+    assert (about_schedules.broken, about_schedules.judged) == (about_hazards.broken, 8)
+    assert about_schedules.preconditions == () and len(about_schedules.tasks) > 1
 
 
 def test_a_rule_of_a_pack_has_no_evidence_here(memory: Memory) -> None:
