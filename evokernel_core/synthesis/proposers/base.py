@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from attrs import frozen
 
@@ -28,6 +28,16 @@ class Candidate:
 
 
 @frozen
+class Precedent:
+    """The best kernel of a similar task, and the one that it was made from, None for a draft. Latencies are
+    of one chip and source."""
+
+    task: KernelTask
+    kernel: Candidate
+    start: Candidate | None = None
+
+
+@frozen
 class Context:
     """What the engine knows when it asks for a kernel.
 
@@ -36,7 +46,8 @@ class Context:
     those made from ``start``, or every draft while drafting. ``feedback`` is the last failure in the
     verifier's words, empty after a success. ``tried`` are the source_ids of every kernel that was
     already verified for this task. ``unwanted`` are schedules that people turned down for similar tasks, not
-    to begin with; ``asked`` the reasons for which they rejected kernels of this one.
+    to begin with; ``asked`` the reasons for which they rejected kernels of this one. ``precedents`` are
+    kernels behind the experiences, for a proposer that reads code.
     """
 
     experiences: tuple[Experience, ...] = ()
@@ -46,6 +57,7 @@ class Context:
     tried: frozenset[str] = frozenset()
     unwanted: tuple[Strategy, ...] = ()
     asked: tuple[str, ...] = ()
+    precedents: tuple[Precedent, ...] = ()
 
 
 @frozen
@@ -78,6 +90,13 @@ class Proposer(Protocol):
     def refine(self, task: KernelTask, context: Context) -> Proposal:
         """A kernel that should be faster than ``context.start``."""
         ...
+
+
+@runtime_checkable
+class CodeReader(Protocol):
+    """A proposer that makes use of a context's precedents."""
+
+    reads_code: ClassVar[bool]
 
 
 @runtime_checkable

@@ -146,8 +146,8 @@ def _timed_inputs(request: TimingRequest, folder: Path) -> tuple[TensorFile, ...
 
 
 def _timing(result: RunResult) -> Timing:
-    """The figures of a run: pipes over all launches, blocks and bottleneck of the longest. Raises
-    CandidateError where nothing was launched."""
+    """The figures of a run: pipes over all launches; blocks, bottleneck, lines and balance of the longest.
+    Raises CandidateError where nothing was launched."""
     if not result.launches:
         raise CandidateError("launches", "The launcher launched nothing; launch the kernel.")
     longest = max(result.launches, key=lambda launch: launch.latency_us)
@@ -163,5 +163,12 @@ def _timing(result: RunResult) -> Timing:
         for pipe, counted in launch.work:
             work[pipe] = work.get(pipe, Work()) + counted
     return Timing(
-        result.latency_us, longest.block_dim, tuple(busy.items()), words, result.hazards, tuple(work.items())
+        us=result.latency_us,
+        block_dim=longest.block_dim,
+        pipes=tuple(busy.items()),
+        bottleneck=words,
+        hazards=result.hazards,
+        work=tuple(work.items()),
+        lines=longest.lines,
+        balance=longest.balance,
     )
