@@ -74,8 +74,8 @@ class Latency:
 
     ``pipes`` are busy microseconds of the slowest core by pipe (S, V, MTE2, MTE3, ...).
     ``roofline_us`` is the lower bound by bytes moved and operations; ``baseline_us`` is the latency
-    of the same graph run op by op, from the same source. ``lines`` are those that take most of each pipe,
-    and ``balance`` the mean time of all cores as a share of the slowest one's, 1 where nobody counted.
+    of the same graph run op by op, from the same source. ``lines`` are those that take most of the busiest
+    pipes, and ``balance`` the mean time of all cores as a share of the slowest one's, 1 where nobody counted.
     """
 
     us: float

@@ -16,14 +16,7 @@ from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.retrieval import NUMBER, OVER_RETRIEVAL, Choice, Query
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.lessons import bottleneck_pipe
-from evokernel_core.synthesis.proposers.base import (
-    Candidate,
-    CodeReader,
-    Context,
-    MoveProposer,
-    Precedent,
-    Proposer,
-)
+from evokernel_core.synthesis.proposers.base import Candidate, Context, MoveProposer, Precedent, Proposer
 from evokernel_core.synthesis.search import Search
 
 EXAMPLES = (ExperienceKind.EXEMPLAR, ExperienceKind.SUCCESS)
@@ -63,9 +56,11 @@ class Librarian:
             *self._retrieve(LESSONS, stage, bare, search.spent),
         ]
         experiences = tuple({item.id: item for item in chosen}.values())
-        reads = isinstance(self.proposer, CodeReader)
-        precedents = tuple(islice(self._precedents(experiences), MOST_PRECEDENTS)) if reads else ()
-        return evolve(bare, experiences=experiences, precedents=precedents)
+        return evolve(
+            bare,
+            experiences=experiences,
+            precedents=lambda: tuple(islice(self._precedents(experiences), MOST_PRECEDENTS)),
+        )
 
     def _precedents(self, experiences: Iterable[Experience]) -> Iterator[Precedent]:
         """The best kernel of each other task that a success tells of, and what it was made from."""

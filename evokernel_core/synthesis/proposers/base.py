@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
-from attrs import frozen
+from attrs import field, frozen
 
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.kernel import KernelSource, Strategy
@@ -37,6 +38,14 @@ class Precedent:
     start: Candidate | None = None
 
 
+Precedents = Callable[[], tuple[Precedent, ...]]
+
+
+def no_precedents() -> tuple[Precedent, ...]:
+    """The precedents of a context that no memory gave."""
+    return ()
+
+
 @frozen
 class Context:
     """What the engine knows when it asks for a kernel.
@@ -46,8 +55,8 @@ class Context:
     those made from ``start``, or every draft while drafting. ``feedback`` is the last failure in the
     verifier's words, empty after a success. ``tried`` are the source_ids of every kernel that was
     already verified for this task. ``unwanted`` are schedules that people turned down for similar tasks, not
-    to begin with; ``asked`` the reasons for which they rejected kernels of this one. ``precedents`` are
-    kernels behind the experiences, for a proposer that reads code.
+    to begin with; ``asked`` the reasons for which they rejected kernels of this one. ``precedents``
+    gives the kernels behind the experiences, for a proposer that reads code.
     """
 
     experiences: tuple[Experience, ...] = ()
@@ -57,7 +66,7 @@ class Context:
     tried: frozenset[str] = frozenset()
     unwanted: tuple[Strategy, ...] = ()
     asked: tuple[str, ...] = ()
-    precedents: tuple[Precedent, ...] = ()
+    precedents: Precedents = field(default=no_precedents, eq=False, repr=False)
 
 
 @frozen
@@ -90,13 +99,6 @@ class Proposer(Protocol):
     def refine(self, task: KernelTask, context: Context) -> Proposal:
         """A kernel that should be faster than ``context.start``."""
         ...
-
-
-@runtime_checkable
-class CodeReader(Protocol):
-    """A proposer that makes use of a context's precedents."""
-
-    reads_code: ClassVar[bool]
 
 
 @runtime_checkable

@@ -6,8 +6,6 @@ named moves of the schedule. Without an endpoint or tokens the schedule proposer
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from attrs import define, evolve, field
 
 from evokernel_core.domain.errors import BudgetExhausted, EndpointError, ProposalsExhausted, ProposerError
@@ -22,7 +20,6 @@ from evokernel_core.synthesis.proposers.base import Candidate, Context, MoveProp
 class HybridProposer:
     """``gone`` says why the model is no longer asked, empty while it is."""
 
-    reads_code: ClassVar[bool] = True
     schedule: MoveProposer
     model: Proposer
     name: str = field(default="hybrid", init=False)

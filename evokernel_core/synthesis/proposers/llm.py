@@ -32,8 +32,6 @@ class LlmProposer:
     Raises UsageError for an unknown chip and EndpointError for an endpoint that cannot be used.
     """
 
-    reads_code = True
-
     def __init__(self, endpoint: ModelEndpoint, chip: str = DEFAULT_CHIP) -> None:
         self._endpoint = endpoint
         self._chip = load_chip(chip)

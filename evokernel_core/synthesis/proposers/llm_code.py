@@ -16,8 +16,6 @@ from evokernel_core.twin.chip import Chip
 
 _HEAD = re.compile(r"__aicore__ (?:inline )?[\w<>:&* ]+?(\w+)\(")
 KERNEL_FILE = "op_kernel.cpp"
-BUSIEST_PIPES = 2
-"""Pipes of which a prompt names the lines."""
 LONGEST_CODE = 12_000
 """Characters of a similar task's kernel; a longer one is not shown whole."""
 LONGEST_DIFF = 6_000
@@ -125,7 +123,5 @@ def _statement(lines: list[str]) -> str:
 
 
 def _longest(latency: Latency) -> list[LineTime]:
-    pipes = sorted(latency.pipes, key=lambda item: -item[1])[:BUSIEST_PIPES]
-    rank = {pipe: place for place, (pipe, _) in enumerate(pipes)}
-    shown = [line for line in latency.lines if line.pipe in rank]
-    return sorted(shown, key=lambda line: (rank[line.pipe], -line.us))
+    busy = dict(latency.pipes)
+    return sorted(latency.lines, key=lambda line: (-busy.get(line.pipe, 0.0), -line.us))

@@ -136,7 +136,7 @@ def _prompt(template: str, task: KernelTask, context: Context, chip: Chip, struc
         "items": [
             _item(number, item, None if item.id in ours else privacy) for number, item in enumerate(items, 1)
         ],
-        "precedents": precedents(context.precedents, chip),
+        "precedents": precedents(context.precedents(), chip),
         "start": start and {"source": files[0], "latency": start.verdict.latency},
         "hot_lines": hot_lines(start, privacy) if start else [],
         "failed": failed and {"source": files[-1]},

@@ -16,6 +16,7 @@ from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.judge import Sandboxes, judge_kernel
 from evokernel_core.twin.run import (
     KERNEL_LIMITS,
+    LaunchReport,
     Limits,
     Mode,
     Part,
@@ -34,6 +35,8 @@ COPIES = 8
 """Host bytes for each byte of a tensor: its data, its shadow, guard zones and one output per repeat."""
 SHADOWED = 3
 """Bytes of addresses for each byte of a tensor of which only parts have data."""
+TOLD_PIPES = 2
+"""Pipes of which a timing has the lines."""
 FULL_SIZE = 4
 """How many times as long as others a run at full size with data in parts may take."""
 PRODUCTS_PER_S = 2e8
@@ -127,6 +130,12 @@ class TwinBackend:
         return judge_kernel(built, request, limits, sandboxes, scratch)
 
 
+def _busiest(launch: LaunchReport) -> frozenset[str]:
+    """The pipes of a launch that are busy for longest, those whose lines are worth telling."""
+    ordered = sorted(launch.pipes, key=lambda item: -item[1])
+    return frozenset(pipe for pipe, _ in ordered[:TOLD_PIPES])
+
+
 def _files(
     paths: tuple[Path, ...], sizes: tuple[int, ...], parts: tuple[Part, ...]
 ) -> tuple[TensorFile, ...]:
@@ -169,6 +178,6 @@ def _timing(result: RunResult) -> Timing:
         bottleneck=words,
         hazards=result.hazards,
         work=tuple(work.items()),
-        lines=longest.lines,
+        lines=tuple(line for line in longest.lines if line.pipe in _busiest(longest)),
         balance=longest.balance,
     )
