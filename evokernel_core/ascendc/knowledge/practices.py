@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 
 from attrs import frozen
@@ -43,7 +44,7 @@ class Practice:
 
     def on(self, chip: Chip) -> Experience:
         """The practice with a chip's constants."""
-        body = _CONSTANT.sub(lambda found: f"{chip.constants[found[1]]:g}", self.text)
+        body = _CONSTANT.sub(lambda found: f"{attrgetter(found[1])(chip):g}", self.text)
         (first, *_) = sorted(self.bindings, key=BINDINGS.index)
         return item(ExperienceKind.PRACTICE, self.title, body, bottleneck=first if first in PIPES else "")
 
