@@ -103,6 +103,15 @@ def test_cards_of_the_other_cores_are_left_out() -> None:
     assert [hand_over in on[cores] for cores in Cores] == [False, False, True]
 
 
+def test_what_a_topic_explains_has_no_second_card() -> None:
+    text = "DataCopy(a, b, p); Nd2NzParams p; LoadData(c, d, q); LoadData2DParams q; Cast(e, f, mode, n);"
+    titles = {card.experience.title for card in used_cards([text], Cores.BOTH)}
+    assert "LoadData: fractals from L1 into L0A and L0B" in titles
+    assert not {title for title in titles if re.match(r"DataCopy|LoadData|ScalarCast", title)} & {
+        f"{row.key} as documented" for row in api_rows()
+    }
+
+
 def test_overloads_are_told_apart_by_their_structs() -> None:
     def keys(text: str) -> set[str]:
         return {key for card in used_cards([text], Cores.BOTH) for key in card.rows if not card.always}

@@ -37,6 +37,7 @@ class Card:
 
     ``rows``: keys of the table; ``names``: words that make it of use where a kernel has them; ``cores``:
     those on which it holds; ``ops`` and ``dtypes``: of tasks that need it; ``always``: every kernel does.
+    ``is_topic``: it says more than the table does.
     """
 
     experience: Experience
@@ -46,6 +47,7 @@ class Card:
     ops: frozenset[str] = frozenset()
     dtypes: frozenset[str] = frozenset()
     always: bool = False
+    is_topic: bool = True
 
 
 @cache
@@ -58,10 +60,21 @@ def cards() -> tuple[Card, ...]:
 
 def used_cards(texts: Iterable[str], cores: Cores) -> tuple[Card, ...]:
     """The cards of what kernels on such cores always need, and of what these texts of kernels name."""
-    words = {token.text for text in texts for token in tokenize(text) if token.kind is Kind.NAME}
-    return tuple(
-        card for card in cards() if cores in card.cores and (card.always or _is_used(card, frozenset(words)))
-    )
+    words = frozenset(token.text for text in texts for token in tokenize(text) if token.kind is Kind.NAME)
+    found = [card for card in cards() if cores in card.cores and (card.always or _is_used(card, words))]
+    explained = {key for card in found if card.is_topic for key in card.rows}
+    return tuple(card for card in found if card.is_topic or not _is_explained(card.rows[0], explained))
+
+
+def _is_explained(key: str, explained: Iterable[str]) -> bool:
+    """Whether a topic has a row that is called alike: by the same name, with the same structs."""
+    row = api_row(key)
+    structs = _structs(row.signatures)
+    for other in map(api_row, explained):
+        theirs = _structs(other.signatures)
+        if other.name == row.name and (structs & theirs or not (structs or theirs)):
+            return True
+    return False
 
 
 def task_cards(ops: frozenset[str], dtypes: frozenset[str], cores: Cores) -> tuple[Card, ...]:
@@ -116,7 +129,8 @@ def _others(known: Iterable[str]) -> Iterator[Card]:
         if row.key not in known:
             text = "\n".join(fact_lines([row.key]))
             made = item(ExperienceKind.API_CARD, f"{row.key} as documented", text)
-            yield Card(made, (row.key,), frozenset((row.name, *row.former)), _cores_of([row.key]))
+            names = frozenset((row.name, *row.former))
+            yield Card(made, (row.key,), names, _cores_of([row.key]), is_topic=False)
 
 
 def _cores_of(keys: Iterable[str]) -> frozenset[Cores]:

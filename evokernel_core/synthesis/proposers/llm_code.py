@@ -116,8 +116,8 @@ def _statement(lines: list[str]) -> str:
     """The statement that begins with the first of the lines, in one line."""
     parts: list[str] = []
     for line in lines[:LONGEST_STATEMENT]:
-        parts.append(line.strip())
-        if ";" in line or "{" in line:
+        parts.append(line.partition("//")[0].strip())
+        if parts[-1].endswith((";", "{")):
             break
     return " ".join(parts)
 
