@@ -55,6 +55,10 @@ def convolution_1d(x, w):  # evokernel: x=f16[8,64,1024], w=f16[128,64,3]
     return functional.conv1d(x, w)
 
 
+def convolution_rows(x, w):  # evokernel: x=f16[8,8,160,160], w=f16[32,8,5,5]
+    return functional.conv2d(x, w)
+
+
 def transposed(x, w):  # evokernel: x=f16[2,64,16,16], w=f16[64,32,4,4]
     return functional.conv_transpose2d(x, w, stride=2, padding=1)
 
