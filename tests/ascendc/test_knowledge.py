@@ -15,7 +15,7 @@ from evokernel_core.ascendc.author import initial, launched, moves, write
 from evokernel_core.ascendc.kernels.family import Cores
 from evokernel_core.ascendc.kernels.registry import FAMILIES
 from evokernel_core.ascendc.knowledge import (
-    Kind,
+    KernelKind,
     bindings_of,
     cards,
     common_knowledge,
@@ -177,18 +177,18 @@ def test_every_family_of_schedules_stands_in_an_exemplar() -> None:
 
 @pytest.mark.parametrize("cores", Cores)
 def test_a_kind_without_an_exemplar_gets_one_of_its_cores(cores: Cores) -> None:
-    assert nearest(Kind("", cores, cores)).cores is cores
+    assert nearest(KernelKind("", cores, cores)).cores is cores
 
 
 def test_a_task_of_no_family_is_of_the_cores_of_its_operations() -> None:
-    assert kind_of(task("aten.unheard_of.default"), CHIP) == Kind("", Cores.VECTOR, Cores.VECTOR)
+    assert kind_of(task("aten.unheard_of.default"), CHIP) == KernelKind("", Cores.VECTOR, Cores.VECTOR)
     spec = TensorSpec((64, 64), "float32")
     operands = (GraphInput("x", spec), GraphInput("w", spec))
     product = Node("p", "aten.mm.default", (ValueRef("x"), ValueRef("w")), (), (spec,))
     unknown = Node("y", "aten.unheard_of.default", (ValueRef("p"),), (), (spec,))
     graph = Graph(operands, (product, unknown), (ValueRef("y"),))
     mixed = evolve(task("aten.relu.default"), graph=graph)
-    assert kind_of(mixed, CHIP) == Kind("", Cores.BOTH, Cores.BOTH)
+    assert kind_of(mixed, CHIP) == KernelKind("", Cores.BOTH, Cores.BOTH)
 
 
 def test_common_knowledge_ends_with_the_exemplar() -> None:
@@ -206,7 +206,7 @@ def titles(items: tuple[Experience, ...]) -> str:
 
 
 def test_further_cards_follow_the_ops_the_dtypes_and_the_code_shown() -> None:
-    kind = Kind("pointwise", Cores.VECTOR, Cores.VECTOR)
+    kind = KernelKind("pointwise", Cores.VECTOR, Cores.VECTOR)
     plain = titles(further_cards(task("aten.add.Tensor"), kind, []))
     assert "Softmax" not in plain and "bfloat16 is" not in plain and "Gather and" not in plain
     assert "Softmax over rows" in titles(further_cards(task("aten._softmax.default"), kind, []))

@@ -15,7 +15,7 @@ from evokernel_core.ascendc.kernels.family import Cores
 from evokernel_core.ascendc.knowledge.cards import CORES, LIMIT, cards, task_cards, used_cards
 from evokernel_core.ascendc.knowledge.exemplars import exemplar, nearest, source_of
 from evokernel_core.ascendc.knowledge.items import item
-from evokernel_core.ascendc.knowledge.kinds import Kind, kind_of
+from evokernel_core.ascendc.knowledge.kinds import KernelKind, kind_of
 from evokernel_core.ascendc.knowledge.practices import bindings_of, expected_bindings, practices_for
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.task import KernelTask
@@ -23,7 +23,7 @@ from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 
 __all__ = [
-    "Kind",
+    "KernelKind",
     "bindings_of",
     "cards",
     "common_knowledge",
@@ -51,14 +51,14 @@ def rules(units: Cores) -> tuple[Experience, ...]:
 
 
 @lru_cache(maxsize=64)
-def common_knowledge(kind: Kind, chip: Chip) -> tuple[Experience, ...]:
+def common_knowledge(kind: KernelKind, chip: Chip) -> tuple[Experience, ...]:
     """Rules, cards of what the kind's exemplar calls, and the exemplar: the same for all tasks of a kind."""
     typical = nearest(kind)
     known = used_cards([source_of(typical, chip).op_kernel_cpp], kind.units)
     return (*rules(kind.units), *(card.experience for card in known), exemplar(typical, chip))
 
 
-def further_cards(task: KernelTask, kind: Kind, kernels: Iterable[str]) -> tuple[Experience, ...]:
+def further_cards(task: KernelTask, kind: KernelKind, kernels: Iterable[str]) -> tuple[Experience, ...]:
     """The cards that a task's operations and dtypes need, and those of what ``kernels`` call."""
     dtypes = {item.spec.dtype for item in task.graph.inputs}
     dtypes |= {spec.dtype for node in task.graph.nodes for spec in node.outputs}

@@ -11,7 +11,7 @@ from attrs import frozen
 from evokernel_core.ascendc.author import initial, write
 from evokernel_core.ascendc.kernels.family import Cores
 from evokernel_core.ascendc.knowledge.items import item
-from evokernel_core.ascendc.knowledge.kinds import Kind
+from evokernel_core.ascendc.knowledge.kinds import KernelKind
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import from_data
@@ -48,7 +48,7 @@ def typical_tasks() -> tuple[Typical, ...]:
     )
 
 
-def nearest(kind: Kind) -> Typical:
+def nearest(kind: KernelKind) -> Typical:
     """The typical task of a kind: of its family and cores, else of its family, else of its cores, else of the
     cores of the whole."""
     known = typical_tasks()

@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from evokernel_core.ascendc.bounds import least_us
 from evokernel_core.ascendc.kernels.family import Cores
 from evokernel_core.ascendc.knowledge import (
-    Kind,
+    KernelKind,
     bindings_of,
     common_knowledge,
     expected_bindings,
@@ -52,7 +52,7 @@ _ASKED: Mapping[str, str] = {
 
 
 @frozen
-class Launch:
+class LaunchWords:
     """How kernels on some cores are launched and built: words of the system message."""
 
     block_dim: str
@@ -69,12 +69,12 @@ _ON_CUBES = (
     "A class with Init and Process, and methods that load panels into L1, steps into L0, multiply and store; "
     "equal tiles in whole fractals, spread over the cores."
 )
-_LAUNCHES: Mapping[Cores, Launch] = {
-    Cores.VECTOR: Launch("vector cores, 1 to coreNum", "as many as it has", "__vector__", _ON_VECTORS),
-    Cores.CUBE: Launch(
+_LAUNCHES: Mapping[Cores, LaunchWords] = {
+    Cores.VECTOR: LaunchWords("vector cores, 1 to coreNum", "as many as it has", "__vector__", _ON_VECTORS),
+    Cores.CUBE: LaunchWords(
         "cube cores, 1 to coreNum / 2", "twice as many as its cube cores", "__cube__", _ON_CUBES
     ),
-    Cores.BOTH: Launch(
+    Cores.BOTH: LaunchWords(
         "cube cores with two vector cores each, 1 to coreNum / 2",
         "twice as many as its cube cores",
         "__mix__(1, 2)",
@@ -117,7 +117,7 @@ def system_message(units: Cores, chip: Chip, *, structured: bool) -> str:
     return _environment().get_template("system.md.jinja").render(values)
 
 
-def common_part(kind: Kind, chip: Chip) -> str:
+def common_part(kind: KernelKind, chip: Chip) -> str:
     """What the question about every task of a kind begins with."""
     known = [{"kind": item.kind.value.replace("_", " "), "title": item.title, "body": item.body}
              for item in common_knowledge(kind, chip)]  # fmt: skip
@@ -151,7 +151,7 @@ def _prompt(template: str, task: KernelTask, context: Context, chip: Chip, struc
 
 
 def _items(
-    task: KernelTask, kind: Kind, context: Context, kernels: list[str], chip: Chip
+    task: KernelTask, kind: KernelKind, context: Context, kernels: list[str], chip: Chip
 ) -> tuple[Experience, ...]:
     """What the memory chose, the practices for what binds, and cards beyond those of the kind."""
     latency = context.start.verdict.latency if context.start else None
