@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Files in their order: by number of tests, those of one long test would come last and leave a core idle.
 SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup demo test thorough attacks lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels vendor-operators vsix clean
+.PHONY: setup demo test thorough attacks lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels prompts exemplars vendor-operators vsix clean
 
 setup: $(STAMP)
 
@@ -78,6 +78,14 @@ api-table: $(STAMP)
 public-kernels: $(STAMP)
 	@test -n "$(SOURCES)" || (echo "give SOURCES='DIR ...', checkouts with operators" >&2; exit 2)
 	$(BIN)/python benchmarks/public_kernels.py --sources $(SOURCES) --run --jobs 2
+
+# What a model is asked about twenty tasks of every category, into build/prompts. Minutes.
+prompts: $(STAMP)
+	$(BIN)/python benchmarks/prompts.py build/prompts
+
+# The tasks behind the examples of prompts, captured anew.
+exemplars: $(STAMP)
+	$(BIN)/python benchmarks/exemplars.py
 
 # Published measurements of the vendor's operators, beside what is modelled for them and for ours. Minutes.
 vendor-operators: $(STAMP)

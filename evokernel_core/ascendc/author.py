@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from evokernel_core.ascendc.bounds import KernelBound, bound_us
 from evokernel_core.ascendc.fusion import micro_batch_choice as chunking
@@ -26,7 +26,7 @@ from evokernel_core.ascendc.fusion.program import (
     plan_program,
     program_of,
 )
-from evokernel_core.ascendc.kernels.family import Family, KernelFacts, Move, StageText
+from evokernel_core.ascendc.kernels.family import Cores, Family, KernelFacts, Move, StageText
 from evokernel_core.ascendc.kernels.registry import family_for, legalised
 from evokernel_core.ascendc.print import files
 from evokernel_core.ascendc.print.sharing import Part, owners
@@ -205,6 +205,33 @@ def _program_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:
     ]
     stages = [kinds[stage.kind] for stage in program.stages]
     return together_us(stages, chip) if strategy.setting(ONE_LAUNCH, False) else math.fsum(stages)
+
+
+@frozen
+class Launched:
+    """A kernel of a strategy: the family of its schedule, the cores that it runs on, and the modelled
+    microseconds of all its launches."""
+
+    family: str
+    cores: Cores
+    us: float
+
+
+def launched(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Launched, ...]:
+    """The different kernels of a strategy, by what their families declare of them."""
+    task = legalised(task, chip)
+    if strategy.family != PROGRAM:
+        family = family_for(task, chip)
+        facts = _text(ById(task), _bare(strategy), _identifier(task.name), family, chip).facts
+        return (Launched(strategy.family, facts.cores, family.estimate_us(task, strategy, chip)),)
+    program, chosen = program_of(task, strategy, chip), parted(strategy)
+    facts_of_parts = _facts(task, chip)(program, chosen)
+    return tuple(
+        Launched(item.family, facts.cores, program.launches(kind) * family.estimate_us(part, item, chip))
+        for kind, ((part, family), item, facts) in enumerate(
+            zip(program.kinds, chosen, facts_of_parts, strict=True)
+        )
+    )
 
 
 def kernels(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[KernelBound, ...]:

@@ -58,12 +58,24 @@ class GateResult:
 
 
 @frozen
+class LineTime:
+    """What the calls on one line of a kernel's file took of a pipe of the slowest core, in microseconds."""
+
+    pipe: str
+    file: str
+    line: int
+    calls: int
+    us: float
+
+
+@frozen
 class Latency:
     """Microseconds of the full-size launch, with its source and chip.
 
     ``pipes`` are busy microseconds of the slowest core by pipe (S, V, MTE2, MTE3, ...).
     ``roofline_us`` is the lower bound by bytes moved and operations; ``baseline_us`` is the latency
-    of the same graph run op by op, from the same source.
+    of the same graph run op by op, from the same source. ``lines`` are those that take most of the busiest
+    pipes, and ``balance`` the mean time of all cores as a share of the slowest one's, 1 where nobody counted.
     """
 
     us: float
@@ -74,6 +86,8 @@ class Latency:
     bottleneck: str
     roofline_us: float
     baseline_us: float
+    lines: tuple[LineTime, ...] = ()
+    balance: float = 1.0
 
 
 @frozen

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from attrs import evolve, field, frozen
 
@@ -11,11 +13,12 @@ from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.domain.settings import RetrievalName
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tuning_record import TuningRecord
+from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.retrieval import NUMBER, OVER_RETRIEVAL, Choice, Query
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.lessons import bottleneck_pipe
 from evokernel_core.synthesis.preconditions import preconditions
-from evokernel_core.synthesis.proposers.base import Candidate, Context, MoveProposer, Proposer
+from evokernel_core.synthesis.proposers.base import Candidate, Context, MoveProposer, Precedent, Proposer
 from evokernel_core.synthesis.residual import MOST, learned
 from evokernel_core.synthesis.search import Search
 
@@ -23,6 +26,8 @@ EXAMPLES = (ExperienceKind.EXEMPLAR, ExperienceKind.SUCCESS)
 LESSONS = (ExperienceKind.TRACE, ExperienceKind.FAILURE, ExperienceKind.RULE)
 PRACTICES = (ExperienceKind.PRACTICE,)
 SEQUENCES = (ExperienceKind.SEQUENCE,)
+MOST_PRECEDENTS = 2
+"""Kernels of other tasks in a context."""
 GROWTH = 10
 """Attempts after which the pool has grown by another N: the paper grows lambda over the run."""
 
@@ -60,7 +65,37 @@ class Librarian:
             *self._retrieve(EXAMPLES, stage, bare, search.spent),
             *self._retrieve(LESSONS, stage, bare, search.spent),
         ]
-        return evolve(bare, experiences=tuple({item.id: item for item in chosen}.values()))
+        experiences = tuple({item.id: item for item in chosen}.values())
+        return evolve(
+            bare,
+            experiences=experiences,
+            precedents=lambda: tuple(islice(self._precedents(experiences), MOST_PRECEDENTS)),
+        )
+
+    def _precedents(self, experiences: Iterable[Experience]) -> Iterator[Precedent]:
+        """The best kernel of each other task that a success tells of, and what it was made from."""
+        seen = {self.task.task_id}
+        for item in experiences:
+            if item.kind is not ExperienceKind.SUCCESS or item.task_id in seen:
+                continue
+            seen.add(item.task_id)
+            found = self._precedent(item)
+            if found is not None:
+                yield found
+
+    def _precedent(self, item: Experience) -> Precedent | None:
+        """None where the memory has no kernel of the task, as behind an experience from a pack."""
+        task, timed = self.memory.task(item.task_id), _timed_on(item)
+        best = self.memory.best(item.task_id, *timed) if timed else None
+        if task is None or timed is None or best is None:
+            return None
+        chip, _ = timed
+        kernel = Candidate(best.source, best.verdict, best.parent)
+        start = self.memory.source(best.parent) if best.parent else None
+        verdict = self.memory.verdict(item.task_id, best.parent, best.verdict.verifier, chip)
+        if start is None or verdict is None or not verdict.feasible:
+            return Precedent(task, kernel)
+        return Precedent(task, kernel, Candidate(start, verdict))
 
     def _records(self) -> tuple[TuningRecord, ...]:
         """Verdicts on this chip beside estimates; none where the memory is not asked."""
@@ -107,3 +142,12 @@ class Librarian:
             bottleneck=pipe,
             ids=ids,
         )
+
+
+def _timed_on(item: Experience) -> tuple[str, LatencySource] | None:
+    """The chip and the source of a success' latency; None where its payload is another's and says neither."""
+    try:
+        known = json.loads(item.payload)
+        return str(known["chip"]), LatencySource(known["latency_source"])
+    except (ValueError, LookupError, TypeError):
+        return None

@@ -92,11 +92,19 @@ def roofline_us(
     The larger of: every input that is used and every output that L2 cannot hold, once, over the
     memory's peak rate; and the transcendental functions of the graph spread over all vector cores.
     """
+    return max(roofline_parts(task, chip, sizes, work).values())
+
+
+def roofline_parts(
+    task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None, work: Work = ATEN
+) -> Mapping[str, float]:
+    """The modelled microseconds of which ``roofline_us`` takes the largest: of ``memory``, of the ``vector``
+    cores and of the ``cube`` cores."""
     bound = task.sizes if sizes is None else sizes
     read, written = traffic(task, bound, work)
     cycles = sum(_least_cycles(node, task.graph, chip, bound, work) for node in task.graph.nodes)
     products = math.fsum(_product_us(node, task.graph, chip, bound, work) for node in task.graph.nodes)
-    return max(_moved_us(read, written, chip), _cycles_us(cycles, chip), products)
+    return {"memory": _moved_us(read, written, chip), "vector": _cycles_us(cycles, chip), "cube": products}
 
 
 def moved_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None) -> float:

@@ -19,7 +19,7 @@ from attrs import frozen
 
 from evokernel_core import temporary
 from evokernel_core.domain.errors import BuildError
-from evokernel_core.domain.verdict import Hazard, Severity
+from evokernel_core.domain.verdict import Hazard, LineTime, Severity
 from evokernel_core.lifeline import lifeline
 from evokernel_core.twin.build import BuiltKernel, Twin
 from evokernel_core.twin.chip import Chip, runner_text
@@ -148,7 +148,8 @@ class Work:
 @frozen
 class LaunchReport:
     """One launch as modelled: microseconds, busy microseconds of the slowest block by pipe, and the work of
-    all of them."""
+    all of them. ``lines``: of the same block, those that take most of each pipe; ``balance``: the mean time
+    of the cores that such a launch could use, as a share of the slowest one's."""
 
     kernel: str
     block_dim: int
@@ -157,6 +158,8 @@ class LaunchReport:
     bottleneck: str
     slowest_block: int = 0
     work: tuple[tuple[str, Work], ...] = ()
+    lines: tuple[LineTime, ...] = ()
+    balance: float = 1.0
 
 
 @frozen
@@ -425,7 +428,15 @@ def _launch(item: Mapping[str, Any]) -> LaunchReport:
         bottleneck=str(item.get("bottleneck", "")),
         slowest_block=int(item.get("blocks", {}).get("slowest", 0)),
         work=tuple((str(pipe), _work(counted)) for pipe, counted in item.get("work", {}).items()),
+        lines=tuple(_lines(item.get("lines", {}))),
+        balance=float(item.get("balance", 1.0)),
     )
+
+
+def _lines(by_pipe: Mapping[str, Sequence[Sequence[Any]]]) -> Iterator[LineTime]:
+    for pipe, lines in by_pipe.items():
+        for file, line, calls, us in lines:
+            yield LineTime(pipe, Path(file).name, int(line), int(calls), float(us))
 
 
 def _work(counted: Sequence[float]) -> Work:

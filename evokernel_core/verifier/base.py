@@ -12,7 +12,7 @@ from attrs import field, frozen
 
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import Hazard, LatencySource, Verdict
+from evokernel_core.domain.verdict import Hazard, LatencySource, LineTime, Verdict
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.run import Part, Work
 
@@ -123,7 +123,8 @@ class Case:
 @frozen
 class Timing:
     """The full-size launch: microseconds, cores, and busy microseconds of the slowest core by pipe. ``work``
-    is what a backend counted over all cores, by pipe; empty where it counts nothing."""
+    is what a backend counted over all cores, by pipe; empty where it counts nothing. ``lines`` and
+    ``balance`` are those of a Latency."""
 
     us: float
     block_dim: int
@@ -131,6 +132,8 @@ class Timing:
     bottleneck: str
     hazards: tuple[Hazard, ...] = ()
     work: tuple[tuple[str, Work], ...] = ()
+    lines: tuple[LineTime, ...] = ()
+    balance: float = 1.0
 
 
 @frozen

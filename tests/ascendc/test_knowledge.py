@@ -1,69 +1,274 @@
-"""The knowledge that ships: well-formed, short, in one voice, and chosen for what a prompt needs."""
+"""The knowledge that ships: made of the table, complete for what is emitted, and chosen for a prompt."""
 
 from __future__ import annotations
 
-import json
+import re
+import sys
+import tomllib
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
+from attrs import evolve
 
-from evokernel_core.ascendc.knowledge import load_cards, relevant_cards
+from evokernel_core.ascendc.author import initial, launched, moves, write
+from evokernel_core.ascendc.kernels.family import Cores
+from evokernel_core.ascendc.kernels.registry import FAMILIES
+from evokernel_core.ascendc.knowledge import (
+    KernelKind,
+    bindings_of,
+    cards,
+    common_knowledge,
+    expected_bindings,
+    further_cards,
+    kind_of,
+    practices_for,
+    rules,
+)
+from evokernel_core.ascendc.knowledge.cards import Card, used_cards
+from evokernel_core.ascendc.knowledge.exemplars import Typical, nearest, source_of, typical_tasks
+from evokernel_core.ascendc.knowledge.practices import BINDINGS, practices
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_core.memory.experiences import experience_id
+from evokernel_core.twin.api import api_rows
+from evokernel_core.twin.api.rows import UNITS
+from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.twin.lexer import Kind as TokenKind
+from evokernel_core.twin.lexer import tokenize
 
-PIPES = {"", "S", "V", "MTE2", "MTE3"}
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from api_table import interface_names
+
+CHIP = load_chip()
 
 
-def task(op: str, dtype: str = "float32") -> KernelTask:
-    spec = TensorSpec((64, 64), dtype)
+def task(op: str, dtype: str = "float32", size: int = 64) -> KernelTask:
+    spec = TensorSpec((size, size), dtype)
     node = Node("y", op, (ValueRef("x"),), (), (spec,))
     graph = Graph((GraphInput("x", spec),), (node,), (ValueRef("y"),))
     return KernelTask("t", graph, (), TOLERANCES["float32"], "other")
 
 
-@pytest.mark.parametrize("card", load_cards(), ids=lambda card: card.title)
-def test_a_card_is_short_and_named_as_a_memory_names_it(card: Experience) -> None:
-    assert card.id == experience_id(card.kind, card.title, card.body)
-    assert card.title and card.body
-    assert card.bottleneck in PIPES
-    if card.kind is not ExperienceKind.EXEMPLAR:
-        assert len(card.body) < 1200
-    if card.kind is ExperienceKind.RULE:
-        assert card.body.startswith("You cannot ")
+# -- cards ----------------------------------------------------------------------------------------
 
 
-def test_every_kind_is_there_and_nothing_twice() -> None:
-    kinds = {card.kind for card in load_cards()}
-    assert kinds == {
-        ExperienceKind.API_CARD,
-        ExperienceKind.RULE,
-        ExperienceKind.PRACTICE,
-        ExperienceKind.EXEMPLAR,
-    }
-    ids = [card.id for card in load_cards()]
-    titles = [(card.kind, card.title) for card in load_cards()]
-    assert len(set(ids)) == len(ids)
+@pytest.mark.parametrize("card", cards(), ids=lambda card: card.experience.title)
+def test_a_card_is_short_and_named_as_a_memory_names_it(card: Card) -> None:
+    shown = card.experience
+    assert shown.id == experience_id(shown.kind, shown.title, shown.body)
+    assert shown.title and 10 < len(shown.body) < 3000
+    assert card.cores and (card.names or card.dtypes or card.ops)
+
+
+def test_every_row_of_the_table_has_a_card() -> None:
+    known = [key for card in cards() for key in card.rows]
+    assert sorted(set(known)) == sorted(row.key for row in api_rows())
+    titles = [card.experience.title for card in cards()]
     assert len(set(titles)) == len(titles)
 
 
-def titles(*args: object) -> str:
-    return " | ".join(card.title for card in relevant_cards(*args))  # type: ignore[arg-type]
+def called(text: str) -> set[str]:
+    """What a kernel calls of the interface and does not define itself."""
+    own = set(re.findall(r"__aicore__ inline [\w<>&:* ]+? (\w+)\(", text))
+    tokens = tokenize(text)
+    used = {a.text for a, b in pairwise(tokens) if a.kind is TokenKind.NAME and b.text in "(<"}
+    return (used & interface_names()) - own
 
 
-def test_cards_follow_the_ops_the_dtypes_and_the_code_shown() -> None:
-    plain = titles(task("aten.add.Tensor"), [])
-    assert "DataCopyPad" in plain
+@pytest.mark.parametrize("typical", typical_tasks(), ids=lambda item: item.name)
+def test_what_the_author_calls_has_a_card_on_its_cores(typical: Typical) -> None:
+    """Of the first kernel of every kind, and of what its refinements make of it."""
+    strategy = initial(typical.task, CHIP)
+    units = kind_of(typical.task, CHIP).units
+    offered = moves(typical.task, strategy, CHIP)
+    for item in (strategy, *(move.strategy for move in offered[:: max(1, len(offered) // 2)])):
+        text = write(typical.task, item, CHIP).op_kernel_cpp
+        names = called(text)
+        assert "DataCopyPad" in names or "DataCopy" in names
+        carded = {name for card in used_cards([text], units) for name in card.names}
+        assert names <= carded
+
+
+def test_cards_of_the_other_cores_are_left_out() -> None:
+    text = "DataCopy(a, b, params); Mmad(c, a, b, p); Gather(x, y, z, 0, n);"
+    on = {cores: {card.experience.title for card in used_cards([text], cores)} for cores in Cores}
+    assert {"Gather and GatherMask"} & on[Cores.VECTOR] and not {"Mmad: products in L0"} & on[Cores.VECTOR]
+    assert {"Mmad: products in L0"} & on[Cores.CUBE] and not {"Gather and GatherMask"} & on[Cores.CUBE]
+    assert {"Mmad: products in L0", "Gather and GatherMask"} <= on[Cores.BOTH]
+    hand_over = "Hand-over between cube and vector cores"
+    assert [hand_over in on[cores] for cores in Cores] == [False, False, True]
+
+
+def test_what_a_topic_explains_has_no_second_card() -> None:
+    text = "DataCopy(a, b, p); Nd2NzParams p; LoadData(c, d, q); LoadData2DParams q; Cast(e, f, mode, n);"
+    titles = {card.experience.title for card in used_cards([text], Cores.BOTH)}
+    assert "LoadData: fractals from L1 into L0A and L0B" in titles
+    assert not {title for title in titles if re.match(r"DataCopy|LoadData|ScalarCast", title)} & {
+        f"{row.key} as documented" for row in api_rows()
+    }
+
+
+def test_overloads_are_told_apart_by_their_structs() -> None:
+    def keys(text: str) -> set[str]:
+        return {key for card in used_cards([text], Cores.BOTH) for key in card.rows if not card.always}
+
+    assert "DataCopySliceIn" in keys("DataCopy(a, b, slices, slices, 2); SliceInfo slices[2];")
+    assert "DataCopySliceIn" not in keys("DataCopy(a, b, DataCopyParams{1, 2, 0, 0});")
+
+
+FACTS = (
+    ("DataCopyPad: exact copies", "blockLen 0..2097151 (bytes)"),
+    ("DataCopyPad: exact copies", "DataCopyExtParams dataCopyParams"),
+    (
+        "Element-wise arithmetic",
+        "Add Sub Mul Max Min(dst, src0, src1, count) on V: half float int16_t int32_t.",
+    ),
+    ("Element-wise arithmetic", "Cost of Div Exp Ln Sqrt: class transcendental."),
+    ("Mmad: ", "m 0..4095 (rows)"),
+    ("Mmad: ", "half x half"),
+    ("Fixpipe: ", "float -> bfloat16_t"),
+    ("DataCopy with Nd2NzParams", "srcDValue 1..65535 (elements from row to row)"),
+    ("LoadData: ", "dst at multiples of 512 bytes"),
+    ("Waits by hand", "eventID 0..7"),
+    ("Sort32 as documented", "repeatTime 0..255 (repeats of 32 elements)"),
+)
+
+
+@pytest.mark.parametrize(("title", "said"), FACTS)
+def test_a_card_says_what_the_table_says(title: str, said: str) -> None:
+    (card,) = [card for card in cards() if card.experience.title.startswith(title)]
+    assert said in card.experience.body
+
+
+def test_units_are_of_rows_and_of_everything_with_a_length() -> None:
+    data = tomllib.loads(UNITS.read_text(encoding="utf-8"))
+    assert data["rows"].keys() <= {row.key for row in api_rows()}
+    for row in api_rows():
+        for item in row.limits:
+            measures = re.search(r"Stride|Gap|Len$|[nd]Value$|Size$|count", item.parameter)
+            rare = row.key in ("DataCopyNz2Nd", "SetLoadDataRepeat", "SetFixpipeNz2ndFlag", "TransposeImage")
+            assert item.parameter in row.units or not measures or rare, (row.key, item.parameter)
+
+
+# -- kinds and exemplars --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("typical", typical_tasks(), ids=lambda item: item.name)
+def test_a_typical_task_is_of_its_kind(typical: Typical) -> None:
+    kind = kind_of(typical.task, CHIP)
+    assert (kind.family, kind.cores) == (typical.family, typical.cores)
+    assert nearest(kind).family == typical.family
+    text = source_of(typical, CHIP).op_kernel_cpp
+    assert ("__cube__" in text or "ASCEND_IS_AIC" in text) == (kind.units is not Cores.VECTOR)
+
+
+def test_every_family_of_schedules_stands_in_an_exemplar() -> None:
+    found = {
+        item.family
+        for typical in typical_tasks()
+        for item in launched(typical.task, initial(typical.task, CHIP), CHIP)
+    }
+    assert {name for family in FAMILIES for name in family.strategies} == found
+
+
+@pytest.mark.parametrize("cores", Cores)
+def test_a_kind_without_an_exemplar_gets_one_of_its_cores(cores: Cores) -> None:
+    assert nearest(KernelKind("", cores, cores)).cores is cores
+
+
+def test_a_task_of_no_family_is_of_the_cores_of_its_operations() -> None:
+    assert kind_of(task("aten.unheard_of.default"), CHIP) == KernelKind("", Cores.VECTOR, Cores.VECTOR)
+    spec = TensorSpec((64, 64), "float32")
+    operands = (GraphInput("x", spec), GraphInput("w", spec))
+    product = Node("p", "aten.mm.default", (ValueRef("x"), ValueRef("w")), (), (spec,))
+    unknown = Node("y", "aten.unheard_of.default", (ValueRef("p"),), (), (spec,))
+    graph = Graph(operands, (product, unknown), (ValueRef("y"),))
+    mixed = evolve(task("aten.relu.default"), graph=graph)
+    assert kind_of(mixed, CHIP) == KernelKind("", Cores.BOTH, Cores.BOTH)
+
+
+def test_common_knowledge_ends_with_the_exemplar() -> None:
+    *_, last = known = common_knowledge(kind_of(task("aten.relu.default"), CHIP), CHIP)
+    assert last.kind is ExperienceKind.EXEMPLAR and "GM_ADDR" in last.body
+    assert {item.kind for item in known[:-1]} == {ExperienceKind.RULE, ExperienceKind.API_CARD}
+    assert len({item.id for item in known}) == len(known)
+
+
+# -- what one task needs --------------------------------------------------------------------------
+
+
+def titles(items: tuple[Experience, ...]) -> str:
+    return " | ".join(item.title for item in items)
+
+
+def test_further_cards_follow_the_ops_the_dtypes_and_the_code_shown() -> None:
+    kind = KernelKind("pointwise", Cores.VECTOR, Cores.VECTOR)
+    plain = titles(further_cards(task("aten.add.Tensor"), kind, []))
     assert "Softmax" not in plain and "bfloat16 is" not in plain and "Gather and" not in plain
-    assert "Softmax over rows" in titles(task("aten._softmax.default"), [])
-    assert "bfloat16 is computed in float" in titles(task("aten.add.Tensor", "bfloat16"), [])
-    assert "Gather and GatherMask" in titles(task("aten.add.Tensor"), ["Gather(dst, src, offsets, 0, n);"])
+    assert "Softmax over rows" in titles(further_cards(task("aten._softmax.default"), kind, []))
+    assert "bfloat16 is computed" in titles(further_cards(task("aten.add.Tensor", "bfloat16"), kind, []))
+    shown = ["Gather(dst, src, offsets, 0, n);"]
+    assert "Gather and GatherMask" in titles(further_cards(task("aten.add.Tensor"), kind, shown))
 
 
-def test_the_exemplar_comes_where_no_kernel_is_shown() -> None:
-    exemplar = next(card for card in load_cards() if card.kind is ExperienceKind.EXEMPLAR)
-    assert exemplar in relevant_cards(task("aten.add.Tensor"), [])
-    files = json.loads(exemplar.payload)
-    assert exemplar not in relevant_cards(task("aten.add.Tensor"), [files["op_kernel_cpp"]])
-    assert set(files) == {"tiling_h", "op_kernel_cpp"}
+@pytest.mark.parametrize("units", Cores)
+def test_rules_forbid_one_thing_each(units: Cores) -> None:
+    for rule in rules(units):
+        assert rule.body.startswith("You cannot ") and len(rule.body) < 300
+        assert "{" not in rule.body
+
+
+# -- practices ------------------------------------------------------------------------------------
+
+
+def latency(
+    us: float, pipes: tuple[tuple[str, float], ...], balance: float = 1.0, blocks: int = 48
+) -> Latency:
+    return Latency(us, LatencySource.MODELLED, CHIP.name, blocks, pipes, "", 1.0, 99.0, balance=balance)
+
+
+BOUND = (
+    (latency(100, (("MTE2", 80.0), ("V", 30.0))), ("MTE2",)),
+    (latency(100, (("V", 80.0), ("S", 30.0))), ("V",)),
+    (latency(100, (("M", 80.0), ("MTE1", 70.0))), ("M",)),
+    (latency(100, (("MTE1", 80.0),)), ("MTE1",)),
+    (latency(100, (("FIX", 80.0),)), ("FIX",)),
+    (latency(100, (("MTE3", 80.0),)), ("MTE3",)),
+    (latency(100, (("S", 80.0),)), ("S",)),
+    (latency(100, (("MTE2", 30.0), ("V", 28.0))), ("MTE2", "overlap")),
+    (latency(100, (("V", 80.0),), balance=0.5), ("imbalance", "V")),
+    (latency(10, (("V", 1.9),)), ("launch", "V")),
+    (latency(10, (), blocks=1), ()),
+)
+
+
+@pytest.mark.parametrize(("figures", "expected"), BOUND)
+def test_what_binds_is_read_from_the_figures(figures: Latency, expected: tuple[str, ...]) -> None:
+    assert bindings_of(figures, CHIP) == expected
+
+
+def test_every_binding_is_met_and_every_practice_reaches_a_prompt() -> None:
+    met = {binding for figures, _ in BOUND for binding in bindings_of(figures, CHIP)}
+    assert met == set(BINDINGS)
+    reached = {
+        item.title for binding in met for units in Cores for item in practices_for([binding], units, CHIP)
+    }
+    assert reached == {practice.title for practice in practices()}
+    for binding in BINDINGS:
+        on = Cores.CUBE if binding in ("M", "MTE1", "FIX") else Cores.VECTOR
+        assert practices_for([binding], on, CHIP), binding
+
+
+@pytest.mark.parametrize(("size", "expected"), [(4096, ("MTE2",)), (64, ("launch", "MTE2"))])
+def test_a_draft_gets_practices_for_what_its_bounds_say(size: int, expected: tuple[str, ...]) -> None:
+    assert expected_bindings(task("aten.relu.default", size=size), CHIP) == expected
+
+
+def test_practices_name_the_chip_that_is_asked_about() -> None:
+    slow: Chip = evolve(CHIP, launch_us=77.0)
+    (item,) = practices_for(["launch"], Cores.VECTOR, slow)
+    assert "A launch takes 77 us" in item.body

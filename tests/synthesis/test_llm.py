@@ -13,7 +13,8 @@ import pytest
 import stamina
 from attrs import evolve
 
-from evokernel_core.ascendc.knowledge import load_cards
+from evokernel_core.ascendc.kernels.family import Cores
+from evokernel_core.ascendc.knowledge import rules
 from evokernel_core.domain.errors import BudgetExhausted, EndpointError, ProposerError, UsageError
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.graph import DTypeArg, Graph, GraphInput, InputKind, Node, SymbolicInt, ValueRef
@@ -116,7 +117,7 @@ def test_a_good_answer_becomes_a_kernel_with_its_price_and_its_sources(serve: Se
 
 def test_the_preview_is_what_is_sent(serve: Serve) -> None:
     endpoint, proposer = serve("good")
-    task, context = scale_add(), Context(experiences=load_cards()[:2])
+    task, context = scale_add(), Context(experiences=rules(Cores.CUBE)[:2])
     preview = proposer.preview(task, context)
     proposer.draft(task, context)
     assert json.loads(preview) == endpoint.requests[0]
@@ -149,7 +150,7 @@ def test_only_the_spec_of_the_op_leaves(serve: Serve) -> None:
 def test_every_kind_of_argument_has_words(serve: Serve) -> None:
     endpoint, proposer = serve("good")
     spec = TensorSpec(("s0", "s0*s1 + 1"), "bfloat16")
-    args = (ValueRef("x", 1), SymbolicInt("s0*s1"), (1, None, True), -1, 0.5, "tanh")
+    args = (ValueRef("x"), SymbolicInt("s0*s1"), (1, None, True), -1, 0.5, "tanh")
     node = Node("z", "aten.some.op", args, (("dtype", DTypeArg("float32")),), (spec, spec))
     inputs = (
         GraphInput("x", spec),
@@ -160,7 +161,8 @@ def test_every_kind_of_argument_has_words(serve: Serve) -> None:
     symbols = (Symbol("s0", 8), Symbol("s1", 3, 2))
     proposer.draft(KernelTask("t", graph, symbols, TOLERANCES["bfloat16"], "other"), Context())
     question = endpoint.requests[0]["messages"][1]["content"]
-    assert "v0 = aten.some.op(x0.1, n0 * n1, [1, None, True], -1, 0.5, 'tanh', dtype=float32)" in question
+    assert "v0 = aten.some.op(x0, n0 * n1, [1, None, True], -1, 0.5, 'tanh', dtype=float32)" in question
+    assert "out0 = v0.1: bfloat16 [n0, 1 + n0 * n1]" in question
     assert "# bfloat16 [n0, 1 + n0 * n1], bfloat16 [n0, 1 + n0 * n1]" in question
     assert "tensors[]: x0, x2, out0" in question
     assert "scalars[]: x1" in question

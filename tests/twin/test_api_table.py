@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evokernel_core.ascendc.knowledge import load_cards
 from evokernel_core.ascendc.knowledge.facts import call_lines, limit_lines, parameters
-from evokernel_core.domain.experience import ExperienceKind
 from evokernel_core.twin.api import api_row, api_rows, most_of, named, rows
 from evokernel_core.twin.api.header import api_header
 
@@ -117,15 +115,6 @@ def test_cards_can_say_what_a_row_is(row) -> None:
     assert all(
         f"{item.parameter} {item.low}..{item.high}" in "".join(limit_lines([row.key])) for item in row.limits
     )
-
-
-def test_cards_say_what_the_table_says() -> None:
-    cards = {card.title: card.body for card in load_cards() if card.kind is ExperienceKind.API_CARD}
-    assert (
-        "Add Sub Mul Max Min(dst, src0, src1, count) on V: half float int16_t int32_t."
-        in cards["Element-wise arithmetic"]
-    )
-    assert "blockCount 0..4095" in cards["DataCopyPad: exact copies between global memory and UB"]
 
 
 def literals(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from attrs import field, frozen
@@ -31,6 +32,24 @@ class Candidate:
 
 
 @frozen
+class Precedent:
+    """The best kernel of a similar task, and the one that it was made from, None for a draft. Latencies are
+    of one chip and source."""
+
+    task: KernelTask
+    kernel: Candidate
+    start: Candidate | None = None
+
+
+Precedents = Callable[[], tuple[Precedent, ...]]
+
+
+def no_precedents() -> tuple[Precedent, ...]:
+    """The precedents of a context that no memory gave."""
+    return ()
+
+
+@frozen
 class Context:
     """What the engine knows when it asks for a kernel.
 
@@ -42,7 +61,8 @@ class Context:
     to begin with; ``asked`` the reasons for which they rejected kernels of this one. ``residual`` says how
     far estimates for this chip are from verdicts, ``preconditions`` which schedules fail on it. ``job`` is
     the run's id, for what it may spend, ``attempts_left`` the kernels that it may still verify; once
-    ``cancelled`` says so, nobody waits for an answer.
+    ``cancelled`` says so, nobody waits for an answer. ``precedents`` gives the kernels behind the
+    experiences, for a proposer that reads code.
     """
 
     experiences: tuple[Experience, ...] = ()
@@ -57,6 +77,7 @@ class Context:
     job: str = ""
     attempts_left: int = 10_000
     cancelled: Cancelled = field(default=never, eq=False, repr=False)
+    precedents: Precedents = field(default=no_precedents, eq=False, repr=False)
 
 
 @frozen

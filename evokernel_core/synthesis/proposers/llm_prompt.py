@@ -1,4 +1,8 @@
-"""What a model is told: the op's spec under names of ours, never text or names from the user's file."""
+"""What a model is told: the op's spec under names of ours, never text or names from the user's file.
+
+What is the same for all prompts comes first, so that endpoints can keep it: the system message is that of a
+kind of cores and a chip, the question begins with what is known of the kind of kernel.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,17 @@ from typing import Any
 from attrs import frozen
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from evokernel_core.ascendc.knowledge import relevant_cards
+from evokernel_core.ascendc.bounds import least_us
+from evokernel_core.ascendc.kernels.family import Cores
+from evokernel_core.ascendc.knowledge import (
+    KernelKind,
+    bindings_of,
+    common_knowledge,
+    expected_bindings,
+    further_cards,
+    kind_of,
+    practices_for,
+)
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.graph import Arg, DTypeArg, InputKind, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.outcome import Objection
@@ -18,7 +32,11 @@ from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.synthesis.lessons import summary
 from evokernel_core.synthesis.privacy import Privacy, neutral
 from evokernel_core.synthesis.proposers.base import Candidate, Context
+from evokernel_core.synthesis.proposers.llm_code import hot_lines, precedents
+from evokernel_core.twin.api import most_of
+from evokernel_core.twin.api.rows import COSTS
 from evokernel_core.twin.chip import Chip
+from evokernel_core.verifier.gates.audit.rules.tiling import MAX_BYTES
 
 MOST_ATTEMPTS = 8
 """Earlier attempts that a prompt mentions, the latest ones."""
@@ -34,8 +52,41 @@ _ASKED: Mapping[str, str] = {
 
 
 @frozen
+class LaunchWords:
+    """How kernels on some cores are launched and built: words of the system message."""
+
+    block_dim: str
+    core_num: str
+    qualifier: str
+    idiom: str
+
+
+_ON_VECTORS = (
+    "A class with Init, Process, CopyIn, Compute and CopyOut; split rows or elements evenly over the cores "
+    "and let the last one take the tail."
+)
+_ON_CUBES = (
+    "A class with Init and Process, and methods that load panels into L1, steps into L0, multiply and store; "
+    "equal tiles in whole fractals, spread over the cores."
+)
+_LAUNCHES: Mapping[Cores, LaunchWords] = {
+    Cores.VECTOR: LaunchWords("vector cores, 1 to coreNum", "as many as it has", "__vector__", _ON_VECTORS),
+    Cores.CUBE: LaunchWords(
+        "cube cores, 1 to coreNum / 2", "twice as many as its cube cores", "__cube__", _ON_CUBES
+    ),
+    Cores.BOTH: LaunchWords(
+        "cube cores with two vector cores each, 1 to coreNum / 2",
+        "twice as many as its cube cores",
+        "__mix__(1, 2)",
+        f"On cube cores: {_ON_CUBES} On vector cores: {_ON_VECTORS}",
+    ),
+}
+
+
+@frozen
 class Prompt:
-    """Messages for the endpoint; ``items`` are the experiences in them, number 1 first."""
+    """Messages for the endpoint; ``items`` are the experiences that were chosen for this one, number 1 first:
+    what every prompt of the kind says is none of them."""
 
     messages: tuple[dict[str, str], ...]
     items: tuple[Experience, ...]
@@ -51,27 +102,67 @@ def refine_prompt(task: KernelTask, context: Context, chip: Chip, *, structured:
     return _prompt("refine.md.jinja", task, context, chip, structured)
 
 
+def system_message(units: Cores, chip: Chip, *, structured: bool) -> str:
+    """What is told of cores of that kind: the same text for all tasks."""
+    values = {
+        "units": units,
+        "chip": chip,
+        "launch": _LAUNCHES[units],
+        "tiling_bytes": MAX_BYTES,
+        "repeats": most_of("Add", "repeatTime"),
+        "mmad_limit": most_of("Mmad", "m"),
+        "classes": [name for name in COSTS if name],
+        "structured": structured,
+    }
+    return _environment().get_template("system.md.jinja").render(values)
+
+
+def common_part(kind: KernelKind, chip: Chip) -> str:
+    """What the question about every task of a kind begins with."""
+    known = [{"kind": item.kind.value.replace("_", " "), "title": item.title, "body": item.body}
+             for item in common_knowledge(kind, chip)]  # fmt: skip
+    return _environment().get_template("knowledge.md.jinja").render(common=known)
+
+
 def _prompt(template: str, task: KernelTask, context: Context, chip: Chip, structured: bool) -> Prompt:
-    privacy = Privacy(task)
+    privacy, kind = Privacy(task), kind_of(task, chip)
     start, failed = context.start, _last_failure(context.children)
     files = [privacy.files(item.source, chip) for item in (start, failed) if item]
-    texts = [*(file.op_kernel_cpp for file in files), *(item.payload for item in context.experiences)]
-    items = _distinct((*context.experiences, *relevant_cards(task, texts)))
+    items = _items(task, kind, context, [file.op_kernel_cpp for file in files], chip)
+    ours = {item.id for item in items} - {item.id for item in context.experiences}
     values = {
-        "task": describe_task(task),
-        "chip": chip,
-        "items": [_item(number, item, privacy) for number, item in enumerate(items, 1)],
+        "common": common_part(kind, chip),
+        "task": describe_task(task) | {"bound_us": least_us(task, chip)},
+        "items": [
+            _item(number, item, None if item.id in ours else privacy) for number, item in enumerate(items, 1)
+        ],
+        "precedents": precedents(context.precedents(), chip),
         "start": start and {"source": files[0], "latency": start.verdict.latency},
+        "hot_lines": hot_lines(start, privacy) if start else [],
         "failed": failed and {"source": files[-1]},
         "attempts": [privacy.words(summary(child.verdict)) for child in context.children[-MOST_ATTEMPTS:]],
         "feedback": privacy.words(context.feedback),
         "asked": [_ASKED[reason] for reason in context.asked if reason in _ASKED],
-        "structured": structured,
     }
-    system = _environment().get_template("system.md.jinja").render(values)
+    system = system_message(kind.units, chip, structured=structured)
     question = _environment().get_template(template).render(values)
     messages = {"role": "system", "content": system}, {"role": "user", "content": question}
     return Prompt(messages, items)
+
+
+def _items(
+    task: KernelTask, kind: KernelKind, context: Context, kernels: list[str], chip: Chip
+) -> tuple[Experience, ...]:
+    """What the memory chose, the practices for what binds, and cards beyond those of the kind."""
+    latency = context.start.verdict.latency if context.start else None
+    binding = bindings_of(latency, chip) if latency else expected_bindings(task, chip)
+    chosen = (
+        *context.experiences,
+        *practices_for(binding, kind.units, chip),
+        *further_cards(task, kind, kernels),
+    )
+    known = {item.id for item in common_knowledge(kind, chip)}
+    return tuple({item.id: item for item in chosen if item.id not in known}.values())
 
 
 def _last_failure(children: tuple[Candidate, ...]) -> Candidate | None:
@@ -82,13 +173,12 @@ def _last_failure(children: tuple[Candidate, ...]) -> Candidate | None:
     return last
 
 
-def _distinct(items: tuple[Experience, ...]) -> tuple[Experience, ...]:
-    return tuple({item.id: item for item in items}.values())
-
-
-def _item(number: int, item: Experience, privacy: Privacy) -> dict[str, Any]:
-    body = privacy.words(item.body)[:LONGEST_ITEM]
-    return {"number": number, "kind": item.kind.value, "title": privacy.words(item.title), "body": body}
+def _item(number: int, item: Experience, privacy: Privacy | None) -> dict[str, Any]:
+    """An item in words; ``privacy`` is None for knowledge of ours, which speaks of no file."""
+    body, title = item.body[:LONGEST_ITEM], item.title
+    if privacy is not None:
+        body, title = privacy.words(item.body)[:LONGEST_ITEM], privacy.words(item.title)
+    return {"number": number, "kind": item.kind.value, "title": title, "body": body}
 
 
 @cache

@@ -9,11 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from evokernel_core.domain.errors import EvoKernelError
 
 FOLDER = Path(__file__).parent / "table"
+UNITS = Path(__file__).parent / "units.toml"
 DTYPES = (
     *("int4b_t", "int8_t", "uint8_t", "int16_t", "uint16_t", "half", "bfloat16_t"),
     *("int32_t", "uint32_t", "float", "int64_t", "uint64_t", "double"),
@@ -68,10 +69,10 @@ class ApiRow:
     operand's address is a multiple of (``all`` where it is every operand). ``whole``: bytes that a count's
     elements must be a multiple of. ``overlap``: whether source and destination may share memory:
     ``disjoint`` never, ``same`` where they are identical, ``accumulates`` also where a destination that does
-    not advance is its own second source. ``cost``: one of COSTS. ``lanes``: computed lane by lane by the
-    twin's function of the row's key; ``form`` is then the set of C++ overloads that the twin makes,
-    ``sources`` how many tensors are read, ``reads_dst`` and ``overflows`` (to infinity, from finite values)
-    what it does with them.
+    not advance is its own second source. ``units``: what the parameters count. ``cost``: one of COSTS.
+    ``lanes``: computed lane by lane by the twin's function of the row's key; ``form`` is then the set of C++
+    overloads that the twin makes, ``sources`` how many tensors are read, ``reads_dst`` and ``overflows`` (to
+    infinity, from finite values) what it does with them.
     """
 
     key: str
@@ -85,6 +86,7 @@ class ApiRow:
     alignment: Mapping[str, int] = field(factory=dict, hash=False)
     whole: Mapping[str, int] = field(factory=dict, hash=False)
     overlap: str = ""
+    units: Mapping[str, str] = field(factory=dict, hash=False)
     cost: str = ""
     former: tuple[str, ...] = ()
     of: str = ""
@@ -110,7 +112,19 @@ def api_rows() -> tuple[ApiRow, ...]:
     twice = sorted({key for key in keys if keys.count(key) > 1})
     if twice:
         raise TableError(f"The table has more than one row with the key {', '.join(twice)}.")
-    return found
+    return _with_units(found, tomllib.loads(UNITS.read_text(encoding="utf-8")))
+
+
+def _with_units(found: tuple[ApiRow, ...], data: Mapping[str, Any]) -> tuple[ApiRow, ...]:
+    """The rows with what their parameters count."""
+    common, own = data["parameters"], data["rows"]
+    return tuple(evolve(row, units=_units(row, common, own.get(row.key, {}))) for row in found)
+
+
+def _units(row: ApiRow, common: Mapping[str, str], own: Mapping[str, str]) -> Mapping[str, str]:
+    words = {word for text in row.signatures for word in re.findall(r"\w+", text)}
+    words |= {item.parameter for item in row.limits}
+    return {**{name: unit for name, unit in common.items() if name in words}, **own}
 
 
 def api_row(key: str) -> ApiRow:

@@ -20,18 +20,24 @@ CoreTime TimeOf(const Core &core)
     time.cycles = core.time.End();
     for (int p = 0; p < kPipes; ++p) {
         time.use[p] = core.time.Use(static_cast<Pipe>(p));
+        time.lines[p] = core.time.Lines(static_cast<Pipe>(p));
     }
     return time;
 }
 
-// Blocks go round-robin to the cores; the launch ends with its slowest core.
-double SlowestCore(const std::vector<CoreTime> &times, int cores)
+// Blocks go round-robin to the cores; the launch ends with its slowest core. `balance`: the mean over all cores as
+// a share of it.
+double SlowestCore(const std::vector<CoreTime> &times, int cores, double *balance)
 {
     std::vector<double> total(static_cast<size_t>(std::max(1, cores)), 0.0);
+    double sum = 0;
     for (size_t block = 0; block < times.size(); ++block) {
         total[block % total.size()] += times[block].cycles;
+        sum += times[block].cycles;
     }
-    return *std::max_element(total.begin(), total.end());
+    const double slowest = *std::max_element(total.begin(), total.end());
+    *balance = slowest > 0 ? sum / (slowest * static_cast<double>(total.size())) : 1;
+    return slowest;
 }
 
 // Collects what each core did as it ends: a block lasts as long as its slowest core.
@@ -168,9 +174,11 @@ void LaunchBlocks(const char *name, LaunchKind kind, uint32_t blocks, void *, Ke
     }
     const CoreTime &slowest = collector.Slowest();
     report.latency_us =
-        chip.launch_us + chip.per_block_us * active + SlowestCore(collector.Times(), static_cast<int>(at_once)) / chip.mhz;
+        chip.launch_us + chip.per_block_us * active +
+        SlowestCore(collector.Times(), static_cast<int>(at_once), &report.balance) / chip.mhz;
     for (int p = 0; p < kPipes; ++p) {
         report.busy_us[p] = slowest.use[p].busy / chip.mhz;
+        report.lines[p] = slowest.lines[p];
     }
     report.bottleneck = Bottleneck(slowest);
     report.cores = collector.Traces();

@@ -20,6 +20,8 @@ struct LaunchReport {
     double latency_us = 0;
     double busy_us[kPipes] = {};  // of the slowest block
     PipeWork work[kPipes];
+    std::vector<LineUse> lines[kPipes];  // of the same core
+    double balance = 1;  // mean time of the cores that the launch could use, as a share of the slowest one's
     std::string bottleneck;
     uint32_t slowest = 0;
     std::vector<CoreTrace> cores;  // their timelines where a trace is wanted

@@ -1,5 +1,6 @@
 #include "result.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "core.h"
@@ -52,6 +53,35 @@ std::string WorkText(const LaunchReport &launch)
     return "{" + pipes + "}";
 }
 
+constexpr size_t kMostLines = 4;  // of a pipe, the longest first
+
+std::string LinesOf(std::vector<LineUse> lines)
+{
+    std::sort(lines.begin(), lines.end(), [](const LineUse &a, const LineUse &b) {
+        return a.cycles != b.cycles ? a.cycles > b.cycles : a.line < b.line;
+    });
+    std::string out;
+    for (size_t i = 0; i < std::min(lines.size(), kMostLines); ++i) {
+        const LineUse &use = lines[i];
+        out += std::string(i == 0 ? "" : ",") + "[" + Quoted(use.file == nullptr ? "" : use.file) + "," +
+               std::to_string(use.line) + "," + std::to_string(use.instructions) + "," +
+               Number(use.cycles / CurrentChip().mhz) + "]";
+    }
+    return "[" + out + "]";
+}
+
+std::string LinesText(const LaunchReport &launch)
+{
+    std::string pipes;
+    for (int p = 0; p < kPipes; ++p) {
+        if (!launch.lines[p].empty()) {
+            pipes += (pipes.empty() ? "" : ",") + Quoted(PipeName(static_cast<Pipe>(p))) + ":" +
+                     LinesOf(launch.lines[p]);
+        }
+    }
+    return "{" + pipes + "}";
+}
+
 std::string LaunchText(const LaunchReport &launch)
 {
     std::string pipes;
@@ -63,7 +93,8 @@ std::string LaunchText(const LaunchReport &launch)
     }
     return "{\"kernel\":" + Quoted(launch.kernel) + ",\"block_dim\":" + std::to_string(launch.blocks) +
            ",\"latency_us\":" + Number(launch.latency_us) + ",\"pipes\":{" + pipes +
-           "},\"work\":" + WorkText(launch) + ",\"bottleneck\":" + Quoted(launch.bottleneck) +
+           "},\"work\":" + WorkText(launch) + ",\"lines\":" + LinesText(launch) +
+           ",\"balance\":" + Number(launch.balance) + ",\"bottleneck\":" + Quoted(launch.bottleneck) +
            ",\"blocks\":{\"slowest\":" + std::to_string(launch.slowest) + "}}";
 }
 

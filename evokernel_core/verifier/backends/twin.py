@@ -16,6 +16,7 @@ from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.judge import Sandboxes, judge_kernel
 from evokernel_core.twin.run import (
     KERNEL_LIMITS,
+    LaunchReport,
     Limits,
     Mode,
     Part,
@@ -34,6 +35,8 @@ COPIES = 8
 """Host bytes for each byte of a tensor: its data, its shadow, guard zones and one output per repeat."""
 SHADOWED = 3
 """Bytes of addresses for each byte of a tensor of which only parts have data."""
+TOLD_PIPES = 2
+"""Pipes of which a timing has the lines."""
 FULL_SIZE = 4
 """How many times as long as others a run at full size with data in parts may take."""
 PRODUCTS_PER_S = 2e8
@@ -127,6 +130,12 @@ class TwinBackend:
         return judge_kernel(built, request, limits, sandboxes, scratch)
 
 
+def _busiest(launch: LaunchReport) -> frozenset[str]:
+    """The pipes of a launch that are busy for longest, those whose lines are worth telling."""
+    ordered = sorted(launch.pipes, key=lambda item: -item[1])
+    return frozenset(pipe for pipe, _ in ordered[:TOLD_PIPES])
+
+
 def _files(
     paths: tuple[Path, ...], sizes: tuple[int, ...], parts: tuple[Part, ...]
 ) -> tuple[TensorFile, ...]:
@@ -146,8 +155,8 @@ def _timed_inputs(request: TimingRequest, folder: Path) -> tuple[TensorFile, ...
 
 
 def _timing(result: RunResult) -> Timing:
-    """The figures of a run: pipes over all launches, blocks and bottleneck of the longest. Raises
-    CandidateError where nothing was launched."""
+    """The figures of a run: pipes over all launches; blocks, bottleneck, lines and balance of the longest.
+    Raises CandidateError where nothing was launched."""
     if not result.launches:
         raise CandidateError("launches", "The launcher launched nothing; launch the kernel.")
     longest = max(result.launches, key=lambda launch: launch.latency_us)
@@ -163,5 +172,12 @@ def _timing(result: RunResult) -> Timing:
         for pipe, counted in launch.work:
             work[pipe] = work.get(pipe, Work()) + counted
     return Timing(
-        result.latency_us, longest.block_dim, tuple(busy.items()), words, result.hazards, tuple(work.items())
+        us=result.latency_us,
+        block_dim=longest.block_dim,
+        pipes=tuple(busy.items()),
+        bottleneck=words,
+        hazards=result.hazards,
+        work=tuple(work.items()),
+        lines=tuple(line for line in longest.lines if line.pipe in _busiest(longest)),
+        balance=longest.balance,
     )

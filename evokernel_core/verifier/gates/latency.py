@@ -78,6 +78,14 @@ def timed_first(task: KernelTask, built: Any, backend: Backend, below_us: float)
     return Early(timing, _failed(SLOWER, words), latency)
 
 
+def timed_at_full_size(task: KernelTask, built: Any, backend: Backend) -> tuple[GateResult, Latency | None]:
+    """The gate's result of one launch at full size with the scalars that were captured, of a kernel that
+    nobody has compared. Raises CandidateError where it does not run."""
+    scalars = tuple(item.value or 0.0 for item in task.graph.inputs if item.kind is InputKind.SCALAR)
+    request = _request(task, task.sizes, Witness(scalars=scalars), drawn_indices(task, task.sizes))
+    return judge(task, backend, backend.measure(built, request))
+
+
 def measure(
     task: KernelTask,
     built: Any,
@@ -156,6 +164,8 @@ def judge(task: KernelTask, backend: Backend, timing: Timing) -> tuple[GateResul
         bottleneck=timing.bottleneck,
         roofline_us=least_us(task, backend.chip),
         baseline_us=eager_us(task, backend.chip),
+        lines=timing.lines,
+        balance=timing.balance,
     )
     return GateResult(GateName.LATENCY, GateStatus.PASSED, hazards=timing.hazards), latency
 

@@ -28,6 +28,25 @@ const char *PipeName(Pipe pipe)
 
 PipePair PipesOf(AscendC::HardEvent event) { return kPairs[static_cast<int>(event)]; }
 
+void LineTally::Add(const char *file, int line, double cycles)
+{
+    const size_t count = lines_.size();
+    for (size_t step = 0; step < count; ++step) {
+        const size_t at = next_ + step < count ? next_ + step : next_ + step - count;
+        LineUse &known = lines_[at];
+        if (known.line == line && known.file == file) {
+            known.cycles += cycles;
+            ++known.instructions;
+            next_ = at + 1 < count ? at + 1 : 0;
+            return;
+        }
+    }
+    if (count < kMaxLines) {
+        lines_.push_back({file, line, cycles, 1});
+        next_ = 0;
+    }
+}
+
 void Pipeline::Start(const Chip &chip, int active_cores, bool cube)
 {
     std::vector<TraceEvent> *events = events_;
@@ -106,6 +125,7 @@ void Pipeline::Finish(Pipe pipe, double start, double occupied_until, double don
     use_[p].busy += occupied_until - start;
     use_[p].bytes += bytes;
     ++use_[p].instructions;
+    lines_[p].Add(file, line, occupied_until - start);
     Note({name, file, start, occupied_until - start, idle_, line, static_cast<uint32_t>(bytes), pipe, idle_for_});
 }
 

@@ -40,6 +40,27 @@ struct PipeUse {
     uint64_t bytes = 0;
 };
 
+// What the calls of one source line took on a pipe.
+struct LineUse {
+    const char *file = "";
+    int line = 0;
+    double cycles = 0;
+    uint64_t instructions = 0;
+};
+
+// The lines of a pipe. Loops come by in the same order again: a search begins where the last one ended.
+class LineTally {
+public:
+    void Add(const char *file, int line, double cycles);
+    const std::vector<LineUse> &Lines() const { return lines_; }
+
+private:
+    static constexpr size_t kMaxLines = 512;  // a candidate may claim any number of them
+
+    std::vector<LineUse> lines_;
+    size_t next_ = 0;
+};
+
 struct Move {
     Pipe pipe;
     bool load;
@@ -90,6 +111,7 @@ public:
     double End() const;
     double Now() const { return scalar_; }
     const PipeUse &Use(Pipe pipe) const { return use_[static_cast<int>(pipe)]; }
+    const std::vector<LineUse> &Lines(Pipe pipe) const { return lines_[static_cast<int>(pipe)].Lines(); }
     void Trace(std::vector<TraceEvent> *events) { events_ = events; }
 
 private:
@@ -107,6 +129,7 @@ private:
     double not_before_[kPipes] = {};
     Pipe cause_[kPipes] = {};
     PipeUse use_[kPipes];
+    LineTally lines_[kPipes];
     double begun_[kPipes][kMaxDepth] = {};  // start times of the last instructions, for the queue depth
     uint32_t slot_[kPipes] = {};      // the oldest of them
     uint32_t depth_ = 1;

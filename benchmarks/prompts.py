@@ -1,0 +1,64 @@
+"""Writes what a model is asked about twenty tasks of every category, for a reader.
+
+    python benchmarks/prompts.py [FOLDER]
+
+FOLDER (build/prompts) gets NAME.system.md, NAME.draft.md and NAME.refine.md for each function of
+benchmarks/knowledge/prompted.py. The kernel to refine is the one that the schedule proposer drafts; its
+figures are those of a launch at full size on the twin. Needs torch and a compiler.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from exemplars import captured
+
+from evokernel_core.ascendc.author import initial, write
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Verdict
+from evokernel_core.synthesis.proposers.base import Candidate, Context
+from evokernel_core.synthesis.proposers.llm_prompt import draft_prompt, refine_prompt
+from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.verifier.gates.latency import timed_at_full_size
+
+FUNCTIONS = Path(__file__).parent / "knowledge" / "prompted.py"
+
+
+def timed(task: KernelTask, chip: Chip) -> Candidate:
+    """The author's draft with the figures of a launch; what a comparison with PyTorch would say is not asked.
+
+    Raises CandidateError where the kernel does not run.
+    """
+    backend, source = TwinBackend(chip), write(task, initial(task, chip), chip)
+    result, latency = timed_at_full_size(task, backend.build(task, source), backend)
+    gates = (GateResult(GateName.COMPILE, GateStatus.PASSED), result)
+    return Candidate(source, Verdict(task.task_id, source.source_id, backend.name, gates, latency))
+
+
+def prompts(task: KernelTask, chip: Chip) -> Iterator[tuple[str, str]]:
+    """``system``, ``draft`` and ``refine`` with the text of each."""
+    draft = draft_prompt(task, Context(), chip, structured=True)
+    yield "system", draft.messages[0]["content"]
+    yield "draft", draft.messages[1]["content"]
+    refine = refine_prompt(task, Context(start=timed(task, chip)), chip, structured=True)
+    yield "refine", refine.messages[1]["content"]
+
+
+def main() -> int:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("build/prompts")
+    folder.mkdir(parents=True, exist_ok=True)
+    chip = load_chip()
+    for name, task in captured(FUNCTIONS):
+        sizes = []
+        for part, text in prompts(task, chip):
+            (folder / f"{name}.{part}.md").write_text(text)
+            sizes.append(f"{part} {len(text):6}")
+        print(f"{name:24} {task.op_category:14} {'  '.join(sizes)} characters", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""Code in prompts: kernels of similar tasks with what made them fast, and where a kernel spends its time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from difflib import unified_diff
+from typing import Any
+
+from evokernel_core.domain.errors import ProposerError
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.verdict import Latency, LineTime
+from evokernel_core.synthesis.privacy import Privacy, neutral
+from evokernel_core.synthesis.proposers.base import Candidate, Precedent
+from evokernel_core.twin.chip import Chip
+
+_HEAD = re.compile(r"__aicore__ (?:inline )?[\w<>:&* ]+?(\w+)\(")
+KERNEL_FILE = "op_kernel.cpp"
+LONGEST_CODE = 12_000
+"""Characters of a similar task's kernel; a longer one is not shown whole."""
+LONGEST_DIFF = 6_000
+"""Characters of what changed; a longer change is cut behind a line."""
+LONGEST_STATEMENT = 4
+"""Lines of one statement."""
+LONGEST_ABOUT = 600
+"""Characters that say what a similar task computes."""
+
+
+def precedents(known: Iterable[Precedent], chip: Chip) -> list[dict[str, Any]]:
+    """The kernels under names of ours. One that this version cannot write again is left out: it would bring
+    names of a file along."""
+    return [shown for item in known if (shown := _shown(item, chip)) is not None]
+
+
+def _shown(item: Precedent, chip: Chip) -> dict[str, Any] | None:
+    privacy, latency = Privacy(item.task), item.kernel.verdict.latency
+    if latency is None:
+        return None
+    try:
+        kernel = privacy.files(item.kernel.source, chip)
+        start = privacy.files(item.start.source, chip) if item.start else None
+    except ProposerError:
+        return None
+    code = f"tiling.h:\n{kernel.tiling_h}\nop_kernel.cpp:\n{kernel.op_kernel_cpp}"
+    change = _change(start, kernel) if start else ""
+    if len(code) > LONGEST_CODE and not change:
+        return None
+    return {
+        "us": latency.us,
+        "source": latency.source.value,
+        "about": _about(item),
+        "code": code if len(code) <= LONGEST_CODE else "",
+        "diff": change,
+        "gain": item.start.latency_us / latency.us if item.start else 1.0,
+    }
+
+
+def _about(item: Precedent) -> str:
+    """The task's operations with the shapes of their results."""
+    task = neutral(item.task)
+    steps = [
+        f"{node.op} -> {', '.join(f'{spec.dtype} {list(spec.shape)}' for spec in node.outputs)}"
+        for node in task.graph.nodes
+    ]
+    sizes = [f"{name} = {size}" for name, size in task.sizes.items()]
+    return "; ".join([*steps, *sizes])[:LONGEST_ABOUT]
+
+
+def _change(start: KernelSource, kernel: KernelSource) -> str:
+    """A unified diff of both files, cut to what a prompt has room for."""
+    lines = [
+        *_diff("tiling.h", start.tiling_h, kernel.tiling_h),
+        *_diff(KERNEL_FILE, start.op_kernel_cpp, kernel.op_kernel_cpp),
+    ]
+    kept: list[str] = []
+    room = LONGEST_DIFF
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0:
+            kept.append(f"({len(lines) - len(kept)} further lines of the change are left out)")
+            break
+        kept.append(line)
+    return "\n".join(kept)
+
+
+def _diff(name: str, before: str, after: str) -> Iterator[str]:
+    yield from unified_diff(before.splitlines(), after.splitlines(), name, name, n=2, lineterm="")
+
+
+def hot_lines(start: Candidate, privacy: Privacy) -> list[dict[str, Any]]:
+    """The lines of a kernel that take most of its busiest pipes, under the names that are shown."""
+    latency = start.verdict.latency
+    if latency is None:
+        return []
+    text = start.source.op_kernel_cpp.splitlines()
+    return [
+        {
+            "pipe": line.pipe,
+            "us": line.us,
+            "calls": line.calls,
+            "method": privacy.words(_method(text[: line.line])),
+            "text": privacy.words(_statement(text[line.line - 1 :])),
+        }
+        for line in _longest(latency)
+        if line.file == KERNEL_FILE and 0 < line.line <= len(text)
+    ]
+
+
+def _method(lines: list[str]) -> str:
+    """The function in which the last of the lines stands, as far as the text shows one."""
+    found = (_HEAD.search(line) for line in reversed(lines))
+    return next((head[1] for head in found if head), "")
+
+
+def _statement(lines: list[str]) -> str:
+    """The statement that begins with the first of the lines, in one line."""
+    parts: list[str] = []
+    for line in lines[:LONGEST_STATEMENT]:
+        parts.append(line.partition("//")[0].strip())
+        if parts[-1].endswith((";", "{")):
+            break
+    return " ".join(parts)
+
+
+def _longest(latency: Latency) -> list[LineTime]:
+    busy = dict(latency.pipes)
+    return sorted(latency.lines, key=lambda line: (-busy.get(line.pipe, 0.0), -line.us))
