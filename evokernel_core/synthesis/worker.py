@@ -46,6 +46,7 @@ class Worker:
         self._methods: Mapping[str, Callable[[int, Params], Mapping[str, Any]]] = {
             "regions": self._regions,
             "synthesise": self._synthesise,
+            "preview": self._preview,
             "package": self._package,
             "borrow": self._borrow,
             "edit": self._edit,
@@ -160,6 +161,10 @@ class Worker:
                 "confinement": best.verdict.confinement,
             },
         }
+
+    def _preview(self, id: int, params: Params) -> Mapping[str, Any]:
+        region = from_data(params["region"], Region)
+        return {"text": self._open(Path(region.file).parent).preview(region)}
 
     def _package(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)

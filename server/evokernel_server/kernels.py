@@ -74,6 +74,15 @@ class Kernels:
         self._tell(answer)
         return answer
 
+    async def preview(self, uri: str, region_id: str) -> str:
+        """The exact request that a model would be asked first for a region, as JSON; nothing is sent."""
+        _, region = self._region(uri, region_id)
+        try:
+            answer = await self.worker.request_again("preview", {"region": to_data(region)})
+        except WorkerError as error:
+            raise Refused(str(error)) from error
+        return str(answer["text"])
+
     def _region(self, uri: str, region_id: str) -> tuple[Document, Region]:
         document = self.workspace.get(uri)
         tracked = document.region(region_id) if document else None

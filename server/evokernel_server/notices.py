@@ -6,6 +6,7 @@ import asyncio
 import difflib
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from attrs import define
 from lsprotocol import types
@@ -15,6 +16,7 @@ from pygls.lsp.server import LanguageServer
 from evokernel_core import paths
 from evokernel_core.domain.outcome import Objection, OutcomeKind
 from evokernel_core.foreign import read_foreign
+from evokernel_core.private import private_folder
 from evokernel_server.kernels import Kernels
 from evokernel_server.offers import Offer
 from evokernel_server.packages import package_folder
@@ -98,8 +100,18 @@ class Notices:
             f"{name} (installed)", f"{name} (offered)",
         )  # fmt: skip
         path = paths.cache_dir() / "diffs" / f"{re.sub(r'[^A-Za-z0-9_]', '_', name)[:100]}.diff"
-        await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
-        await asyncio.to_thread(path.write_text, f"{title}\n" + "".join(lines), "utf-8")
+        await self._open(path, f"{title}\n" + "".join(lines), "the diff")
+
+    async def show_request(self, text: str) -> Path:
+        """Shows what a model would be asked; gives the file that it is in."""
+        path = paths.cache_dir() / "requests" / "preview.json"
+        await self._open(path, text, "the request")
+        return path
+
+    async def _open(self, path: Path, text: str, what: str) -> None:
+        """Writes a text and opens it where the client can, else says where it is."""
+        await asyncio.to_thread(private_folder, path.parent)
+        await asyncio.to_thread(path.write_text, text, "utf-8")
         window = self.server.client_capabilities.window
         if window and window.show_document and window.show_document.support:
             await self.server.window_show_document_async(
@@ -107,7 +119,7 @@ class Notices:
             )
         else:
             self.server.window_show_message(
-                types.ShowMessageParams(types.MessageType.Info, f"EvoKernel: the diff is in {path}")
+                types.ShowMessageParams(types.MessageType.Info, f"EvoKernel: {what} is in {path}")
             )
 
 

@@ -17,6 +17,7 @@ Methods and results:
         longer; ``workspace`` is where an interpreter is looked for that is not found from the file upwards
     ``synthesise {region, budget, job_id, mode}`` -> ``{"status", "reason", "attempts",
         "first_latency_us", "best": {"source_id", "latency", "verifier"} | null}``
+    ``preview {region}`` -> ``{"text"}``: the request that a model would be asked first; nothing is sent
     ``package {region, source_id}`` -> ``{"name", "dir"}``; the package is complete or absent
     ``borrow {region}`` -> ``{"name", "dir"}``: a package that calls the vendor's operator
     ``edit {text, region, name}`` -> ``{"edits": [{"range", "new_text"}]}``: puts the call in place

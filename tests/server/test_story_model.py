@@ -47,6 +47,9 @@ async def test_the_story_with_a_model(sessions: Any, workspace: Path, database: 
         )
         story = Story(editor, database, path)
         await story.open()
+        shown = await story.act("torch.add", "Show what a model would be asked")
+        assert shown["status"] == "shown" and not endpoint.requests
+        preview = Path(str(shown["message"]).partition(" is in ")[2].rstrip("."))
         editor.answers = ["Apply"]
         name = await story.generate("torch.add")
         await story.outcome("accepted", 2)  # the draft, and the model's faster one
@@ -59,6 +62,7 @@ async def test_the_story_with_a_model(sessions: Any, workspace: Path, database: 
     assert editor.texts[story.uri] == MODEL
     assert {"accepted", "rejected", "reverted"} <= set(story.kinds())
     assert moved(used, database.values())
+    assert json.loads(preview.read_text("utf-8"))["messages"] == endpoint.requests[0]["messages"]
     sent = json.dumps(endpoint.requests)
     assert "SECRET_OF_THE_FILE" not in sent and "key-of-the-test" not in sent
     assert all(headers["authorization"] == "Bearer key-of-the-test" for headers in endpoint.headers)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from evokernel_core.domain.region import RegionStatus
+from evokernel_core.domain.settings import ProposerName
 from evokernel_server import command_names as names
 from evokernel_server.features import inputs
 from evokernel_server.features.inlay_hint import estimate_words, latencies, lines_around
@@ -93,6 +94,9 @@ def _for_region(server: EvoKernelServer, document: Document, tracked: Tracked) -
         what = f"{lines_around(document, tracked)}{region.op_category}"
         label = f"Generate NPU kernel ({what}{gain})"
         yield types.CodeAction(title=label, kind=KIND, data={"uri": document.uri, "region_id": region.id})
+        if server.options.settings.proposer is not ProposerName.SCHEDULE:
+            title = f"Show what a model would be asked ({region.op_category})"
+            yield _command(title, names.PREVIEW, document, region.id)
     elif region.status is RegionStatus.UNSUPPORTED and _takes_disabled(server):
         yield types.CodeAction(
             title=f"Generate NPU kernel ({region.op_category})",

@@ -68,6 +68,12 @@ async def show_diff(server: EvoKernelServer, given: Arguments) -> Answer:
     return {"status": "shown", "message": offer.words}
 
 
+async def preview(server: EvoKernelServer, given: Arguments) -> Answer:
+    text = await server.kernels.preview(_text(given, "uri"), _text(given, "regionId"))
+    path = await server.notices.show_request(text)
+    return {"status": "shown", "message": f"Nothing was sent. The request is in {path}."}
+
+
 async def reject(server: EvoKernelServer, given: Arguments) -> Answer:
     offer, reason = _offer(server, given), str(given.get("reason", ""))
     answer = await server.kernels.reject(offer, reason)
@@ -170,6 +176,7 @@ COMMANDS: dict[str, Work] = {
     names.USE_VENDOR: use_vendor,
     names.APPLY: apply_offer,
     names.SHOW_DIFF: show_diff,
+    names.PREVIEW: preview,
     names.REJECT: reject,
     names.SNOOZE: snooze,
     names.REVERT: revert,

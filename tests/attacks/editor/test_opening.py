@@ -133,7 +133,7 @@ async def test_what_is_planted_does_not_run(
 
 
 ASKED = (
-    "generate", "useVendor", "apply", "revert", "refineNow", "restorePackage", "observe", "status",
+    "generate", "useVendor", "preview", "apply", "revert", "refineNow", "restorePackage", "observe", "status",
     "insertShapes", "reject", "snooze", "showDiff", "cancel",
 )  # fmt: skip
 
