@@ -14,14 +14,15 @@ from evokernel_core.ascendc.fusion import micro_batch_choice as chunking
 from evokernel_core.ascendc.fusion.cuts import recuts, with_moments_apart
 from evokernel_core.ascendc.fusion.later_epilogues import with_later_epilogues
 from evokernel_core.ascendc.fusion.launches import together_us
-from evokernel_core.ascendc.fusion.micro_batch_choice import Cut
 from evokernel_core.ascendc.fusion.program import (
     ONE_LAUNCH,
     PROGRAM,
+    Cut,
     Program,
     draft,
     family_of_task,
     joined,
+    kind_us,
     parted,
     plan_program,
     program_of,
@@ -77,7 +78,7 @@ def _drafts(task: KernelTask, program: Program, chip: Chip) -> Iterator[Strategy
 def _at_once(task: KernelTask, program: Program, chip: Chip, move: str = "") -> Strategy:
     """A program whose kernels, drafted one by one, take all images at once."""
     drafts = tuple(draft(ById(part), family, chip) for part, family in program.kinds)
-    return joined(task, program, drafts, move)
+    return joined(task, program, drafts, chip, move)
 
 
 def _other_programs(task: KernelTask, program: Program, chip: Chip) -> Iterator[Program]:
@@ -111,9 +112,7 @@ def _program_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator
             changed = (*parts[:kind], move.strategy, *parts[kind + 1 :])
             if cut.chunks and not chunking.is_legal(task, program, _facts(task, chip)(program, changed), cut):
                 continue
-            whole = joined(
-                task, program, changed, move.name, one_launch=one_launch, chunks=cut.chunks, cut=cut.stages
-            )
+            whole = joined(task, program, changed, chip, move.name, one_launch=one_launch, cut=cut)
             yield Move(move.name, whole, move.family)
     for recut in recuts(task, program, chip):
         whole = _at_once(task, recut.program, chip)
@@ -123,7 +122,7 @@ def _program_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator
     if cut.chunks:
         return
     name = "a launch for each kernel" if one_launch else "kernels in one launch"
-    yield Move(name, joined(task, program, parts, name, one_launch=not one_launch), PROGRAM)
+    yield Move(name, joined(task, program, parts, chip, name, one_launch=not one_launch), PROGRAM)
 
 
 def _other_chunks(
@@ -134,7 +133,7 @@ def _other_chunks(
         batch = chunking.chunked(task, program, _facts(task, chip)(program, parts), cut).batch
         for name, other in chunking.steps(cut, batch):
             if other.chunks > 1 and other != cut:
-                again = joined(task, program, tuple(parts), name, chunks=other.chunks, cut=other.stages)
+                again = joined(task, program, tuple(parts), chip, name, cut=other)
                 yield Move(name, again, PROGRAM)
         name = "all images at once"
         yield Move(name, _at_once(task, program, chip, name), PROGRAM)
@@ -199,10 +198,7 @@ def _program_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         chosen = parted(strategy)
         found = chunking.chunked(task, program, _facts(task, chip)(program, chosen), cut)
         return chunking.estimate_us(found, chosen, chip)
-    kinds = [
-        family.estimate_us(part, chosen, chip)
-        for (part, family), chosen in zip(program.kinds, parted(strategy), strict=True)
-    ]
+    kinds = [kind_us(program, kind, chosen, chip) for kind, chosen in enumerate(parted(strategy))]
     stages = [kinds[stage.kind] for stage in program.stages]
     return together_us(stages, chip) if strategy.setting(ONE_LAUNCH, False) else math.fsum(stages)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from evokernel_core.domain.kernel import Descriptor
+from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.synthesis.policies.base import DRAFT, SearchState, Step
 from evokernel_core.synthesis.proposers.base import Candidate
 
