@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from attrs import frozen
 
+from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
@@ -28,6 +29,14 @@ class Candidate:
 
 
 @frozen
+class Begun:
+    """A kernel whose verdict is awaited; ``parent`` as a Candidate's."""
+
+    source: KernelSource
+    parent: str = ""
+
+
+@frozen
 class Context:
     """What the engine knows when it asks for a kernel.
 
@@ -36,7 +45,8 @@ class Context:
     those made from ``start``, or every draft while drafting. ``feedback`` is the last failure in the
     verifier's words, empty after a success. ``tried`` are the source_ids of every kernel that was
     already verified for this task. ``unwanted`` are schedules that people turned down for similar tasks, not
-    to begin with; ``asked`` the reasons for which they rejected kernels of this one.
+    to begin with; ``asked`` the reasons for which they rejected kernels of this one. ``away_from`` are cells:
+    drafts of others are wanted first.
     """
 
     experiences: tuple[Experience, ...] = ()
@@ -46,6 +56,7 @@ class Context:
     tried: frozenset[str] = frozenset()
     unwanted: tuple[Strategy, ...] = ()
     asked: tuple[str, ...] = ()
+    away_from: tuple[Descriptor, ...] = ()
 
 
 @frozen

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 
@@ -63,13 +63,16 @@ class ScheduleProposer:
     def draft(self, task: KernelTask, context: Context) -> Proposal:
         """The first untried of: schedules of retrieved kernels of this family that promise as much as
         the analytic one, the analytic one, other retrieved ones, and those one move away from it. Schedules
-        that people turned down come last.
+        that people turned down come last. With cells to keep away from, drafts of others come first, those
+        that differ in most axes before the rest.
 
         Raises ProposalsExhausted when all were tried or no family covers the task.
         """
-        for option in self._drafts(task, context):
-            if option.source.source_id not in context.tried:
-                return Proposal(option.source, (option.item.id,), learned=(option.item,))
+        drafts = self._drafts(task, context)
+        for item, strategy in _elsewhere_first(drafts, context) if context.away_from else drafts:
+            source = write(task, strategy, self.chip)
+            if source.source_id not in context.tried:
+                return Proposal(source, (item.id,), learned=(item,))
         raise ProposalsExhausted("Every schedule to start from was tried.")
 
     def refine(self, task: KernelTask, context: Context) -> Proposal:
@@ -92,7 +95,7 @@ class ScheduleProposer:
         """The open moves from the start point as memory items."""
         return tuple(option.item for option in self._moves(task, context))
 
-    def _drafts(self, task: KernelTask, context: Context) -> Iterator[_Option]:
+    def _drafts(self, task: KernelTask, context: Context) -> Iterator[tuple[Experience, Strategy]]:
         try:
             analytic = initial(task, self.chip)
         except PlanError as error:
@@ -103,14 +106,11 @@ class ScheduleProposer:
         first = _practice(ANALYTIC, analytic), analytic
         order = [*(draft for draft in drafts if draft not in doubtful), first, *doubtful]
         unwanted = [draft for draft in order if _is_one_of(draft[1], context.unwanted)]
-        for item, strategy in order:
-            if (item, strategy) not in unwanted:
-                yield _Option(item, write(task, strategy, self.chip))
+        yield from (draft for draft in order if draft not in unwanted)
         for move in moves(task, analytic, self.chip):
             item = _practice(f"{ANALYTIC}, then {move.name}", move.strategy)
-            yield _Option(item, write(task, evolve(move.strategy, move=""), self.chip))
-        for item, strategy in unwanted:
-            yield _Option(item, write(task, strategy, self.chip))
+            yield item, evolve(move.strategy, move="")
+        yield from unwanted
 
     def _carried(self, task: KernelTask, context: Context) -> Iterator[tuple[Experience, Strategy]]:
         """The strategies of retrieved kernels that can be carried over to this task."""
@@ -135,6 +135,19 @@ class ScheduleProposer:
 def _practice(words: str, strategy: Strategy) -> Experience:
     body = f"Start a {strategy.family} kernel: {words}."
     return make_experience(ExperienceKind.PRACTICE, f"{words} for {strategy.family}", body)
+
+
+def _elsewhere_first(
+    drafts: Iterable[tuple[Experience, Strategy]], context: Context
+) -> list[tuple[Experience, Strategy]]:
+    """Drafts in the order of how much their cells differ from those to keep away from, what people turned
+    down at the end."""
+
+    def rank(draft: tuple[Experience, Strategy]) -> tuple[bool, int]:
+        strategy = draft[1]
+        return _is_one_of(strategy, context.unwanted), -strategy.descriptor.apart(context.away_from)
+
+    return sorted(drafts, key=rank)
 
 
 def _is_one_of(strategy: Strategy, others: tuple[Strategy, ...]) -> bool:
