@@ -54,6 +54,9 @@ _SHARED = (
                  help="A verifier on another machine; its token comes from EVOKERNEL_VERIFIER_TOKEN."),
     click.option("--verifier-ca", envvar=f"{ENVIRONMENT}_VERIFIER_CA", default="", metavar="PATH",
                  help="CA bundle of that verifier."),
+    click.option("--candidates-at-once", default=0, show_default=True, type=click.IntRange(0), metavar="N",
+                 help="Kernels of one region that are verified at a time; 0: as many as the verifier has "
+                      "workers, one on this machine."),
     click.option("--model-url", envvar=f"{ENVIRONMENT}_MODEL_URL", default="", metavar="URL",
                  help="OpenAI-compatible endpoint; its key comes from EVOKERNEL_API_KEY."),
     click.option("--model", envvar=f"{ENVIRONMENT}_MODEL", default="", metavar="NAME",
@@ -97,5 +100,6 @@ def settings_from(options: dict[str, Any]) -> Settings:
             api_key=os.environ.get(f"{ENVIRONMENT}_API_KEY", ""),
             token_budget=options["token_budget"],
         ),
+        candidates_at_once=options["candidates_at_once"],
         seed=options["seed"],
     )

@@ -168,7 +168,7 @@ class _Run:
             engine.memory, engine.proposer, task, self.features, settings.retrieval, self.rng
         )
         self.empty = 0
-        self.flight = InFlight(settings.candidates_at_once or engine.verifier.workers, cancelled)
+        self.flight = InFlight(max(1, settings.candidates_at_once or engine.verifier.workers), cancelled)
         self.asks = True
         """Whether the proposer is asked for more."""
 

@@ -219,8 +219,8 @@ def test_who_finds_what_only_another_draft_leads_to(
     toy_task: Callable[..., KernelTask],
     toy_verifier: Callable[..., object],
 ) -> None:
-    """No move leads from the first draft to the last, which is a hundred times as fast; between them lie drafts
-    of the first one's cell. Epsilon-greedy and the archive refine what they have."""
+    """No move leads from the first draft to the last, which is a hundred times as fast; between them lie
+    drafts of the first one's cell. Epsilon-greedy and the archive refine what they have."""
     rows = frozenset({"rows"})
     alike = tuple(rows | {word} for word in ("a1", "a3", "b1", "c1"))
     engine = toy_engine(

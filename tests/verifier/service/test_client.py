@@ -42,6 +42,14 @@ def test_a_service_that_is_away_can_be_waited_for(server: Any, make_kernel: Kern
     assert verifier.name == f"scripted 1@127.0.0.1:{server.port} (remote)"
 
 
+def test_the_service_says_how_many_kernels_it_judges_at_a_time(make_server: Any) -> None:
+    server = make_server(workers=3).start()
+    verifier = remote(server.url)
+    assert verifier.workers == 1, "it was not asked yet"
+    verifier.status()
+    assert verifier.workers == 3
+
+
 def test_a_wrong_token_is_said_at_once(server: Any, make_kernel: Kernel) -> None:
     started = time.monotonic()
     with pytest.raises(VerifierError, match="refused the token") as raised:
