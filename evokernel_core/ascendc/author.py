@@ -14,11 +14,12 @@ from evokernel_core.ascendc.fusion import micro_batch_choice as chunking
 from evokernel_core.ascendc.fusion.cuts import recuts, with_moments_apart
 from evokernel_core.ascendc.fusion.later_epilogues import with_later_epilogues
 from evokernel_core.ascendc.fusion.launches import together_us
+from evokernel_core.ascendc.fusion.micro_batch_choice import Cut
 from evokernel_core.ascendc.fusion.program import (
     ONE_LAUNCH,
     PROGRAM,
-    Cut,
     Program,
+    described,
     draft,
     family_of_task,
     joined,
@@ -66,7 +67,8 @@ def initial(task: KernelTask, chip: Chip) -> Strategy:
             for item in _drafts(task, other, chip)
             if item not in costs
         }
-    return min(costs, key=costs.__getitem__)
+    best = min(costs, key=costs.__getitem__)
+    return described(program_of(task, best, chip), best, chip)
 
 
 def _drafts(task: KernelTask, program: Program, chip: Chip) -> Iterator[Strategy]:
@@ -78,7 +80,7 @@ def _drafts(task: KernelTask, program: Program, chip: Chip) -> Iterator[Strategy
 def _at_once(task: KernelTask, program: Program, chip: Chip, move: str = "") -> Strategy:
     """A program whose kernels, drafted one by one, take all images at once."""
     drafts = tuple(draft(ById(part), family, chip) for part, family in program.kinds)
-    return joined(task, program, drafts, chip, move)
+    return joined(task, program, drafts, move)
 
 
 def _other_programs(task: KernelTask, program: Program, chip: Chip) -> Iterator[Program]:
@@ -94,10 +96,14 @@ def moves(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
     task = legalised(task, chip)
     if strategy.family != PROGRAM:
         return family_for(task, chip).moves(task, strategy, chip)
-    return tuple(_program_moves(task, strategy, chip))
+    return tuple(
+        evolve(move, strategy=described(program, move.strategy, chip))
+        for program, move in _program_moves(task, strategy, chip)
+    )
 
 
-def _program_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator[Move]:
+def _program_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator[tuple[Program, Move]]:
+    """The steps, each with the program that it leads to."""
     program, parts = program_of(task, strategy, chip), parted(strategy)
     one_launch, cut = bool(strategy.setting(ONE_LAUNCH, False)), Cut.of(strategy)
     tasks = chunking.tasks_of(task, program, cut)
@@ -105,24 +111,26 @@ def _program_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator
     def cost(kind: int) -> float:
         return program.launches(kind) * program.kinds[kind][1].estimate_us(tasks[kind], parts[kind], chip)
 
-    yield from _other_chunks(task, program, parts, cut, chip)
+    yield from ((program, move) for move in _other_chunks(task, program, parts, cut, chip))
     for kind in sorted(range(len(parts)), key=cost, reverse=True):
         family = program.kinds[kind][1]
         for move in family.moves(tasks[kind], parts[kind], chip)[:_MOVES_PER_KIND]:
             changed = (*parts[:kind], move.strategy, *parts[kind + 1 :])
             if cut.chunks and not chunking.is_legal(task, program, _facts(task, chip)(program, changed), cut):
                 continue
-            whole = joined(task, program, changed, chip, move.name, one_launch=one_launch, cut=cut)
-            yield Move(move.name, whole, move.family)
+            whole = joined(
+                task, program, changed, move.name, one_launch=one_launch, chunks=cut.chunks, cut=cut.stages
+            )
+            yield program, Move(move.name, whole, move.family)
     for recut in recuts(task, program, chip):
         whole = _at_once(task, recut.program, chip)
         drafts = (whole, *chunking.alike(task, recut.program, _facts(task, chip), chip, cut))
         best = min(drafts, key=lambda item: _program_us(task, item, chip))
-        yield Move(recut.name, evolve(best, move=recut.name), PROGRAM)
+        yield recut.program, Move(recut.name, evolve(best, move=recut.name), PROGRAM)
     if cut.chunks:
         return
     name = "a launch for each kernel" if one_launch else "kernels in one launch"
-    yield Move(name, joined(task, program, parts, chip, name, one_launch=not one_launch), PROGRAM)
+    yield program, Move(name, joined(task, program, parts, name, one_launch=not one_launch), PROGRAM)
 
 
 def _other_chunks(
@@ -133,7 +141,7 @@ def _other_chunks(
         batch = chunking.chunked(task, program, _facts(task, chip)(program, parts), cut).batch
         for name, other in chunking.steps(cut, batch):
             if other.chunks > 1 and other != cut:
-                again = joined(task, program, tuple(parts), chip, name, cut=other)
+                again = joined(task, program, tuple(parts), name, chunks=other.chunks, cut=other.stages)
                 yield Move(name, again, PROGRAM)
         name = "all images at once"
         yield Move(name, _at_once(task, program, chip, name), PROGRAM)

@@ -12,10 +12,10 @@ from attrs import evolve
 from evokernel_core.ascendc.author import estimate_us, initial, moves
 from evokernel_core.ascendc.fusion.cuts import recuts, with_moments_apart
 from evokernel_core.ascendc.fusion.launches import MOST_TOGETHER, together_us
-from evokernel_core.ascendc.fusion.micro_batch_choice import memory_in_l2, steps
+from evokernel_core.ascendc.fusion.micro_batch_choice import Cut, memory_in_l2, steps
 from evokernel_core.ascendc.fusion.micro_batches import Batch
 from evokernel_core.ascendc.fusion.partition import in_order
-from evokernel_core.ascendc.fusion.program import Cut, Program, draft, joined, plan_program
+from evokernel_core.ascendc.fusion.program import Program, draft, joined, plan_program
 from evokernel_core.ascendc.kernels.registry import legalised, view_ops
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import ById, KernelTask
@@ -66,7 +66,7 @@ def expected(inputs: Mapping[str, Any]) -> Any:
 
 def strategy_of(task: KernelTask, program: Program, chip: Chip) -> Strategy:
     drafts = tuple(draft(ById(part), family, chip) for part, family in program.kinds)
-    return joined(task, program, drafts, chip, "")
+    return joined(task, program, drafts, "")
 
 
 def drawn(task: KernelTask, seed: int) -> dict[str, Any]:

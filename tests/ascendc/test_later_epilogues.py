@@ -44,7 +44,7 @@ def expected(inputs: Mapping[str, Any]) -> Any:
 
 def strategy_of(task: KernelTask, program: Program, chip: Chip) -> Strategy:
     drafts = tuple(chunking.draft(ById(part), family, chip) for part, family in program.kinds)
-    return joined(task, program, drafts, chip, "")
+    return joined(task, program, drafts, "")
 
 
 def later(task: KernelTask, chip: Chip) -> Program:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from evokernel_core.ascendc.fusion.launches import MOST_TOGETHER
 from evokernel_core.ascendc.fusion.micro_batches import (
@@ -17,9 +17,9 @@ from evokernel_core.ascendc.fusion.micro_batches import (
     of_chunk,
     unshared,
 )
-from evokernel_core.ascendc.fusion.program import Cut, Program, Stage, draft, joined
+from evokernel_core.ascendc.fusion.program import CHUNKS, CUT, Program, Stage, draft, joined
 from evokernel_core.ascendc.kernels.family import Cores, Family, KernelFacts, facts_of
-from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.errors import PlanError, StrategyError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import ById, KernelTask
@@ -30,6 +30,23 @@ Facts = Callable[[Program, Sequence[Strategy]], Sequence[KernelFacts]]
 """What the kernels of a program are, with a strategy for each."""
 _PART_US = 1.5
 """What a part of a launch costs beside its work: its buffers, first copies and the way to its last ones."""
+
+
+@frozen
+class Cut:
+    """About how many ``chunks`` images come in, and how many ``stages`` that depend on them take chunks; no
+    chunks: all at once."""
+
+    chunks: int = 0
+    stages: int = 0
+
+    @staticmethod
+    def of(strategy: Strategy) -> Cut:
+        """Raises StrategyError where they are no numbers."""
+        numbers = [strategy.setting(name, 0) for name in (CHUNKS, CUT)]
+        if not all(isinstance(item, int) and item >= 0 for item in numbers):
+            raise StrategyError(f"A program's strategy has {numbers} for its chunks; draft it anew.")
+        return Cut(*map(int, numbers))
 
 
 @lru_cache(maxsize=512)
@@ -112,7 +129,7 @@ def _in_chunks(task: KernelTask, program: Program, facts: Facts, chip: Chip, cut
         )
     )
     if is_legal(task, program, facts(program, chosen), cut):
-        yield joined(task, program, chosen, chip, "", cut=cut)
+        yield joined(task, program, chosen, "", chunks=cut.chunks, cut=cut.stages)
 
 
 def left_by_chunks(program: Program, kinds: frozenset[int]) -> frozenset[ValueRef]:

@@ -6,7 +6,7 @@ soon as their value has had its last reader.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 
 from attrs import evolve, frozen
@@ -17,7 +17,7 @@ from evokernel_core.ascendc.kernels.registry import family_for
 from evokernel_core.ascendc.kernels.settings import require_known
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.canonical import node_order
-from evokernel_core.domain.descriptor import Descriptor, Stages
+from evokernel_core.domain.descriptor import Stages
 from evokernel_core.domain.errors import PlanError, StrategyError
 from evokernel_core.domain.graph import InputKind, ValueRef
 from evokernel_core.domain.kernel import Setting, Strategy
@@ -82,26 +82,6 @@ class Program:
 
     def launches(self, kind: int) -> int:
         return sum(stage.kind == kind for stage in self.stages)
-
-
-@frozen
-class Cut:
-    """About how many ``chunks`` images come in, and how many ``stages`` that depend on them take chunks; no
-    chunks: all at once."""
-
-    chunks: int = 0
-    stages: int = 0
-
-    @staticmethod
-    def of(strategy: Strategy) -> Cut:
-        """Raises StrategyError where they are no numbers."""
-        numbers = [strategy.setting(name, 0) for name in (CHUNKS, CUT)]
-        if not all(isinstance(item, int) and item >= 0 for item in numbers):
-            raise StrategyError(f"A program's strategy has {numbers} for its chunks; draft it anew.")
-        return Cut(*map(int, numbers))
-
-
-ALL_AT_ONCE = Cut()
 
 
 def family_of_task(task: KernelTask, chip: Chip) -> Family | None:
@@ -241,49 +221,48 @@ def joined(
     task: KernelTask,
     program: Program,
     strategies: tuple[Strategy, ...],
-    chip: Chip,
     move: str,
     *,
     one_launch: bool = True,
-    cut: Cut = ALL_AT_ONCE,
+    chunks: int = 0,
+    cut: int = 0,
 ) -> Strategy:
     """The strategy of a program: the settings of each kind under its number, the cut, whether the kernels
-    are parts of one launch, and the chunks in which they take images."""
+    are parts of one launch, and the chunks in which the first ``cut`` take images (0: all at once). It has no
+    cell yet."""
     order = {name: index for index, name in enumerate(_node_names(task))}
     groups = "|".join(",".join(str(order[name]) for name in sorted(group, key=order.__getitem__))
                       for group in program.groups)  # fmt: skip
     settings: dict[str, Setting] = {GROUPS: groups, ONE_LAUNCH: one_launch}
-    if cut.chunks:
-        settings |= {CHUNKS: cut.chunks, CUT: cut.stages}
+    if chunks:
+        settings |= {CHUNKS: chunks, CUT: cut}
     for kind, strategy in enumerate(strategies):
         settings[f"{kind}.family"] = strategy.family
         settings |= {f"{kind}.{key}": value for key, value in strategy.settings}
     notes = _notes(program, strategies, one_launch=one_launch)
-    if cut.chunks:
-        notes = (
-            f"Images come in about {cut.chunks} chunks, so that L2 keeps what lies between kernels.",
-            *notes,
-        )
-    stages = Stages.CHUNKED if cut.chunks else Stages.ONE_LAUNCH if one_launch else Stages.LAUNCHES
-    cell = evolve(_dearest(program, strategies, chip), stages=stages, kernels=len(program.stages))
-    return Strategy(PROGRAM, settings, notes, cell, move)
+    if chunks:
+        notes = (f"Images come in about {chunks} chunks, so that L2 keeps what lies between kernels.", *notes)
+    return Strategy(PROGRAM, settings, notes, move=move)
 
 
-def _dearest(program: Program, strategies: Sequence[Strategy], chip: Chip) -> Descriptor:
-    """The cell of the kernel that takes the largest part of the time, all images at once."""
-
-    def us(kind: int) -> float:
-        return program.launches(kind) * kind_us(program, kind, strategies[kind], chip)
-
-    kind = max(range(len(strategies)), key=us)
-    part, family = program.kinds[kind]
-    return family.descriptor(part, strategies[kind], chip)
+def described(program: Program, strategy: Strategy, chip: Chip) -> Strategy:
+    """The strategy with its archive cell: that of the kernel which takes the largest part of the time, all
+    images at once, with the number of launches and how they follow each other."""
+    parts = parted(strategy)
+    dearest = max(
+        range(len(parts)), key=lambda kind: program.launches(kind) * kind_us(program, kind, parts[kind], chip)
+    )
+    task, family = program.kinds[dearest]
+    cell = family.descriptor(task, parts[dearest], chip)
+    together = Stages.ONE_LAUNCH if strategy.setting(ONE_LAUNCH, False) else Stages.LAUNCHES
+    stages = Stages.CHUNKED if strategy.setting(CHUNKS, 0) else together
+    return evolve(strategy, descriptor=evolve(cell, stages=stages, kernels=len(program.stages)))
 
 
 def kind_us(program: Program, kind: int, strategy: Strategy, chip: Chip) -> float:
     """Modelled microseconds of one launch of a kind of kernel, all images at once."""
-    part, family = program.kinds[kind]
-    return _kernel_us(ById(part), family, strategy.family, strategy.settings, chip)
+    task, family = program.kinds[kind]
+    return _kernel_us(ById(task), family, strategy.family, strategy.settings, chip)
 
 
 @lru_cache(maxsize=4096)
