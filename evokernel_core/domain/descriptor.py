@@ -69,6 +69,8 @@ class Split(StrEnum):
 
 
 class Algorithm(StrEnum):
+    """How results are computed."""
+
     UNKNOWN = "unknown"
     DIRECT = "direct"
     SINGLE_PASS = "single pass"
@@ -134,8 +136,6 @@ class Descriptor:
 
 NOT_KNOWN = Descriptor()
 """The cell of what earlier versions stored, or nobody described."""
-
-
 _AXES: Mapping[str, type[StrEnum]] = {
     "dataflow": Dataflow,
     "reuse": Reuse,

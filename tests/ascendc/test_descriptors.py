@@ -6,16 +6,24 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from attrs import evolve
+from attrs import astuple, evolve
 
 from evokernel_core.ascendc.author import initial, moves
-from evokernel_core.ascendc.fusion.program import PROGRAM, kind_us, parted, program_of
-from evokernel_core.ascendc.kernels.registry import family_for, legalised
+from evokernel_core.ascendc.fusion.program import (
+    PROGRAM,
+    family_of_task,
+    kind_us,
+    parted,
+    plan_program,
+    program_of,
+)
+from evokernel_core.ascendc.kernels.registry import legalised
 from evokernel_core.domain.descriptor import NOT_KNOWN, Algorithm, Dataflow, Descriptor, Reuse, Split, Stages
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
+from tests.ascendc import test_facts as examples
 
 
 def matmul(graph: Any) -> KernelTask:
@@ -111,17 +119,19 @@ def test_a_program_has_the_cell_of_its_most_expensive_kernel_and_of_its_cut(buil
     assert len({kernels for _, kernels in cuts}) > 1, "cuts of other numbers of kernels are other cells"
 
 
-@pytest.mark.parametrize("make", TASKS[:4], ids=lambda make: make.__name__)
-def test_a_cell_follows_from_the_settings(
-    make: Callable[[Any], KernelTask], builder: Any, chip: Chip
-) -> None:
-    task = make(builder())
-    plain = legalised(task, chip)
-    for item in strategies(task, chip):
-        if item.family != PROGRAM:
-            bare = Strategy(item.family, item.settings)
-            assert family_for(plain, chip).descriptor(plain, bare, chip) == item.descriptor
-            assert loads(dumps(item), Strategy).descriptor == item.descriptor
+@pytest.mark.parametrize("name", examples.TASKS)
+def test_every_family_describes_its_schedules(name: str, chip: Chip) -> None:
+    """In words of every axis, from the settings alone, and so that they survive storing."""
+    task = legalised(examples.TASKS[name](), chip)
+    family = family_of_task(task, chip)
+    parts = plan_program(task, chip).kinds if family is None else ((task, family),)
+    for part, each in parts:
+        first = each.initial(part, chip)
+        for item in (first, *(move.strategy for move in each.moves(part, first, chip))):
+            cell = item.descriptor
+            assert "unknown" not in astuple(cell)
+            assert each.descriptor(part, Strategy(item.family, item.settings), chip) == cell
+            assert loads(dumps(item), Strategy).descriptor == cell
 
 
 def test_the_distance_of_cells_is_that_to_the_nearest() -> None:

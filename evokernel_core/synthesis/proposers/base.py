@@ -44,9 +44,9 @@ class Context:
     drafting. ``children`` are the earlier attempts on this task that a proposer should not repeat:
     those made from ``start``, or every draft while drafting. ``feedback`` is the last failure in the
     verifier's words, empty after a success. ``tried`` are the source_ids of every kernel that was
-    already verified for this task. ``unwanted`` are schedules that people turned down for similar tasks, not
-    to begin with; ``asked`` the reasons for which they rejected kernels of this one. ``away_from`` are cells:
-    drafts of others are wanted first.
+    already verified for this task, or is being verified. ``unwanted`` are schedules that people turned
+    down for similar tasks, not to begin with; ``asked`` the reasons for which they rejected kernels of
+    this one. ``away_from`` are cells: drafts of others are wanted first.
     """
 
     experiences: tuple[Experience, ...] = ()
