@@ -67,6 +67,7 @@ class TimedVerifier:
     """Judges without looking, after as many seconds as the kernel's text says."""
 
     name: str = "timed"
+    workers: int = 1
 
     def verify(
         self,

@@ -19,9 +19,11 @@ from evokernel_core.ascendc.fusion.program import (
     ONE_LAUNCH,
     PROGRAM,
     Program,
+    described,
     draft,
     family_of_task,
     joined,
+    kind_us,
     parted,
     plan_program,
     program_of,
@@ -65,7 +67,8 @@ def initial(task: KernelTask, chip: Chip) -> Strategy:
             for item in _drafts(task, other, chip)
             if item not in costs
         }
-    return min(costs, key=costs.__getitem__)
+    best = min(costs, key=costs.__getitem__)
+    return described(program_of(task, best, chip), best, chip)
 
 
 def _drafts(task: KernelTask, program: Program, chip: Chip) -> Iterator[Strategy]:
@@ -93,10 +96,14 @@ def moves(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
     task = legalised(task, chip)
     if strategy.family != PROGRAM:
         return family_for(task, chip).moves(task, strategy, chip)
-    return tuple(_program_moves(task, strategy, chip))
+    return tuple(
+        evolve(move, strategy=described(program, move.strategy, chip))
+        for program, move in _program_moves(task, strategy, chip)
+    )
 
 
-def _program_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator[Move]:
+def _program_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator[tuple[Program, Move]]:
+    """The steps, each with the program that it leads to."""
     program, parts = program_of(task, strategy, chip), parted(strategy)
     one_launch, cut = bool(strategy.setting(ONE_LAUNCH, False)), Cut.of(strategy)
     tasks = chunking.tasks_of(task, program, cut)
@@ -104,7 +111,7 @@ def _program_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator
     def cost(kind: int) -> float:
         return program.launches(kind) * program.kinds[kind][1].estimate_us(tasks[kind], parts[kind], chip)
 
-    yield from _other_chunks(task, program, parts, cut, chip)
+    yield from ((program, move) for move in _other_chunks(task, program, parts, cut, chip))
     for kind in sorted(range(len(parts)), key=cost, reverse=True):
         family = program.kinds[kind][1]
         for move in family.moves(tasks[kind], parts[kind], chip)[:_MOVES_PER_KIND]:
@@ -114,16 +121,16 @@ def _program_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator
             whole = joined(
                 task, program, changed, move.name, one_launch=one_launch, chunks=cut.chunks, cut=cut.stages
             )
-            yield Move(move.name, whole, move.family)
+            yield program, Move(move.name, whole, move.family)
     for recut in recuts(task, program, chip):
         whole = _at_once(task, recut.program, chip)
         drafts = (whole, *chunking.alike(task, recut.program, _facts(task, chip), chip, cut))
         best = min(drafts, key=lambda item: _program_us(task, item, chip))
-        yield Move(recut.name, evolve(best, move=recut.name), PROGRAM)
+        yield recut.program, Move(recut.name, evolve(best, move=recut.name), PROGRAM)
     if cut.chunks:
         return
     name = "a launch for each kernel" if one_launch else "kernels in one launch"
-    yield Move(name, joined(task, program, parts, name, one_launch=not one_launch), PROGRAM)
+    yield program, Move(name, joined(task, program, parts, name, one_launch=not one_launch), PROGRAM)
 
 
 def _other_chunks(
@@ -199,10 +206,7 @@ def _program_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         chosen = parted(strategy)
         found = chunking.chunked(task, program, _facts(task, chip)(program, chosen), cut)
         return chunking.estimate_us(found, chosen, chip)
-    kinds = [
-        family.estimate_us(part, chosen, chip)
-        for (part, family), chosen in zip(program.kinds, parted(strategy), strict=True)
-    ]
+    kinds = [kind_us(program, kind, chosen, chip) for kind, chosen in enumerate(parted(strategy))]
     stages = [kinds[stage.kind] for stage in program.stages]
     return together_us(stages, chip) if strategy.setting(ONE_LAUNCH, False) else math.fsum(stages)
 

@@ -49,6 +49,9 @@ _SHARED = (
                  help="A verifier on another machine; its token comes from EVOKERNEL_VERIFIER_TOKEN."),
     click.option("--verifier-ca", envvar=f"{ENVIRONMENT}_VERIFIER_CA", default="", metavar="PATH",
                  help="CA bundle of that verifier."),
+    click.option("--candidates-at-once", default=0, show_default=True, type=click.IntRange(0), metavar="N",
+                 help="Kernels of one region that are verified at a time; 0: as many as the verifier has "
+                      "workers, one on this machine."),
     *model_options.OPTIONS,
     click.option("--seed", default=0, show_default=True, type=int, help="Seed of the search's choices."),
 )  # fmt: skip
@@ -82,5 +85,6 @@ def settings_from(options: dict[str, Any]) -> Settings:
         verifier_token=os.environ.get(f"{ENVIRONMENT}_VERIFIER_TOKEN", ""),
         verifier_ca_bundle=options["verifier_ca"],
         endpoint=model_options.endpoint_from(options),
+        candidates_at_once=options["candidates_at_once"],
         seed=options["seed"],
     )

@@ -7,6 +7,8 @@ from functools import cached_property
 
 from attrs import define, field, frozen
 
+from evokernel_core.domain.descriptor import NOT_KNOWN, Descriptor
+
 Setting = bool | int | float | str
 STRATEGY_VERSION = 2
 """Of what settings mean; it grows when one comes to mean something else. Stored strategies without a
@@ -16,20 +18,6 @@ version are of the first one."""
 def _sorted_settings(settings: object) -> tuple[tuple[str, Setting], ...]:
     items = settings.items() if isinstance(settings, dict) else settings
     return tuple(sorted((str(key), value) for key, value in items))  # type: ignore[attr-defined]
-
-
-@frozen
-class Descriptor:
-    """The archive cell of a strategy, KernelFoundry's axes, each 0 to 3.
-
-    ``memory``: 0 scalar access, 1 whole rows or one buffer, 2 tiled, 3 tiled and double-buffered.
-    ``algorithm``: number of passes over the input, 0 for one fused pass of pure element-wise work.
-    ``parallelism``: 0 one core, 1 static rows per core, 2 balanced rows with tails, 3 split rows.
-    """
-
-    memory: int
-    algorithm: int
-    parallelism: int
 
 
 @frozen
@@ -44,7 +32,7 @@ class Strategy:
     family: str
     settings: tuple[tuple[str, Setting], ...] = field(converter=_sorted_settings, default=())
     notes: tuple[str, ...] = ()
-    descriptor: Descriptor = Descriptor(0, 0, 0)
+    descriptor: Descriptor = NOT_KNOWN
     move: str = ""
     version: int = STRATEGY_VERSION
 

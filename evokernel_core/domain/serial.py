@@ -10,6 +10,7 @@ import cattrs
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 from cattrs.preconf.json import make_converter
 
+from evokernel_core.domain.descriptor import Descriptor, read_descriptor
 from evokernel_core.domain.graph import Arg, DTypeArg, Graph, GraphInput, SymbolicInt, ValueRef
 from evokernel_core.domain.kernel import Setting, Strategy
 from evokernel_core.domain.tensor import Dim
@@ -61,6 +62,7 @@ def _make() -> cattrs.Converter:
     converter.register_unstructure_hook(GraphInput, inputs)
     hook = make_dict_unstructure_fn(Graph, converter, updates=updates)
     converter.register_unstructure_hook(Graph, hook)
+    converter.register_structure_hook(Descriptor, lambda data, _: read_descriptor(data))
     strategy = make_dict_structure_fn(Strategy, converter)
     converter.register_structure_hook(Strategy, lambda data, kind: strategy({"version": 1, **data}, kind))
     return converter

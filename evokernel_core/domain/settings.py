@@ -17,6 +17,7 @@ class PolicyName(StrEnum):
     QVALUE = "qvalue"
     TREE = "tree"
     ARCHIVE = "archive"
+    ISLANDS = "islands"
 
 
 class RetrievalName(StrEnum):
@@ -84,6 +85,7 @@ class Settings:
     do not improve the best kernel after which a run ends before its budget does; 0: never.
     ``programs``: offer several kernels in a row too, up to whole forwards. ``evaluation``: modules are called
     in that mode to see what kernels would gain, else in the one that they are built in.
+    ``candidates_at_once``: kernels of one task that are verified at a time; 0: as many as the verifier says.
     """
 
     interpreter: str = ""
@@ -100,4 +102,5 @@ class Settings:
     refine_in_background: bool = True
     programs: bool = True
     evaluation: bool = True
+    candidates_at_once: int = 0
     seed: int = 0

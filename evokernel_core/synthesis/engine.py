@@ -2,7 +2,9 @@
 
 Formulas and their sources are in rewards.py, memory/ledger.py and memory/statistics.py.
 Every attempt is one transaction (kernel, verdict, experiences, values) that is committed before the
-attempt is announced. A job that was interrupted goes on after the attempts that it recorded.
+attempt is announced. A job that was interrupted goes on after the attempts that it recorded. Where the
+verifier judges several kernels at a time, as many attempts are in flight; they are recorded in the order of
+proposing.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import random
 import uuid
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import partial
 
 from attrs import evolve, field, frozen
 
@@ -31,8 +34,9 @@ from evokernel_core.domain.verdict import LatencySource, Verdict
 from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import start_item
 from evokernel_core.synthesis.contexts import Librarian
-from evokernel_core.synthesis.policies.base import Policy, SearchState
-from evokernel_core.synthesis.proposers.base import Candidate, Context, Proposal, Proposer
+from evokernel_core.synthesis.in_flight import Attempt, InFlight
+from evokernel_core.synthesis.policies.base import Policy, SearchState, Step
+from evokernel_core.synthesis.proposers.base import Begun, Candidate, Context, Proposal, Proposer
 from evokernel_core.synthesis.recorder import Recorder
 from evokernel_core.synthesis.search import Search
 from evokernel_core.synthesis.wishes import wishes
@@ -94,6 +98,10 @@ def _ignore(event: AttemptEvent) -> None:
     return
 
 
+def _stage(start: Candidate | None) -> Stage:
+    return Stage.REFINE if start else Stage.DRAFT
+
+
 @frozen
 class Engine:
     """Runs the two stages for one task at a time. ``features`` gives a task's structural vector,
@@ -121,7 +129,8 @@ class Engine:
         cancelled, or when ``satisfied`` says after an attempt that a verified kernel will do.
 
         A ``job_id`` that the memory knows goes on after its recorded attempts. Raises VerifierError
-        when the verifier cannot judge; the attempts so far stay recorded.
+        when the verifier cannot judge; the attempts so far stay recorded. Attempts in flight at the end of
+        a run, but for that of its budget, are given up unrecorded.
         """
         run = _Run(
             self,
@@ -168,41 +177,50 @@ class _Run:
         self.empty = 0
         self.waiting: list[tuple[Candidate | None, Proposal]] = []
         """Further kernels for a question that was answered with several, each with its start."""
+        self.flight = InFlight(max(1, settings.candidates_at_once or engine.verifier.workers), cancelled)
+        self.asks = True
+        """Whether the proposer is asked for more."""
 
     def to_end(self, satisfied: Callable[[Search], bool]) -> SynthesisResult:
         self.take_in_known()
         reason = self._stop_reason(satisfied)
         try:
-            if not reason and not self.search.spent and self._start_from_what_is_known():
-                reason = self._stop_reason(satisfied)
-            while not reason:
-                reason = self._attempt() or self._stop_reason(satisfied)
+            with self.flight:
+                if not reason and not self.search.spent and self._start_from_what_is_known():
+                    reason = self._stop_reason(satisfied)
+                while not reason:
+                    reason = self._step() or self._stop_reason(satisfied)
         except VerifierError:
             if not self.cancelled():
                 raise
+        self.search.tokens += self.flight.tokens
         return self._result(reason)
+
+    def _step(self) -> str:
+        """Begins an attempt, and finishes the oldest where there is no more to begin. Returns why the run
+        ends, empty where it goes on."""
+        if self._may_begin():
+            self._begin()
+        return "" if self._may_begin() else self.flight.finish()
+
+    def _may_begin(self) -> bool:
+        """Whether there are room and budget for an attempt, and something to make it from. A kernel that was
+        timed only waits for all that may come before it."""
+        search, flight = self.search, self.flight
+        if not self.asks or len(flight) >= min(flight.room, search.budget - search.spent):
+            return False
+        return bool(self.waiting or search.starts or search.can_draft or (search.timed and not flight))
 
     def _stop_reason(self, satisfied: Callable[[Search], bool]) -> str:
         search = self.search
         if self.cancelled():
             return "Cancelled."
-        if search.spent and (ended := self._spent_reason()):
+        if search.spent and (ended := search.spent_reason(self.engine.settings.patience)):
             return ended
         if search.first_at and satisfied(search):
             return "A verified kernel is there, and no more was asked for."
-        if not (search.starts or search.can_draft or search.timed or self.waiting):
+        if not (self.waiting or search.starts or search.can_draft or search.timed or self.flight):
             return "The proposer has nothing new left to try."
-        return ""
-
-    def _spent_reason(self) -> str:
-        """Why no further attempt is worth its cost, empty where one is."""
-        search, patience = self.search, self.engine.settings.patience
-        if search.at_bound():
-            return "The best kernel is as close to the bound as refining pays."
-        if search.spent >= search.budget:
-            return f"The budget of {search.budget} attempts is spent."
-        if search.is_stagnant(patience):
-            return f"The last {patience} attempts gained less than a percent."
         return ""
 
     def _result(self, reason: str) -> SynthesisResult:
@@ -233,7 +251,7 @@ class _Run:
             search.add(Candidate(item.source, item.verdict, item.parent))
         for attempt in engine.memory.attempts(job_id=self.job_id):
             known = search.known(attempt.source_id)
-            search.spend(self._offered_us(known), attempt.tokens)
+            search.spend(known, attempt.tokens)
             search.feedback = attempt.feedback
 
     def _start_from_what_is_known(self) -> bool:
@@ -255,61 +273,83 @@ class _Run:
         found = (memory.best(self.search.task.task_id, chip, source) for source in LatencySource)
         return next((item.source for item in found if item), None)
 
-    def _attempt(self) -> str:
-        """Proposes, verifies, records. Returns why the run ends, empty where it goes on."""
+    def _begin(self) -> None:
+        """Proposes, and lets the verifier begin."""
         if self.waiting:
-            return self._judge(*self.waiting.pop(0))
+            self._let_begin(*self.waiting.pop(0))
+            return
         timed = self.search.timed
         if timed is not None and not self.search.starts and not self.search.can_draft:
-            self._compare(timed)
-            return ""
-        start = self._choose()
+            self.flight.add(Attempt(partial(self._compare, timed)))
+            return
+        step = self._choose()
         try:
-            proposal = self._propose(start)
+            proposal = self._propose(step)
         except ProposerError as error:
-            return self._no_kernel(error, start, Stage.REFINE if start else Stage.DRAFT)
-        self.waiting = [(start, other) for other in proposal.others]
-        return self._judge(start, proposal)
+            self._no_kernel(error, step.start)
+            return
+        self.waiting = [(step.start, other) for other in proposal.others]
+        self._let_begin(step.start, proposal)
 
-    def _judge(self, start: Candidate | None, proposal: Proposal) -> str:
-        """Verifies and records a proposed kernel. Returns why the run ends, empty where it goes on."""
-        stage = Stage.REFINE if start else Stage.DRAFT
-        if (judged := self.search.repeats(proposal.source)) is not None:
-            return self._no_change(judged, proposal, start, stage)
-        below_us = self.search.best_us if start and proposal.timed_first else math.inf
-        known = self.search.known(proposal.source.source_id)
+    def _let_begin(self, start: Candidate | None, proposal: Proposal) -> None:
+        search = self.search
+        begun = Begun(proposal.source, start.source.source_id if start else "")
+        below_us = search.best_us if start and proposal.timed_first else math.inf
+        verify = partial(self._verify, proposal.source, below_us)
+        verdict = self.flight.start(verify) if search.is_new(proposal.source) else verify
+        search.begun.append(begun)
+        finish = partial(self._judge, begun, proposal, start, below_us, verdict)
+        self.flight.add(Attempt(finish, proposal.tokens))
+
+    def _judge(
+        self,
+        begun: Begun,
+        proposal: Proposal,
+        start: Candidate | None,
+        below_us: float,
+        verdict: Callable[[], Verdict],
+    ) -> str:
+        """Waits for the verdict where none is known, and records."""
+        search = self.search
+        search.begun.remove(begun)
+        if (judged := search.repeats(proposal.source)) is not None:
+            return self._no_change(judged, proposal, start)
+        known = search.known(proposal.source.source_id)
         is_judged = known is not None and not known.verdict.is_open(below_us)
-        verdict = known.verdict if known and is_judged else self._verify(proposal.source, below_us)
-        candidate = Candidate(proposal.source, verdict, start.source.source_id if start else "")
-        self._recorder().attempt(self.search.spent + 1, candidate, proposal, start, self.search)
-        self.search.add(candidate)
+        found = known.verdict if known and is_judged else verdict()
+        candidate = Candidate(proposal.source, found, begun.parent)
+        self._recorder().attempt(search.spent + 1, candidate, proposal, start, search)
+        search.add(candidate)
         self.empty = 0
-        self._announce(candidate, stage, proposal.tokens)
+        self._announce(candidate, _stage(start), proposal.tokens)
         return ""
 
-    def _compare(self, timed: Candidate) -> None:
+    def _compare(self, timed: Candidate) -> str:
         """Where nothing else is left to start from, a kernel that was timed only is verified as a whole."""
         candidate = evolve(timed, verdict=self._verify(timed.source))
         self._recorder().known(self.search.spent + 1, candidate)
         self.search.add(candidate)
         self._announce(candidate, Stage.REFINE, 0)
+        return ""
 
-    def _choose(self) -> Candidate | None:
+    def _choose(self) -> Step:
         search, engine = self.search, self.engine
         ids = [item.source.source_id for item in search.starts]
         q = engine.memory.q_of(Stage.REFINE, search.task.op_category, map(start_item, ids))
         values = {id: q[start_item(id)] for id in ids}
-        state = SearchState(search.candidates, search.starts, values, search.can_draft)
-        return engine.policy.choose(state, self.rng).start
+        begun = tuple(search.begun)
+        state = SearchState(search.candidates, search.starts, values, search.can_draft, begun)
+        return engine.policy.choose(state, self.rng)
 
-    def _propose(self, start: Candidate | None) -> Proposal:
+    def _propose(self, step: Step) -> Proposal:
         """Raises ProposerError, also for a defect of the proposer: it costs this attempt alone."""
         proposer = self.engine.proposer
         try:
             with contained("writing a kernel"):
                 context = evolve(
-                    self.librarian.context(self.search, start),
-                    attempts_left=self.search.budget - self.search.spent,
+                    self.librarian.context(self.search, step.start),
+                    away_from=step.away_from,
+                    attempts_left=self.search.budget - self.search.spent - len(self.flight),
                     cancelled=self.cancelled,
                 )
                 ask = proposer.refine if context.start else proposer.draft
@@ -322,39 +362,47 @@ class _Run:
 
     def _verify(self, source: KernelSource, below_us: float = math.inf) -> Verdict:
         verifier = self.engine.verifier
-        verdict = verifier.verify(self.search.task, source, cancelled=self.cancelled, below_us=below_us)
+        verdict = verifier.verify(
+            self.search.task, source, cancelled=self.flight.cancelled, below_us=below_us
+        )
         # kept under the name by which this verifier is asked for again
         return evolve(verdict, verifier=verifier.name)
 
-    def _no_kernel(self, error: ProposerError, start: Candidate | None, stage: Stage) -> str:
-        """An exhausted start point costs nothing; an answer without a kernel costs an attempt."""
+    def _no_kernel(self, error: ProposerError, start: Candidate | None) -> None:
+        """An exhausted start point costs nothing; an answer without a kernel costs an attempt, one that
+        nobody waits for any more none."""
         if self.cancelled():
-            return "Cancelled."
+            return
         if isinstance(error, FATAL):
-            return str(error)
-        if error.exhausted:
+            self.asks = False
+            self.flight.add(Attempt(lambda: str(error)))
+        elif error.exhausted:
             self.search.exhaust(start)
             if start is None and not self.search.spent:  # then this is all there is to say
                 self.search.feedback = self.search.feedback or str(error)
-            return ""
-        parent = start.source.source_id if start else ""
-        self._recorder().nothing(self.search.spent + 1, stage, parent, str(error))
-        self.search.feedback = str(error)
-        self.empty += 1
-        self._announce(None, stage, 0)
-        return str(error) if self.empty >= MAX_EMPTY else ""
+        else:
+            self.flight.add(Attempt(partial(self._record_nothing, str(error), start)))
 
-    def _no_change(self, known: Candidate, proposal: Proposal, start: Candidate | None, stage: Stage) -> str:
+    def _record_nothing(self, why: str, start: Candidate | None) -> str:
+        parent = start.source.source_id if start else ""
+        self._recorder().nothing(self.search.spent + 1, _stage(start), parent, why)
+        return self._empty(why, start, 0)
+
+    def _no_change(self, known: Candidate, proposal: Proposal, start: Candidate | None) -> str:
         """A text that differs from a judged kernel in nothing that the compiler sees costs an attempt, and is
         worth nothing."""
         is_start = start is not None and known.source.source_id == start.source.source_id
         which = "the kernel that it should improve" if is_start else "one that was judged before"
         feedback = f"To the compiler it is {which}: change what it does, not how it is written."
-        self._recorder().no_change(self.search.spent + 1, stage, proposal, start, feedback)
-        self.search.feedback = feedback
+        self._recorder().no_change(self.search.spent + 1, _stage(start), proposal, start, feedback)
+        return self._empty(feedback, start, proposal.tokens)
+
+    def _empty(self, why: str, start: Candidate | None, tokens: int) -> str:
+        """After an attempt that gave nothing to judge: why the run ends, empty where it goes on."""
+        self.search.feedback = why
         self.empty += 1
-        self._announce(None, stage, proposal.tokens)
-        return feedback if self.empty >= MAX_EMPTY else ""
+        self._announce(None, _stage(start), tokens)
+        return why if self.empty >= MAX_EMPTY else ""
 
     def _recorder(self) -> Recorder:
         engine = self.engine
@@ -368,14 +416,8 @@ class _Run:
             chip=engine.settings.chip,
         )
 
-    def _offered_us(self, candidate: Candidate | None) -> float | None:
-        """The latency of an attempt's kernel, endless where it is not as people ask."""
-        if candidate is None:
-            return None
-        return candidate.latency_us if self.search.wishes.allow(candidate) else math.inf
-
     def _announce(self, candidate: Candidate | None, stage: Stage, tokens: int) -> None:
         search = self.search
-        search.spend(self._offered_us(candidate), tokens)
+        search.spend(candidate, tokens)
         best_us = search.best_us if search.best else None
         self.on_attempt(AttemptEvent(search.spent, search.budget, stage, candidate, best_us, search.tokens))

@@ -10,7 +10,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.synthesis.code import code_id
 from evokernel_core.synthesis.lessons import error_class, summary
-from evokernel_core.synthesis.proposers.base import Candidate
+from evokernel_core.synthesis.proposers.base import Begun, Candidate
 from evokernel_core.synthesis.rewards import at_bound
 from evokernel_core.synthesis.wishes import Wishes
 
@@ -34,6 +34,8 @@ class Search:
     feedback: str = ""
     failed_gate: str = ""
     can_draft: bool = True
+    begun: list[Begun] = field(factory=list)
+    """Kernels whose verdicts are awaited, oldest first."""
     _candidates: dict[str, Candidate] = field(factory=dict)
     _by_code: dict[str, str] = field(factory=dict)
     _repeated: frozenset[str] = frozenset()
@@ -62,6 +64,11 @@ class Search:
         self._repeated |= {source.source_id}
         return self._candidates[id]
 
+    def is_new(self, source: KernelSource) -> bool:
+        """Whether it differs, to the compiler, from all kernels that are known or awaited."""
+        id = code_id(source)
+        return id not in self._by_code and id not in (code_id(item.source) for item in self.begun)
+
     def exhaust(self, start: Candidate | None) -> None:
         """Nothing new comes from this start point (None: from drafting)."""
         if start is None:
@@ -69,11 +76,18 @@ class Search:
         else:
             self._exhausted.add(start.source.source_id)
 
-    def spend(self, latency_us: float | None, tokens: int) -> None:
-        """Counts an attempt that gave a kernel of this latency (infinite: infeasible), or none."""
-        found = [us for us in (*self.history[-1:], latency_us) if us is not None and us < float("inf")]
+    def spend(self, candidate: Candidate | None, tokens: int) -> None:
+        """Counts an attempt that gave this kernel, or none."""
+        latencies = (*self.history[-1:], self._offered_us(candidate))
+        found = [us for us in latencies if us is not None and us < float("inf")]
         self.history.append(min(found, default=None))
         self.tokens += tokens
+
+    def _offered_us(self, candidate: Candidate | None) -> float | None:
+        """The latency of an attempt's kernel, endless where it is not as people ask."""
+        if candidate is None:
+            return None
+        return candidate.latency_us if self.wishes.allow(candidate) else float("inf")
 
     @property
     def spent(self) -> int:
@@ -98,7 +112,7 @@ class Search:
     def tried(self) -> frozenset[str]:
         best_us = self.best_us
         judged = (id for id, item in self._candidates.items() if not item.verdict.is_open(best_us))
-        return self._repeated.union(judged)
+        return self._repeated.union(judged, (item.source.source_id for item in self.begun))
 
     @property
     def starts(self) -> tuple[Candidate, ...]:
@@ -134,6 +148,16 @@ class Search:
         if best is None or best.verdict.latency is None:
             return False
         return at_bound(best.verdict.latency, self.reachable_us)
+
+    def spent_reason(self, patience: int) -> str:
+        """Why no further attempt is worth its cost, empty where one is."""
+        if self.at_bound():
+            return "The best kernel is as close to the bound as refining pays."
+        if self.spent >= self.budget:
+            return f"The budget of {self.budget} attempts is spent."
+        if self.is_stagnant(patience):
+            return f"The last {patience} attempts gained less than a percent."
+        return ""
 
     def is_stagnant(self, patience: int) -> bool:
         """Whether the last ``patience`` attempts together improved the best by less than a percent."""

@@ -36,6 +36,11 @@ class Verifier(Protocol):
         """Who speaks, e.g. ``twin 0.1.0`` or ``cann@host (remote)``."""
         ...
 
+    @property
+    def workers(self) -> int:
+        """How many kernels it judges at a time, 1 or more."""
+        ...
+
     def verify(
         self,
         task: KernelTask,

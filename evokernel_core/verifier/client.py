@@ -74,6 +74,7 @@ class RemoteVerifier:
         self._patience = patience
         self._place = httpx2.URL(self._url).netloc.decode()
         self._spoken = ""
+        self._workers = 1
         self._http = httpx2.Client(
             base_url=self._url,
             headers={"Authorization": f"Bearer {check_token(token)}"},
@@ -87,10 +88,15 @@ class RemoteVerifier:
         """Who judges there, e.g. ``twin 0.1.0@host:8732 (remote)``; ``verifier@...`` while it is away."""
         if not self._spoken:
             try:
-                self._spoken = self._ask("GET", "/v1/status", StatusView, patience=0.0).name
+                self._hear(self._ask("GET", "/v1/status", StatusView, patience=0.0))
             except VerifierError as error:
                 log.info("the verifier's name is not known yet", verifier=self._url, error=str(error))
         return f"{self._spoken or 'verifier'}@{self._place} (remote)"
+
+    @property
+    def workers(self) -> int:
+        """As many as the service said that it has, 1 before it said so."""
+        return self._workers
 
     def close(self) -> None:
         self._http.close()
@@ -98,8 +104,11 @@ class RemoteVerifier:
     def status(self) -> StatusView:
         """Who judges there and how much waits. Raises VerifierUnavailable, VerifierError."""
         status = self._ask("GET", "/v1/status", StatusView)
-        self._spoken = status.name
+        self._hear(status)
         return status
+
+    def _hear(self, status: StatusView) -> None:
+        self._spoken, self._workers = status.name, max(1, status.workers)
 
     def verify(
         self,

@@ -41,6 +41,11 @@ class LocalVerifier:
     def name(self) -> str:
         return self._backend.name
 
+    @property
+    def workers(self) -> int:
+        """One: this process shares the machine with an editor."""
+        return 1
+
     def verify(
         self,
         task: KernelTask,

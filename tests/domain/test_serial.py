@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evokernel_core.domain.descriptor import (
+    NOT_KNOWN,
+    Algorithm,
+    Dataflow,
+    Descriptor,
+    Overlap,
+    Reuse,
+    Split,
+    read_descriptor,
+)
 from evokernel_core.domain.graph import Arg, DTypeArg, Graph, GraphInput, Node, SymbolicInt, ValueRef
-from evokernel_core.domain.kernel import Descriptor, Strategy
-from evokernel_core.domain.serial import dumps, loads
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.serial import dumps, from_data, loads, to_data
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec, evaluate_dim
 
@@ -22,6 +33,9 @@ leaves: st.SearchStrategy[Arg] = st.one_of(
     st.builds(DTypeArg, st.sampled_from(["float32", "bfloat16"])),
 )
 arguments = st.recursive(leaves, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=6)
+
+
+CELL = Descriptor(Dataflow.STREAMED, Reuse.L2, Split.ROWS, Algorithm.ONLINE, Overlap.PIPELINED, kernels=3)
 
 
 def task_with(args: tuple[Arg, ...]) -> KernelTask:
@@ -46,9 +60,33 @@ def test_identity_is_what_is_computed() -> None:
 
 
 def test_settings_have_one_order() -> None:
-    first = Strategy("pointwise", {"tile": 8, "buffers": 2}, descriptor=Descriptor(3, 0, 1))
-    assert first == Strategy("pointwise", {"buffers": 2, "tile": 8}, descriptor=Descriptor(3, 0, 1))
+    first = Strategy("pointwise", {"tile": 8, "buffers": 2}, descriptor=CELL)
+    assert first == Strategy("pointwise", {"buffers": 2, "tile": 8}, descriptor=CELL)
     assert loads(dumps(first), Strategy) == first
+
+
+@pytest.mark.parametrize(
+    ("stored", "read"),
+    [
+        ({"memory": 3, "algorithm": 1, "parallelism": 2}, NOT_KNOWN),
+        (None, NOT_KNOWN),
+        ([3, 1, 2], NOT_KNOWN),
+        ({"dataflow": "streamed", "algorithm": "of a later version"}, Descriptor(Dataflow.STREAMED)),
+        ({"kernels": -1, "reuse": ["UB"], "split": "rows"}, Descriptor(split=Split.ROWS)),
+    ],
+)
+def test_cells_of_other_versions_are_read(stored: object, read: Descriptor) -> None:
+    """Their strategies are used as before, in a cell that is not known or known in part."""
+    data = to_data(Strategy("pointwise", {"tile": 8})) | {"descriptor": stored}
+    assert from_data(data, Strategy) == Strategy("pointwise", {"tile": 8}, descriptor=read)
+
+
+keys = st.text() | st.sampled_from(["kernels", "dataflow"])
+
+
+@given(st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(keys, inner), max_leaves=9))
+def test_any_cell_is_read(data: object) -> None:
+    assert isinstance(read_descriptor(data), Descriptor)
 
 
 @given(st.integers(1, 99), st.integers(1, 99))

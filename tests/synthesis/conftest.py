@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from attrs import define, field
 
+from evokernel_core.domain.descriptor import Dataflow, Descriptor, Overlap, Split
 from evokernel_core.domain.errors import ProposalsExhausted, VerifierError
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
-from evokernel_core.domain.kernel import Descriptor, KernelSource, Strategy
+from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import TOLERANCES, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
@@ -55,6 +56,8 @@ EFFECTS: Mapping[str, float] = {
     "y_overflow": math.inf,
 }
 """Factor of each switch; infinite: does not fit."""
+FORMS: Mapping[str, Dataflow] = {"rows": Dataflow.RESIDENT_ROWS, "stream": Dataflow.STREAMED}
+"""What a draft is; no move turns one into the other."""
 BASE_US = 1000.0
 OPTIMUM_US = BASE_US * 0.6 * 0.5 * 0.75
 
@@ -68,8 +71,17 @@ def make_task(number: int, category: str = "activation") -> KernelTask:
 
 def source_of(switches: frozenset[str], move: str = "") -> KernelSource:
     settings = {name: name in switches for name in EFFECTS}
-    descriptor = Descriptor(min(3, len(switches)), 0, int("split" in switches))
-    return KernelSource("", " ".join(sorted(switches)), Strategy("toy", settings, (), descriptor, move))
+    return KernelSource(
+        "", " ".join(sorted(switches)), Strategy("toy", settings, (), cell_of(switches), move)
+    )
+
+
+def cell_of(switches: frozenset[str]) -> Descriptor:
+    return Descriptor(
+        dataflow=FORMS[form] if (form := next(iter(switches & FORMS.keys()), "")) else Dataflow.UNKNOWN,
+        split=Split.REDUCTION if "split" in switches else Split.ROWS,
+        overlap=Overlap.PIPELINED if "double" in switches else Overlap.NONE,
+    )
 
 
 def switches_of(source: KernelSource) -> frozenset[str]:
@@ -87,6 +99,7 @@ class ToyVerifier:
     fail_after: int = 10**9
     pair: frozenset[str] = frozenset()
     """Switches that pay together only."""
+    workers: int = 1
 
     def verify(
         self,
@@ -101,7 +114,7 @@ class ToyVerifier:
         if len(self.seen) >= self.fail_after:
             raise VerifierError("The toy verifier broke; mend it.")
         self.seen.append((task.task_id, source.source_id))
-        us = BASE_US * math.prod(EFFECTS[name] for name in switches_of(source))
+        us = BASE_US * math.prod(EFFECTS.get(name, 1.0) for name in switches_of(source))
         if self.pair and self.pair <= switches_of(source):
             us /= 100
         passed = [GateResult(gate, GateStatus.PASSED) for gate in GateName]
@@ -129,16 +142,19 @@ class ToyVerifier:
 
 @define
 class ToyProposer:
-    """Turns one switch on at a time; every switch is a practice."""
+    """Turns one switch on at a time; every switch is a practice. ``others`` are drafts behind the first."""
 
     name: str = "toy"
     start: frozenset[str] = frozenset()
     timed_first: bool = False
+    others: tuple[frozenset[str], ...] = ()
 
     def draft(self, task: KernelTask, context: Context) -> Proposal:
-        source = source_of(self.start)
-        if source.source_id in context.tried:
-            raise ProposalsExhausted("There is one draft.")
+        drafts = [source_of(switches) for switches in (self.start, *self.others)]
+        drafts.sort(key=lambda source: source.strategy.descriptor in context.away_from)
+        source = next((item for item in drafts if item.source_id not in context.tried), None)
+        if source is None:
+            raise ProposalsExhausted("There are no other drafts.")
         item = make_experience(ExperienceKind.PRACTICE, "plain draft", "start plainly")
         return Proposal(source, (item.id,), 7, (item,))
 
@@ -200,8 +216,9 @@ def toy_engine(memory: Memory, settings: Settings) -> Callable[..., Engine]:
         policy: Policy | None = None,
         given: Settings = settings,
         timed_first: bool = False,
+        others: tuple[frozenset[str], ...] = (),
     ) -> Engine:
-        proposer = ToyProposer("toy", start, timed_first)
+        proposer = ToyProposer("toy", start, timed_first, others)
         return Engine(store, verifier or ToyVerifier(), proposer, policy or QValuePolicy(), given)
 
     return make

@@ -15,10 +15,11 @@ from attrs import evolve
 
 from evokernel_core.ascendc.kernels.family import Cores
 from evokernel_core.ascendc.knowledge import rules
+from evokernel_core.domain.descriptor import Algorithm, Descriptor, Overlap
 from evokernel_core.domain.errors import BudgetExhausted, EndpointError, ProposerError, UsageError
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.graph import DTypeArg, Graph, GraphInput, InputKind, Node, SymbolicInt, ValueRef
-from evokernel_core.domain.kernel import Descriptor, KernelSource, Strategy
+from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.settings import ModelEndpoint, ModelProtocol
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
@@ -105,8 +106,8 @@ def test_a_good_answer_becomes_a_kernel_with_its_price_and_its_sources(serve: Se
     strategy = proposal.source.strategy
     assert (strategy.family, strategy.move) == ("model", "")
     assert strategy.notes[0].startswith("Runs of elements")
-    assert strategy.descriptor == Descriptor(memory=3, algorithm=0, parallelism=1)
     assert proposal.tokens == tally.spent_by("").tokens == 6210
+    assert strategy.descriptor == Descriptor(algorithm=Algorithm.DIRECT, overlap=Overlap.PIPELINED)
     assert [item.id for item in proposal.learned] == list(proposal.used)
     request = endpoint.requests[0]
     shown = [item.title for item in proposal.learned if item.title in request["messages"][1]["content"]]

@@ -14,6 +14,7 @@ from evokernel_core.ascendc.kernels.fused.schedule import initial, moves
 from evokernel_core.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.ascendc.kernels.fused.tile import build
 from evokernel_core.ascendc.lowering.plan import plan
+from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.kernel import Strategy
@@ -90,3 +91,33 @@ def test_a_step_that_promises_to_be_faster_comes_first(task: KernelTask) -> None
         others = tuple(item for item in known if item != first)
         found = proposer.refine(task, evolve(settled, experiences=(first, *others)))
         assert found.used == (first.id,)
+
+
+def cells_of_drafts(task: KernelTask, context: Context, number: int) -> list[Descriptor]:
+    """The cells of so many drafts, each of which is tried before the next one is asked for."""
+    cells, tried = [], frozenset[str]()
+    for _ in range(number):
+        source = ScheduleProposer(CHIP).draft(task, evolve(context, tried=tried)).source
+        cells.append(source.strategy.descriptor)
+        tried |= {source.source_id}
+    return cells
+
+
+def test_drafts_of_other_cells_come_first(task: KernelTask) -> None:
+    """Those that differ most before others; none is lost."""
+    first = initial(task, CHIP).descriptor
+    plain = cells_of_drafts(task, Context(), 1 + len(moves(task, initial(task, CHIP), CHIP)))
+    away = cells_of_drafts(task, Context(away_from=(first,)), len(plain))
+    assert plain[0] == first
+    assert sorted(away, key=str) == sorted(plain, key=str)
+    distances = [cell.apart([first]) for cell in away]
+    assert distances == sorted(distances, reverse=True)
+    assert distances[0] > 1 and distances[-1] == 0
+
+
+def test_what_people_turned_down_is_no_other_draft(task: KernelTask) -> None:
+    first = initial(task, CHIP)
+    away = Context(away_from=(first.descriptor,))
+    farthest = ScheduleProposer(CHIP).draft(task, away).source.strategy
+    found = ScheduleProposer(CHIP).draft(task, evolve(away, unwanted=(farthest,))).source.strategy
+    assert found.settings != farthest.settings

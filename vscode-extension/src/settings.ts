@@ -13,6 +13,7 @@ export const SERVER_NAMES: Readonly<Record<string, string>> = {
   leastGain: "leastGain",
   "verifier.url": "verifierUrl",
   "verifier.caBundle": "verifierCaBundle",
+  "verifier.candidatesAtOnce": "candidatesAtOnce",
   "model.baseUrl": "modelUrl",
   "model.name": "model",
   "model.protocol": "modelProtocol",

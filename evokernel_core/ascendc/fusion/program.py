@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.ascendc.fusion.partition import Group, Piece, base_of, partition, pieces
 from evokernel_core.ascendc.kernels.family import Family
@@ -17,6 +17,7 @@ from evokernel_core.ascendc.kernels.registry import family_for
 from evokernel_core.ascendc.kernels.settings import require_known
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.canonical import node_order
+from evokernel_core.domain.descriptor import Stages
 from evokernel_core.domain.errors import PlanError, StrategyError
 from evokernel_core.domain.graph import InputKind, ValueRef
 from evokernel_core.domain.kernel import Setting, Strategy
@@ -227,7 +228,8 @@ def joined(
     cut: int = 0,
 ) -> Strategy:
     """The strategy of a program: the settings of each kind under its number, the cut, whether the kernels
-    are parts of one launch, and the chunks in which the first ``cut`` take images (0: all at once)."""
+    are parts of one launch, and the chunks in which the first ``cut`` take images (0: all at once). It has no
+    cell yet."""
     order = {name: index for index, name in enumerate(_node_names(task))}
     groups = "|".join(",".join(str(order[name]) for name in sorted(group, key=order.__getitem__))
                       for group in program.groups)  # fmt: skip
@@ -237,11 +239,37 @@ def joined(
     for kind, strategy in enumerate(strategies):
         settings[f"{kind}.family"] = strategy.family
         settings |= {f"{kind}.{key}": value for key, value in strategy.settings}
-    longest = max(strategies, key=lambda item: item.descriptor.algorithm)
     notes = _notes(program, strategies, one_launch=one_launch)
     if chunks:
         notes = (f"Images come in about {chunks} chunks, so that L2 keeps what lies between kernels.", *notes)
-    return Strategy(PROGRAM, settings, notes, longest.descriptor, move)
+    return Strategy(PROGRAM, settings, notes, move=move)
+
+
+def described(program: Program, strategy: Strategy, chip: Chip) -> Strategy:
+    """The strategy with its archive cell: that of the kernel which takes the largest part of the time, all
+    images at once, with the number of launches and how they follow each other."""
+    parts = parted(strategy)
+    dearest = max(
+        range(len(parts)), key=lambda kind: program.launches(kind) * kind_us(program, kind, parts[kind], chip)
+    )
+    task, family = program.kinds[dearest]
+    cell = family.descriptor(task, parts[dearest], chip)
+    together = Stages.ONE_LAUNCH if strategy.setting(ONE_LAUNCH, False) else Stages.LAUNCHES
+    stages = Stages.CHUNKED if strategy.setting(CHUNKS, 0) else together
+    return evolve(strategy, descriptor=evolve(cell, stages=stages, kernels=len(program.stages)))
+
+
+def kind_us(program: Program, kind: int, strategy: Strategy, chip: Chip) -> float:
+    """Modelled microseconds of one launch of a kind of kernel, all images at once."""
+    task, family = program.kinds[kind]
+    return _kernel_us(ById(task), family, strategy.family, strategy.settings, chip)
+
+
+@lru_cache(maxsize=4096)
+def _kernel_us(
+    key: ById, family: Family, name: str, settings: tuple[tuple[str, Setting], ...], chip: Chip
+) -> float:
+    return family.estimate_us(key.task, Strategy(name, settings), chip)
 
 
 def parted(strategy: Strategy) -> tuple[Strategy, ...]:

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from attrs import Factory, field, frozen
 
 from evokernel_core.ascendc.kernels.family import Made, Move
+from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
@@ -104,6 +105,9 @@ class SearchingFamily(Generic[P, S]):
             if self.cost_us(found, item, sizes, chip) > self.slowest_adapted * best:
                 return None
         return self.strategy_of(found, item, "")
+
+    def descriptor(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Descriptor:
+        return self.strategy_of(self.read(task, chip), self.schedule_of(strategy), "").descriptor
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         return self.cost_us(self.read(task, chip), self.schedule_of(strategy), task.sizes, chip)

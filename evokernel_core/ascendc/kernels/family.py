@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 
 from evokernel_core.ascendc.ir.nodes import Kernel
 from evokernel_core.ascendc.kernels.cube import CubeKernel
+from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
@@ -149,6 +150,9 @@ class Family(Protocol):
 
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
         """Another task's schedule, cut to fit this one; None where a rule refuses it."""
+
+    def descriptor(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Descriptor:
+        """The archive cell of a legal strategy, from its settings alone."""
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         """Modelled microseconds of the schedule, its launch included."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from evokernel_core.domain.settings import PolicyName
 from evokernel_core.synthesis.policies.archive import ArchivePolicy
 from evokernel_core.synthesis.policies.base import Policy
+from evokernel_core.synthesis.policies.islands import IslandsPolicy
 from evokernel_core.synthesis.policies.qvalue import QValuePolicy
 from evokernel_core.synthesis.policies.tree import TreePolicy
 
@@ -20,3 +21,5 @@ def open_policy(name: PolicyName) -> Policy:
             return TreePolicy()
         case PolicyName.ARCHIVE:
             return ArchivePolicy()
+        case PolicyName.ISLANDS:
+            return IslandsPolicy()

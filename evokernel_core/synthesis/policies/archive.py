@@ -1,4 +1,4 @@
-"""MAP-Elites over strategy descriptors (KernelFoundry's axes): one elite per cell.
+"""MAP-Elites over strategy descriptors: one elite per cell, so that a slower dataflow is refined, too.
 
 Descriptors describe the schedule and not its score: an archive over speedups collapses to few cells
 on a single task. A cell is chosen by 0.4 fitness, 0.4 rate of improvement and 0.2 exploration,
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from evokernel_core.domain.kernel import Descriptor
+from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.synthesis.policies.base import DRAFT, SearchState, Step
 from evokernel_core.synthesis.proposers.base import Candidate
 
@@ -40,7 +40,7 @@ class ArchivePolicy:
         return (
             self.fitness_weight * fastest / elite.latency_us
             + self.improvement_weight * (better + 1) / (len(children) + 2)
-            + self.exploration_weight / (len(children) + 1)
+            + self.exploration_weight / (state.steps_from(elite.source.source_id) + 1)
         )
 
 

@@ -8,7 +8,8 @@ from typing import Protocol
 
 from attrs import frozen
 
-from evokernel_core.synthesis.proposers.base import Candidate
+from evokernel_core.domain.descriptor import Descriptor
+from evokernel_core.synthesis.proposers.base import Begun, Candidate
 
 
 @frozen
@@ -17,27 +18,50 @@ class SearchState:
 
     ``candidates`` are all verified kernels, oldest first. ``starts`` are the feasible ones that may
     still be refined and ``values`` their Q2 by source_id. ``can_draft`` says whether the proposer
-    may have a draft left.
+    may have a draft left. ``begun`` are kernels whose verdicts are awaited.
     """
 
     candidates: tuple[Candidate, ...]
     starts: tuple[Candidate, ...]
     values: Mapping[str, float]
     can_draft: bool
+    begun: tuple[Begun, ...] = ()
 
     def children(self, source_id: str) -> tuple[Candidate, ...]:
         """The attempts made from a kernel; the drafts for ``""``."""
         return tuple(item for item in self.candidates if item.parent == source_id)
 
+    def steps_from(self, source_id: str) -> int:
+        """The number of attempts made from a kernel, those included that are awaited."""
+        return len(self.children(source_id)) + sum(item.parent == source_id for item in self.begun)
+
+    @property
+    def cells(self) -> tuple[Descriptor, ...]:
+        """The cells in which something was tried, in that order."""
+        sources = [item.source for item in self.candidates] + [item.source for item in self.begun]
+        return tuple(dict.fromkeys(source.strategy.descriptor for source in sources))
+
+    @property
+    def fastest(self) -> Candidate:
+        """Of the starts. Raises ValueError where there is none."""
+        return min(self.starts, key=lambda item: item.latency_us)
+
 
 @frozen
 class Step:
-    """Refine ``start``, or draft anew where it is None."""
+    """Refine ``start``, or draft anew where it is None: in another cell than those that it keeps
+    ``away_from``, where there is one."""
 
     start: Candidate | None
+    away_from: tuple[Descriptor, ...] = ()
 
 
 DRAFT = Step(None)
+
+
+def draft_elsewhere(state: SearchState) -> Step:
+    """A draft that differs from all that was tried."""
+    return Step(None, state.cells)
 
 
 class Policy(Protocol):

@@ -1,5 +1,6 @@
-"""AdaExplore's policy: a tree over kernels, UCB down it, small steps (refine) and large ones (draft).
+"""AdaExplore's policy: a tree over kernels, UCB down it, small steps and large ones.
 
+A small step is one move from a kernel, a large one a draft in another cell than all that was tried.
 Constants are those of its public configuration: exploration 0.3, mean backup, a large step with
 probability 0.2 or after two small ones from the same node.
 """
@@ -12,7 +13,7 @@ import random
 from attrs import frozen
 
 from evokernel_core.domain.verdict import GateName
-from evokernel_core.synthesis.policies.base import DRAFT, SearchState, Step
+from evokernel_core.synthesis.policies.base import DRAFT, SearchState, Step, draft_elsewhere
 from evokernel_core.synthesis.proposers.base import Candidate
 
 MAX_SPEEDUP = 10.0
@@ -46,10 +47,10 @@ class TreePolicy:
             return DRAFT
         node = self._descend(state)
         if node is None:
-            return DRAFT if state.can_draft else Step(_fastest(state.starts))
-        steps = len(state.children(node.source.source_id))
+            return draft_elsewhere(state) if state.can_draft else Step(state.fastest)
+        steps = state.steps_from(node.source.source_id)
         large = state.can_draft and (steps >= self.small_steps or rng.random() < self.large_step)
-        return DRAFT if large else Step(node)
+        return draft_elsewhere(state) if large else Step(node)
 
     def _descend(self, state: SearchState) -> Candidate | None:
         """The node to expand, None for the root; only nodes that can still be refined are passed."""
@@ -78,10 +79,6 @@ class TreePolicy:
 
     def _bonus(self, parent_visits: int, visits: int) -> float:
         return self.exploration * math.sqrt(math.log(max(parent_visits, 1)) / max(visits, 1))
-
-
-def _fastest(starts: tuple[Candidate, ...]) -> Candidate:
-    return min(starts, key=lambda item: item.latency_us)
 
 
 def _mean(numbers: list[float]) -> float:

@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from attrs import field, frozen
 
+from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
@@ -50,6 +51,14 @@ def no_precedents() -> tuple[Precedent, ...]:
 
 
 @frozen
+class Begun:
+    """A kernel whose verdict is awaited; ``parent`` as a Candidate's."""
+
+    source: KernelSource
+    parent: str = ""
+
+
+@frozen
 class Context:
     """What the engine knows when it asks for a kernel.
 
@@ -57,9 +66,10 @@ class Context:
     drafting. ``children`` are the earlier attempts on this task that a proposer should not repeat:
     those made from ``start``, or every draft while drafting. ``feedback`` is the last failure in the
     verifier's words, empty after a success. ``tried`` are the source_ids of every kernel that was
-    already verified for this task. ``unwanted`` are schedules that people turned down for similar tasks, not
-    to begin with; ``asked`` the reasons for which they rejected kernels of this one. ``residual`` says how
-    far estimates for this chip are from verdicts, ``preconditions`` which schedules fail on it. ``job`` is
+    already verified for this task, or is being verified. ``unwanted`` are schedules that people turned
+    down for similar tasks, not to begin with; ``asked`` the reasons for which they rejected kernels of
+    this one. ``away_from`` are cells: drafts of others are wanted first. ``residual`` says how far
+    estimates for this chip are from verdicts, ``preconditions`` which schedules fail on it. ``job`` is
     the run's id, for what it may spend, ``attempts_left`` the kernels that it may still verify; once
     ``cancelled`` says so, nobody waits for an answer. ``precedents`` gives the kernels behind the
     experiences, for a proposer that reads code.
@@ -72,6 +82,7 @@ class Context:
     tried: frozenset[str] = frozenset()
     unwanted: tuple[Strategy, ...] = ()
     asked: tuple[str, ...] = ()
+    away_from: tuple[Descriptor, ...] = ()
     residual: Residual = UNTAUGHT
     preconditions: tuple[Precondition, ...] = ()
     job: str = ""

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from evokernel_core.domain.descriptor import Algorithm, Descriptor, Overlap, Split
 from evokernel_core.domain.errors import ProposerError
-from evokernel_core.domain.kernel import Descriptor, KernelSource, Strategy
+from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.synthesis.proposers.llm_text import Edit, applied, edits, sections
 
 LONGEST_FILE = 65_536
@@ -64,6 +65,7 @@ EDIT_SCHEMA = _object(
 )
 """Where the kernel is long and most of it may stay."""
 
+_REDUCTION = re.compile(r"\b(?:Whole|Block|Pair|Repeat)?Reduce\w+")
 _DOUBLE = re.compile(r"InitBuffer\s*\(\s*\w+\s*,\s*(?:2|\w*(?:BUFFER|buffer|Buffer)\w*)\s*,")
 
 
@@ -149,11 +151,15 @@ def _of_sections(found: Mapping[str, str]) -> Parts:
 
 
 def describe(kernel: str) -> Descriptor:
-    """The archive cell that the text of a kernel suggests; coarse, as nothing is executed."""
-    copies = 3 if _DOUBLE.search(kernel) else 2
-    memory = copies if "DataCopy" in kernel else 0
-    reductions = len(set(re.findall(r"\b(?:Whole|Block|Pair|Repeat)?Reduce\w+", kernel)))
-    return Descriptor(memory, min(reductions, 3), 1 if "GetBlockIdx" in kernel else 0)
+    """The archive cell that the text of a kernel suggests; coarse, as nothing is executed. What its names do
+    not say is unknown."""
+    cube, reduces = "Mmad" in kernel, _REDUCTION.search(kernel) is not None
+    vectors = Algorithm.SINGLE_PASS if reduces else Algorithm.DIRECT
+    return Descriptor(
+        split=Split.UNKNOWN if "GetBlockIdx" in kernel else Split.NOTHING,
+        algorithm=Algorithm.MATRIX_PRODUCT if cube else vectors if "DataCopy" in kernel else Algorithm.SCALAR,
+        overlap=Overlap.PIPELINED if _DOUBLE.search(kernel) else Overlap.NONE,
+    )
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
@@ -78,15 +78,16 @@ class ScheduleProposer:
     def draft(self, task: KernelTask, context: Context) -> Proposal:
         """The first untried of: schedules of retrieved kernels of this family that promise as much as
         the analytic one, the analytic one, other retrieved ones, and those one move away from it. Schedules
-        that people turned down, or that rules forbid, come last.
+        that people turned down, or that rules forbid, come last. With cells to keep away from, drafts of
+        others come first, those that differ in most axes before the rest.
 
         Raises ProposalsExhausted when all were tried or no family covers the task.
         """
-        for option in self._drafts(task, context):
-            if option.source.source_id not in context.tried:
-                return Proposal(
-                    option.source, (option.item.id,), learned=(option.item,), priced=option.priced
-                )
+        drafts = self._drafts(task, context)
+        for draft in _elsewhere_first(drafts, context) if context.away_from else drafts:
+            source = write(task, draft.strategy, self.chip)
+            if source.source_id not in context.tried:
+                return Proposal(source, (draft.item.id,), learned=(draft.item,), priced=draft.priced)
         raise ProposalsExhausted("Every schedule to start from was tried.")
 
     def refine(self, task: KernelTask, context: Context) -> Proposal:
@@ -119,7 +120,7 @@ class ScheduleProposer:
         """The open moves from the start point as memory items."""
         return tuple(option.item for option in self._moves(task, context))
 
-    def _drafts(self, task: KernelTask, context: Context) -> Iterator[_Option]:
+    def _drafts(self, task: KernelTask, context: Context) -> Iterator[_Draft]:
         try:
             analytic = initial(task, self.chip)
         except PlanError as error:
@@ -133,11 +134,11 @@ class ScheduleProposer:
         wanted = [draft for draft in carried if draft not in doubtful]
         unwanted = []
         for draft in chain(wanted, own[:1], doubtful, own[1:], beside):
-            if _is_one_of(draft.strategy, context.unwanted) or _is_forbidden(draft.priced, context):
+            if _is_unwanted(draft, context):
                 unwanted.append(draft)
             else:
-                yield self._option(task, draft)
-        yield from (self._option(task, draft) for draft in unwanted)
+                yield draft
+        yield from unwanted
 
     def _beside(self, task: KernelTask, analytic: Strategy, context: Context) -> Iterator[_Draft]:
         """The schedules one move away from the analytic one."""
@@ -149,9 +150,6 @@ class ScheduleProposer:
         priced = _priced(task, strategy, self.chip)
         expected = context.residual.of([dict(priced.features)])[0]
         return _Draft(item, strategy, priced, expected.hopeful * priced.estimate_us)
-
-    def _option(self, task: KernelTask, draft: _Draft) -> _Option:
-        return _Option(draft.item, write(task, draft.strategy, self.chip), draft.priced)
 
     def _carried(self, task: KernelTask, context: Context) -> Iterator[tuple[Experience, Strategy]]:
         """The strategies of retrieved kernels that can be carried over to this task."""
@@ -211,6 +209,21 @@ def _priced(task: KernelTask, strategy: Strategy, chip: Chip) -> Priced:
 def _practice(words: str, strategy: Strategy) -> Experience:
     body = f"Start a {strategy.family} kernel: {words}."
     return make_experience(ExperienceKind.PRACTICE, f"{words} for {strategy.family}", body)
+
+
+def _elsewhere_first(drafts: Iterable[_Draft], context: Context) -> list[_Draft]:
+    """Drafts in the order of how much their cells differ from those to keep away from, the unwanted ones at
+    the end."""
+
+    def rank(draft: _Draft) -> tuple[bool, int]:
+        return _is_unwanted(draft, context), -draft.strategy.descriptor.apart(context.away_from)
+
+    return sorted(drafts, key=rank)
+
+
+def _is_unwanted(draft: _Draft, context: Context) -> bool:
+    """Whether people turned a schedule down, or a rule forbids it."""
+    return _is_one_of(draft.strategy, context.unwanted) or _is_forbidden(draft.priced, context)
 
 
 def _is_one_of(strategy: Strategy, others: tuple[Strategy, ...]) -> bool:

@@ -25,7 +25,7 @@ from evokernel_core.ascendc.kernels.attention.problem import (
     widest_parts,
 )
 from evokernel_core.ascendc.shapes.sizes import extent
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.chip import load_chip
@@ -51,7 +51,7 @@ def on_turns(builder: Any, chip: Any, tmp_path: Path) -> Callable[..., tuple[Run
     expected = attention(*inputs.values())
 
     def run(change: Callable[[str], str]) -> tuple[RunResult, Any, Any]:
-        strategy = Strategy("attention", SCHEDULE.settings(), (), Descriptor(3, 3, 3), "")
+        strategy = Strategy("attention", SCHEDULE.settings())
         source = write(task, strategy, chip)
         source = evolve(source, op_kernel_cpp=change(source.op_kernel_cpp))
         result = TensorFile(tmp_path / "output.bin", expected.size * 2)

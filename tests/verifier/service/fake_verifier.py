@@ -31,6 +31,7 @@ from evokernel_core.verifier.base import Cancelled, never
 class Scripted:
     journal: str
     name: str = "scripted 1"
+    workers: int = 1
 
     def verify(
         self,

@@ -9,6 +9,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -40,6 +41,22 @@ def test_a_service_that_is_away_can_be_waited_for(server: Any, make_kernel: Kern
     assert verifier.name == f"verifier@127.0.0.1:{server.port} (remote)"
     server.start()
     assert verifier.name == f"scripted 1@127.0.0.1:{server.port} (remote)"
+
+
+def test_the_service_says_how_many_kernels_it_judges_at_a_time(make_server: Any) -> None:
+    verifier = remote(make_server(workers=3).url)
+    assert verifier.workers == 1, "it was not asked yet"
+    verifier.status()
+    assert verifier.workers == 3
+
+
+def test_one_client_may_be_asked_from_several_threads(make_server: Any, make_kernel: Kernel) -> None:
+    """As a search does that has several candidates in flight."""
+    verifier = remote(make_server(workers=3).url, patience=30.0)
+    kernels = [make_kernel(f"k{number}", "sleep 0.1") for number in range(6)]
+    with ThreadPoolExecutor(3) as threads:
+        verdicts = list(threads.map(lambda kernel: verifier.verify(*kernel), kernels))
+    assert [verdict.source_id for verdict in verdicts] == [source.source_id for _, source in kernels]
 
 
 def test_a_wrong_token_is_said_at_once(server: Any, make_kernel: Kernel) -> None:

@@ -12,7 +12,8 @@ from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.argmax.problem import ArgReduction
 from evokernel_core.ascendc.kernels.settings import Settings
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.twin.isa import LANES
 
 _MOST_ELEMENTS = 8192
@@ -106,6 +107,13 @@ def _long_illegal(item: ArgSchedule) -> str | None:
 def strategy_of(found: ArgReduction, item: ArgSchedule, move: str) -> Strategy:
     """The schedule in settings and words."""
     notes = (_NOTES[item.form], f"{item.buffers} buffer(s) of the input.")
-    parallelism = 3 if item.form == "lanes" else 1
-    descriptor = Descriptor(3 if item.buffers > 1 else 2, 1, parallelism)
-    return Strategy("arg", item.settings(), notes, descriptor, move)
+    return Strategy("arg", item.settings(), notes, _descriptor(item), move)
+
+
+def _descriptor(item: ArgSchedule) -> Descriptor:
+    dataflow, split = {
+        "lanes": (Dataflow.LANES, Split.COLUMNS),
+        "short": (Dataflow.BLOCKS if item.chunked else Dataflow.PACKED_ROWS, Split.ROWS),
+        "long": (Dataflow.STREAMED, Split.ROWS),
+    }[item.form]
+    return Descriptor(dataflow, Reuse.NONE, split, Algorithm.SINGLE_PASS, Overlap.of(item.buffers))

@@ -22,7 +22,8 @@ from evokernel_core.ascendc.kernels.attention.problem import (
 )
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.cube import CubeKernel
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
@@ -187,7 +188,23 @@ def _strategy(found: Attention, item: AttentionSchedule, move: str) -> Strategy:
         f"Steps of {item.queries} queries and {item.keys} keys; scores stay in L2.",
         f"Tiles {item.base_n} wide, {item.base_k} deep in L0; {item.chunk} rows in UB at a time.",
     )
-    return Strategy("attention", item.settings(), notes, Descriptor(3, 3, 3), move)
+    return Strategy("attention", item.settings(), notes, _descriptor(found, item), move)
+
+
+def _descriptor(found: Attention, item: AttentionSchedule) -> Descriptor:
+    """Whether the weights of all keys are there at once or step by step, whether scores come to the unified
+    buffer together or some rows after others, whether queries are read again for other keys of a step, and
+    what a unit is; sizes not known count as long."""
+    keys, queries = found.keys.constant, found.queries.constant
+    at_once = keys is not None and keys <= item.keys
+    together = item.chunk * 2 >= item.queries
+    return Descriptor(
+        Dataflow.RESIDENT_ROWS if together else Dataflow.STREAMED,
+        Reuse.L0 if item.keys <= item.base_n else Reuse.L2,
+        Split.HEADS if queries is not None and queries <= item.queries else Split.ROWS,
+        Algorithm.SINGLE_PASS if at_once else Algorithm.ONLINE,
+        Overlap.of(item.buffers),
+    )
 
 
 FAMILY = SearchingFamily(

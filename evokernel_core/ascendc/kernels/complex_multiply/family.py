@@ -30,8 +30,9 @@ from evokernel_core.ascendc.kernels.rendering import parameter
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.limits import Sharing, sharing
 from evokernel_core.ascendc.ops import COMPLEX_MULTIPLY, categories
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.isa import BLOCK_BYTES, LANES
@@ -77,7 +78,10 @@ def _strategy(found: Paired, item: PairedSchedule, move: str) -> Strategy:
         f"Tiles of {item.tile} elements, {item.buffers} under way.",
         "The parts of a number stay together; transpositions let them change places.",
     )
-    return Strategy("paired", item.settings(), notes, Descriptor(2, item.buffers, 1), move)
+    cell = Descriptor(
+        Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.TRANSPOSE, Overlap.of(item.buffers)
+    )
+    return Strategy("paired", item.settings(), notes, cell, move)
 
 
 def _neighbours(found: Paired, here: PairedSchedule) -> Iterator[tuple[str, PairedSchedule]]:

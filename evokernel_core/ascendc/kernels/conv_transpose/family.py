@@ -36,7 +36,8 @@ from evokernel_core.ascendc.kernels.rendering import (
 )
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.lowering.program import camel
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
@@ -187,7 +188,15 @@ def _strategy(found: Transposed, item: Schedule, move: str) -> Strategy:
         f"Tiles of at most {item.most_m} channels by {item.most_n} pixels.",
         "Vector cores lay the input of the next tile out while the cube core multiplies.",
     )
-    return Strategy("transposed", item.settings(), notes, Descriptor(3, 1, 2), move)
+    return Strategy("transposed", item.settings(), notes, _descriptor(item), move)
+
+
+def _descriptor(item: Schedule) -> Descriptor:
+    """Whether pixels or outputs are the rows of the product; and whether all cores read the same laid out
+    weights, which L2 then keeps."""
+    way = Algorithm.TRANSPOSED_PRODUCT if item.turned else Algorithm.MATRIX_PRODUCT
+    reuse = Reuse.L1 if item.own_weights else Reuse.L2
+    return Descriptor(Dataflow.OUTPUT_STATIONARY, reuse, Split.TILES, way, Overlap.of(item.c_slots))
 
 
 FAMILY = SearchingFamily(

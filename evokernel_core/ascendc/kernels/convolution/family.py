@@ -29,7 +29,8 @@ from evokernel_core.ascendc.kernels.cube import Behind, CubeKernel
 from evokernel_core.ascendc.kernels.family import Move
 from evokernel_core.ascendc.kernels.lowest import lowest
 from evokernel_core.ascendc.ops import CONVOLUTION, categories
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
@@ -76,6 +77,9 @@ class ConvolutionFamily:
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
         legal = self.why_illegal(task, strategy, chip) is None
         return _strategy(_schedule(strategy), "") if legal else None
+
+    def descriptor(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Descriptor:
+        return _descriptor(_schedule(strategy))
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         return _cost(read_layer(task, chip), _schedule(strategy), task, chip)
@@ -153,4 +157,15 @@ def _strategy(item: _Schedule, move: str) -> Strategy:
         f"Tiles of {tile}, {item.base_k} deep in L0; {held}.",
         "Copies, loads, products and stores overlap.",
     )
-    return Strategy(family, item.settings(), notes, Descriptor(3, 1, 2), move)
+    return Strategy(family, item.settings(), notes, _descriptor(item), move)
+
+
+def _descriptor(item: _Schedule) -> Descriptor:
+    """What stays in L1, and whether neighbouring tiles are other pixels or other outputs of the same ones."""
+    product = Algorithm.MATRIX_PRODUCT
+    if isinstance(item, RowsSchedule):
+        return Descriptor(Dataflow.ROW_STATIONARY, Reuse.L1, Split.IMAGES, product, Overlap.PIPELINED)
+    dataflow = Dataflow.WEIGHT_STATIONARY if item.stay else Dataflow.IM2COL_PANELS
+    near = Reuse.L1 if item.stay or item.parts > 1 else Reuse.L0
+    split = Split.CHANNELS if item.outputs_first else Split.IMAGES
+    return Descriptor(dataflow, Reuse.L2 if item.chunk_kib else near, split, product, Overlap.PIPELINED)

@@ -16,7 +16,10 @@ from evokernel_core.ascendc.kernels.embedding_bag.kernel import build
 from evokernel_core.ascendc.kernels.embedding_bag.problem import MOST_RUN, Bag, read_bag
 from evokernel_core.ascendc.kernels.indexed import IndexedSchedule, size_refusal
 from evokernel_core.ascendc.ops import EMBEDDING_BAG, categories
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.kernel import Strategy
+
+_CELL = Descriptor(Dataflow.BLOCKS, Reuse.NONE, Split.ROWS, Algorithm.SINGLE_PASS, Overlap.PIPELINED)
 
 
 def _why_illegal(found: Bag, item: IndexedSchedule) -> str | None:
@@ -33,7 +36,7 @@ def _neighbours(found: Bag, here: IndexedSchedule) -> Iterator[tuple[str, Indexe
 
 def _strategy(found: Bag, item: IndexedSchedule, move: str) -> Strategy:
     notes = (f"Tiles of {item.bytes} bytes of rows, {item.runs} indices at a time.", "Halves are combined.")
-    return Strategy("bag", item.settings(), notes, Descriptor(2, 1, 2), move)
+    return Strategy("bag", item.settings(), notes, _CELL, move)
 
 
 FAMILY = family_of(

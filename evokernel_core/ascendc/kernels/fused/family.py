@@ -13,6 +13,7 @@ from evokernel_core.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.ascendc.kernels.fused.tile import build, stage_text
 from evokernel_core.ascendc.lowering.opset import fused_ops
 from evokernel_core.ascendc.lowering.plan import plan
+from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
@@ -41,6 +42,9 @@ class FusedFamily:
 
     def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
         return schedules.moves(task, strategy, chip)
+
+    def descriptor(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Descriptor:
+        return schedules.descriptor_of(plan(task, chip), Schedule.of(strategy))
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         kernel = build(plan(task, chip), Schedule.of(strategy))

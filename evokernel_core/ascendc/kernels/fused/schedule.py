@@ -19,8 +19,9 @@ from evokernel_core.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, F
 from evokernel_core.ascendc.kernels.fused.shared import in_pieces, point_bytes
 from evokernel_core.ascendc.kernels.fused.tile import build, stage_text
 from evokernel_core.ascendc.lowering.plan import Plan, plan
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
@@ -38,8 +39,16 @@ _LEAST_LANES = 128
 
 _IN_PASSES = IN_PIECES | {Form.STREAM, Form.STEPS}
 """The forms that read a row once more for each pass."""
-_OVER_ALL_CORES = IN_LANES | {Form.SEGMENTS, Form.SHARED}
-"""The forms that cut a row for all cores to have work."""
+_DATAFLOW = {
+    Form.PACKED: Dataflow.PACKED_ROWS,
+    Form.RESIDENT: Dataflow.RESIDENT_ROWS,
+    Form.REGION: Dataflow.BLOCKS,
+    Form.LANES: Dataflow.LANES,
+    Form.CHANNELS: Dataflow.LANES,
+    Form.STEPS: Dataflow.BLOCKS,
+} | dict.fromkeys((Form.FLAT, Form.SEGMENTS, Form.PIECES, Form.SHARED, Form.STREAM), Dataflow.STREAMED)
+_KEPT = frozenset({Form.PACKED, Form.RESIDENT, Form.REGION, Form.CHANNELS})
+"""The forms that keep rows, or lanes, in the unified buffer from load to store."""
 _READ_AGAIN = 0.02
 _LEAST_SHARED = 2**18
 """Bytes of a row that are worth sharing: less than it takes for the cores to meet."""
@@ -352,7 +361,7 @@ def strategy_of(planned: Plan, schedule: Schedule, move: str) -> Strategy:
         family=planned.family,
         settings=schedule.settings(),
         notes=_notes(planned, schedule),
-        descriptor=_descriptor(planned, schedule),
+        descriptor=descriptor_of(planned, schedule),
         move=move,
     )
 
@@ -369,11 +378,32 @@ def _notes(planned: Plan, schedule: Schedule) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _descriptor(planned: Plan, schedule: Schedule) -> Descriptor:
-    memory = 3 if schedule.buffers > 1 else 2
-    algorithm = 0
-    if planned.reductions:
-        again = not schedule.whole and schedule.form in _IN_PASSES | IN_LANES
-        algorithm = min(passes(planned, schedule.online), 3) if again else 1
-    parallelism = 3 if schedule.form in _OVER_ALL_CORES else 2 if schedule.form is Form.FLAT else 1
-    return Descriptor(memory, algorithm, parallelism)
+def descriptor_of(planned: Plan, schedule: Schedule) -> Descriptor:
+    form = schedule.form
+    once = not planned.reductions or schedule.whole or form not in _IN_PASSES | IN_LANES
+    count = 1 if once else passes(planned, schedule.online)
+    reuse = Reuse.UB if form in _KEPT or schedule.whole else Reuse.L2 if count > 1 else Reuse.NONE
+    return Descriptor(
+        _DATAFLOW[form],
+        reuse,
+        _split(form),
+        _algorithm(planned, schedule, count),
+        Overlap.of(schedule.buffers),
+    )
+
+
+def _algorithm(planned: Plan, schedule: Schedule, count: int) -> Algorithm:
+    """``count``: how often a row is read."""
+    if not planned.reductions:
+        return Algorithm.DIRECT
+    if schedule.online:
+        return Algorithm.ONLINE
+    return {1: Algorithm.SINGLE_PASS, 2: Algorithm.TWO_PASS}.get(count, Algorithm.MULTI_PASS)
+
+
+def _split(form: Form) -> Split:
+    """What of the points of a plan the cores share out in a form."""
+    if form in IN_LANES:
+        return Split.COLUMNS
+    others = {Form.FLAT: Split.ELEMENTS, Form.SEGMENTS: Split.SEGMENTS, Form.SHARED: Split.REDUCTION}
+    return others.get(form, Split.ROWS)

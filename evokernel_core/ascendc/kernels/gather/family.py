@@ -23,7 +23,8 @@ from evokernel_core.ascendc.kernels.indexed import Indices, size_refusal, steps_
 from evokernel_core.ascendc.kernels.rendering import RAW, parameter
 from evokernel_core.ascendc.ops import GATHER, categories
 from evokernel_core.ascendc.shapes.sizes import product
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES
 
@@ -153,7 +154,14 @@ def _strategy(found: Take, item: TakeSchedule, move: str) -> Strategy:
             "Vector unit.",
             "Rows come through L2.",
         )
-    return Strategy("take", item.settings(), notes, Descriptor(3, 0, 2), move)
+    return Strategy("take", item.settings(), notes, _descriptor(item), move)
+
+
+def _descriptor(item: TakeSchedule) -> Descriptor:
+    if item.picks:
+        return Descriptor(Dataflow.PICKED, Reuse.UB, Split.ROWS, Algorithm.TABLE, Overlap.PIPELINED)
+    reuse = Reuse.NONE if item.bypass_l2 else Reuse.L2
+    return Descriptor(Dataflow.STREAMED, reuse, Split.SEGMENTS, Algorithm.COPY, Overlap.PIPELINED)
 
 
 FAMILY = SearchingFamily(

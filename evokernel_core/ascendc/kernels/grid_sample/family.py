@@ -16,7 +16,8 @@ from evokernel_core.ascendc.kernels.grid_sample.places import LANES
 from evokernel_core.ascendc.kernels.grid_sample.problem import Sampling, read_sampling
 from evokernel_core.ascendc.kernels.reloads import with_hits
 from evokernel_core.ascendc.ops import GRID_SAMPLE, categories
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES
@@ -182,7 +183,15 @@ def _strategy(found: Sampling, item: SamplingSchedule, move: str) -> Strategy:
         f"{item.places} places at a time, located {item.piece} at a time, for {item.channels} channels.",
         f"{band}, {item.buffers} under way, from which elements are gathered.",
     )
-    return Strategy("grid_sample", item.settings(), notes, Descriptor(2, item.buffers, 1), move)
+    return Strategy("grid_sample", item.settings(), notes, _descriptor(item), move)
+
+
+def _descriptor(item: SamplingSchedule) -> Descriptor:
+    """Whether whole planes or bands of them are there, and how the elements around a place are addressed."""
+    dataflow = Dataflow.PICKED if item.whole else Dataflow.STREAMED
+    way = Algorithm.TABLE if item.run else Algorithm.DIRECT
+    split = Split.CHANNELS if item.channels > 1 else Split.TILES
+    return Descriptor(dataflow, Reuse.UB, split, way, Overlap.of(item.buffers))
 
 
 FAMILY = SearchingFamily(

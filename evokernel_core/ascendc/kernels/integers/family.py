@@ -22,8 +22,9 @@ from evokernel_core.ascendc.kernels.integers.elementwise import (
 from evokernel_core.ascendc.legalization.graph import plan_words, results_of
 from evokernel_core.ascendc.legalization.rules import RULES
 from evokernel_core.ascendc.shapes.views import VIEWS
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.twin.chip import Chip
 
@@ -69,7 +70,10 @@ def _strategy(problem: Integers, item: IntegerSchedule, move: str) -> Strategy:
         f"Tiles of {item.tile} elements; {problem.registers} registers of 32-bit words.",
         f"{item.buffers} buffer(s) a tensor.",
     )
-    return Strategy("integers", item.settings(), notes, Descriptor(1 + item.buffers, 0, 2), move)
+    cell = Descriptor(
+        Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.DIRECT, Overlap.of(item.buffers)
+    )
+    return Strategy("integers", item.settings(), notes, cell, move)
 
 
 def _starts(problem: Integers, sizes: Sizes, chip: Chip) -> tuple[IntegerSchedule, ...]:

@@ -17,7 +17,8 @@ from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on
 from evokernel_core.ascendc.kernels.integers import fold, lanes, scalar
 from evokernel_core.ascendc.kernels.integers.problem import IntegerRows, RowsSchedule, read_rows
 from evokernel_core.ascendc.ops import REDUCE_INTEGERS, SCAN_INTEGERS, categories
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.twin.chip import Chip
 
 _ROWS = (32, 64, 128, 256, 512)
@@ -80,7 +81,13 @@ def _strategy(found: IntegerRows, item: RowsSchedule, move: str) -> Strategy:
     if item.rows:
         way = f"Up to {item.rows} rows are lanes."
     notes = (way, f"Tiles of {item.tile} elements, {item.buffers} buffer(s).")
-    return Strategy("integer_rows", item.settings(), notes, Descriptor(1 + item.buffers, 1, 1), move)
+    return Strategy("integer_rows", item.settings(), notes, _descriptor(item), move)
+
+
+def _descriptor(item: RowsSchedule) -> Descriptor:
+    way = Algorithm.SCALAR if item.scalar else Algorithm.SINGLE_PASS
+    dataflow = Dataflow.LANES if item.rows else Dataflow.STREAMED
+    return Descriptor(dataflow, Reuse.NONE, Split.ROWS, way, Overlap.of(item.buffers))
 
 
 FAMILY = SearchingFamily(

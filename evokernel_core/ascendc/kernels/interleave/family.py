@@ -29,9 +29,10 @@ from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.limits import words_of
 from evokernel_core.ascendc.ops import INTERLEAVE, categories
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import literal
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
@@ -92,7 +93,10 @@ def _strategy(problem: Interleave, schedule: InterleaveSchedule, move: str) -> S
         f"Runs of {schedule.repeats * _UNIT_BYTES} bytes of every tensor, {schedule.buffers} under way.",
         "Two transpositions in the unified buffer interleave the runs.",
     )
-    return Strategy("interleave", schedule.settings(), notes, Descriptor(2, schedule.buffers, 1), move)
+    cell = Descriptor(
+        Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.TRANSPOSE, Overlap.of(schedule.buffers)
+    )
+    return Strategy("interleave", schedule.settings(), notes, cell, move)
 
 
 _NOTE = """\

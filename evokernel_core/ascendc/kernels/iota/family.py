@@ -15,9 +15,10 @@ from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.ops import IOTA, categories
 from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, literal
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 
@@ -54,8 +55,11 @@ def _why_illegal(node: Node, schedule: IotaSchedule) -> str | None:
     return None if schedule.tile in _TILES else "The tile has another size."
 
 
+_CELL = Descriptor(Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.DIRECT, Overlap.NONE)
+
+
 def _strategy(node: Node, schedule: IotaSchedule, move: str) -> Strategy:
-    return Strategy("iota", {"tile": schedule.tile}, ("Tiles round-robin.",), Descriptor(1, 0, 2), move)
+    return Strategy("iota", {"tile": schedule.tile}, ("Tiles round-robin.",), _CELL, move)
 
 
 def build(node: Node, schedule: IotaSchedule) -> Kernel:

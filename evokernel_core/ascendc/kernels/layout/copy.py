@@ -20,7 +20,8 @@ from evokernel_core.ascendc.kernels.layout.copied import (
 )
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.shapes.boxes import Box, Layout
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES
 
@@ -114,7 +115,8 @@ def strategy_of(item: CopySchedule, move: str) -> Strategy:
         f"Rows that lie together on both sides are copied in tiles of {item.tile_bytes} bytes.",
         f"{item.buffers} tiles are in flight.",
     )
-    return Strategy(FAMILY, item.settings(), notes, Descriptor(1, item.buffers, 1), move)
+    cell = Descriptor(Dataflow.STREAMED, Reuse.NONE, Split.SEGMENTS, Algorithm.COPY, Overlap.of(item.buffers))
+    return Strategy(FAMILY, item.settings(), notes, cell, move)
 
 
 def kernel(layout: Layout, item: CopySchedule) -> Kernel:

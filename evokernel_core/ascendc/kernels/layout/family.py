@@ -13,6 +13,7 @@ from evokernel_core.ascendc.kernels.layout import transpose as turning
 from evokernel_core.ascendc.kernels.layout.copy import CopySchedule
 from evokernel_core.ascendc.kernels.layout.transpose import TurnSchedule
 from evokernel_core.ascendc.shapes.boxes import VIEWS, WORK, Layout, read_layout
+from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
@@ -58,6 +59,11 @@ class LayoutFamily:
             return _copied(layout, CopySchedule.of(strategy), "", chip)
         turn = turning.turn_of(layout, task.sizes)
         return None if turn is None else _turned(turn, TurnSchedule.of(strategy), "", chip)
+
+    def descriptor(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Descriptor:
+        if strategy.family == copying.FAMILY:
+            return copying.strategy_of(CopySchedule.of(strategy), "").descriptor
+        return turning.strategy_of(TurnSchedule.of(strategy), "").descriptor
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         layout = read_layout(task)

@@ -21,8 +21,9 @@ from evokernel_core.ascendc.kernels.layout.turned import build
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.shapes.boxes import Layout
 from evokernel_core.ascendc.shapes.sums import ZERO
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import StrategyError
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import RESERVED_BYTES
@@ -186,7 +187,9 @@ def strategy_of(item: TurnSchedule, move: str) -> Strategy:
         if item.transposes
         else "A table made once says which element goes where.",
     )
-    return Strategy(FAMILY, item.settings(), notes, Descriptor(2, item.from_buffers, 1), move)
+    way = Algorithm.TRANSPOSE if item.transposes else Algorithm.TABLE
+    cell = Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way, Overlap.of(item.from_buffers))
+    return Strategy(FAMILY, item.settings(), notes, cell, move)
 
 
 def kernel(layout: Layout, turn: Turn, item: TurnSchedule) -> Kernel:

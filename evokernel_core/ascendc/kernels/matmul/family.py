@@ -27,10 +27,16 @@ from evokernel_core.ascendc.kernels.matmul.problem import (
     product_of,
     read_product,
 )
-from evokernel_core.ascendc.kernels.matmul.schedule import MOST_HANDED, MatmulSchedule, strategy_of
+from evokernel_core.ascendc.kernels.matmul.schedule import (
+    MOST_HANDED,
+    MatmulSchedule,
+    descriptor_of,
+    strategy_of,
+)
 from evokernel_core.ascendc.kernels.strided import FRONTS
 from evokernel_core.ascendc.lowering.opset import fused_ops
 from evokernel_core.ascendc.shapes.views import PERMUTATIONS
+from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Strategy
@@ -114,6 +120,9 @@ class MatmulFamily:
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
         legal = self.why_illegal(task, strategy, chip) is None
         return strategy_of(MatmulSchedule.of(strategy), "") if legal else None
+
+    def descriptor(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Descriptor:
+        return descriptor_of(MatmulSchedule.of(strategy))
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         return read_matmul(task, chip).estimate_us(MatmulSchedule.of(strategy), task.sizes, chip)

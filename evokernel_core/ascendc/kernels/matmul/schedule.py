@@ -13,8 +13,9 @@ from evokernel_core.ascendc.kernels.epilogue.cost import Cost
 from evokernel_core.ascendc.kernels.lowest import lowest
 from evokernel_core.ascendc.kernels.matmul.problem import Product, Side, Triangle
 from evokernel_core.ascendc.kernels.settings import Settings
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
@@ -58,7 +59,17 @@ def strategy_of(item: MatmulSchedule, move: str) -> Strategy:
         f"Tiles of {tile}, {item.base_k} deep in L0 and {item.panel_k} in L1.",
         "One result is stored while the next is computed." if item.results > 1 else "One result in L0C.",
     )
-    return Strategy("matmul", item.settings(), notes, Descriptor(3, 1, 2), move)
+    return Strategy("matmul", item.settings(), notes, descriptor_of(item), move)
+
+
+def descriptor_of(item: MatmulSchedule) -> Descriptor:
+    """Tiles beside each other share rows of the left operand, those below each other columns of the right
+    one, and those of a strip both; of a tile of several results L1 keeps the left operand's panel. Loads
+    always overlap, stores where L0C has another place."""
+    split = {1: Split.COLUMNS, _WHOLE_HEIGHT: Split.ROWS}.get(item.strip, Split.TILES)
+    reuse = Reuse.L1 if item.parts > 1 else Reuse.L0
+    stores = Overlap.of(item.results // item.parts)
+    return Descriptor(Dataflow.OUTPUT_STATIONARY, reuse, split, Algorithm.MATRIX_PRODUCT, stores)
 
 
 def refusal(found: Product, item: MatmulSchedule, chip: Chip, behind: Cost | None = None) -> str | None:

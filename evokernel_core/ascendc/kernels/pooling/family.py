@@ -26,7 +26,8 @@ from evokernel_core.ascendc.kernels.pooling.problem import CONVOLUTIONS, Window,
 from evokernel_core.ascendc.kernels.pooling.rows import build, least_bytes
 from evokernel_core.ascendc.kernels.pooling.rows_schedule import WindowSchedule
 from evokernel_core.ascendc.kernels.settings import chosen
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
@@ -48,13 +49,16 @@ def schedule_of(strategy: Strategy) -> Schedule:
 
 
 def _strategy(window: Window, item: Schedule, move: str) -> Strategy:
-    cell = Descriptor(3 if item.buffers > 1 else 2, 0, 2)
+    overlap = Overlap.of(item.buffers)
     if isinstance(item, PlaneSchedule):
+        cell = Descriptor(Dataflow.LANES, Reuse.UB, Split.CHANNELS, Algorithm.TRANSPOSE, overlap)
         notes = [
             f"Tiles of {item.positions} elements of the result of sixteen planes.",
             "Sixteen planes at a time are turned, so that neighbours lie blocks apart.",
         ]
         return Strategy("windowed", {"lanes": "planes", **item.settings()}, tuple(notes), cell, move)
+    way = Algorithm.TRANSPOSE if window.is_across else Algorithm.DIRECT
+    cell = Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way, overlap)
     notes = [
         f"Tiles of {item.rows} rows and {item.columns} columns of the result.",
         "Rows of a window are combined as they lie in memory.",

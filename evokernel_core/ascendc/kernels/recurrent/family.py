@@ -18,7 +18,7 @@ from evokernel_core.ascendc.kernels.recurrent import gates
 from evokernel_core.ascendc.kernels.recurrent import schedule as schedules
 from evokernel_core.ascendc.kernels.recurrent.estimate import LAG, estimate_us
 from evokernel_core.ascendc.kernels.recurrent.problem import Recurrence, RecurrentSchedule, read_recurrence
-from evokernel_core.ascendc.kernels.recurrent.schedule import refusal, strategy_of
+from evokernel_core.ascendc.kernels.recurrent.schedule import descriptor_of, refusal, strategy_of
 from evokernel_core.ascendc.kernels.rendering import (
     addresses,
     class_name,
@@ -28,6 +28,7 @@ from evokernel_core.ascendc.kernels.rendering import (
 )
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.ops import RECURRENCE, categories
+from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
@@ -70,6 +71,9 @@ class RecurrentFamily:
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
         found, schedule = read_recurrence(task), RecurrentSchedule.of(strategy)
         return strategy_of(found, schedule, "") if refusal(found, schedule, chip) is None else None
+
+    def descriptor(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Descriptor:
+        return descriptor_of(read_recurrence(task), RecurrentSchedule.of(strategy))
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         return estimate_us(read_recurrence(task), RecurrentSchedule.of(strategy), task.sizes, chip)

@@ -12,8 +12,9 @@ from evokernel_core.ascendc.kernels.recurrent.estimate import estimate_us
 from evokernel_core.ascendc.kernels.recurrent.problem import Recurrence, RecurrentSchedule
 from evokernel_core.ascendc.ops import GATES
 from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip, Memory
 from evokernel_core.twin.isa import FRACTAL, RESERVED_BYTES
@@ -161,4 +162,18 @@ def strategy_of(found: Recurrence, item: RecurrentSchedule, move: str) -> Strate
         notes.append("One panel of weights more stays in L0.")
     if found.stacked:
         notes.append(f"{found.chains} layers side by side, each two steps behind the one below.")
-    return Strategy("recurrent", item.settings(), tuple(notes), Descriptor(3, 3, 3), move)
+    return Strategy("recurrent", item.settings(), tuple(notes), descriptor_of(found, item), move)
+
+
+def descriptor_of(found: Recurrence, item: RecurrentSchedule) -> Descriptor:
+    """Whether the weights stay in the core from step to step, and what a unit is."""
+    hidden, batch = found.hidden.constant, found.batch.constant
+    panels = math.ceil(hidden / item.panel_k) * (2 if found.stacked else 1) if hidden else math.inf
+    stay = item.panels + item.kept >= panels
+    return Descriptor(
+        Dataflow.WEIGHT_STATIONARY if stay else Dataflow.STREAMED,
+        (Reuse.L0 if item.kept else Reuse.L1) if stay else Reuse.L2,
+        Split.COLUMNS if batch is not None and batch <= item.batch else Split.TILES,
+        Algorithm.RECURRENCE,
+        Overlap.PIPELINED,
+    )

@@ -17,7 +17,8 @@ from evokernel_core.ascendc.kernels.resize.kernel import build, is_rows_only, le
 from evokernel_core.ascendc.kernels.resize.phased import phases_of_rows, why_no_phases
 from evokernel_core.ascendc.kernels.resize.problem import Resize, read_resize
 from evokernel_core.ascendc.ops import RESIZE, categories
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES, REQUEST_BYTES
@@ -150,7 +151,12 @@ def _strategy(found: Resize, item: ResizeSchedule, move: str) -> Strategy:
         f"Tiles of {item.columns} columns and {item.rows} rows, {item.buffers} under way.",
         _how(found, item),
     )
-    return Strategy("resize", item.settings(), notes, Descriptor(2, item.buffers, 1), move)
+    return Strategy("resize", item.settings(), notes, _descriptor(item), move)
+
+
+def _descriptor(item: ResizeSchedule) -> Descriptor:
+    way = Algorithm.POLYPHASE if item.phased else Algorithm.DIRECT
+    return Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way, Overlap.of(item.buffers))
 
 
 def _how(found: Resize, item: ResizeSchedule) -> str:

@@ -9,7 +9,8 @@ from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.scan.problem import Scan, block_of, row_block_of
 from evokernel_core.ascendc.kernels.settings import Settings
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import LANES
@@ -134,5 +135,9 @@ def strategy_of(scan: Scan, item: ScanSchedule, move: str) -> Strategy:
         if item.lanes
         else f"Tiles of {item.tile} elements, rows of {item.width} or more; neighbouring scans are lanes."
     )
+    # segments of one row wait for the sums before them, lanes of neighbouring scans for nothing
+    dataflow, split = (Dataflow.BLOCKS, Split.ROWS) if item.lanes else (Dataflow.LANES, Split.COLUMNS)
+    way = Algorithm.TRANSPOSE if item.lanes else Algorithm.SINGLE_PASS
+    cell = Descriptor(dataflow, Reuse.UB, split, way, Overlap.PIPELINED)
     notes = (shape, "One tile travels while another is computed.")
-    return Strategy("scan", item.settings(), notes, Descriptor(2, 1, 2), move)
+    return Strategy("scan", item.settings(), notes, cell, move)

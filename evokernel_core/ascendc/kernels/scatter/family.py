@@ -50,7 +50,8 @@ from evokernel_core.ascendc.kernels.scatter.problem import (
     read_put,
 )
 from evokernel_core.ascendc.ops import LAST, SCATTER, SCATTER_PARTS, categories
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES, LANES
@@ -100,7 +101,18 @@ def _starts(found: Put, sizes: Sizes, chip: Chip) -> Iterator[PutSchedule]:
 def _strategy(found: Put, item: PutSchedule, move: str) -> Strategy:
     dealt = (f"Entries in {found.parts} parts, each with a result of its own.",) if found.parts else ()
     notes = (f"Tiles of {item.bytes} bytes, {item.runs} indices at a time.", _order(item), *dealt)
-    return Strategy("put", item.settings(), notes, Descriptor(2, 1, 2), move)
+    return Strategy("put", item.settings(), notes, _descriptor(item), move)
+
+
+def _descriptor(item: PutSchedule) -> Descriptor:
+    split = Split.RANGES if item.owned else Split.SEGMENTS
+    if item.held:
+        return Descriptor(Dataflow.PICKED, Reuse.UB, split, Algorithm.SORT, Overlap.PIPELINED)
+    if item.picks:
+        return Descriptor(Dataflow.PICKED, Reuse.UB, split, Algorithm.SCALAR, Overlap.NONE)
+    return Descriptor(
+        Dataflow.STREAMED, Reuse.UB if item.sums else Reuse.NONE, split, Algorithm.COPY, Overlap.PIPELINED
+    )
 
 
 def _order(item: PutSchedule) -> str:

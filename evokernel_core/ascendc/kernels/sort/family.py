@@ -21,7 +21,8 @@ from evokernel_core.ascendc.kernels.sort.kernel import build
 from evokernel_core.ascendc.kernels.sort.problem import Sort, SortSchedule, read_sort
 from evokernel_core.ascendc.limits import SORTED_KEPT, SORTED_TILES
 from evokernel_core.ascendc.ops import SORT, categories
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import LANES
@@ -34,8 +35,16 @@ def _strategy(found: Sort, item: SortSchedule, move: str) -> Strategy:
     form = f"The best {item.best} of a row so far." if item.best else "Whole rows in a tile."
     form = "Sorted tiles are merged in the workspace." if item.merges else form
     notes = (f"Tiles of {item.elements} elements, {item.buffers} buffer(s) of the input.", form)
-    descriptor = Descriptor(3 if item.buffers > 1 else 2, 3, 1)
-    return Strategy("sort", item.settings(), notes, descriptor, move)
+    return Strategy("sort", item.settings(), notes, _descriptor(item), move)
+
+
+def _descriptor(item: SortSchedule) -> Descriptor:
+    overlap = Overlap.of(item.buffers)
+    if item.merges:
+        return Descriptor(Dataflow.STREAMED, Reuse.L2, Split.ROWS, Algorithm.MERGE, overlap)
+    if item.best:
+        return Descriptor(Dataflow.STREAMED, Reuse.UB, Split.ROWS, Algorithm.SELECTION, overlap)
+    return Descriptor(Dataflow.RESIDENT_ROWS, Reuse.UB, Split.ROWS, Algorithm.SORT, overlap)
 
 
 def _starts(found: Sort, sizes: Sizes, chip: Chip) -> Iterator[SortSchedule]:

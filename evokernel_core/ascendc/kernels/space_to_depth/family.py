@@ -22,8 +22,9 @@ from evokernel_core.ascendc.kernels.space_to_depth.kernel import BITS, Frame, Fr
 from evokernel_core.ascendc.limits import WIDTH_UNIT
 from evokernel_core.ascendc.ops import SPACE_TO_DEPTH, categories
 from evokernel_core.ascendc.shapes.sizes import ONE, Extent, extent, product
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.graph import literal
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 
@@ -86,9 +87,12 @@ def _why_illegal(found: Framed, item: PhasesSchedule) -> str | None:
     return None
 
 
+_CELL = Descriptor(Dataflow.BLOCKS, Reuse.NONE, Split.TILES, Algorithm.POLYPHASE, Overlap.PIPELINED)
+
+
 def _strategy(found: Framed, item: PhasesSchedule, move: str) -> Strategy:
     notes = (f"Tiles of at most {item.tile_bytes} bytes, two under way.",)
-    return Strategy("phases", item.settings(), notes, Descriptor(3, 0, 2), move)
+    return Strategy("phases", item.settings(), notes, _CELL, move)
 
 
 def build(found: Framed, schedule: PhasesSchedule) -> Kernel:

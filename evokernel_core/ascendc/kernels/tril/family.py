@@ -13,9 +13,10 @@ from evokernel_core.ascendc.kernels.layout.copy import CopySchedule
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import RAW, parameter
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import literal
-from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 
@@ -56,7 +57,8 @@ def _strategy(found: Triangle, item: CopySchedule, move: str) -> Strategy:
         f"The kept part of each row is copied in tiles of {item.tile_bytes} bytes, the rest is zeros.",
         f"{item.buffers} tiles are in flight.",
     )
-    return Strategy("triangle", item.settings(), notes, Descriptor(1, item.buffers, 1), move)
+    cell = Descriptor(Dataflow.STREAMED, Reuse.NONE, Split.ROWS, Algorithm.COPY, Overlap.of(item.buffers))
+    return Strategy("triangle", item.settings(), notes, cell, move)
 
 
 def build(found: Triangle, schedule: CopySchedule) -> Kernel:
