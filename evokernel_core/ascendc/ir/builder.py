@@ -52,7 +52,6 @@ from evokernel_core.ascendc.ir.nodes import (
     Copy,
     Fence,
     Fields,
-    Flag,
     For,
     Get,
     If,
@@ -131,13 +130,14 @@ class Builder:
         cores made of the turn (see Ring)."""
         return self._ring(Ring(name, ctype, item_bytes, places, elements, role=role, of_turns=True))
 
-    def take(self, ring: Ring) -> None:
-        """A vector core goes on when the next place of a ring of turns is filled."""
-        self._add(Await(ring))
+    def take(self, flag: Ring | str) -> None:
+        """A core goes on when those on the other side have set a flag, or filled the next place of a ring of
+        turns."""
+        self._add(Await(flag if isinstance(flag, str) else flag.flag))
 
-    def give(self, ring: Ring) -> None:
-        """A vector core has filled its part of the next place of a ring of turns."""
-        self._add(Signal(ring))
+    def give(self, flag: Ring | str, unit: str = "MTE3") -> None:
+        """A core sets a flag, or has filled its part of the next place of a ring of turns (see Signal)."""
+        self._add(Signal(flag if isinstance(flag, str) else flag.flag, unit))
 
     def _ring(self, ring: Ring) -> Ring:
         self._rings.append(ring)
@@ -192,10 +192,6 @@ class Builder:
     def fence(self, unit: str = "FIX") -> None:
         """What a unit does behind it, stores if no other is said, waits for what it does in front of it."""
         self._add(Fence(unit))
-
-    def flag(self, name: str, unit: str = "") -> None:
-        """A unit sets a flag, or the core waits for it (see Flag)."""
-        self._add(Flag(name, unit))
 
     def lanes(self, name: str, value: Expr) -> Var:
         """A mask of 64 lanes, for instructions that take repeats."""
