@@ -22,7 +22,7 @@ from typing import Any
 
 from attrs import evolve
 
-from evokernel_core.ascendc.ir.cube import Keep, Sum
+from evokernel_core.ascendc.ir.cube import Ahead, Fetch, Keep, Sum
 from evokernel_core.ascendc.ir.expr import (
     U32,
     U64,
@@ -118,6 +118,10 @@ class Builder:
     def workspace(self, name: str, ctype: str, item_bytes: int, own: Expr) -> Tensor:
         """Elements of the workspace that each core has for itself."""
         return self._tensor(Tensor(name, "workspace", ctype, item_bytes, Role.WORKSPACE, own=own))
+
+    def in_workspace(self, name: str, address: str, ctype: str, item_bytes: int) -> Tensor:
+        """A tensor in the workspace, where another text lays it out."""
+        return self._tensor(Tensor(name, address, ctype, item_bytes, Role.WORKSPACE))
 
     def ring(self, name: str, ctype: str, item_bytes: int, places: Constant, elements: Expr) -> Ring:
         """Places through which a cube core hands results to its vector cores."""
@@ -392,6 +396,18 @@ class Builder:
         with self._block() as body:
             yield
         self._add(Keep(buffer, expr(key), tuple(body)))
+
+    @contextmanager
+    def fetched(self, name: str, buffer: Buffer, only: Condition | None = None) -> Iterator[None]:
+        """Copies that travel ahead, into a buffer of L1 that holds them until the next ones are taken (see
+        Fetch)."""
+        with self._block() as body:
+            yield
+        self._add(Fetch(name, buffer, tuple(body), only))
+
+    def ahead(self, name: str) -> None:
+        """What is fetched next begins to travel here (see Ahead)."""
+        self._add(Ahead(name))
 
     @contextmanager
     def _block(self) -> Iterator[list[Node]]:

@@ -281,6 +281,8 @@ class State(Expr):
 
 FIRST_OF_CORE = Var("firstOfCore", U64)
 """The first value of a core in a loop of which each core has values that follow each other (For)."""
+LAST_OF_CORE = Var("lastOfCore", U64)
+"""What those values are below."""
 
 _SHIFTS = ("<<", ">>")
 _TIGHTNESS = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}

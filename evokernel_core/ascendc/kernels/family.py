@@ -83,14 +83,27 @@ class StageText:
         return f"{self.settings.rstrip()}\n\n{self.compute}"
 
 
+@frozen
+class Printed:
+    """A class that is printed from the IR: its ``text``, what its Init is given before the tiling, the
+    constants of tiling.h by their names, the fields of OpTiling that are its own, and the statements of
+    ComputeTiling that fill them."""
+
+    text: str
+    arguments: str
+    constants: Mapping[str, str]
+    fields: tuple[str, ...]
+    computed: tuple[str, ...]
+
+
 @frozen(eq=False)
 class Beside:
-    """Vector cores that are built in the IR beside cube cores that are text. ``around``: all of it, given the
-    text of the class ``class_name`` of these vector cores, and what its Init is given before the tiling."""
+    """Cores that are built in the IR beside cores that are text: vector cores, or cube cores. ``around``: all
+    of it, given the class ``class_name`` of those in the IR."""
 
-    vectors: Kernel
+    kernel: Kernel
     class_name: str
-    around: Callable[[str, str], StageText]
+    around: Callable[[Printed], StageText]
     facts: KernelFacts
 
 

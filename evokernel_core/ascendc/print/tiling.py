@@ -17,25 +17,42 @@ def settings(
 ) -> str:
     """The constants, those of ``also`` behind them, and the struct of the tiling, with ``more`` fields;
     ``beside``: kernels of other cores of the same launch."""
-    expressions = [item for one in (kernel, *beside) for item in one.expressions()]
-    constants = [
-        f"constexpr {item.ctype} {item.name} = {_number(item)};{comment(item.note)}"
-        for item in dict.fromkeys(part for part in expressions if isinstance(part, Constant))
-    ]
-    fields = [
-        f"{STEP}{item.ctype} {item.name}{_length(item)};{comment(item.note)}"
-        for item in kernel.params
-        if not isinstance(item, Require)
-    ]
+    constants = {name: line for one in (kernel, *beside) for name, line in constants_of(one).items()}
     struct = [
         "struct OpTiling {",
         f"{STEP}uint32_t blockDim;",
         f"{STEP}uint64_t workspaceBytes;",
-        *fields,
+        *(f"{STEP}{item}" for item in fields_of(kernel)),
         *(f"{STEP}{item};" for item in more),
         "};",
     ]
-    return "\n".join([*constants, *also, "", *struct, ""])
+    return "\n".join([*constants.values(), *also, "", *struct, ""])
+
+
+def constants_of(kernel: Kernel) -> dict[str, str]:
+    """The declarations of a kernel's constants, by their names."""
+    found = dict.fromkeys(item for item in kernel.expressions() if isinstance(item, Constant))
+    return {
+        item.name: f"constexpr {item.ctype} {item.name} = {_number(item)};{comment(item.note)}"
+        for item in found
+    }
+
+
+def fields_of(kernel: Kernel) -> list[str]:
+    """The declarations of a kernel's own fields of OpTiling."""
+    return [
+        f"{item.ctype} {item.name}{_length(item)};{comment(item.note)}"
+        for item in kernel.params
+        if not isinstance(item, Require)
+    ]
+
+
+def computed(kernel: Kernel) -> list[str]:
+    """The statements of ComputeTiling that fill a kernel's fields, and refuse calls."""
+    lines = []
+    for group in _groups(kernel.params):
+        lines += _field(group[0]) if not isinstance(group[0], Require) else _requirement(group)
+    return lines
 
 
 def compute(
@@ -52,9 +69,7 @@ def compute(
     written: list[Symbolic] = [item.extent for item in kernel.expressions() if isinstance(item, Size)]
     known = symbols_of(task, [*written, *symbolic])
     body = [f"const int64_t {name} = sizes[{place}];" for place, name in known]
-    body += ["tiling = {};", *checks]
-    for group in _groups(kernel.params):
-        body += _field(group[0]) if not isinstance(group[0], Require) else _requirement(group)
+    body += ["tiling = {};", *checks, *computed(kernel)]
     body += [*also, *blocks, "return true;"]
     return "\n".join(
         [

@@ -16,7 +16,7 @@ from attrs import evolve
 
 from evokernel_core.ascendc.aten import CONVOLUTION
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
-from evokernel_core.ascendc.kernels.conv_transpose import channels, epilogue
+from evokernel_core.ascendc.kernels.conv_transpose import channels, cube, epilogue
 from evokernel_core.ascendc.kernels.conv_transpose.estimate import estimate_us
 from evokernel_core.ascendc.kernels.conv_transpose.geometry import Transposed, read_transposed
 from evokernel_core.ascendc.kernels.conv_transpose.tiles import (
@@ -26,7 +26,7 @@ from evokernel_core.ascendc.kernels.conv_transpose.tiles import (
     plan,
     turned_outputs,
 )
-from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, StageText
+from evokernel_core.ascendc.kernels.family import Beside, Cores, KernelFacts, Printed, StageText
 from evokernel_core.ascendc.kernels.rendering import (
     addresses,
     class_name,
@@ -49,11 +49,13 @@ _LEAST_TURNED = 16
 """Outputs of each phase along W in a turn of results."""
 _STEP_SLOTS = (2, 3)
 """Steps in L0: each takes two of the six events from the matrix unit to its loads."""
-_CONSTANT_BYTES = 8 * 1024
-"""L1 for a block of biases and one of ones."""
+_CONSTANT_BYTES = 16 * 1024
+"""L1 for a block of biases, of at most 256 results, and one of ones."""
+_DECLARED = frozenset(("STRIDE_D", "STRIDE_H", "PHASES_W", "PHASES", "RING", "C0", "FRACTAL"))
+"""Constants of the cube cores' kernel that the text of the vector cores declares."""
 
 
-def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) -> StageText:
+def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) -> Beside:
     given = {found.x: "xAddress", found.weight: "weightAddress", found.bias: "biasAddress"}
     names = {item: given.get(item, camel(item)) for item in tensors_of(task)}
     behind = None
@@ -71,11 +73,10 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
         uses_workspace=True,
         reads_numbers=found.behind is not None and found.behind.epilogue.reads_numbers,
     )
-    return kernel_text(
-        "conv_transpose",
-        name,
-        facts,
+    made, multiplier = cube.build(found, schedule, outputs[0]), class_name(name, "Multiplier")
+    context = dict(
         s=schedule,
+        cube_class=multiplier,
         groups=found.groups,
         axes=list(zip(found.axes, "DHW", strict=True)),
         element=CPP_TYPE[found.dtype],
@@ -102,6 +103,12 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
         bias=names[found.bias] if found.bias is not None else "",
         **sized(task, sizes, [behind] if behind is not None else []),
     )
+
+    def around(printed: Printed) -> StageText:
+        declared = [line for key, line in printed.constants.items() if key not in _DECLARED]
+        return kernel_text("conv_transpose", name, facts, cube=printed, cube_constants=declared, **context)
+
+    return Beside(made, multiplier, around, facts)
 
 
 # -- schedules ------------------------------------------------------------------------------------
