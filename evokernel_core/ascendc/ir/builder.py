@@ -157,6 +157,12 @@ class Builder:
         self._params.append(found)
         return found
 
+    def on_host(self, name: str, value: Expr, note: str = "") -> Param:
+        """A number on the way to fields, which ComputeTiling alone knows."""
+        found = Param(name, value, note, U64, is_local=True)
+        self._params.append(found)
+        return found
+
     def table(self, name: str, values: Sequence[Expr], note: str = "", ctype: str = U64) -> Table:
         """Fields of OpTiling among which the kernel chooses by number."""
         found = Table(name, tuple(values), note, ctype)

@@ -106,7 +106,7 @@ class Body:
     def lines(self, nodes: Sequence[Node]) -> list[str]:
         """The statements of nodes; between them the units hand over steps in L0A and L0B, and panels that
         are filled and used in one body."""
-        handings = self._handings(nodes)
+        handings, ends = self._handings(nodes), self._ends(nodes)
         lines: list[str] = []
         for place, node in enumerate(nodes):
             for item in handings:
@@ -117,7 +117,12 @@ class Body:
                     lines += [item.full(verb) for verb in ("SetFlag", "WaitFlag")]
             lines += self._node(node)
             lines += [item.free("SetFlag") for item in handings if place == item.places.last_use]
+            lines += ends.get(place, [])
         return lines
+
+    def _ends(self, nodes: Sequence[Node]) -> dict[int, list[str]]:
+        """What else stands behind nodes, by their places."""
+        return {}
 
     def _handings(self, nodes: Sequence[Node]) -> list[Handed]:
         """What units hand over among nodes."""

@@ -72,7 +72,6 @@ class FetchingBody(Body):
 
     _always_given = ()
     _slots = {memory: slot for memory, (slot, _) in _SIDES.items()} | {Memory.L0C: "sum"}
-
     _sides = tuple((frozenset({memory}), slot) for memory, (slot, _) in _SIDES.items())
 
     def __init__(self, fetches: Sequence[Fetch], keeps: Sequence[Keep]) -> None:
@@ -92,14 +91,14 @@ class FetchingBody(Body):
             made.append(Handed(memory, slot, item, events, not deeper and item.last_fill == last))
         return made
 
-    def lines(self, nodes: Sequence[Node]) -> list[str]:
-        """The statements of nodes; behind the last that uses what is fetched among them its stage is free."""
-        fetches = [node for node in nodes if isinstance(node, Fetch) and node.only is None]
-        if not fetches:
-            return super().lines(nodes)
-        (fetch,) = fetches
-        end = 1 + max(place for place, node in enumerate(nodes) if _uses(node, fetch))
-        return [*super().lines(nodes[:end]), freed(fetch, fetch.stage.name), *super().lines(nodes[end:])]
+    def _ends(self, nodes: Sequence[Node]) -> dict[int, list[str]]:
+        """Behind the last node that uses what is fetched among them its stage is free."""
+        ends: dict[int, list[str]] = {}
+        for fetch in nodes:
+            if isinstance(fetch, Fetch) and fetch.only is None:
+                last = max(place for place, node in enumerate(nodes) if _uses(node, fetch))
+                ends.setdefault(last, []).append(freed(fetch, fetch.stage.name))
+        return ends
 
     def _node(self, node: Node) -> list[str]:
         match node:

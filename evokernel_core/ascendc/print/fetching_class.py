@@ -10,10 +10,15 @@ from evokernel_core.ascendc.ir.expr import FIRST_OF_CORE, LAST_OF_CORE, Call, Si
 from evokernel_core.ascendc.ir.nodes import Buffer, Kernel, Memory
 from evokernel_core.ascendc.print import cube_methods
 from evokernel_core.ascendc.print.cube_body import SLOTS, free
-from evokernel_core.ascendc.print.cube_class import addressed, init_text
+from evokernel_core.ascendc.print.cube_class import addressed, cube_class, init_text
 from evokernel_core.ascendc.print.fetching import Fetches, FetchingBody
 from evokernel_core.ascendc.print.statements import STEP, comment, function, indented, method, wrapped
 from evokernel_core.domain.errors import PlanError
+
+
+def class_of(kernel: Kernel, name: str) -> str:
+    """The class of a kernel of cube cores under a name, behind its constants."""
+    return fetching_class(kernel, name) if fetches_of(kernel) else cube_class(kernel, name)
 
 
 def fetching_class(kernel: Kernel, name: str) -> str:

@@ -17,7 +17,11 @@ def settings(
 ) -> str:
     """The constants, those of ``also`` behind them, and the struct of the tiling, with ``more`` fields;
     ``beside``: kernels of other cores of the same launch."""
-    constants = {name: line for one in (kernel, *beside) for name, line in constants_of(one).items()}
+    found = [item for one in (kernel, *beside) for item in one.expressions() if isinstance(item, Constant)]
+    constants = [
+        f"constexpr {item.ctype} {item.name} = {_number(item)};{comment(item.note)}"
+        for item in dict.fromkeys(found)
+    ]
     struct = [
         "struct OpTiling {",
         f"{STEP}uint32_t blockDim;",
@@ -26,16 +30,7 @@ def settings(
         *(f"{STEP}{item};" for item in more),
         "};",
     ]
-    return "\n".join([*constants.values(), *also, "", *struct, ""])
-
-
-def constants_of(kernel: Kernel) -> dict[str, str]:
-    """The declarations of a kernel's constants, by their names."""
-    found = dict.fromkeys(item for item in kernel.expressions() if isinstance(item, Constant))
-    return {
-        item.name: f"constexpr {item.ctype} {item.name} = {_number(item)};{comment(item.note)}"
-        for item in found
-    }
+    return "\n".join([*constants, *also, "", *struct, ""])
 
 
 def fields_of(kernel: Kernel) -> list[str]:
@@ -43,7 +38,7 @@ def fields_of(kernel: Kernel) -> list[str]:
     return [
         f"{item.ctype} {item.name}{_length(item)};{comment(item.note)}"
         for item in kernel.params
-        if not isinstance(item, Require)
+        if not isinstance(item, Require) and not (isinstance(item, Param) and item.is_local)
     ]
 
 
@@ -94,6 +89,8 @@ def _length(item: Param | Table) -> str:
 def _field(item: Param | Table) -> list[str]:
     if isinstance(item, Param) and isinstance(item.value, Cheapest):
         return _search(item, item.value)
+    if isinstance(item, Param) and item.is_local:
+        return [f"const {item.ctype} {item.name} = {item.value.cpp(Side.HOST)};{comment(item.note)}"]
     fields = [(item.name, item.value)] if isinstance(item, Param) else []
     if isinstance(item, Table):
         fields = [(f"{item.name}[{place}]", value) for place, value in enumerate(item.values)]
@@ -109,13 +106,16 @@ def _search(item: Param, found: Cheapest) -> list[str]:
     """Tries all values of a field."""
     name, least = found.var.name, f"{found.var.name}Cost"
     first, last = found.first.cpp(Side.HOST), found.last.cpp(Side.HOST, 1)
+    begin = [f"{item.ctype} {item.name} = {first};{comment(item.note)}"] if item.is_local else []
     return [
+        *begin,
         f"uint64_t {least} = UINT64_MAX;",
         f"for (uint64_t {name} = {first}; {name} <= {last}; ++{name}) {{",
+        *(f"{STEP}const {var.ctype} {var.name} = {value.cpp(Side.HOST)};" for var, value in found.given),
         f"{STEP}const uint64_t cost = {found.cost.cpp(Side.HOST)};",
         f"{STEP}if (cost < {least}) {{",
         f"{STEP * 2}{least} = cost;",
-        f"{STEP * 2}tiling.{item.name} = {name};",
+        f"{STEP * 2}{item.cpp(Side.HOST)} = {name};",
         f"{STEP}}}",
         "}",
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from attrs import asdict, evolve
 
@@ -15,9 +16,14 @@ from evokernel_core.ascendc.ir.expr import Condition, Constant, Int, Size, State
 from evokernel_core.ascendc.ir.nodes import Buffer, Kernel, Memory, Region
 from evokernel_core.ascendc.kernels.conv_transpose.geometry import Axis
 from evokernel_core.ascendc.kernels.conv_transpose.tiles import Schedule
+from evokernel_core.ascendc.kernels.cube import CubeKernel
+from evokernel_core.ascendc.print import files
+from evokernel_core.ascendc.print.cube_kernel import cube_text
 from evokernel_core.ascendc.print.fetching_class import fetching_class
 from evokernel_core.ascendc.shapes.sizes import extent
-from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.twin.build import build_kernel
+from evokernel_core.twin.run import Mode, RunRequest, Status, TensorFile, run_kernel
 from tests.ascendc import conftest
 from tests.ascendc.transposed import Layer, close, expected, task_of, values_of
 from tests.tables import few
@@ -62,6 +68,28 @@ def product(*, runs: int = 64, is_row: bool = True) -> Kernel:
             sixteen = Int(16)
             k.do(Fixpipe(Region(out, index * 256), whole(sums), sixteen, sixteen, sixteen, sixteen))
     return k.kernel()
+
+
+def test_rows_stay_and_columns_pass_through(builder: Any, chip: Any, tmp_path: Any) -> None:
+    """40 tiles of four parts each, whose units are ordered in one body with what is fetched there."""
+    graph = builder()
+    left, right = graph.input("left", ("n", 128)), graph.input("right", ("m", 128))
+    made = graph.call("matmul.default", left, right, shape=("n", 256))
+    task = graph.task(made, symbols={"n": 40, "m": 4})
+    tiling, text = files.single(cube_text(CubeKernel(product()), task, "built"), 3)
+    rng = np.random.default_rng(3)
+    given = [rng.integers(-4, 5, size=(count, 128)).astype("f4") for count in (40, 4)]
+    inputs = []
+    for place, values in enumerate(given):
+        (tmp_path / f"{place}.bin").write_bytes(values.tobytes())
+        inputs.append(TensorFile(tmp_path / f"{place}.bin", values.nbytes))
+    output = TensorFile(tmp_path / "out.bin", 40 * 256 * 4)
+    request = RunRequest(Mode.CHECK, chip, sizes=(40, 4), inputs=tuple(inputs), outputs=(output,), repeat=2)
+    run = run_kernel(build_kernel(KernelSource(tiling, text, Strategy("built"))), request)
+    assert run.status is Status.OK and not run.hazards, run.message
+    rows, columns = (values.reshape(-1, 16, 8) for values in given)
+    wanted = np.einsum("nik,mjk->nij", rows, columns)
+    np.testing.assert_array_equal(np.fromfile(tmp_path / "out.bin", "f4").reshape(40, 16, 16), wanted)
 
 
 def test_a_fetch_finds_its_turns_by_itself() -> None:

@@ -5,7 +5,7 @@ The slab of a tile and the panels of weights travel into L1 by themselves; resul
 
 from __future__ import annotations
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from evokernel_core.ascendc.ir.builder import Builder, at, whole
 from evokernel_core.ascendc.ir.cube import (
@@ -30,9 +30,7 @@ from evokernel_core.ascendc.ir.expr import (
     Expr,
     Function,
     Int,
-    Param,
     State,
-    TilingField,
     Var,
     ceil_div,
     greatest,
@@ -40,8 +38,8 @@ from evokernel_core.ascendc.ir.expr import (
 )
 from evokernel_core.ascendc.ir.nodes import Buffer, Kernel, Memory, Region, Slice
 from evokernel_core.ascendc.kernels.conv_transpose.geometry import Transposed
-from evokernel_core.ascendc.kernels.conv_transpose.phases import along, phases_with_taps
 from evokernel_core.ascendc.kernels.conv_transpose.tiles import Schedule
+from evokernel_core.ascendc.kernels.conv_transpose.tiling import WHOLE, fields_of
 from evokernel_core.ascendc.kernels.matmul.problem import QUANT
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -54,12 +52,6 @@ SLAB_READY, SLAB_FREE, RESULT_READY, RESULT_FREE, WEIGHTS_READY = (
 _STAGES = 2
 """Slabs and panels in L1: one is filled while the other is used."""
 _SLAB, _PANEL = "slab", "panel"
-_FRACTAL = Constant("FRACTAL", FRACTAL)
-_NARROW = ("tilesD", "tilesH", "tilesW", "tileD", "tileH", "tileW", "tileM", "tilesM", "paddedM", "results",
-           "flat", "dense", "slabD", "slabH", "slabW", "plane", "ringRows", "chunk", "chunks", "blocks",
-           "panelTaps", "resident", "stepBlocks", "weightBlocks", "newRows", "tilesS",
-           "kernelD", "kernelH", "kernelW")  # fmt: skip
-_WIDE = ("tiles", "inD", "outD", "outH", "outW", "phaseResults", "tileResults", "groupWeights")
 
 
 def _rows_function() -> Function:
@@ -121,13 +113,10 @@ class _Design:
             "The cube core multiplies the weights of each tap by the slab, shifted to where the tap reads."
         )
         self.found, self.schedule = found, schedule
-        fields = {name: TilingField(name, U32) for name in _NARROW}
-        self.t = fields | {name: TilingField(name, U64) for name in _WIDE}
-        axis_w = found.axes[2] if schedule.turned else evolve(found.axes[2], stride=1)
-        axes = zip((*found.axes[:2], axis_w), "DHW", strict=True)
-        self.along = tuple(along(self.k, axis, letter, self.t[f"kernel{letter}"]) for axis, letter in axes)
+        self.t = fields_of(self.k, found, schedule)
+        self.along = self.t.along
         self.size = ITEM_SIZE[found.dtype]
-        self.c0 = Constant("C0", BLOCK_BYTES // self.size)
+        self.c0, self.ring = self.t.c0, self.t.ring
         depth, height, width = (item.phases for item in self.along)
         self.strides = (
             Constant("STRIDE_D", depth),
@@ -135,13 +124,11 @@ class _Design:
             Constant("PHASES_W", width),
         )
         self.phases = Constant("PHASES", depth * height * width)
-        self.ring = Constant("RING", schedule.ring)
         self.ring_row = State("ringRow", 0, "where the slab begins that is fetched", U32)
         self.loads = State("slabLoads", 0, "of the slab that is fetched", U32)
         self.fresh = State("isFresh", 0, "nothing has been added to the sum", U32)
         self._tensors(output)
         self._buffers()
-        self.most_loads = self._most_loads()
 
     def _tensors(self, output: str) -> None:
         own, (ctype, size) = self.schedule.own_weights, (CPP_TYPE[self.found.dtype], self.size)
@@ -180,14 +167,6 @@ class _Design:
         self.bias = l1("biasBlock", Constant("BIAS_ELEMENTS", schedule.most_m * (BLOCK_BYTES // size)))
         self.one = l1("onesBlock", Constant("ONES_ELEMENTS", FRACTAL * (BLOCK_BYTES // size)))
 
-    def _most_loads(self) -> Param:
-        t = self.t
-        phases: Expr = Int(1)
-        for item in self.along:
-            phases = phases * phases_with_taps(item)
-        each = Choice(t["chunks"], "==", Int(1), Int(1), t["chunks"] * t["tilesM"] * phases)
-        return self.k.param("slabLoads", each, "copies of a tile's slab into L1", U32)
-
     # -- tiles, phases and runs -----------------------------------------------------------------
 
     def tile_of(self, index: Var) -> _Tile:
@@ -205,7 +184,7 @@ class _Design:
         column = k.let("column", across % t["tilesW"] * t["tileW"])
         sweep = k.let("sweep", across // t["tilesW"], U64)
         # Sweeps of nearly one height: a core's sweeps may all have the largest.
-        heights = k.let("heights", ceil_div(t["outH"], self.strides[1]), U64)
+        heights = k.let("heights", t["rowsOfPhase"], U64)
         place = k.let("inHeight", sweep % t["tilesH"], U64)
         row = k.let("row", heights * place // t["tilesH"])
         rows = k.let("tileRows", heights * (place + 1) // t["tilesH"] - row)
@@ -243,7 +222,7 @@ class _Design:
             pixels = Choice(t["flat"], "!=", Int(0), rows * columns, columns)
             count = planes * of_plane
         length = k.let("runPixels", pixels)
-        fractals = k.let("fractals", ceil_div(length, _FRACTAL))
+        fractals = k.let("fractals", ceil_div(length, WHOLE))
         return _Runs(planes, k.let("runs", count), of_plane, length, fractals)
 
     # -- what a core does -----------------------------------------------------------------------
@@ -255,7 +234,7 @@ class _Design:
         else:
             k.do(Meet())
         if self.found.needs_constant:
-            k.do(CopyBlocks(whole(self.one), Region(self.ones, Int(0)), _FRACTAL))
+            k.do(CopyBlocks(whole(self.one), Region(self.ones, Int(0)), WHOLE))
         self.clear_tails()
         with k.cores("index", t["tiles"], in_a_row=True) as index:
             tile = self.tile_of(index)
@@ -287,7 +266,7 @@ class _Design:
         k, t = self.k, self.t
         group = k.let("group", tile.group(self.found.groups))
         with k.when(t["resident"], "!=", 0), k.kept(self.panel, group):
-            blocks = t["kernelD"] * t["kernelH"] * t["kernelW"] * t["blocks"] * t["paddedM"]
+            blocks = t["kernelTaps"] * t["blocks"] * t["paddedM"]
             k.do(CopyBlocks(whole(self.panel), Region(self.packed, group * t["groupWeights"]), blocks))
 
     def keep_constant(self, tile: _Tile, m: Var, along_m: tuple[Var, Var]) -> None:
@@ -355,7 +334,7 @@ class _Design:
         with k.when(before, "<", needed):
             self.copy_ring(along_blocks, (Int(0), needed - before), before)
         k.assign(self.loads, self.loads + 1)
-        with k.when(self.loads, "==", self.most_loads):
+        with k.when(self.loads, "==", t["slabLoads"]):
             k.assign(self.loads, 0)
             with k.when(index + self.ring, "<", LAST_OF_CORE):
                 k.give(SLAB_FREE, "MTE2")
@@ -373,7 +352,7 @@ class _Design:
         panel: tuple[Var, Var],
     ) -> None:  # fmt: skip
         t, (first_m, rows), (start, held), (first, count) = self.t, along_m, along_blocks, panel
-        all_taps = t["kernelD"] * t["kernelH"] * t["kernelW"]
+        all_taps = t["kernelTaps"]
         block = phase.before * t["blocks"] + start * phase.count + first * held
         inside = (first_m * all_taps * t["blocks"] + block * rows) * self.c0
         source = Region(self.packed, tile.group(self.found.groups) * t["groupWeights"] + inside)
@@ -455,7 +434,7 @@ class _Design:
             self.schedule.turned
         ):  # 16 results of one block are a fractal, and fractals lie in the order of L0B
             place = at(self.panel, start + group * rows * self.c0)
-            k.do(LoadFractals(whole(self.weights), place, count * (rows // _FRACTAL)))
+            k.do(LoadFractals(whole(self.weights), place, count * (rows // WHOLE)))
             return
         across = Span(group * self.c0, count * self.c0, blocks * self.c0)
         k.do(
@@ -476,13 +455,13 @@ class _Design:
                 target, gap = run * runs.fractals * blocks + block, blocks - 1
             else:
                 target, gap = (block * runs.count + run) * runs.fractals, Int(0)
-            lies = at(self.pixels, target * _FRACTAL * self.c0)
+            lies = at(self.pixels, target * WHOLE * self.c0)
             k.do(LoadFractals(lies, at(self.slab, begin + row * self.c0), runs.fractals, gap=gap))
 
     def multiply(self, runs: _Runs, rows: Var, blocks: Expr, first: Expr) -> None:
         """A step of pixels by its weights, from block ``first`` of those that are held on."""
         weights = at(self.weights, first * rows * self.c0)
-        pixels, count = whole(self.pixels), runs.count * runs.fractals * _FRACTAL
+        pixels, count = whole(self.pixels), runs.count * runs.fractals * WHOLE
         sides: tuple[Slice, Slice] = (pixels, weights) if self.schedule.turned else (weights, pixels)
         sizes: tuple[Expr, Expr] = (count, rows) if self.schedule.turned else (rows, count)
         self.k.do(Mmad(whole(self.sum), *sides, *sizes, blocks * self.c0, fresh=self.fresh))
@@ -492,7 +471,7 @@ class _Design:
         """One more block: the bias, or zero, by ones."""
         k = self.k
         with k.section("AddConstant", "One more block: the bias, or zero, by ones."):
-            k.do(LoadFractals(whole(self.weights), whole(self.bias), rows // _FRACTAL))
+            k.do(LoadFractals(whole(self.weights), whole(self.bias), rows // WHOLE))
             k.do(LoadFractals(whole(self.pixels), whole(self.one), runs.count * runs.fractals, Int(0)))
             self.multiply(runs, rows, Int(1), Int(0))
 
@@ -506,7 +485,7 @@ class _Design:
         if self.schedule.turned:  # pixels of 16 channels lie together, for the vector cores to turn
             slot = (index - FIRST_OF_CORE) % self.ring
             place = slot * t["tileResults"] + (m * self.phases + number) * t["phaseResults"]
-            pixels, zero = runs.count * runs.fractals * _FRACTAL, Int(0)
+            pixels, zero = runs.count * runs.fractals * WHOLE, Int(0)
             k.do(
                 Fixpipe(
                     Region(self.target, place),
@@ -527,7 +506,7 @@ class _Design:
             depth = (tile.depth + run // runs.rows) * self.strides[0] + phase.place[0]
             row = (tile.row + run % runs.rows) * self.strides[1] + phase.place[1]
             place = k.let("place", base + (depth * t["outH"] + row) * t["outW"] + tile.column, U64)
-            source = at(self.sum, run * runs.fractals * rows * _FRACTAL)
+            source = at(self.sum, run * runs.fractals * rows * WHOLE)
             k.do(Fixpipe(Region(self.target, place), source, made, runs.pixels, rows, volume, quant))
 
 

@@ -16,7 +16,6 @@ from evokernel_core.ascendc.ir.expr import (
     Int,
     Param,
     Table,
-    TilingField,
     binary,
     ceil_div,
     least,
@@ -51,7 +50,7 @@ class Along:
         return self.axis.highest
 
 
-def along(k: Builder, axis: Axis, letter: str, kernel: TilingField) -> Along:
+def along(k: Builder, axis: Axis, letter: str, kernel: Param) -> Along:
     """The fields of a dimension, which ComputeTiling fills from the kernel's size."""
     reach = axis.highest * axis.stride - axis.padding + binary("*", kernel - 1, axis.dilation)
     note = "places from the lowest that a tap reads to the highest"
