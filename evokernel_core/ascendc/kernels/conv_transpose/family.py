@@ -2,7 +2,7 @@
 
 The vector cores lay the input out in blocks of channels, with zeros where the padding is and between the
 columns of a stride; the cube core multiplies the weights of each tap by that slab, shifted. Strides along
-depth and height are phases (``transposed_geometry``): no product with a zero, and rows of the result are
+depth and height are phases (``geometry.py``): no product with a zero, and rows of the result are
 stored at the stride's distance.
 """
 
