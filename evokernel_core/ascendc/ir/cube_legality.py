@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.cube import (
@@ -10,6 +10,7 @@ from evokernel_core.ascendc.ir.cube import (
     CopyBlocks,
     Fetch,
     Fixpipe,
+    Keep,
     LoadData,
     LoadFractals,
     Mmad,
@@ -61,12 +62,25 @@ def _memories(kernel: Kernel, chip: Chip) -> Iterator[Broken]:
         taken = sum(item.stages * item.bytes for item in of_memories(kernel, {memory}))
         if taken > most:
             yield Broken("capacity", memory.value, f"The buffers take {taken} bytes of {most}.")
-    alone = any(isinstance(node, Fetch) for node in kernel.nodes)
-    for memories in (L0,) if alone else ({Memory.L1}, L0):
+    fetches = [node for node in kernel.nodes if isinstance(node, Fetch)]
+    if fetches:
+        yield from _events(kernel, fetches)
+    for memories in (L0,) if fetches else ({Memory.L1}, L0):
         handed = {item.stages for item in of_memories(kernel, memories) if item not in kept(kernel)}
         if len(handed) > 1:
             names = " and ".join(sorted(item.value for item in memories))
             yield Broken("stages", names, "Buffers that are handed over together have as many stages.")
+
+
+def _events(kernel: Kernel, fetches: Sequence[Fetch]) -> Iterator[Broken]:
+    """Cores that fetch by themselves have an event for each stage of each fetch and for what is kept, and one
+    for each step of each operand in L0."""
+    held = {node.buffer for node in kernel.nodes if isinstance(node, Keep)}
+    taken = {"L1": sum(node.buffer.stages for node in fetches) + len(held),
+             "L0A and L0B": sum(item.stages for item in of_memories(kernel, L0))}  # fmt: skip
+    for place, count in taken.items():
+        if count > _MOST_EVENTS:
+            yield Broken("stages", place, f"{count} events between two units are more than {_MOST_EVENTS}.")
 
 
 def _buffers(kernel: Kernel) -> Iterator[Broken]:

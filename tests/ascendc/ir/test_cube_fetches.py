@@ -32,18 +32,18 @@ _BLOCK = Constant("C0", 8)
 _SQUARE = 256
 
 
-def product(*, runs: int = 64, is_row: bool = True) -> Kernel:
+def product(*, runs: int = 64, is_row: bool = True, stages: int = 2, steps: int = 2) -> Kernel:
     """Every fractal of rows by all fractals of columns: rows stay for a tile, columns pass through L1."""
     k = Builder("Sums of fractals.")
     left, right = k.input("left", "left", "float", 4), k.input("right", "right", "float", 4)
     out = k.output("out", "out", "float", 4)
     tiles, count = k.param("tiles", Size(extent("n"))), k.param("count", Size(extent("m")))
     rows, columns = (
-        Buffer(name, "float", 4, Int(_SQUARE * runs), 2, memory=Memory.L1, joined=True)
+        Buffer(name, "float", 4, Int(_SQUARE * runs), stages, memory=Memory.L1, joined=True)
         for name in ("rows", "columns")
     )
     a, b = (
-        Buffer(name, "float", 4, Int(_SQUARE), 2, memory=memory)
+        Buffer(name, "float", 4, Int(_SQUARE), steps, memory=memory)
         for name, memory in (("a", Memory.L0A), ("b", Memory.L0B))
     )
     sums, fresh = Buffer("sums", "float", 4, Int(_SQUARE), 2, memory=Memory.L0C), State("fresh")
@@ -118,6 +118,9 @@ def test_what_is_read_in_one_body_is_free_behind_it_and_else_when_the_next_is_ta
         (product(runs=600), "capacity"),
         (product(runs=0), "alignment"),
         (product(is_row=False), "no-stream"),
+        (product(runs=1, stages=4), None),
+        (product(runs=1, stages=5), "stages"),
+        (product(steps=5), "stages"),
     ],
 )
 def test_kernels_that_fetch_are_held_against_the_rules(kernel: Kernel, rule: str | None, chip: Any) -> None:
