@@ -22,7 +22,7 @@ from typing import Any
 
 from attrs import evolve
 
-from evokernel_core.ascendc.ir.cube import Keep, Sum
+from evokernel_core.ascendc.ir.cube import Ahead, Fetch, Keep, Sum
 from evokernel_core.ascendc.ir.expr import (
     U32,
     U64,
@@ -52,7 +52,6 @@ from evokernel_core.ascendc.ir.nodes import (
     Copy,
     Fence,
     Fields,
-    Flag,
     For,
     Get,
     If,
@@ -120,6 +119,10 @@ class Builder:
         """Elements of the workspace that each core has for itself."""
         return self._tensor(Tensor(name, "workspace", ctype, item_bytes, Role.WORKSPACE, own=own))
 
+    def in_workspace(self, name: str, address: str, ctype: str, item_bytes: int) -> Tensor:
+        """A tensor in the workspace, where another text lays it out."""
+        return self._tensor(Tensor(name, address, ctype, item_bytes, Role.WORKSPACE))
+
     def ring(self, name: str, ctype: str, item_bytes: int, places: Constant, elements: Expr) -> Ring:
         """Places through which a cube core hands results to its vector cores."""
         return self._ring(Ring(name, ctype, item_bytes, places, elements))
@@ -131,13 +134,14 @@ class Builder:
         cores made of the turn (see Ring)."""
         return self._ring(Ring(name, ctype, item_bytes, places, elements, role=role, of_turns=True))
 
-    def take(self, ring: Ring) -> None:
-        """A vector core goes on when the next place of a ring of turns is filled."""
-        self._add(Await(ring))
+    def take(self, flag: Ring | str) -> None:
+        """A core goes on when those on the other side have set a flag, or filled the next place of a ring of
+        turns."""
+        self._add(Await(flag if isinstance(flag, str) else flag.flag))
 
-    def give(self, ring: Ring) -> None:
-        """A vector core has filled its part of the next place of a ring of turns."""
-        self._add(Signal(ring))
+    def give(self, flag: Ring | str, unit: str = "MTE3") -> None:
+        """A core sets a flag, or has filled its part of the next place of a ring of turns (see Signal)."""
+        self._add(Signal(flag if isinstance(flag, str) else flag.flag, unit))
 
     def _ring(self, ring: Ring) -> Ring:
         self._rings.append(ring)
@@ -150,6 +154,12 @@ class Builder:
     def param(self, name: str, value: Expr, note: str = "", ctype: str = U64) -> Param:
         """A field of OpTiling that ComputeTiling computes from sizes and earlier fields."""
         found = Param(name, value, note, ctype)
+        self._params.append(found)
+        return found
+
+    def on_host(self, name: str, value: Expr, note: str = "") -> Param:
+        """A number on the way to fields, which ComputeTiling alone knows."""
+        found = Param(name, value, note, U64, is_local=True)
         self._params.append(found)
         return found
 
@@ -192,10 +202,6 @@ class Builder:
     def fence(self, unit: str = "FIX") -> None:
         """What a unit does behind it, stores if no other is said, waits for what it does in front of it."""
         self._add(Fence(unit))
-
-    def flag(self, name: str, unit: str = "") -> None:
-        """A unit sets a flag, or the core waits for it (see Flag)."""
-        self._add(Flag(name, unit))
 
     def lanes(self, name: str, value: Expr) -> Var:
         """A mask of 64 lanes, for instructions that take repeats."""
@@ -396,6 +402,18 @@ class Builder:
         with self._block() as body:
             yield
         self._add(Keep(buffer, expr(key), tuple(body)))
+
+    @contextmanager
+    def fetched(self, name: str, buffer: Buffer, only: Condition | None = None) -> Iterator[None]:
+        """Copies that travel ahead, into a buffer of L1 that holds them until the next ones are taken (see
+        Fetch)."""
+        with self._block() as body:
+            yield
+        self._add(Fetch(name, buffer, tuple(body), only))
+
+    def ahead(self, name: str) -> None:
+        """What is fetched next begins to travel here (see Ahead)."""
+        self._add(Ahead(name))
 
     @contextmanager
     def _block(self) -> Iterator[list[Node]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from attrs import field, frozen
 
-from evokernel_core.ascendc.ir.expr import Constant, Expr, Int, Var
+from evokernel_core.ascendc.ir.expr import U32, Condition, Constant, Expr, Int, State, Var
 from evokernel_core.ascendc.ir.nodes import Buffer, Memory, Node, Region, Slice, Work
 from evokernel_core.twin.api import most_of
 
@@ -74,6 +74,93 @@ class Nd2NzMatrices(Work):
     @property
     def expressions(self) -> tuple[Expr, ...]:
         return (self.target.offset, self.source.offset, *self.figures)
+
+
+@frozen
+class CopyBlocks(Work):
+    """``runs`` of ``blocks`` whole blocks of 32 bytes, as they lie: ``skipped`` blocks part them in device
+    memory, and ``gap`` blocks in L1."""
+
+    target: Slice
+    source: Region
+    blocks: Expr
+    runs: Expr = field(factory=lambda: Int(1))
+    skipped: Expr = field(factory=lambda: Int(0))
+    gap: Expr = field(factory=lambda: Int(0))
+
+    @property
+    def slices(self) -> tuple[tuple[bool, Slice], ...]:
+        return ((True, self.target),)
+
+    @property
+    def figures(self) -> tuple[Expr, ...]:
+        """What the copy is told, in the order of its fields."""
+        return (self.runs, self.blocks, self.skipped, self.gap)
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        return (self.target.offset, self.source.offset, *self.figures)
+
+
+@frozen
+class ClearBlocks(Work):
+    """Zeros in ``runs`` of ``blocks`` whole blocks of L1, ``gap`` blocks between them."""
+
+    target: Slice
+    blocks: Expr
+    runs: Expr
+    gap: Expr
+
+    @property
+    def slices(self) -> tuple[tuple[bool, Slice], ...]:
+        return ((True, self.target),)
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        return (self.target.offset, self.runs, self.blocks, self.gap)
+
+
+@frozen
+class Fetch(Work):
+    """From here on there is in L1 what ``body`` copies, until the same node is met again; where ``only`` is
+    given, where it holds alone. Copies travel ahead, for as many turns of the loops around it as ``buffer``
+    has stages: when a turn takes what is there, those of the next begin, or where a node says so (Ahead).
+    ``stage`` is the stage in use, and in ``body`` the one that is filled."""
+
+    name: str
+    buffer: Buffer
+    body: tuple[Node, ...]
+    only: Condition | None = None
+
+    @property
+    def stage(self) -> Var:
+        return stage_of(self.name)
+
+    @property
+    def bodies(self) -> tuple[tuple[Node, ...], ...]:
+        return (self.body,)
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        return () if self.only is None else (self.only.left, self.only.right)
+
+
+def stage_of(name: str) -> Var:
+    """The stage of a fetch's buffer that is in use."""
+    return Var(f"{name}Stage", U32)
+
+
+@frozen
+class Ahead(Work):
+    """The copies of a fetch's next turn begin here, unless they have: behind other copies, which are needed
+    before them."""
+
+    name: str
+
+
+@frozen
+class Meet(Work):
+    """All cores of a launch wait for each other."""
 
 
 @frozen
@@ -154,6 +241,35 @@ class LoadData(Work):
 
 
 @frozen
+class LoadFractals(Work):
+    """As many ``fractals`` of L1 become part of an operand in L0A or L0B, each ``step`` fractals behind the
+    one before, or the same one again where that is 0, and with ``gap`` fractals between them in L0."""
+
+    target: Slice
+    source: Slice
+    fractals: Expr
+    step: Expr = field(factory=lambda: Int(1))
+    gap: Expr = field(factory=lambda: Int(0))
+
+    @property
+    def is_left(self) -> bool:
+        return self.target.buffer.memory is Memory.L0A
+
+    @property
+    def slices(self) -> tuple[tuple[bool, Slice], ...]:
+        return ((True, self.target), (False, self.source))
+
+    @property
+    def figures(self) -> tuple[Expr, ...]:
+        """What the load is told, in the order of its fields."""
+        return (self.fractals, self.step, self.gap)
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        return (self.target.offset, self.source.offset, *self.figures)
+
+
+@frozen
 class InitConst(Work):
     """As many ``fractals`` of a number in L0A or L0B, zero if nothing else is said."""
 
@@ -174,7 +290,8 @@ class InitConst(Work):
 class Mmad(Work):
     """The product of ``rows`` x ``depth`` by ``depth`` x ``columns`` is added to a sum in L0C, which begins
     anew where the sum around it does (Sum). ``turned``: the left operand was turned. ``begins``: this product
-    is the one with which the sum begins, all others add to it."""
+    is the one with which the sum begins, all others add to it; or ``fresh`` is the state that tells, 1 where
+    it does, since which product comes first depends on numbers."""
 
     target: Slice
     left: Slice
@@ -184,6 +301,7 @@ class Mmad(Work):
     depth: Expr
     turned: bool = False
     begins: bool = False
+    fresh: State | None = None
 
     @property
     def slices(self) -> tuple[tuple[bool, Slice], ...]:
@@ -191,14 +309,16 @@ class Mmad(Work):
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
-        return (self.target.offset, self.rows, self.columns, self.depth)
+        told = () if self.fresh is None else (self.fresh,)
+        return (self.target.offset, self.rows, self.columns, self.depth, *told)
 
 
 @frozen
 class Fixpipe(Work):
     """``rows`` x ``columns`` of a sum, which is ``height`` rows high, go to device memory, where rows are
     ``pitch`` elements apart. ``quant``: the mode in which Fixpipe rounds float32; ``relu``: negative results
-    become zero. ``matrices`` of them begin ``gap`` columns from each other in the sum, and ``apart`` elements
+    become zero. ``in_fractals``: as they lie, column of fractals by column, each of ``height`` rows.
+    ``matrices`` of them begin ``gap`` columns from each other in the sum, and ``apart`` elements
     in device memory."""
 
     target: Region
@@ -212,6 +332,7 @@ class Fixpipe(Work):
     matrices: Expr = field(factory=lambda: Int(1))
     gap: Expr = field(factory=lambda: Int(0))
     apart: Expr = field(factory=lambda: Int(0))
+    in_fractals: bool = False
 
     @property
     def slices(self) -> tuple[tuple[bool, Slice], ...]:
@@ -220,6 +341,8 @@ class Fixpipe(Work):
     @property
     def figures(self) -> tuple[Expr, ...]:
         """What the store is told of its sizes; of matrices where it may be several."""
+        if self.in_fractals:
+            return (self.rows, self.columns)
         one = (self.rows, self.columns, self.height, self.pitch)
         return one if self.matrices == Int(1) else (*one, self.matrices, self.gap, self.apart)
 

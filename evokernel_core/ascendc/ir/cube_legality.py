@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from evokernel_core.ascendc.ir import allocation
-from evokernel_core.ascendc.ir.cube import Fixpipe, LoadData, Mmad, Nd2Nz, Nd2NzMatrices, Sum
+from evokernel_core.ascendc.ir.cube import (
+    ClearBlocks,
+    CopyBlocks,
+    Fetch,
+    Fixpipe,
+    Keep,
+    LoadData,
+    LoadFractals,
+    Mmad,
+    Nd2Nz,
+    Nd2NzMatrices,
+    Sum,
+)
 from evokernel_core.ascendc.ir.expr import Expr
 from evokernel_core.ascendc.ir.handing_cube import L0, kept, of_memories, stream_of
 from evokernel_core.ascendc.ir.legality import Broken, wrong_types
@@ -50,11 +62,25 @@ def _memories(kernel: Kernel, chip: Chip) -> Iterator[Broken]:
         taken = sum(item.stages * item.bytes for item in of_memories(kernel, {memory}))
         if taken > most:
             yield Broken("capacity", memory.value, f"The buffers take {taken} bytes of {most}.")
-    for memories in ({Memory.L1}, L0):
+    fetches = [node for node in kernel.nodes if isinstance(node, Fetch)]
+    if fetches:
+        yield from _events(kernel, fetches)
+    for memories in (L0,) if fetches else ({Memory.L1}, L0):
         handed = {item.stages for item in of_memories(kernel, memories) if item not in kept(kernel)}
         if len(handed) > 1:
             names = " and ".join(sorted(item.value for item in memories))
             yield Broken("stages", names, "Buffers that are handed over together have as many stages.")
+
+
+def _events(kernel: Kernel, fetches: Sequence[Fetch]) -> Iterator[Broken]:
+    """Cores that fetch by themselves have an event for each stage of each fetch and for what is kept, and one
+    for each step of each operand in L0."""
+    held = {node.buffer for node in kernel.nodes if isinstance(node, Keep)}
+    taken = {"L1": sum(node.buffer.stages for node in fetches) + len(held),
+             "L0A and L0B": sum(item.stages for item in of_memories(kernel, L0))}  # fmt: skip
+    for place, count in taken.items():
+        if count > _MOST_EVENTS:
+            yield Broken("stages", place, f"{count} events between two units are more than {_MOST_EVENTS}.")
 
 
 def _buffers(kernel: Kernel) -> Iterator[Broken]:
@@ -73,7 +99,10 @@ def _buffers(kernel: Kernel) -> Iterator[Broken]:
 
 
 def _structure(kernel: Kernel) -> Iterator[Broken]:
-    if stream_of(kernel) is None:
+    fetches = any(isinstance(node, Fetch) for node in kernel.nodes)
+    if fetches and not kernel.tiles.in_a_row:
+        yield Broken("no-stream", "kernel", "Tiles of cores that fetch by themselves follow each other.")
+    elif not fetches and stream_of(kernel) is None:
         yield Broken("no-stream", "kernel", "The loops are no run of panels for each of a core's tiles.")
     summed = [id(item) for node in kernel.nodes if isinstance(node, Sum) for item in flat((node,))]
     for node in kernel.nodes:
@@ -99,6 +128,18 @@ def _figures(node: Node, values: Mapping[str, int]) -> Iterator[Broken]:
             yield from _fits(node.target.buffer, of(node.target.offset) + height * width)
         case Nd2NzMatrices():
             yield from _matrices(node, [of(item) for item in node.figures], of(node.target.offset))
+        case CopyBlocks():
+            yield from _limits("DataCopyBlocksToL1", _counts([of(item) for item in node.figures]))
+            yield from _fits(node.target.buffer, _reach(node, of))
+        case ClearBlocks():
+            figures = {"repeatTimes": of(node.runs), "blockNum": of(node.blocks), "dstGap": of(node.gap)}
+            yield from _limits("Fill", figures)
+            yield from _fits(node.target.buffer, _reach(node, of))
+        case LoadFractals():
+            fractals, step, gap = (of(item) for item in node.figures)
+            yield from _limits("LoadData2D", {"repeatTimes": fractals, "srcStride": step, "dstGap": gap})
+            taken = (max(0, fractals - 1) * (gap + 1) + 1) * FRACTAL * _block(node.target.buffer)
+            yield from _fits(node.target.buffer, of(node.target.offset) + taken)
         case LoadData():
             rows, columns = of(node.rows.count), of(node.columns.count)
             taken = _whole(rows, FRACTAL) * _whole(columns, _block(node.target.buffer))
@@ -117,6 +158,16 @@ def _figures(node: Node, values: Mapping[str, int]) -> Iterator[Broken]:
             height = _whole(of(node.height), FRACTAL) // FRACTAL
             figures |= {"srcNdStride": of(node.gap) // FRACTAL * height, "dstNdStride": of(node.apart)}
             yield from _limits("Fixpipe", figures)
+
+
+def _counts(figures: list[int]) -> dict[str, int]:
+    return dict(zip(("blockCount", "blockLen", "srcGap", "dstGap"), figures, strict=True))
+
+
+def _reach(node: CopyBlocks | ClearBlocks, of: Callable[[Expr], int]) -> int:
+    """The end of what is written, in elements."""
+    runs, blocks, gap = of(node.runs), of(node.blocks), of(node.gap)
+    return of(node.target.offset) + ((runs - 1) * (blocks + gap) + blocks) * _block(node.target.buffer)
 
 
 def _matrices(node: Nd2NzMatrices, figures: list[int], offset: int) -> Iterator[Broken]:

@@ -155,17 +155,23 @@ class VectorCore(Expr):
         return 0
 
 
-@frozen
+@frozen(cache_hash=True)  # fields are made of fields
 class Param(Expr):
-    """A field of OpTiling, which ComputeTiling computes."""
+    """A field of OpTiling, which ComputeTiling computes; ``is_local``: a number that only ComputeTiling
+    knows, on the way to fields."""
 
     name: str
     value: Expr
     note: str = ""
     ctype: str = U64
+    is_local: bool = False
 
     def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
-        return f"{side.value}{self.name}"
+        if not self.is_local:
+            return f"{side.value}{self.name}"
+        if side is Side.DEVICE:
+            raise TypeError(f"Only ComputeTiling knows {self.name}.")
+        return self.name
 
     @property
     def key(self) -> str:
@@ -180,23 +186,30 @@ class Param(Expr):
 @frozen
 class Cheapest(Expr):
     """The value of ``var`` from ``first`` to ``last`` for which ``cost`` is least, the first of those alike:
-    what a field of OpTiling may be, for which ComputeTiling tries them all."""
+    what a field of OpTiling may be, for which ComputeTiling tries them all. ``given``: local constants that
+    the cost is made of, in their order."""
 
     var: Var
     first: Expr
     last: Expr
     cost: Expr
+    given: tuple[tuple[Var, Expr], ...] = ()
 
     def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
         raise TypeError("A search is the value of a field of its own.")
 
     def evaluate(self, values: Mapping[str, int]) -> int:
         tried = range(self.first.evaluate(values), self.last.evaluate(values) + 1)
-        return min(tried, key=lambda value: self.cost.evaluate({**values, self.var.name: value}))
+        return min(tried, key=lambda value: self._cost({**values, self.var.name: value}))
+
+    def _cost(self, values: dict[str, int]) -> int:
+        for var, value in self.given:
+            values[var.name] = value.evaluate(values)
+        return self.cost.evaluate(values)
 
     @property
     def parts(self) -> tuple[Expr, ...]:
-        return (self.first, self.last, self.cost)
+        return (self.first, self.last, self.cost, *(value for _, value in self.given))
 
 
 @frozen
@@ -281,6 +294,8 @@ class State(Expr):
 
 FIRST_OF_CORE = Var("firstOfCore", U64)
 """The first value of a core in a loop of which each core has values that follow each other (For)."""
+LAST_OF_CORE = Var("lastOfCore", U64)
+"""What those values are below."""
 
 _SHIFTS = ("<<", ">>")
 _TIGHTNESS = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}

@@ -361,25 +361,18 @@ class Fence:
 
 @frozen
 class Await:
-    """A vector core goes on when its cube core has filled the next place of a ring of turns."""
+    """A core goes on when cores on the other side, a cube core or its vector cores, have set a flag: that of
+    a ring of turns says that its next place is filled."""
 
-    ring: Ring
+    flag: str
 
 
 @frozen
 class Signal:
-    """A vector core has stored its part of the next place of a ring of turns."""
+    """A core sets a flag for those on the other side when ``unit`` has done what stands in front of it."""
 
-    ring: Ring
-
-
-@frozen
-class Flag:
-    """A flag between a cube core and its vector cores: ``unit`` sets it when it has done what stands in front
-    of it, or where none is said, the core waits for it in front of the next loads."""
-
-    name: str
-    unit: str = ""
+    flag: str
+    unit: str = "MTE3"
 
 
 @frozen
@@ -598,7 +591,6 @@ Node = (
     | Fence
     | Await
     | Signal
-    | Flag
     | Copy
     | Clear
     | Instruction

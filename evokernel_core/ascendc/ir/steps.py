@@ -27,7 +27,6 @@ from evokernel_core.ascendc.ir.nodes import (
     Clear,
     Copy,
     Fence,
-    Flag,
     For,
     Get,
     If,
@@ -110,20 +109,20 @@ def kind_of(node: Node) -> Kind:
     return Kind.BLOCK if is_tiles or len(kinds) > 1 else kinds.pop()
 
 
-_WAITS = (Fence, Await, Signal, Flag)
+_WAITS = (Fence, Await, Signal)
 _WORK = (Copy, Clear, Instruction, Get, Put, *_WAITS)
 
 
-def _own_kind(node: Copy | Clear | Instruction | Get | Put | Fence | Await | Signal | Flag) -> Kind:
+def _own_kind(node: Copy | Clear | Instruction | Get | Put | Fence | Await | Signal) -> Kind:
     match node:
         case Copy():
             return Kind.LOAD if node.is_load else Kind.STORE
         case Clear():
             return Kind.LOAD
-        case Fence() | Await() | Signal():
+        case Await():
+            return Kind.LOAD
+        case Fence() | Signal():
             return Kind.STORE
-        case Flag():
-            return Kind.STORE if node.unit else Kind.LOAD
         case Get() | Put():
             return Kind.SCALAR
     return Kind.COMPUTE

@@ -12,7 +12,8 @@ from functools import lru_cache
 
 from attrs import define
 
-from evokernel_core.ascendc.ir.expr import CORES, FIRST_OF_CORE, Expr, Int, Param, Var, compared
+from evokernel_core.ascendc.ir.cube import Fetch
+from evokernel_core.ascendc.ir.expr import CORES, FIRST_OF_CORE, LAST_OF_CORE, Expr, Int, Param, Var, compared
 from evokernel_core.ascendc.ir.nodes import (
     Assign,
     Atomic,
@@ -120,6 +121,7 @@ class _Walk:
         name, values = node.var.name, self.values
         if node.cores:
             values[name] = values[FIRST_OF_CORE.name] = self.tile
+            values[LAST_OF_CORE.name] = self.tile + 1
             self.go(node.body, times, True)
             return
         turns = node.end.evaluate(values)
@@ -168,5 +170,6 @@ def walk(
     """Visits the nodes that tile number ``tile`` comes to, in order. A loop inside it is met as its first
     turns, all but one, and as its last one, which may be shorter, or as a first, a second for all between and
     a last where turns differ otherwise; ``turn``: as if the first and the last came so many turns later or
-    earlier. ``without``: nodes that are not visited, by their identity."""
-    _Walk(visit, dict(known), tile, turn, without, uneven_loops(kernel)).go(kernel.body, 1, False)
+    earlier. ``without``: nodes that are not visited, by identity. What is fetched is in its last stage."""
+    stages = {node.stage.name: node.buffer.stages - 1 for node in kernel.nodes if isinstance(node, Fetch)}
+    _Walk(visit, {**known, **stages}, tile, turn, without, uneven_loops(kernel)).go(kernel.body, 1, False)

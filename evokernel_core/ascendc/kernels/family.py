@@ -84,15 +84,40 @@ class StageText:
         return f"{self.settings.rstrip()}\n\n{self.compute}"
 
 
+@frozen
+class Printed:
+    """A class that is printed from the IR: its ``text``, and what its Init is given before the tiling."""
+
+    text: str
+    arguments: str
+
+
+@frozen
+class Added:
+    """What a text beside a kernel of the IR adds to its tiling: ``constants`` of tiling.h, ``fields`` of
+    OpTiling and the statements that fill them (``computed``), a condition under which ComputeTiling
+    ``refuses``, where there is one, and statements behind all others (``blocks``). ``symbols``: those of the
+    task that these mention."""
+
+    constants: tuple[str, ...]
+    fields: tuple[str, ...]
+    computed: tuple[str, ...]
+    refuses: str
+    blocks: tuple[str, ...]
+    symbols: frozenset[str]
+
+
 @frozen(eq=False)
 class Beside:
-    """Vector cores that are built in the IR beside cube cores that are text. ``around``: all of it, given the
-    text of the class ``class_name`` of these vector cores, and what its Init is given before the tiling."""
+    """Cores that are built in the IR beside cores that are text: vector cores, or cube cores. ``around``: all
+    of it, given the class ``class_name`` of those in the IR; where something is ``added``, the tiling is that
+    of the kernel in the IR, and ``around`` gives the kernel's text alone."""
 
-    vectors: Kernel
+    kernel: Kernel
     class_name: str
-    around: Callable[[str, str], StageText]
+    around: Callable[[Printed], StageText]
     facts: KernelFacts
+    added: Added | None = None
 
 
 Made = StageText | Kernel | CubeKernel | Beside

@@ -3,22 +3,16 @@ from."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from evokernel_core.ascendc.ir.cube import (
-    Fixpipe,
-    InitConst,
-    Keep,
-    LoadData,
-    Mmad,
-    Nd2Nz,
-    Nd2NzMatrices,
-    Reach,
-    Sum,
-)
-from evokernel_core.ascendc.ir.expr import FIRST_OF_CORE, Side, Var, binary
-from evokernel_core.ascendc.ir.handing_cube import L0, L1, UNITS, does, handing_of
+from attrs import frozen
+
+from evokernel_core.ascendc.ir.cube import Fixpipe, Keep, Meet, Mmad, Reach, Sum
+from evokernel_core.ascendc.ir.expr import FIRST_OF_CORE, LAST_OF_CORE, Side, Var, binary
+from evokernel_core.ascendc.ir.handing_cube import L0, L1, UNITS, Handing, does, handing_of
 from evokernel_core.ascendc.ir.nodes import (
+    Assign,
+    Await,
     Fence,
     For,
     If,
@@ -28,6 +22,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Region,
     Ring,
     Section,
+    Signal,
     Slice,
     Tensor,
     flat,
@@ -35,6 +30,7 @@ from evokernel_core.ascendc.ir.nodes import (
 from evokernel_core.ascendc.print import cube_methods
 from evokernel_core.ascendc.print.statements import (
     STEP,
+    flag,
     framed,
     free_variables,
     indented,
@@ -45,8 +41,6 @@ from evokernel_core.ascendc.print.statements import (
 
 SLOTS = {Memory.L1: "PANELS", Memory.L0A: "STEPS", Memory.L0B: "STEPS", Memory.L0C: "SUMS"}
 """How many turns the buffers of a memory are there for."""
-_SLOT = {Memory.L0A: "step", Memory.L0B: "step", Memory.L0C: "sum"}
-"""Which of them a turn takes, but for panels."""
 TURNS_OWN = "turn.slot"
 """Of panels that a turn of the loops has: which stage they are in. Others are counted as ``panel``."""
 
@@ -72,9 +66,35 @@ def _key(node: Keep) -> str:
     return binary("+", node.key, 1).cpp(Side.DEVICE, 1)
 
 
+@frozen
+class Handed:
+    """What units hand over in a body: the name of the stage that a turn takes, where (``places``), what its
+    number among events begins with, and whether the unit that uses it is told, or learns it by what it waits
+    for later."""
+
+    memory: Memory
+    slot: str
+    places: Handing
+    events: str = ""
+    told: bool = True
+
+    def free(self, verb: str) -> str:
+        return free(verb, self.memory, f"{self.events}{self.slot}")
+
+    def full(self, verb: str) -> str:
+        return full(verb, self.memory, f"{self.events}{self.slot}")
+
+
 class Body:
     """Writes the nodes of a turn; sections become ``methods``. ``is_last``: the condition of a tile's last
     turn; ``panel``: which stage of the buffers in L1 is in use."""
+
+    _always_given: Sequence[tuple[str, str]] = (("const Turn &", "turn"),)
+    _slots: Mapping[Memory, str] = {Memory.L0A: "step", Memory.L0B: "step", Memory.L0C: "sum"}
+    """Which stage of a memory a turn takes, but for panels."""
+    _sides: Sequence[tuple[frozenset[Memory], str]] = ((L0, "step"),)
+    """Memories of L0 that are handed over together."""
+    _members = frozenset({FIRST_OF_CORE, LAST_OF_CORE})
 
     def __init__(self, is_last: str, panel: str) -> None:
         self._is_last = is_last
@@ -86,28 +106,40 @@ class Body:
     def lines(self, nodes: Sequence[Node]) -> list[str]:
         """The statements of nodes; between them the units hand over steps in L0A and L0B, and panels that
         are filled and used in one body."""
-        handings = [
-            (memory, slot, found)
+        handings, ends = self._handings(nodes), self._ends(nodes)
+        lines: list[str] = []
+        for place, node in enumerate(nodes):
+            for item in handings:
+                if place == item.places.first_fill:
+                    lines.append(f"const uint32_t {item.slot} = {item.slot}Count++ % {SLOTS[item.memory]};")
+                    lines.append(item.free("WaitFlag"))
+                if place == item.places.first_use and item.told:
+                    lines += [item.full(verb) for verb in ("SetFlag", "WaitFlag")]
+            lines += self._node(node)
+            lines += [item.free("SetFlag") for item in handings if place == item.places.last_use]
+            lines += ends.get(place, [])
+        return lines
+
+    def _ends(self, nodes: Sequence[Node]) -> dict[int, list[str]]:
+        """What else stands behind nodes, by their places."""
+        return {}
+
+    def _handings(self, nodes: Sequence[Node]) -> list[Handed]:
+        """What units hand over among nodes."""
+        return [
+            Handed(memory, slot, found)
             for memory, memories, slot in ((Memory.L1, L1, self._panel), (Memory.L0A, L0, "step"))
             if (found := handing_of(nodes, memories)) is not None
         ]
-        lines: list[str] = []
-        for place, node in enumerate(nodes):
-            for memory, slot, found in handings:
-                if place == found.first_fill:
-                    lines.append(f"const uint32_t {slot} = {slot}Count++ % {SLOTS[memory]};")
-                    lines.append(free("WaitFlag", memory, slot))
-                if place == found.first_use:
-                    lines += [full(verb, memory, slot) for verb in ("SetFlag", "WaitFlag")]
-            lines += self._node(node)
-            lines += [free("SetFlag", memory, slot) for memory, slot, found in handings
-                      if place == found.last_use]  # fmt: skip
-        return lines
 
     def _node(self, node: Node) -> list[str]:
         match node:
-            case Let():
+            case Let() | Assign():
                 found = let(node)
+            case Await() | Signal():
+                found = [flag(node)]
+            case Meet():
+                found = ["SyncAll<false>();"]
             case For():
                 self._first.append(node.var)
                 found = framed(node, [self.lines(node.body)])
@@ -135,27 +167,29 @@ class Body:
         return _where(misses(node, stage), lines)
 
     def _instruction(self, node: Node) -> list[str]:
-        assert isinstance(node, (Nd2Nz, Nd2NzMatrices, LoadData, InitConst, Mmad, Fixpipe))
+        assert isinstance(node, cube_methods.Instruction)
         places = {item: self._place(item) for _, item in node.slices}
         match node:
             case Fixpipe(target=Region(tensor=Ring(of_turns=False) as ring)):
                 return [*_next_place(ring), cube_methods.call(node, places, f"{ring.name}Global[place]")]
             case Fixpipe():
                 target = _region(node.target)
-            case Nd2Nz() | Nd2NzMatrices():
-                target = _region(node.source)
+            case Mmad(fresh=fresh) if fresh is not None:
+                target = f"{fresh.name} != 0"
             case Mmad() if self._is_begun:
                 target = "true" if node.begins else "false"
             case Mmad():
                 target = " && ".join(f"{var.name} == 0" for var in self._first) or "true"
             case _:
-                target = ""
+                target = _region(node.source) if isinstance(node, cube_methods.Copy) else ""
         return [cube_methods.call(node, places, target)]
 
     def _sum(self, node: Sum) -> list[str]:
         """A sum begins when its place is free, and is stored when it is whole."""
         around, self._first = self._first, [] if node.over is None else [node.over]
-        self._is_begun = any(isinstance(item, Mmad) and item.begins for item in flat(node.body))
+        self._is_begun = any(
+            isinstance(item, Mmad) and (item.begins or item.fresh is not None) for item in flat(node.body)
+        )
         begins, ends = ("", "") if node.over is None else (f"{node.over.name} == 0", self._is_last)
         body = self.lines(node.body)
         stored = [full(verb, Memory.L0C, "sum") for verb in ("SetFlag", "WaitFlag")]
@@ -178,11 +212,11 @@ class Body:
         place = len(self.methods)
         lines = self.lines(node.body)
         outside = [] if _has(node, Sum) or not _has(node, Mmad) or self._is_begun else self._first
-        given = [("const Turn &", "turn")]
+        given = [*self._always_given]
         given += [
             (f"{var.ctype} ", var.name)
             for var in dict.fromkeys([*free_variables(node.body), *outside])
-            if not var.name.startswith("turn.") and var != FIRST_OF_CORE
+            if not var.name.startswith("turn.") and var not in self._members
         ]
         given += [("uint32_t ", name) for name in self._slots_from_outside(node)]
         parameters = ", ".join(f"{ctype}{name}" for ctype, name in given)
@@ -197,15 +231,14 @@ class Body:
         found = []
         if self._panel != TURNS_OWN and _one_side_of(node, L1):
             found.append(self._panel)
-        if _one_side_of(node, L0):
-            found.append("step")
+        found += [slot for memories, slot in self._sides if _one_side_of(node, memories)]
         touches = any(does(node, {Memory.L0C}, fills=fills) for fills in (True, False))
         return [*found, *(["sum"] if touches and not _has(node, Sum) else [])]
 
     def _place(self, item: Slice) -> str:
         if item.buffer.stages == 1 or item.buffer.joined:
             return f"{item.buffer.name}[{item.offset.cpp()}]"
-        slot = self._panel if item.buffer.memory is Memory.L1 else _SLOT[item.buffer.memory]
+        slot = self._panel if item.buffer.memory is Memory.L1 else self._slots[item.buffer.memory]
         stage = binary("*", Var(slot), item.buffer.elements)
         return f"{item.buffer.name}[{binary('+', stage, item.offset).cpp()}]"
 

@@ -7,10 +7,10 @@ turn reads, those of turns to come are computed in the meantime.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from textwrap import indent
 
-from evokernel_core.ascendc.ir.cube import Keep, LoadData, Reach, Sum
+from evokernel_core.ascendc.ir.cube import Keep, LoadData, LoadFractals, Reach, Sum
 from evokernel_core.ascendc.ir.expr import Call, Side
 from evokernel_core.ascendc.ir.handing_cube import kept, rings_of, stream_of
 from evokernel_core.ascendc.ir.nodes import Buffer, For, Kernel, Memory, Node, Ring, Role, Tensor, flat
@@ -41,6 +41,28 @@ def flags(rings: Sequence[Ring]) -> list[str]:
         f"constexpr uint16_t {ring.flag} = {number}; // {ways[ring.role]}"
         for number, ring in enumerate(rings)
     ]
+
+
+def init_text(kernel: Kernel, stages: Callable[[Buffer], str]) -> str:
+    """Init of a cube core, which lays out its buffers; ``stages``: how many there are of each, by name."""
+    tensors, buffers = addressed(kernel), kernel.buffers
+    lines = ["tiling_ = tiling;"]
+    lines += [
+        f"{item.name}Global.SetGlobalBuffer(reinterpret_cast<__gm__ {item.ctype} *>({item.name}));"
+        for item in tensors
+    ]
+    memories = dict.fromkeys(item.memory for item in buffers)
+    lines += [f"LocalMemAllocator<Hardware::{item.value}> in{item.value};" for item in memories]
+    loads = (item for item in kernel.nodes if isinstance(item, (LoadData, LoadFractals)))
+    left = {item.source.buffer for item in loads if item.is_left}
+    for buffer in buffers:
+        position = _POSITION.get(buffer.memory) or ("A1" if buffer in left else "B1")
+        count, times = buffer.elements.cpp(Side.DEVICE, 2), stages(buffer)
+        count = f"{times} * {count}" if times else count
+        place = f"in{buffer.memory.value}.Alloc<TPosition::{position}, {buffer.ctype}, {count}>()"
+        lines.append(f"{buffer.name} = {place};")
+    parameters = [*(f"GM_ADDR {item.name}" for item in tensors), "const OpTiling &tiling"]
+    return method("void", "Init", ", ".join(parameters), lines)
 
 
 class _Printer:
@@ -116,28 +138,8 @@ private:
     # -- Init and members -----------------------------------------------------------------------
 
     def _init(self) -> str:
-        tensors, buffers = addressed(self._kernel), self._kernel.buffers
-        lines = ["tiling_ = tiling;"]
-        lines += [
-            f"{item.name}Global.SetGlobalBuffer(reinterpret_cast<__gm__ {item.ctype} *>({item.name}));"
-            for item in tensors
-        ]
-        memories = dict.fromkeys(item.memory for item in buffers)
-        lines += [f"LocalMemAllocator<Hardware::{item.value}> in{item.value};" for item in memories]
-        lines += [self._allocated(item) for item in buffers]
-        parameters = [*(f"GM_ADDR {item.name}" for item in tensors), "const OpTiling &tiling"]
-        return method("void", "Init", ", ".join(parameters), lines)
-
-    def _allocated(self, buffer: Buffer) -> str:
-        left = {
-            item.source.buffer for item in self._kernel.nodes if isinstance(item, LoadData) and item.is_left
-        }
-        position = _POSITION.get(buffer.memory) or ("A1" if buffer in left else "B1")
-        count = buffer.elements.cpp(Side.DEVICE, 2)
-        if buffer not in kept(self._kernel):
-            count = f"{SLOTS[buffer.memory]} * {count}"
-        place = f"in{buffer.memory.value}.Alloc<TPosition::{position}, {buffer.ctype}, {count}>()"
-        return f"{buffer.name} = {place};"
+        common = kept(self._kernel)
+        return init_text(self._kernel, lambda item: "" if item in common else SLOTS[item.memory])
 
     def _members(self) -> str:
         lines = ["OpTiling tiling_;"]
@@ -166,7 +168,7 @@ private:
         if self._turns.stream.rings:
             load, use, meanwhile = "Hand", "Resume", "vector cores work on them"
         lines = [
-            *_every_slot("SetFlag"),
+            *every_slot("SetFlag"),
             *self._turns.begin,
             f"Turn turns[{slots}];",
             "uint64_t used = 0;",
@@ -185,7 +187,7 @@ private:
         ]
         if self._reached is not None:
             lines.append(f"ReachChunk({self._reached.chunks.cpp(Side.DEVICE, 1)} - 1);")
-        lines += _every_slot("WaitFlag")
+        lines += every_slot("WaitFlag")
         for item in self._kernel.rings if not self._turns.stream.rings else ():
             most = item.places.name
             lines += [
@@ -263,7 +265,7 @@ def _keeper(node: Keep) -> str:
     return f"Keep{node.buffer.name[0].upper()}{node.buffer.name[1:]}"
 
 
-def _every_slot(verb: str) -> list[str]:
+def every_slot(verb: str) -> list[str]:
     """All buffers are free in the beginning and in the end."""
     return [line for memory in (Memory.L1, Memory.L0A, Memory.L0C) for line in _every(memory, verb)]
 

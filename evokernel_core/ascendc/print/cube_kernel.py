@@ -16,7 +16,8 @@ from evokernel_core.ascendc.kernels.epilogue.tiles import EpilogueText
 from evokernel_core.ascendc.kernels.family import StageText, facts_of
 from evokernel_core.ascendc.kernels.rendering import addresses, class_name, parameters_of, tensors_of
 from evokernel_core.ascendc.lowering.program import camel
-from evokernel_core.ascendc.print.cube_class import addressed, cube_class
+from evokernel_core.ascendc.print.cube_class import addressed
+from evokernel_core.ascendc.print.fetching_class import class_of
 from evokernel_core.ascendc.print.statements import (
     framed,
     in_lines,
@@ -42,7 +43,7 @@ def cube_text(made: CubeKernel, task: KernelTask, name: str) -> StageText:
         parts = _before_vectors(made, made.behind, task, name)
     else:
         kernel = made.kernel
-        text = f"{cube_class(kernel, class_name(name))}\n{_entry(kernel, task, name)}"
+        text = f"{class_of(kernel, class_name(name))}\n{_entry(kernel, task, name)}"
         parts = settings(kernel, []), compute(kernel, task, checks=[], blocks=_blocks(kernel)), text
     tiling, computing, text = map(in_lines, parts)
     return StageText(tiling, computing, text, f"{name}_kernel", facts_of(made))
@@ -63,7 +64,7 @@ def _behind_vectors(kernel: Kernel, found: Before, task: KernelTask, name: str) 
     taken = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(found.kernel)};"
     before = vector_class(found.kernel, class_name(name, "Before"))
     blocks = _blocks(kernel, found.workspace_bytes.cpp(Side.HOST))
-    cube = cube_class(kernel, class_name(name, "Product"))
+    cube = class_of(kernel, class_name(name, "Product"))
     return (
         settings(kernel, [taken], beside=[found.kernel]),
         compute(kernel, task, checks=refusal("ubBytes < UB_BYTES_NEEDED"), blocks=blocks),
@@ -86,7 +87,7 @@ def _before_vectors(made: CubeKernel, found: Behind, task: KernelTask, name: str
         symbolic=[written],
     )
     constants = [_handed_bytes(kernel), written.constants.rstrip()]
-    cube = cube_class(kernel, class_name(name, "Product"))
+    cube = class_of(kernel, class_name(name, "Product"))
     text = f"{cube}\n{written.kernel}\n{_mixed_entry(kernel, task, name, written)}"
     return settings(kernel, constants, written.shape.fields), computing, text
 
@@ -117,7 +118,7 @@ def _beside_vectors(kernel: Kernel, beside: Kernel, task: KernelTask, name: str)
         f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(beside)};",
     ]
     struct = settings(kernel, constants, [field for field, _ in fields], [beside])
-    cube, vector = cube_class(kernel, class_name(name, "Product")), vector_class(beside, class_name(name))
+    cube, vector = class_of(kernel, class_name(name, "Product")), vector_class(beside, class_name(name))
     return struct, computing, f"{cube}\n{vector}\n{_joined_entry(kernel, beside, task, name)}"
 
 

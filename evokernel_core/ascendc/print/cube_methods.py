@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from evokernel_core.ascendc.ir.cube import (
     MOST_PITCH,
+    ClearBlocks,
+    CopyBlocks,
     Fixpipe,
     InitConst,
     LoadData,
+    LoadFractals,
     Mmad,
     Nd2Nz,
     Nd2NzMatrices,
@@ -56,6 +59,43 @@ __aicore__ inline void CopyMatrices(LocalTensor<$T> panel, GlobalTensor<$T> sour
     params.dstNzNStride = rowStep;
     params.dstNzMatrixStride = matrixStep * C0;
     DataCopy(panel, source, params);
+}
+"""
+_COPY_BLOCKS = """\
+// Runs of blocks as they lie; blocks are skipped between them in memory and in L1.
+__aicore__ inline void CopyBlocks(LocalTensor<$T> panel, GlobalTensor<$T> source, uint32_t runs,
+                                  uint32_t blocks, uint32_t skipped, uint32_t gap)
+{
+    DataCopyParams params;
+    params.blockCount = runs;
+    params.blockLen = blocks;
+    params.srcGap = skipped;
+    params.dstGap = gap;
+    DataCopy(panel, source, params);
+}
+"""
+_CLEAR_BLOCKS = """\
+// Zeros in runs of blocks.
+__aicore__ inline void ClearBlocks(LocalTensor<$T> panel, uint32_t runs, uint32_t blocks, uint32_t gap)
+{
+    InitConstValueParams<$T> params;
+    params.repeatTimes = runs;
+    params.blockNum = blocks;
+    params.dstGap = gap;
+    params.initValue = 0;
+    InitConstValue(panel, params);
+}
+"""
+_LOAD_FRACTALS = """\
+// Fractals that lie `step` fractals from each other, into those that lie `gap` fractals apart.
+__aicore__ inline void LoadFractals(LocalTensor<$T> target, LocalTensor<$T> source, uint32_t fractals,
+                                    uint32_t step, uint32_t gap)
+{
+    LoadData2DParams params;
+    params.repeatTimes = fractals;
+    params.srcStride = step;
+    params.dstGap = gap;
+    LoadData(target, source, params);
 }
 """
 _LOAD = """\
@@ -149,6 +189,19 @@ __aicore__ inline void StoreMatrices(GlobalTensor<$O> target, LocalTensor<float>
 $MODE    Fixpipe<$O, float, CFG_ROW_MAJOR>(target, sum, params);
 }
 """
+_STORE_FRACTALS = """\
+// A sum as it lies, for vector cores: rows of 16 columns one behind the other.
+__aicore__ inline void StoreFractals(GlobalTensor<$O> target, LocalTensor<float> sum, uint32_t rows,
+                                     uint32_t columns)
+{
+    FixpipeParamsV220 params;
+    params.nSize = columns;
+    params.mSize = rows;
+    params.srcStride = rows;
+    params.dstStride = rows * FRACTAL * sizeof($O) / 32; // blocks
+$MODE    Fixpipe<$O, float, CFG_NZ>(target, sum, params);
+}
+"""
 _WHOLE = """\
 __aicore__ inline uint32_t Whole(uint32_t value, uint32_t unit)
 {
@@ -169,12 +222,16 @@ def constants(kernel: Kernel) -> list[str]:
     """What the methods take: figures of the hardware."""
     ctype = _operand_type(kernel)
     known = {item.name for item in kernel.expressions() if isinstance(item, Constant)}
-    lines = [
-        f"constexpr uint32_t BLOCK_BYTES = {BLOCK_BYTES};",
-        f"constexpr uint32_t C0 = BLOCK_BYTES / sizeof({ctype}); // columns of a fractal",
-        "constexpr uint32_t FEW_FRACTALS = 10; // products this small must be told apart on the same result",
-    ]
-    if MOST_PITCH.name not in known:
+    lines = []
+    if "C0" not in known:
+        lines += [
+            f"constexpr uint32_t BLOCK_BYTES = {BLOCK_BYTES};",
+            f"constexpr uint32_t C0 = BLOCK_BYTES / sizeof({ctype}); // columns of a fractal",
+        ]
+    lines.append(
+        "constexpr uint32_t FEW_FRACTALS = 10; // products this small must be told apart on the same result"
+    )
+    if MOST_PITCH.name not in known and any(isinstance(node, Nd2Nz) for node in kernel.nodes):
         lines.append(f"constexpr uint32_t {MOST_PITCH.name} = {MOST_PITCH.value}; // {MOST_PITCH.note}")
     if "FRACTAL" not in known:
         lines.append(f"constexpr uint32_t FRACTAL = {FRACTAL};")
@@ -196,6 +253,12 @@ def _method_of(node: object) -> str:
             found = _COPY_ROWS
         case Nd2NzMatrices():
             found = _COPY_MATRICES
+        case CopyBlocks():
+            found = _COPY_BLOCKS
+        case ClearBlocks():
+            found = _CLEAR_BLOCKS
+        case LoadFractals():
+            found = _LOAD_FRACTALS
         case LoadData(is_run=True):
             found = _LOAD_RUN
         case LoadData():
@@ -208,12 +271,22 @@ def _method_of(node: object) -> str:
             found = _MULTIPLY.replace("$TURN", turn)
         case Fixpipe():
             quant = f"    params.quantPre = QuantMode_t::{node.quant};\n" if node.quant else ""
-            store = _STORE if node.matrices == Int(1) else _STORE_MATRICES
+            store = _STORES[_store(node)]
             mode = quant + ("    params.reluEn = true;\n" if node.relu else "")
             found = store.replace("$MODE", mode).replace("$O", node.target.tensor.ctype)
         case _:
             found = ""
     return found
+
+
+_STORES = {"Store": _STORE, "StoreMatrices": _STORE_MATRICES, "StoreFractals": _STORE_FRACTALS}
+
+
+def _store(node: Fixpipe) -> str:
+    """The method that stores."""
+    if node.in_fractals:
+        return "StoreFractals"
+    return "Store" if node.matrices == Int(1) else "StoreMatrices"
 
 
 def _load(node: LoadData) -> tuple[str, str, str]:
@@ -225,7 +298,8 @@ def _load(node: LoadData) -> tuple[str, str, str]:
     return "LoadLeft", "as they lie", ""
 
 
-Instruction = Nd2Nz | Nd2NzMatrices | LoadData | InitConst | Mmad | Fixpipe
+Copy = Nd2Nz | Nd2NzMatrices | CopyBlocks
+Instruction = Copy | ClearBlocks | LoadData | LoadFractals | InitConst | Mmad | Fixpipe
 
 
 def call(node: Instruction, place: dict[Slice, str], target: str) -> str:
@@ -242,6 +316,14 @@ def _called(node: Instruction, place: dict[Slice, str], target: str) -> tuple[st
             given = [place[node.target], target, *_texts(node.rows, node.columns, node.pitch)]
         case Nd2NzMatrices():
             name, given = "CopyMatrices", [place[node.target], target, *_texts(*node.figures)]
+        case CopyBlocks():
+            name, given = "CopyBlocks", [place[node.target], target, *_texts(*node.figures)]
+        case ClearBlocks():
+            figures = _texts(node.runs, node.blocks, node.gap)
+            name, given = "ClearBlocks", [place[node.target], *figures]
+        case LoadFractals():
+            figures = _texts(*node.figures)
+            name, given = "LoadFractals", [place[node.target], place[node.source], *figures]
         case LoadData(is_run=True):
             columns = _texts(node.rows.of, node.columns.start, node.columns.count)
             name, given = "LoadRun", [place[node.target], place[node.source], *columns]
@@ -259,7 +341,7 @@ def _called(node: Instruction, place: dict[Slice, str], target: str) -> tuple[st
             sizes = _texts(node.rows, node.columns, node.depth)
             name, given = "Multiply", [*operands, *sizes, target]
         case Fixpipe():
-            name = "Store" if node.matrices == Int(1) else "StoreMatrices"
+            name = _store(node)
             given = [target, place[node.source], *_texts(*node.figures)]
     return name, given
 
@@ -269,4 +351,4 @@ def _texts(*items: Expr) -> list[str]:
 
 
 def _operand_type(kernel: Kernel) -> str:
-    return next(node.target.ctype for node in kernel.nodes if isinstance(node, Nd2Nz))
+    return next(node.target.ctype for node in kernel.nodes if isinstance(node, Copy))

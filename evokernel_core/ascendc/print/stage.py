@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from evokernel_core.ascendc.ir.nodes import Kernel
+from attrs import evolve
+
+from evokernel_core.ascendc.ir.nodes import Kernel, Memory
 from evokernel_core.ascendc.kernels.cube import CubeKernel
-from evokernel_core.ascendc.kernels.family import Beside, Family, StageText
+from evokernel_core.ascendc.kernels.family import Added, Beside, Family, Printed, StageText
 from evokernel_core.ascendc.print.cube_kernel import cube_text
+from evokernel_core.ascendc.print.fetching_class import class_of
 from evokernel_core.ascendc.print.statements import in_lines
+from evokernel_core.ascendc.print.tiling import compute, refusal, settings
 from evokernel_core.ascendc.print.vector_kernel import arguments_of, stage_text, vector_class
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
@@ -22,6 +26,23 @@ def text_of(family: Family, task: KernelTask, strategy: Strategy, chip: Chip, na
         case CubeKernel():
             return cube_text(made, task, name)
         case Beside():
-            vectors = in_lines(vector_class(made.vectors, made.class_name))
-            return made.around(vectors, arguments_of(made.vectors))
+            text = made.around(_printed(made.kernel, made.class_name))
+            return text if made.added is None else _tiled(text, made.kernel, made.added, task)
     return made
+
+
+def _printed(kernel: Kernel, name: str) -> Printed:
+    """The class of the cores that a kernel of the IR is for."""
+    on_cube = any(buffer.memory is not Memory.UB for buffer in kernel.buffers)
+    text = class_of(kernel, name) if on_cube else vector_class(kernel, name)
+    return Printed(in_lines(text), arguments_of(kernel))
+
+
+def _tiled(text: StageText, kernel: Kernel, added: Added, task: KernelTask) -> StageText:
+    """The text with the tiling of the kernel in the IR, and what is added to it."""
+    checks = refusal(added.refuses) if added.refuses else []
+    computing = compute(
+        kernel, task, checks=checks, also=added.computed, blocks=added.blocks, symbolic=[added]
+    )
+    struct = settings(kernel, added.constants, added.fields)
+    return evolve(text, settings=in_lines(struct), compute=in_lines(computing))

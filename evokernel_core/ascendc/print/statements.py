@@ -10,6 +10,7 @@ from evokernel_core.ascendc.ir.expr import U32, U64, Expr, Function, Int, Side, 
 from evokernel_core.ascendc.ir.nodes import (
     Assign,
     Atomic,
+    Await,
     Element,
     For,
     Get,
@@ -17,6 +18,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Instruction,
     Let,
     Node,
+    Signal,
     SliceList,
     expressions_of,
     flat,
@@ -48,6 +50,13 @@ def _broken(line: str) -> list[str]:
         for part in wrap(item.replace(_KEPT_SPACE, " "), _LONGEST - len(start) - len(STEP))
     ]
     return [f"{start}{STEP if place else ''}{part}" for place, part in enumerate(inner)]
+
+
+def flag(node: Await | Signal) -> str:
+    """A flag between a cube core and its vector cores: waited for, or set by a unit."""
+    if isinstance(node, Await):
+        return f"CrossCoreWaitFlag({node.flag});"
+    return f"CrossCoreSetFlag<2, PIPE_{node.unit}>({node.flag});"
 
 
 def comment(note: str) -> str:

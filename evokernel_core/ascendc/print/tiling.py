@@ -17,25 +17,37 @@ def settings(
 ) -> str:
     """The constants, those of ``also`` behind them, and the struct of the tiling, with ``more`` fields;
     ``beside``: kernels of other cores of the same launch."""
-    expressions = [item for one in (kernel, *beside) for item in one.expressions()]
+    found = [item for one in (kernel, *beside) for item in one.expressions() if isinstance(item, Constant)]
     constants = [
         f"constexpr {item.ctype} {item.name} = {_number(item)};{comment(item.note)}"
-        for item in dict.fromkeys(part for part in expressions if isinstance(part, Constant))
-    ]
-    fields = [
-        f"{STEP}{item.ctype} {item.name}{_length(item)};{comment(item.note)}"
-        for item in kernel.params
-        if not isinstance(item, Require)
+        for item in dict.fromkeys(found)
     ]
     struct = [
         "struct OpTiling {",
         f"{STEP}uint32_t blockDim;",
         f"{STEP}uint64_t workspaceBytes;",
-        *fields,
+        *(f"{STEP}{item}" for item in fields_of(kernel)),
         *(f"{STEP}{item};" for item in more),
         "};",
     ]
     return "\n".join([*constants, *also, "", *struct, ""])
+
+
+def fields_of(kernel: Kernel) -> list[str]:
+    """The declarations of a kernel's own fields of OpTiling."""
+    return [
+        f"{item.ctype} {item.name}{_length(item)};{comment(item.note)}"
+        for item in kernel.params
+        if not isinstance(item, Require) and not (isinstance(item, Param) and item.is_local)
+    ]
+
+
+def computed(kernel: Kernel) -> list[str]:
+    """The statements of ComputeTiling that fill a kernel's fields, and refuse calls."""
+    lines = []
+    for group in _groups(kernel.params):
+        lines += _field(group[0]) if not isinstance(group[0], Require) else _requirement(group)
+    return lines
 
 
 def compute(
@@ -52,9 +64,7 @@ def compute(
     written: list[Symbolic] = [item.extent for item in kernel.expressions() if isinstance(item, Size)]
     known = symbols_of(task, [*written, *symbolic])
     body = [f"const int64_t {name} = sizes[{place}];" for place, name in known]
-    body += ["tiling = {};", *checks]
-    for group in _groups(kernel.params):
-        body += _field(group[0]) if not isinstance(group[0], Require) else _requirement(group)
+    body += ["tiling = {};", *checks, *computed(kernel)]
     body += [*also, *blocks, "return true;"]
     return "\n".join(
         [
@@ -79,6 +89,8 @@ def _length(item: Param | Table) -> str:
 def _field(item: Param | Table) -> list[str]:
     if isinstance(item, Param) and isinstance(item.value, Cheapest):
         return _search(item, item.value)
+    if isinstance(item, Param) and item.is_local:
+        return [f"const {item.ctype} {item.name} = {item.value.cpp(Side.HOST)};{comment(item.note)}"]
     fields = [(item.name, item.value)] if isinstance(item, Param) else []
     if isinstance(item, Table):
         fields = [(f"{item.name}[{place}]", value) for place, value in enumerate(item.values)]
@@ -94,13 +106,16 @@ def _search(item: Param, found: Cheapest) -> list[str]:
     """Tries all values of a field."""
     name, least = found.var.name, f"{found.var.name}Cost"
     first, last = found.first.cpp(Side.HOST), found.last.cpp(Side.HOST, 1)
+    begin = [f"{item.ctype} {item.name} = {first};{comment(item.note)}"] if item.is_local else []
     return [
+        *begin,
         f"uint64_t {least} = UINT64_MAX;",
         f"for (uint64_t {name} = {first}; {name} <= {last}; ++{name}) {{",
+        *(f"{STEP}const {var.ctype} {var.name} = {value.cpp(Side.HOST)};" for var, value in found.given),
         f"{STEP}const uint64_t cost = {found.cost.cpp(Side.HOST)};",
         f"{STEP}if (cost < {least}) {{",
         f"{STEP * 2}{least} = cost;",
-        f"{STEP * 2}tiling.{item.name} = {name};",
+        f"{STEP * 2}{item.cpp(Side.HOST)} = {name};",
         f"{STEP}}}",
         "}",
     ]

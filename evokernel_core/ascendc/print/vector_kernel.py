@@ -41,7 +41,6 @@ from evokernel_core.ascendc.ir.nodes import (
     Enumerator,
     Fence,
     Fields,
-    Flag,
     For,
     Get,
     If,
@@ -88,6 +87,7 @@ from evokernel_core.ascendc.print.statements import (
     call_lines,
     comment,
     converted,
+    flag,
     framed,
     free_variables,
     function,
@@ -444,7 +444,7 @@ private:
                 return [f"uint64_t {node.var.name}[1] = {{{node.value.cpp()}}};"]
             case Let() | Assign():
                 return let(node)
-            case Get() | Put() | Fence() | Await() | Signal() | Flag():
+            case Get() | Put() | Fence() | Await() | Signal():
                 return _scalar(node)
             case For() | If() | Atomic():
                 bodies = [[line for one in body for line in self._lines(one)] for body in node.bodies]
@@ -463,7 +463,7 @@ private:
         return _copy(node) if isinstance(node, Copy) else _instruction(node)
 
 
-def _scalar(node: Get | Put | Fence | Await | Signal | Flag) -> list[str]:
+def _scalar(node: Get | Put | Fence | Await | Signal) -> list[str]:
     """What the scalar unit does itself."""
     match node:
         case Get():
@@ -473,23 +473,11 @@ def _scalar(node: Get | Put | Fence | Await | Signal | Flag) -> list[str]:
             return [f"const {ctype} {node.var.name} = {read};"]
         case Put():
             return [f"{node.target.buffer.name}.SetValue({node.target.offset.cpp()}, {node.value.cpp()});"]
-        case Await() | Signal() | Flag():
-            return [_flag(node)]
+        case Await() | Signal():
+            return [flag(node)]
     if "_" in node.unit:
         return _wait(node.unit)
     return [f"PipeBarrier<PIPE_{'ALL' if node.unit == 'ALL' else 'MTE3'}>();"]
-
-
-def _flag(node: Await | Signal | Flag) -> str:
-    """Among a cube core and its vector cores: set by a unit, or waited for."""
-    match node:
-        case Await():
-            name, unit = node.ring.flag, ""
-        case Signal():
-            name, unit = node.ring.flag, "MTE3"
-        case Flag():
-            name, unit = node.name, node.unit
-    return f"CrossCoreSetFlag<2, PIPE_{unit}>({name});" if unit else f"CrossCoreWaitFlag({name});"
 
 
 def _waits(part: Step | Block) -> list[str]:

@@ -33,10 +33,10 @@ def halves() -> Kernel:
     run = Buffer("run", "float", 4, HALF, 2)
     with k.cores("tile", TilingField("tiles"), with_cube=True) as tile:
         place = (tile * 2 + VectorCore()) * HALF
-        k.flag("THERE")
+        k.take("THERE")
         k.load(run, x, place, HALF)
         k.store(y, place, run, HALF)
-        k.flag("TAKEN", "MTE3")
+        k.give("TAKEN")
         k.fence("MTE3_MTE2")
     return k.kernel()
 

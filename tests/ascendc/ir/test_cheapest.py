@@ -12,6 +12,7 @@ from evokernel_core.ascendc.ir.expr import U64, Cheapest, Constant, Expr, Int, S
 from evokernel_core.ascendc.ir.legality import broken_rules
 from evokernel_core.ascendc.ir.nodes import Buffer, Kernel
 from evokernel_core.ascendc.ir.tile import known_values
+from evokernel_core.ascendc.print.tiling import computed, fields_of
 from evokernel_core.ascendc.shapes.sizes import extent
 
 MOST = Constant("MOST", 640)
@@ -43,6 +44,23 @@ def test_the_first_of_the_cheapest_values_is_taken(count: int, on_kernel: Any, c
     assert known["tiling.blocks"] == costs.index(min(costs)) + 1
     x = np.random.default_rng(count).normal(size=count).astype("f4")
     np.testing.assert_array_equal(on_kernel(kernel, x), x)
+
+
+def test_what_only_the_host_knows_is_no_field() -> None:
+    """A search with constants of its own, of which a field is made."""
+    k = Builder("A number on the way to a field.")
+    count, tried, cost = k.param("count", Size(extent("n"))), Var("tried", U64), Var("cost", U64)
+    search = Cheapest(tried, Int(1), Int(9), cost + tried, ((cost, count % tried * 10),))
+    found = k.on_host("found", search, "of no field")
+    k.param("made", found * 2)
+    assert [line.split()[1] for line in fields_of(k.kernel())] == ["count;", "made;"]
+    lines = computed(k.kernel())
+    assert lines[1] == "uint64_t found = 1; // of no field"
+    assert "    const uint64_t cost = tiling.count % tried * 10;" in lines
+    assert lines[-1] == "tiling.made = found * 2;"
+    assert found.evaluate({"n": 35, "tiling.count": 35}) == 1
+    with pytest.raises(TypeError):
+        found.cpp()
 
 
 def test_a_search_stands_for_itself() -> None:

@@ -2,7 +2,7 @@
 
 The vector cores lay the input out in blocks of channels, with zeros where the padding is and between the
 columns of a stride; the cube core multiplies the weights of each tap by that slab, shifted. Strides along
-depth and height are phases (``transposed_geometry``): no product with a zero, and rows of the result are
+depth and height are phases (``geometry.py``): no product with a zero, and rows of the result are
 stored at the stride's distance.
 """
 
@@ -16,7 +16,7 @@ from attrs import evolve
 
 from evokernel_core.ascendc.aten import CONVOLUTION
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
-from evokernel_core.ascendc.kernels.conv_transpose import channels, epilogue
+from evokernel_core.ascendc.kernels.conv_transpose import channels, cube, epilogue
 from evokernel_core.ascendc.kernels.conv_transpose.estimate import estimate_us
 from evokernel_core.ascendc.kernels.conv_transpose.geometry import Transposed, read_transposed
 from evokernel_core.ascendc.kernels.conv_transpose.tiles import (
@@ -26,12 +26,19 @@ from evokernel_core.ascendc.kernels.conv_transpose.tiles import (
     plan,
     turned_outputs,
 )
-from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, StageText
+from evokernel_core.ascendc.kernels.epilogue.tiles import EpilogueText
+from evokernel_core.ascendc.kernels.family import (
+    Added,
+    Beside,
+    Cores,
+    KernelFacts,
+    Printed,
+    StageText,
+)
 from evokernel_core.ascendc.kernels.rendering import (
     addresses,
     class_name,
-    kernel_text,
-    sized,
+    render,
     tensors_of,
 )
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
@@ -43,18 +50,17 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL, RESERVED_BYTES
 
-_QUANT = {"float32": "", "float16": "F322F16", "bfloat16": "F322BF16"}
 _MOST_TURNED = 16
 """Outputs along W that alternate in one turn of results."""
 _LEAST_TURNED = 16
 """Outputs of each phase along W in a turn of results."""
 _STEP_SLOTS = (2, 3)
 """Steps in L0: each takes two of the six events from the matrix unit to its loads."""
-_CONSTANT_BYTES = 8 * 1024
-"""L1 for a block of biases and one of ones."""
+_CONSTANT_BYTES = 16 * 1024
+"""L1 for a block of biases, of at most 256 results, and one of ones."""
 
 
-def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) -> StageText:
+def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) -> Beside:
     given = {found.x: "xAddress", found.weight: "weightAddress", found.bias: "biasAddress"}
     names = {item: given.get(item, camel(item)) for item in tensors_of(task)}
     behind = None
@@ -63,8 +69,6 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
         write = channels.write if found.behind.reduces_channels else epilogue.write
         behind = write(found.behind, class_name(name, "Steps"), "volume")
     outputs = behind.outputs if behind is not None else ("outputAddress",)
-    row_bytes, turn_bytes = memory_of(found, schedule)
-    sizes = {key: getattr(found, key) for key in ("batch", "channels", "results", "inputs", "kernel")}
     is_wide = found.dtype == "float32"
     facts = KernelFacts(
         Cores.BOTH,
@@ -72,36 +76,86 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
         uses_workspace=True,
         reads_numbers=found.behind is not None and found.behind.epilogue.reads_numbers,
     )
-    return kernel_text(
-        "conv_transpose",
-        name,
-        facts,
-        s=schedule,
-        groups=found.groups,
-        axes=list(zip(found.axes, "DHW", strict=True)),
-        element=CPP_TYPE[found.dtype],
-        width=ITEM_SIZE[found.dtype],
-        moved="float" if is_wide else "half",
-        wide=not is_wide,
-        lanes="0x0101010101010101" if is_wide else "0x0001000100010001",
-        quant=_QUANT[found.dtype],
-        constant=found.needs_constant,
-        sweeps_depth=found.sweeps_depth,
-        turns=found.alternating[2] // math.gcd(16, found.alternating[2]),
-        parameters=addresses(*names.values(), *outputs),
-        output=outputs[0],
-        epilogue=behind,
-        l0_kib=found.chip.memory.l0_bytes // 1024,
-        l0c_kib=found.chip.memory.l0c_bytes // 1024,
-        ahead=found.behind is not None and found.behind.buffers > 1,
-        row_bytes=row_bytes,
-        turn_bytes=turn_bytes,
-        fractals=fractals_of_piece(found),
-        pooled=found.is_pooled,
-        x=names[found.x],
-        weight=names[found.weight],
-        bias=names[found.bias] if found.bias is not None else "",
-        **sized(task, sizes, [behind] if behind is not None else []),
+    made, multiplier = cube.build(found, schedule, outputs[0]), class_name(name, "Multiplier")
+    context = {
+        "s": schedule,
+        "cube_class": multiplier,
+        "element": CPP_TYPE[found.dtype],
+        "moved": "float" if is_wide else "half",
+        "wide": not is_wide,
+        "lanes": "0x0101010101010101" if is_wide else "0x0001000100010001",
+        "constant": found.needs_constant,
+        "sweeps_depth": found.sweeps_depth,
+        "turns": found.alternating[2] // math.gcd(16, found.alternating[2]),
+        "parameters": addresses(*names.values(), *outputs),
+        "output": outputs[0],
+        "epilogue": behind,
+        "ahead": found.behind is not None and found.behind.buffers > 1,
+        "fractals": fractals_of_piece(found),
+        "pooled": found.is_pooled,
+        "x": names[found.x],
+        "weight": names[found.weight],
+        "bias": names[found.bias] if found.bias is not None else "",
+        "name": name,
+    }
+
+    def around(printed: Printed) -> StageText:
+        text = render("conv_transpose/kernel", cube=printed, **context)
+        return StageText("", "", text, f"{name}_kernel", facts)
+
+    return Beside(made, multiplier, around, facts, _added(found, schedule, behind))
+
+
+def _added(found: Transposed, schedule: Schedule, behind: EpilogueText | None) -> Added:
+    """What the text of the vector cores adds to the tiling."""
+    end = "resultsEnd" if schedule.turned else "slabsEnd"
+    blocks = ("tiling.blockDim = static_cast<uint32_t>(cubeCores);", f"tiling.workspaceBytes = {end};")
+    constants = (*_constants(found, schedule), *(_turned(found, schedule) if schedule.turned else ()))
+    if behind is None:
+        return Added(constants, (), (), "", blocks, frozenset())
+    volume = "tiling.volume = tiling.madeD * tiling.madeH * tiling.madeW;"
+    return Added(
+        (*constants, behind.constants.rstrip()),
+        ("uint64_t volume", *behind.shape.fields),
+        (volume, *behind.shape.assignments),
+        "ubBytes < UB_BYTES_NEEDED",
+        blocks,
+        behind.symbols,
+    )
+
+
+def _constants(found: Transposed, schedule: Schedule) -> tuple[str, ...]:
+    spread = 1 if schedule.turned else found.axes[2].stride
+    steps = [axis.tap_step for axis in found.axes]
+    if not schedule.turned:
+        steps[2] = 1
+    return (
+        f"constexpr uint32_t GROUPS = {found.groups};",
+        f"constexpr int32_t SPREAD_W = {spread}; // zeros part the inputs where outputs along W lie together",
+        *(
+            f"constexpr int32_t TAP_STEP_{letter} = {step}; // taps of one phase are this far apart"
+            for letter, step in zip("DHW", steps, strict=True)
+        ),
+        f"constexpr uint32_t BLOCK_BYTES = {BLOCK_BYTES};",
+        f"constexpr uint32_t ELEMENT_BYTES = {ITEM_SIZE[found.dtype]};",
+    )
+
+
+def _turned(found: Transposed, schedule: Schedule) -> tuple[str, ...]:
+    """Of pieces that vector cores turn."""
+    fractals, turn_bytes = fractals_of_piece(found), memory_of(found, schedule)[1]
+    elements = turn_bytes // ITEM_SIZE[found.dtype]
+    phases = math.prod(found.strides) if found.is_pooled else 1
+    return (
+        f"constexpr uint32_t TURN_BYTES = {turn_bytes}; // results in the unified buffer, one of two slots",
+        f"constexpr uint32_t TURN_ELEMENTS = {elements};",
+        f"constexpr uint32_t CHANNELS = {FRACTAL * fractals}; // of them",
+        f"constexpr uint32_t PART_ELEMENTS = {elements // fractals}; // of 16 channels",
+        f"constexpr uint32_t SOURCE_ELEMENTS = {phases * elements}; // of all phases",
+        *(
+            f"constexpr uint32_t TURN_{letter} = {count}; // outputs that alternate in the result"
+            for letter, count in zip("DHW", found.alternating, strict=True)
+        ),
     )
 
 

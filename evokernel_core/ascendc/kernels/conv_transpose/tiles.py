@@ -1,6 +1,6 @@
 """How a schedule tiles a transposed convolution.
 
-``plan`` repeats the arithmetic of the template ``transposed_tiling`` for the sizes in the user's file.
+``plan`` repeats the arithmetic of ``tiling.py`` for the sizes in the user's file.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Schedule(Settings):
 
 @frozen
 class Plan:
-    """Tiles of one binding of the symbols; see ``OpTiling`` in the template. ``rows``: of a slab that are
+    """Tiles of one binding of the symbols; see ``tiling.py``. ``rows``: of a slab that are
     laid out for each tile, on average: the others are those of the slab before."""
 
     tile_m: int
@@ -161,7 +161,7 @@ def fractals_of_piece(found: Transposed) -> int:
 
 def joined_lines(found: Transposed, item: Schedule, sizes: Sizes, planned: Plan) -> int:
     """Rows of each phase along the height that vector cores turn at a time, 0 where less than one; see
-    ``ChooseTurns`` in the template."""
+    ``turns`` in ``tiling.py``."""
     out_w, (depths, stride, phases) = sizes.made[2], found.alternating
     if planned.is_flat or planned.tile[2] * phases < out_w:
         return 0
@@ -179,7 +179,7 @@ def joined_lines(found: Transposed, item: Schedule, sizes: Sizes, planned: Plan)
     if most == 0:
         return 0
     parts = -(-height // most)
-    parts_m = planned.tiles_m * planned.tile_m // (FRACTAL * fractals_of_piece(found))
+    parts_m = whole(sizes.results) // (FRACTAL * fractals_of_piece(found))
     beside = parts_m * planned.tile[0] * depths
     parts += parts * beside % 2 if parts < height else 0
     return -(-height // parts)

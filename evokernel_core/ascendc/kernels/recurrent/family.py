@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from evokernel_core.ascendc.kernels.family import Beside, Cores, KernelFacts, Move, StageText
+from evokernel_core.ascendc.kernels.family import Beside, Cores, KernelFacts, Move, Printed, StageText
 from evokernel_core.ascendc.kernels.recurrent import gates
 from evokernel_core.ascendc.kernels.recurrent import schedule as schedules
 from evokernel_core.ascendc.kernels.recurrent.estimate import LAG, estimate_us
@@ -101,10 +101,8 @@ class RecurrentFamily:
         # every core waits for the states of all hidden units
         facts = KernelFacts(Cores.BOTH, waits_for_all=True, uses_workspace=True)
 
-        def around(vectors: str, arguments: str) -> StageText:
-            return kernel_text(
-                "recurrent", name, facts, vectors=vectors, vector_arguments=arguments, **context
-            )
+        def around(vectors: Printed) -> StageText:
+            return kernel_text("recurrent", name, facts, vectors=vectors, **context)
 
         return Beside(gates.build(found, schedule, parameters), class_name(name, "Gates"), around, facts)
 

@@ -168,7 +168,7 @@ class _Gates:
             share = self._share(index)
             with k.when(share.width, ">", 0), k.section("Begin", "The states before the first step."):
                 self._begin(share)
-        k.flag(_STATES, "MTE3")
+        k.give(_STATES)
         with k.loop("tick", self._ticks, U64) as tick:
             if self._found.carries:
                 k.fence("MTE3_MTE2")  # reads what the tick before has written
@@ -235,7 +235,7 @@ class _Gates:
             if self._found.stacked:
                 with k.when(share.chain, ">", 0):
                     with k.when(self._input_count % self._per_signal, "==", 0):
-                        k.flag(_INPUTS)
+                        k.take(_INPUTS)
                     k.assign(self._input_count, self._input_count + 1)
             is_first = Choice(self._count % self._per_signal, "==", Int(0), Int(1), Int(0))
             signalled = k.let("isSignalled", is_first)
@@ -244,14 +244,14 @@ class _Gates:
                 self._prepare(share, tick, step)
                 self._finish(share, tick, step, signalled, is_last)
             with k.otherwise(), k.when(signalled, "!=", 0):
-                k.flag(_PRODUCTS)
+                k.take(_PRODUCTS)
         # Where the last unit of a core has nothing to do, no states of its own say so.
         with k.when(is_last, ">", Choice(active, "!=", Int(0), share.width, Int(0))):
             self._tell(tick)
 
     def _tell(self, tick: Expr) -> None:
         with self._k.when(tick + 1, "<", self._ticks):
-            self._k.flag(_STATES, "MTE3")
+            self._k.give(_STATES)
 
     # -- what waits for no product --------------------------------------------------------------
 
@@ -485,7 +485,7 @@ class _Gates:
         self._clear_part(share, target, self._all)
         if signalled is not None:
             with k.when(signalled, "!=", 0):
-                k.flag(_PRODUCTS)
+                k.take(_PRODUCTS)
         with k.loop("strip", self._strips) as strip:
             first = place + strip * (self._hidden_tile * _SIDE * gates)
             k.load(
