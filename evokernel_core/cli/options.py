@@ -16,6 +16,7 @@ from evokernel_core.domain.settings import (
     RetrievalName,
     Settings,
 )
+from evokernel_core.keys import with_keys
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,11 +52,11 @@ _SHARED = (
     click.option("--interpreter", envvar=f"{ENVIRONMENT}_INTERPRETER", default="", metavar="PATH",
                  help="Python with torch; found from the file's folder upwards if not given."),
     click.option("--verifier", envvar=f"{ENVIRONMENT}_VERIFIER_URL", default="", metavar="URL",
-                 help="A verifier on another machine; its token comes from EVOKERNEL_VERIFIER_TOKEN."),
+                 help="A verifier elsewhere; its token: EVOKERNEL_VERIFIER_TOKEN, or `evokernel key`."),
     click.option("--verifier-ca", envvar=f"{ENVIRONMENT}_VERIFIER_CA", default="", metavar="PATH",
                  help="CA bundle of that verifier."),
     click.option("--model-url", envvar=f"{ENVIRONMENT}_MODEL_URL", default="", metavar="URL",
-                 help="OpenAI-compatible endpoint; its key comes from EVOKERNEL_API_KEY."),
+                 help="OpenAI-compatible endpoint; its key: EVOKERNEL_API_KEY or `evokernel key`."),
     click.option("--model", envvar=f"{ENVIRONMENT}_MODEL", default="", metavar="NAME",
                  help="Model at that endpoint."),
     click.option("--token-budget", default=200_000, show_default=True, type=click.IntRange(1),
@@ -79,8 +80,8 @@ def synthesis_options(patience: int) -> Callable[[F], F]:
 
 
 def settings_from(options: dict[str, Any]) -> Settings:
-    """The Settings of the shared options; secrets come from the environment alone."""
-    return Settings(
+    """The Settings of the shared options; secrets come from the environment or the keyring alone."""
+    settings = Settings(
         interpreter=options["interpreter"],
         chip=options["chip"],
         budget=options["budget"],
@@ -89,13 +90,12 @@ def settings_from(options: dict[str, Any]) -> Settings:
         policy=PolicyName(options["policy"]),
         retrieval=RetrievalName(options["retrieval"]),
         verifier_url=options["verifier"],
-        verifier_token=os.environ.get(f"{ENVIRONMENT}_VERIFIER_TOKEN", ""),
         verifier_ca_bundle=options["verifier_ca"],
         endpoint=ModelEndpoint(
             base_url=options["model_url"],
             model=options["model"],
-            api_key=os.environ.get(f"{ENVIRONMENT}_API_KEY", ""),
             token_budget=options["token_budget"],
         ),
         seed=options["seed"],
     )
+    return with_keys(settings)
