@@ -21,7 +21,7 @@ from evokernel_core.memory.packs import LONGEST_LINE, export_pack, import_pack
 from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import Value
 from evokernel_core.paths import memory_path
-from evokernel_core.synthesis.why import find_kernel, why
+from evokernel_core.synthesis.why import why
 
 
 @click.group("memory", context_settings={"help_option_names": ["-h", "--help"]})
@@ -127,7 +127,7 @@ def import_(file: Path) -> None:
 def why_(kernel: str) -> None:
     """Say what KERNEL, the beginning of its id, was made from, and what moved by it."""
     with _memory() as memory:
-        found = find_kernel(memory, kernel)
+        found = memory.kernels_from(kernel)
         if len(found) != 1:
             what = "no kernel" if not found else f"{len(found)} kernels"
             raise UsageError(

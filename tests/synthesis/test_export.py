@@ -39,6 +39,6 @@ def test_a_step_from_a_kernel_that_was_timed_only_is_none(
         is_parent = item.source.op_kernel_cpp in {step["parent"]["op_kernel_cpp"] for step in steps}
         gates = (gate,) if is_parent else item.verdict.gates
         memory.record_verdict(evolve(item.verdict, gates=gates, verifier="toy 2"), "toychip")
-    memory.execute("DELETE FROM verdicts WHERE verifier <> 'toy 2'", ())
+    memory.delete("verdicts", "verifier <> 'toy 2'")
     assert steps
     assert not [sample for sample in samples(memory) if sample["parent"]]

@@ -59,7 +59,7 @@ FIRST = {
     "attempts": "job_id = 'first'",
     "q_values": "item = 'item of first'",
     "uses": "item = 'item of first'",
-    "rewards": "used LIKE '%item of first%'",
+    "rewards": "seq = 1",
     "tuning": "name = 'alpha'",
     "sources": f"source_id = '{_source('first').source_id}'",
     **dict.fromkeys(("tasks", "verdicts", "evidence"), f"task_id = '{_task(8).task_id}'"),
