@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sqlite3
 import sys
@@ -16,6 +15,7 @@ from attrs import asdict, frozen
 from evokernel_core.cli.terminal import say, shown
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.settings import Settings
+from evokernel_core.keys import with_keys
 from evokernel_core.paths import data_dir, memory_path
 
 REPORT = Path("evokernel-npu-report.json")
@@ -62,8 +62,7 @@ def command(
     if npu:
         first_run(interpreter, report, as_json)
         return
-    token = os.environ.get("EVOKERNEL_VERIFIER_TOKEN", "")
-    settings = Settings(interpreter=interpreter, verifier_url=verifier_url, verifier_token=token)
+    settings = with_keys(Settings(interpreter=interpreter, verifier_url=verifier_url))
     checks = tuple(run_checks(settings, prepare))
     ok = all(check.ok for check in checks)
     if as_json:

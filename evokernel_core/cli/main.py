@@ -17,6 +17,7 @@ from evokernel_core.paths import log_path
 COMMANDS = {
     "bench": "Synthesise kernels for a folder of KernelBench-format problems.",
     "doctor": "Check the compiler, interpreter, memory and verifier of this machine.",
+    "key": "Keep the model's key and the verifier's token in the system's keyring.",
     "lsp": "Run the language server.",
     "memory": "Look into, export, import or forget what was learned.",
     "observe": "Run a program once and note what its models are called with.",

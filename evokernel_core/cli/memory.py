@@ -27,7 +27,7 @@ from evokernel_core.synthesis.data_card import as_markdown, data_card
 from evokernel_core.synthesis.residual import MOST, trust
 from evokernel_core.synthesis.rules import in_words, learned_rules
 from evokernel_core.synthesis.steps import PER_TASK, Choice, Tally, steps
-from evokernel_core.synthesis.why import find_kernel, why
+from evokernel_core.synthesis.why import why
 
 
 @click.group("memory", context_settings={"help_option_names": ["-h", "--help"]})
@@ -205,7 +205,7 @@ def import_(file: Path) -> None:
 def why_(kernel: str) -> None:
     """Say what KERNEL, the beginning of its id, was made from, and what moved by it."""
     with _memory() as memory:
-        found = find_kernel(memory, kernel)
+        found = memory.kernels_from(kernel)
         if len(found) != 1:
             what = "no kernel" if not found else f"{len(found)} kernels"
             raise UsageError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
@@ -15,7 +14,7 @@ _MONEY = click.FloatRange(0)
 
 OPTIONS = (
     click.option("--model-url", envvar="EVOKERNEL_MODEL_URL", default="", metavar="URL",
-                 help="OpenAI-compatible endpoint; its key comes from EVOKERNEL_API_KEY."),
+                 help="OpenAI-compatible endpoint; its key: EVOKERNEL_API_KEY or `evokernel key`."),
     click.option("--model", envvar="EVOKERNEL_MODEL", default="", metavar="NAME",
                  help="Model at that endpoint."),
     click.option("--model-ca", envvar="EVOKERNEL_MODEL_CA", default="", metavar="PATH",
@@ -55,7 +54,6 @@ def endpoint_from(options: dict[str, Any]) -> ModelEndpoint:
     return ModelEndpoint(
         base_url=options["model_url"],
         model=options["model"],
-        api_key=os.environ.get("EVOKERNEL_API_KEY", ""),
         ca_bundle=options["model_ca"],
         protocol=ModelProtocol(options["model_protocol"]),
         effort=Effort(options["effort"]),

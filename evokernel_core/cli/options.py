@@ -11,6 +11,7 @@ import click
 
 from evokernel_core.cli import model_options
 from evokernel_core.domain.settings import PolicyName, ProposerName, RetrievalName, Settings
+from evokernel_core.keys import with_keys
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,7 +47,7 @@ _SHARED = (
     click.option("--interpreter", envvar=f"{ENVIRONMENT}_INTERPRETER", default="", metavar="PATH",
                  help="Python with torch; found from the file's folder upwards if not given."),
     click.option("--verifier", envvar=f"{ENVIRONMENT}_VERIFIER_URL", default="", metavar="URL",
-                 help="A verifier on another machine; its token comes from EVOKERNEL_VERIFIER_TOKEN."),
+                 help="A verifier elsewhere; its token: EVOKERNEL_VERIFIER_TOKEN, or `evokernel key`."),
     click.option("--verifier-ca", envvar=f"{ENVIRONMENT}_VERIFIER_CA", default="", metavar="PATH",
                  help="CA bundle of that verifier."),
     click.option("--candidates-at-once", default=0, show_default=True, type=click.IntRange(0), metavar="N",
@@ -72,8 +73,8 @@ def synthesis_options(patience: int) -> Callable[[F], F]:
 
 
 def settings_from(options: dict[str, Any]) -> Settings:
-    """The Settings of the shared options; secrets come from the environment alone."""
-    return Settings(
+    """The Settings of the shared options; secrets come from the environment or the keyring alone."""
+    settings = Settings(
         interpreter=options["interpreter"],
         chip=options["chip"],
         budget=options["budget"],
@@ -82,9 +83,9 @@ def settings_from(options: dict[str, Any]) -> Settings:
         policy=PolicyName(options["policy"]),
         retrieval=RetrievalName(options["retrieval"]),
         verifier_url=options["verifier"],
-        verifier_token=os.environ.get(f"{ENVIRONMENT}_VERIFIER_TOKEN", ""),
         verifier_ca_bundle=options["verifier_ca"],
         endpoint=model_options.endpoint_from(options),
         candidates_at_once=options["candidates_at_once"],
         seed=options["seed"],
     )
+    return with_keys(settings)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,6 +19,7 @@ from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus, Verdict
+from evokernel_core.keys import with_keys
 
 
 @click.command()
@@ -35,8 +35,7 @@ def command(kernel_dir: Path, backend: str, chip: str, interpreter: str, **optio
     """Verify the kernel package in KERNEL_DIR again. Exit status 0: all gates passed."""
     settings = Settings(interpreter=interpreter, chip=chip)
     if urlparse(backend).scheme in ("http", "https"):
-        token = os.environ.get("EVOKERNEL_VERIFIER_TOKEN", "")
-        settings = evolve(settings, verifier_url=backend, verifier_token=token)
+        settings = with_keys(evolve(settings, verifier_url=backend))
     task, source = _package(kernel_dir, changed=options["changed"])
     given = {name: options[name] for name in ("trust", "replay")}
     verdict = _verify(task, source, settings, backend, kernel_dir, **given)

@@ -19,6 +19,7 @@
     │   ├── ProposalsExhausted  the proposer has nothing new left to try
     │   └── EndpointError       the model endpoint refused, timed out or broke the protocol
     ├── StoreError              the memory database cannot be read or written
+    ├── KeyringUnavailable      the system's keyring is missing, locked or silent
     ├── EditConflict            the text under an edit changed since it was planned
     └── InternalError           a defect of EvoKernel's own, with the exception's type
 
@@ -128,6 +129,10 @@ class EndpointError(ProposerError):
 
 class StoreError(EvoKernelError):
     """The memory database cannot be read or written."""
+
+
+class KeyringUnavailable(EvoKernelError):
+    """The system's keyring is missing, locked or silent."""
 
 
 class EditConflict(EvoKernelError):

@@ -15,8 +15,9 @@ from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource, Verdict
-from evokernel_core.memory.connection import marks
+from evokernel_core.memory.packed import COMMON, packed, unpacked
 from evokernel_core.memory.rows import Row, decoded, number, text, whole
+from evokernel_core.memory.sources import BASED, PARTS, Sources, kernel_of
 from evokernel_core.memory.values import Values
 
 
@@ -53,7 +54,7 @@ class Stored:
     stage: Stage
 
 
-class Candidates(Values):
+class Candidates(Sources, Values):
     """Records attempts and finds what they gave."""
 
     def record_task(self, task: KernelTask, features: Mapping[str, float]) -> None:
@@ -61,40 +62,18 @@ class Candidates(Values):
             "task_id": task.task_id,
             "name": task.name,
             "op_category": task.op_category,
-            "task": dumps(task),
+            "task": packed(dumps(task)),
             "features": json.dumps(dict(features), sort_keys=True),
         }
         with self.transaction():
-            if not self.insert("tasks", row, "ON CONFLICT (task_id) DO NOTHING"):
-                self._mend("tasks", "task_id", row, known=self.task(task.task_id) is not None)
+            if self.task(task.task_id) is None:  # new, or damaged
+                self.upsert("tasks", row)
 
     def task(self, task_id: str) -> KernelTask | None:
-        return self.readable_row(_task, "SELECT task_id, task FROM tasks WHERE task_id = ?", (task_id,))
+        return self.readable_row(_task, "tasks", "task_id = ?", (task_id,))
 
     def tasks(self) -> tuple[KernelTask, ...]:
-        return self.readable(_task, self.rows("SELECT task_id, task FROM tasks ORDER BY name"))
-
-    def record_candidate(self, source: KernelSource) -> None:
-        """Keeps a kernel's text under its content's id."""
-        row = {
-            "source_id": source.source_id,
-            "tiling_h": source.tiling_h,
-            "op_kernel_cpp": source.op_kernel_cpp,
-            "strategy": dumps(source.strategy),
-        }
-        with self.transaction():
-            if not self.insert("sources", row, "ON CONFLICT (source_id) DO NOTHING"):
-                known = self.source(source.source_id) == source
-                self._mend("sources", "source_id", row, known=known)
-
-    def _mend(self, table: str, key: str, row: Mapping[str, str], *, known: bool) -> None:
-        """Writes a row again whose text was damaged."""
-        if not known:
-            self.execute(f"DELETE FROM {table} WHERE {key} = ?", (row[key],))
-            self.insert(table, row)
-
-    def source(self, source_id: str) -> KernelSource | None:
-        return self.readable_row(_source, "SELECT * FROM sources WHERE source_id = ?", (source_id,))
+        return self.readable(_task, self.rows("tasks", order_by="name"))
 
     def record_verdict(self, verdict: Verdict, chip: str) -> None:
         """Keeps what a verifier found; a later word of the same verifier replaces it, unless that timed the
@@ -108,21 +87,18 @@ class Candidates(Values):
             "feasible": verdict.feasible,
             "latency_us": latency.us if latency else None,
             "latency_source": latency.source.value if latency else "",
-            "verdict": dumps(verdict),
+            "verdict": packed(dumps(verdict), COMMON + verdict.task_id + verdict.source_id),
             "created": time.time(),
         }
-        changes = ", ".join(f"{name} = excluded.{name}" for name in list(row)[4:])
-        action = "DO NOTHING" if verdict.is_slower else f"DO UPDATE SET {changes}"
-        self.insert("verdicts", row, f"ON CONFLICT (task_id, source_id, verifier, chip) {action}")
+        if verdict.is_slower:
+            self.add("verdicts", row, "task_id", "source_id", "verifier", "chip")
+        else:
+            self.upsert("verdicts", row)
 
     def verdict(self, task_id: str, source_id: str, verifier: str, chip: str) -> Verdict | None:
         """What this verifier (its name holds its version) has found about this kernel on this chip."""
-        return self.readable_row(
-            _verdict,
-            "SELECT source_id, verdict FROM verdicts"
-            " WHERE task_id = ? AND source_id = ? AND verifier = ? AND chip = ?",
-            (task_id, source_id, verifier, chip),
-        )
+        where = "task_id = ? AND source_id = ? AND verifier = ? AND chip = ?"
+        return self.readable_row(_verdict, "verdicts", where, (task_id, source_id, verifier, chip))
 
     def record_attempt(self, attempt: Attempt, used: Iterable[str]) -> None:
         """Keeps an attempt and the items that its kernel used (for rewards that come later)."""
@@ -144,29 +120,23 @@ class Candidates(Values):
         }
         with self.transaction():
             self.insert("attempts", row)
-            for item in used if attempt.source_id else ():
-                use = {
-                    "task_id": attempt.task_id,
-                    "source_id": attempt.source_id,
-                    "stage": attempt.stage.value,
-                    "item": item,
-                }
-                self.insert("uses", use, "ON CONFLICT (task_id, source_id, stage, item) DO NOTHING")
+            if attempt.source_id:
+                use = {name: row[name] for name in ("task_id", "source_id", "stage")}
+                self.upsert("uses", *(use | {"item": item} for item in used))
 
     def attempts(self, *, job_id: str = "", task_id: str = "") -> tuple[Attempt, ...]:
         """The attempts of a job or a task (or all), in order."""
-        rows = self.rows(
-            "SELECT * FROM attempts WHERE (? = '' OR job_id = ?) AND (? = '' OR task_id = ?) ORDER BY seq",
-            (job_id, job_id, task_id, task_id),
-        )
+        where = "(? = '' OR job_id = ?) AND (? = '' OR task_id = ?)"
+        rows = self.rows("attempts", where, (job_id, job_id, task_id, task_id), order_by="seq")
         return self.readable(_attempt, rows)
 
     def candidates(self, task_id: str, verifier: str = "", chip: str = "") -> tuple[Stored, ...]:
         """The task's kernels with the verdicts of this verifier and chip (or any), oldest first."""
-        rows = self.rows(
-            "SELECT a.parent, a.stage, s.*, v.verdict, min(a.seq) AS first FROM attempts a"
+        rows = self.query(
+            f"SELECT a.task_id, a.parent, a.stage, {PARTS}, v.verdict, min(a.seq) AS first FROM attempts a"
             " JOIN sources s ON s.source_id = a.source_id"
             " JOIN verdicts v ON v.source_id = a.source_id AND v.task_id = a.task_id"
+            f" {BASED}"
             " WHERE a.task_id = ? AND (? = '' OR v.verifier = ?) AND (? = '' OR v.chip = ?)"
             " GROUP BY a.source_id, v.verifier, v.chip ORDER BY first",
             (task_id, verifier, verifier, chip, chip),
@@ -186,12 +156,8 @@ class Candidates(Values):
 
     def rejections(self, task_id: str) -> Mapping[str, str]:
         """The kernels of a task about which a person's last word is a rejection, with the reason given."""
-        kinds = OutcomeKind.REJECTED, OutcomeKind.EXPLAINED, OutcomeKind.ACCEPTED
-        rows = self.rows(
-            "SELECT source_id, kind, detail FROM outcomes"
-            f" WHERE task_id = ? AND kind IN ({marks(kinds)}) ORDER BY seq",
-            (task_id, *kinds),
-        )
+        given = task_id, OutcomeKind.REJECTED, OutcomeKind.EXPLAINED, OutcomeKind.ACCEPTED
+        rows = self.rows("outcomes", "task_id = ? AND kind IN (?, ?, ?)", given, order_by="seq")
         rejected: dict[str, str] = {}
         for source_id, kind, detail in self.readable(_word, rows):
             if kind is OutcomeKind.ACCEPTED:
@@ -202,31 +168,35 @@ class Candidates(Values):
 
     def turned_down(self, op_category: str) -> tuple[Strategy, ...]:
         """The strategies of kernels that were rejected for any task of a category."""
-        rows = self.rows(
-            "SELECT DISTINCT s.* FROM outcomes o JOIN tasks t ON t.task_id = o.task_id"
-            " JOIN sources s ON s.source_id = o.source_id WHERE o.kind = ? AND t.op_category = ?",
-            (OutcomeKind.REJECTED, op_category),
+        rejected = (
+            "s.source_id IN (SELECT o.source_id FROM outcomes o JOIN tasks t ON t.task_id = o.task_id"
+            " WHERE o.kind = ? AND t.op_category = ?)"
         )
-        return tuple(item.strategy for item in self.readable(_source, rows))
+        found = self._sources(rejected, (OutcomeKind.REJECTED, op_category))
+        return tuple(item.strategy for item in found)
 
     def kernel_uses(self, source_id: str, task_id: str = "") -> tuple[tuple[Stage, str], ...]:
         """The items and the start point that a kernel's proposal used, each with its stage."""
+        where = "source_id = ? AND (? = '' OR task_id = ?)"
         rows = self.rows(
-            "SELECT DISTINCT stage, item FROM uses WHERE source_id = ? AND (? = '' OR task_id = ?)"
-            " ORDER BY stage, item",
+            "uses",
+            where,
             (source_id, task_id, task_id),
+            select="DISTINCT stage, item",
+            order_by="stage, item",
         )
         return self.readable(_use, rows)
 
 
 @decoded
 def _task(row: Row) -> KernelTask:
-    return read_task(json.loads(row["task"]))
+    return read_task(json.loads(unpacked(row["task"])))
 
 
 @decoded
 def _verdict(row: Row) -> Verdict:
-    return loads(row["verdict"], Verdict)
+    ids = text(row, "task_id") + text(row, "source_id")
+    return loads(unpacked(row["verdict"], COMMON + ids), Verdict)
 
 
 @decoded
@@ -241,16 +211,7 @@ def _word(row: Row) -> tuple[str, OutcomeKind, str]:
 
 @decoded
 def _stored(row: Row) -> Stored:
-    return Stored(_source(row), _verdict(row), text(row, "parent"), Stage(row["stage"]))
-
-
-@decoded
-def _source(row: Row) -> KernelSource:
-    strategy = loads(row["strategy"], Strategy)
-    source = KernelSource(text(row, "tiling_h"), text(row, "op_kernel_cpp"), strategy)
-    if source.source_id != row["source_id"]:
-        raise ValueError("source_id")
-    return source
+    return Stored(kernel_of(row), _verdict(row), text(row, "parent"), Stage(row["stage"]))
 
 
 @decoded

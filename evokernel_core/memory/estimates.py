@@ -8,10 +8,11 @@ import math
 from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.connection import Connection
+from evokernel_core.memory.packed import packed, unpacked
 from evokernel_core.memory.rows import Row, decoded, number, text
 
-_CHANGING = ("estimate_us", "latency_us", "failure", "features")
-"""What a later record of the same kernel replaces."""
+_KEY = ("task_id", "source_id", "chip", "source")
+_SAME = " AND ".join(f"{name} = ?" for name in _KEY)
 
 
 class Estimates(Connection):
@@ -28,27 +29,27 @@ class Estimates(Connection):
             "estimate_us": record.estimate_us,
             "latency_us": record.latency_us,
             "failure": record.failure,
-            "features": json.dumps(dict(record.features)),
+            "features": packed(json.dumps(dict(record.features))),
         }
-        changed = ", ".join(f"{name} = excluded.{name}" for name in _CHANGING)
-        self.insert(
-            "estimates", row, f"ON CONFLICT (task_id, source_id, chip, source) DO UPDATE SET {changed}"
-        )
+        key = tuple(row[name] for name in _KEY)
+        with self.transaction():
+            known = self.rows("estimates", _SAME, key, select="seq", limit=1)
+            if known:
+                self.update("estimates", known[0]["seq"], row)
+            else:
+                self.insert("estimates", row)
 
-    def tuning_records(self, chip: str, limit: int = -1) -> tuple[TuningRecord, ...]:
+    def tuning_records(self, chip: str, limit: int | None = None) -> tuple[TuningRecord, ...]:
         """The latest records of a chip, newest first, all of the newest one's source: who verifies on a chip
         asks about measured latencies, whatever the twin modelled before."""
-        newest = "SELECT source FROM estimates WHERE chip = ? ORDER BY seq DESC LIMIT 1"
-        rows = self.rows(
-            f"SELECT * FROM estimates WHERE chip = ? AND source = ({newest}) ORDER BY seq DESC LIMIT ?",
-            (chip, chip, limit),
-        )
+        same = "chip = ? AND source = (SELECT source FROM estimates WHERE chip = ? ORDER BY seq DESC LIMIT 1)"
+        rows = self.rows("estimates", same, (chip, chip), order_by="seq DESC", limit=limit)
         return self.readable(_record, rows)
 
 
 @decoded
 def _record(row: Row) -> TuningRecord:
-    features = json.loads(text(row, "features"))
+    features = json.loads(unpacked(row["features"]))
     return TuningRecord(
         task_id=text(row, "task_id"),
         source_id=text(row, "source_id"),

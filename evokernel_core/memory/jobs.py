@@ -23,7 +23,7 @@ class Jobs(Connection):
     def put_job(self, job: Job) -> bool:
         """Adds a job unless its id is there. Returns whether it was new."""
         row = attrs.asdict(job) | {"kind": job.kind.value, "state": job.state.value}
-        return self.insert("jobs", row, "ON CONFLICT (id) DO NOTHING")
+        return self.add("jobs", row, "id")
 
     def update_job(self, id: str, **changes: Any) -> Job:
         """Changes fields of a job (state, spent, reason, ...) and its ``updated`` time.
@@ -34,26 +34,23 @@ class Jobs(Connection):
         if not changes.keys() <= names:
             raise TypeError(f"{sorted(changes.keys() - names)} are not fields of a job.")
         values = {"updated": time.time(), **changes}
-        sets = ", ".join(f"{name} = :{name}" for name in values)
         with self.transaction():
-            plain = {name: getattr(value, "value", value) for name, value in values.items()}
-            self.execute(f"UPDATE jobs SET {sets} WHERE id = :id", {**plain, "id": id})
+            if self.count("jobs", "id = ?", (id,)):
+                plain = {name: getattr(value, "value", value) for name, value in values.items()}
+                self.update("jobs", id, plain)
             job = self.job(id)
         if job is None:
             raise StoreError(f"The job {id} is not in the memory; ask for the kernel again.")
         return job
 
     def job(self, id: str) -> Job | None:
-        return self.readable_row(_job, "SELECT * FROM jobs WHERE id = ?", (id,))
+        return self.readable_row(_job, "jobs", "id = ?", (id,))
 
     def jobs(self, states: Iterable[JobState] = tuple(JobState), *, file: str = "") -> tuple[Job, ...]:
         """Jobs in these states, of one file where it is given, oldest first."""
         names = [state.value for state in states]
-        rows = self.rows(
-            f"SELECT * FROM jobs WHERE state IN ({marks(names)}) AND (? = '' OR file = ?)"
-            " ORDER BY created, id",
-            (*names, file, file),
-        )
+        where = f"state IN ({marks(names)}) AND (? = '' OR file = ?)"
+        rows = self.rows("jobs", where, (*names, file, file), order_by="created, id")
         return self.readable(_job, rows)
 
 

@@ -53,7 +53,7 @@ class Outcomes(Candidates):
             "detail": outcome.detail,
         }
         with self.transaction():
-            new = self.insert("outcomes", row, "ON CONFLICT DO NOTHING")
+            new = self.add("outcomes", row, *row)
             if new:
                 self._pay(outcome)
             return new
@@ -62,9 +62,7 @@ class Outcomes(Candidates):
         reward = outcome_reward(outcome)
         if not reward:
             return
-        category = self.readable_row(
-            _category, "SELECT op_category FROM tasks WHERE task_id = ?", (outcome.task_id,)
-        )
+        category = self.readable_row(_category, "tasks", "task_id = ?", (outcome.task_id,))
         used: dict[Stage, list[str]] = {}
         for stage, item in self.kernel_uses(outcome.source_id, outcome.task_id):
             used.setdefault(stage, []).append(item)
@@ -84,9 +82,8 @@ class Outcomes(Candidates):
 
     def outcomes(self, region_id: str = "") -> tuple[Outcome, ...]:
         """All outcomes, or those of a region, oldest first."""
-        rows = self.rows(
-            "SELECT * FROM outcomes WHERE ? = '' OR region_id = ? ORDER BY seq", (region_id, region_id)
-        )
+        where = "? = '' OR region_id = ?"
+        rows = self.rows("outcomes", where, (region_id, region_id), order_by="seq")
         return self.readable(_outcome, rows)
 
 

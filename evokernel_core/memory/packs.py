@@ -59,7 +59,7 @@ def import_pack(memory: Memory, lines: Iterable[str]) -> Imported:
     items, cause = _read(lines)
     new = 0
     with memory.transaction():
-        is_known = memory.row("SELECT 1 FROM rewards WHERE cause = ?", (cause,)) is not None
+        is_known = memory.count("rewards", "cause = ?", (cause,)) > 0
         for experience, values in items:
             new += memory.add_experience(experience)
             for value in () if is_known else values:

@@ -1,8 +1,7 @@
 """Two-phase retrieval: a pool of K = lambda N by similarity, then N of it by epsilon-greedy on Q.
 
-All pure: the rows and the values are handed in. EvoKernel names the phases and not the constants;
-N = 4, lambda = 3 and epsilon = 0.1 are those of public re-implementations, and the equal mix of two
-z-scores is MemRL's.
+EvoKernel names the phases and not the constants; N = 4, lambda = 3 and epsilon = 0.1 are those of public
+re-implementations, and the equal mix of two z-scores, of words and of structure, is MemRL's.
 """
 
 from __future__ import annotations
@@ -54,15 +53,6 @@ class Retrieved:
     values: Mapping[str, float] = field(factory=dict)
 
 
-def cosine(left: Mapping[str, float], right: Mapping[str, float]) -> float:
-    """Cosine of two sparse vectors, 0 where one is empty."""
-    if len(left) > len(right):
-        left, right = right, left
-    dot = sum(weight * right.get(name, 0.0) for name, weight in left.items())
-    norm = math.hypot(*left.values()) * math.hypot(*right.values())
-    return dot / norm if norm else 0.0
-
-
 def z_scores(numbers: Sequence[float]) -> list[float]:
     """Each number's distance from the mean in standard deviations; all 0 where they are equal."""
     if not numbers:
@@ -70,11 +60,6 @@ def z_scores(numbers: Sequence[float]) -> list[float]:
     mean = math.fsum(numbers) / len(numbers)
     deviation = math.sqrt(math.fsum((number - mean) ** 2 for number in numbers) / len(numbers))
     return [(number - mean) / deviation if deviation > 1e-12 else 0.0 for number in numbers]
-
-
-def mix(words: Sequence[float], structure: Sequence[float]) -> list[float]:
-    """Half the z-score of the text relevance plus half that of the structural cosine."""
-    return [0.5 * a + 0.5 * b for a, b in zip(z_scores(words), z_scores(structure), strict=True)]
 
 
 def epsilon_greedy(

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import logging
 import math
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from cattrs.errors import BaseValidationError
 
@@ -16,7 +15,8 @@ from evokernel_core.domain.errors import EvoKernelError
 
 log = logging.getLogger(__name__)
 
-Row = sqlite3.Row
+Row = dict[str, Any]
+"""Values by the names of their columns."""
 T = TypeVar("T")
 _UNREADABLE = (
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, BaseValidationError,
@@ -32,7 +32,7 @@ class UnreadableRow(Exception):
     def __init__(self, kind: str, row: Row, why: str) -> None:
         super().__init__(kind, why)
         self.kind, self.why = kind, why
-        self.first = ascii(row[0] if len(row) else None)[:_LONGEST]
+        self.first = ascii(next(iter(row.values()), None))[:_LONGEST]
 
 
 def decoded(make: Callable[[Row], T]) -> Callable[[Row], T]:

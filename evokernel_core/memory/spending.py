@@ -30,18 +30,20 @@ class Spending(Connection):
 
     def spend(self, day: str, job: str, model: str, cost: Cost) -> None:
         """Adds a cost to a day (``2026-01-31``) and a job."""
-        values = {
-            "day": day,
-            "job_id": job,
-            "model": model,
-            "input_tokens": cost.input_tokens,
-            "output_tokens": cost.output_tokens,
-            "money": cost.money,
-        }
-        added = ", ".join(
-            f"{name} = {name} + excluded.{name}" for name in ("input_tokens", "output_tokens", "money")
-        )
-        self.insert("spending", values, f"ON CONFLICT (day, job_id, model) DO UPDATE SET {added}")
+        with self.transaction():
+            before = self.readable_row(
+                _cost, "spending", "day = ? AND job_id = ? AND model = ?", (day, job, model)
+            )
+            known = before or Cost(0, 0)
+            row = {
+                "day": day,
+                "job_id": job,
+                "model": model,
+                "input_tokens": known.input_tokens + cost.input_tokens,
+                "output_tokens": known.output_tokens + cost.output_tokens,
+                "money": known.money + cost.money,
+            }
+            self.upsert("spending", row)
 
     def spent_by(self, job: str) -> Spent:
         """What a job cost on all of its days."""
@@ -52,7 +54,7 @@ class Spending(Connection):
         return self._spent("day = ?", day)
 
     def _spent(self, where: str, value: str) -> Spent:
-        costs = self.readable(_cost, self.rows(f"SELECT * FROM spending WHERE {where}", (value,)))
+        costs = self.readable(_cost, self.rows("spending", where, (value,)))
         tokens = sum(cost.input_tokens + cost.output_tokens for cost in costs)
         return Spent(tokens, sum(cost.money for cost in costs))
 

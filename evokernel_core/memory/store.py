@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Set
 
 from evokernel_core.memory.connection import marks
 from evokernel_core.memory.estimates import Estimates
@@ -10,7 +10,7 @@ from evokernel_core.memory.experiences import Experiences
 from evokernel_core.memory.jobs import Jobs
 from evokernel_core.memory.outcomes import Outcomes
 from evokernel_core.memory.spending import Spending
-from evokernel_core.memory.values import start_item
+from evokernel_core.memory.values import items_row, numbered_reward, start_item
 
 TABLES = (
     "tasks",
@@ -41,52 +41,46 @@ class Memory(Experiences, Outcomes, Jobs, Estimates, Spending):
 
     def counts(self) -> Mapping[str, int]:
         """Number of rows of each table, and of experiences by kind."""
-        found = {table: self._count(f"SELECT count(*) FROM {table}") for table in TABLES}
-        for row in self.rows("SELECT kind, count(*) AS n FROM experiences GROUP BY kind ORDER BY kind"):
+        found = {table: self.count(table) for table in TABLES}
+        for row in self.query("SELECT kind, count(*) AS n FROM experiences GROUP BY kind ORDER BY kind"):
             found[f"experiences.{row['kind']}"] = row["n"]
         return found
-
-    def _count(self, sql: str) -> int:
-        row = self.row(sql)
-        return int(row[0]) if row else 0
 
     def forget_experience(self, id: str) -> bool:
         """Removes one item and its values. Returns whether it was there."""
         with self.transaction():
-            self._forget_items((id,))
-            self.execute("DELETE FROM uses WHERE item = ?", (id,))
-            return self.execute("DELETE FROM experiences WHERE id = ?", (id,)) > 0
+            self._forget_items({id})
+            self.delete("uses", "item = ?", (id,))
+            return self.delete("experiences", "id = ?", (id,))
 
     def forget_task(self, task_id: str) -> bool:
         """Removes a task with its kernels, verdicts, outcomes, the items learned from it and the rewards that
         it gave: values that other tasks share are what those make of them. Returns whether it was there.
         """
         with self.transaction():
-            learned = [
-                row["id"] for row in self.rows("SELECT id FROM experiences WHERE task_id = ?", (task_id,))
-            ]
+            learned = [row["id"] for row in self.rows("experiences", "task_id = ?", (task_id,), select="id")]
             for table in (*_OF_TASKS, "rewards"):
-                self.execute(f"DELETE FROM {table} WHERE task_id = ?", (task_id,))
-            orphans = "sources WHERE source_id NOT IN (SELECT source_id FROM attempts)"
-            starts = [start_item(row["source_id"]) for row in self.rows(f"SELECT source_id FROM {orphans}")]
-            self._forget_items((*learned, *starts))
-            self.execute(f"DELETE FROM {orphans}")
+                self.delete(table, "task_id = ?", (task_id,))
+            orphans = "source_id NOT IN (SELECT source_id FROM attempts)"
+            starts = [
+                start_item(row["source_id"]) for row in self.rows("sources", orphans, select="source_id")
+            ]
+            self._forget_items({*learned, *starts})
+            self.forget_sources(orphans)
             self.rebuild()
-            return self.execute("DELETE FROM tasks WHERE task_id = ?", (task_id,)) > 0
+            return self.delete("tasks", "task_id = ?", (task_id,))
 
-    def _forget_items(self, items: Sequence[str]) -> None:
+    def _forget_items(self, items: Set[str]) -> None:
         """Removes their values, and their ids from the log."""
-        self.execute(f"DELETE FROM q_values WHERE item IN ({marks(items)})", tuple(items))
-        for column in ("used", "shown"):
-            kept = (
-                f"SELECT json_group_array(value) FROM json_each({column}) WHERE value NOT IN ({marks(items)})"
-            )
-            held = f"SELECT 1 FROM json_each({column}) WHERE value IN ({marks(items)})"
-            changed = f"UPDATE rewards SET {column} = ({kept}) WHERE json_valid({column}) AND EXISTS ({held})"
-            self.execute(changed, (*items, *items))
+        names = tuple(items)
+        self.delete("q_values", f"item IN ({marks(names)})", names)
+        for seq, event in self.readable(numbered_reward, self.rows("rewards")):
+            if not items.isdisjoint((*event.used, *event.shown)):
+                kept = ([item for item in held if item not in items] for held in (event.used, event.shown))
+                self.update("rewards", seq, items_row(*kept))
 
     def forget_everything(self) -> None:
         """Empties every table; the schema stays."""
         with self.transaction():
             for table in TABLES:
-                self.execute(f"DELETE FROM {table}")
+                self.delete(table)

@@ -6,12 +6,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable
+from itertools import starmap
 
 from attrs import evolve, frozen
 
 from evokernel_core.domain.experience import Stage
 from evokernel_core.memory.connection import Connection, marks
 from evokernel_core.memory.ledger import ALPHA, ANY_CATEGORY, INITIAL_Q, Effect, Key, Ledger, Reward, Worth
+from evokernel_core.memory.packed import COMMON, packed, unpacked
 from evokernel_core.memory.rows import Row, decoded, number, text, whole
 from evokernel_core.memory.statistics import RunningStatistics
 
@@ -72,70 +74,55 @@ class Values(Connection):
                 ledger.scales[event.scale] = self.statistics(event.scale)
             before = ledger.scales.get(event.scale, RunningStatistics())
             reward = ledger.take(event)
-            for key in event.places():
-                self._put(key, ledger.worths[key])
+            self.upsert("q_values", *(_value_row(key, ledger.worths[key]) for key in event.places()))
             if event.scale:
-                self._put_statistics(event.scale, ledger.scales[event.scale])
+                self.upsert("statistics", _statistics_row(event.scale, ledger.scales[event.scale]))
             self._log(event, reward, before)
         return reward
 
     @property
     def alpha(self) -> float:
         """The step size that values are moved by."""
-        found = self.readable_row(_tuned, "SELECT name, value FROM tuning WHERE name = 'alpha'")
+        found = self.readable_row(_tuned, "tuning", "name = ?", ("alpha",))
         return ALPHA if found is None else found
 
     def rebuild(self, alpha: float | None = None) -> Rebuilt:
         """Values and statistics again from the log, with another step size from now on where one is given."""
         with self.transaction():
             if alpha is not None:
-                changed = "ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-                self.insert("tuning", {"name": "alpha", "value": alpha}, changed)
+                self.upsert("tuning", {"name": "alpha", "value": alpha})
             ledger = Ledger(self.alpha)
             events = ledger.take_all(self.rewards())
             before = {(item.stage, item.op_category, item.item): item.q for item in self.values()}
             for table in ("q_values", "statistics"):
-                self.execute(f"DELETE FROM {table}")
-            for key, worth in ledger.worths.items():
-                self._put(key, worth)
-            for name, found in ledger.scales.items():
-                self._put_statistics(name, found)
+                self.delete(table)
+            self.insert("q_values", *starmap(_value_row, ledger.worths.items()))
+            self.insert("statistics", *starmap(_statistics_row, ledger.scales.items()))
         after = {key: worth.q for key, worth in ledger.worths.items()}
         moves = (abs(after.get(key, INITIAL_Q) - before.get(key, INITIAL_Q)) for key in before | after)
         return Rebuilt(events, len(ledger.worths), max(moves, default=0.0))
 
     def rewards(self, task_id: str = "") -> tuple[Reward, ...]:
         """The log, oldest first; of one task where it is given."""
-        rows = self.rows("SELECT * FROM rewards WHERE ? = '' OR task_id = ? ORDER BY seq", (task_id, task_id))
+        rows = self.rows("rewards", "? = '' OR task_id = ?", (task_id, task_id), order_by="seq")
         return self.readable(_reward, rows)
 
     def values(self, stage: Stage | None = None, limit: int = -1) -> tuple[Value, ...]:
         """Values of all categories, best first."""
-        where, given = ("WHERE stage = ?", (stage,)) if stage else ("", ())
-        found = self.rows(f"SELECT * FROM q_values {where} ORDER BY q DESC, n DESC LIMIT ?", (*given, limit))
+        where = "? = '' OR stage = ?"
+        named = stage or ""
+        found = self.rows("q_values", where, (named, named), order_by="q DESC, n DESC", limit=limit)
         return self.readable(_value, found)
 
     def statistics(self, name: str) -> RunningStatistics:
-        found = self.readable_row(_statistics, "SELECT * FROM statistics WHERE name = ?", (name,))
+        found = self.readable_row(_statistics, "statistics", "name = ?", (name,))
         return found or RunningStatistics()
 
     def _known(self, stage: Stage, op_category: str, items: Iterable[str]) -> tuple[Value, ...]:
         names = tuple(dict.fromkeys(items))
-        rows = self.rows(
-            f"SELECT * FROM q_values WHERE stage = ? AND op_category IN (?, ?) AND item IN ({marks(names)})",
-            (stage, ANY_CATEGORY, op_category, *names),
-        )
+        where = f"stage = ? AND op_category IN (?, ?) AND item IN ({marks(names)})"
+        rows = self.rows("q_values", where, (stage, ANY_CATEGORY, op_category, *names))
         return self.readable(_value, rows)
-
-    def _put(self, key: Key, worth: Worth) -> None:
-        stage, category, item = key
-        row = {"stage": stage.value, "op_category": category, "item": item, "q": worth.q, "n": worth.n}
-        self.insert("q_values", row, "ON CONFLICT (stage, op_category, item) DO UPDATE SET q = :q, n = :n")
-
-    def _put_statistics(self, name: str, found: RunningStatistics) -> None:
-        row = {"name": name, "count": found.count, "mean": found.mean, "m2": found.m2}
-        changes = "count = :count, mean = :mean, m2 = :m2"
-        self.insert("statistics", row, f"ON CONFLICT (name) DO UPDATE SET {changes}")
 
     def _log(self, event: Reward, reward: float, before: RunningStatistics) -> None:
         row = {
@@ -152,11 +139,19 @@ class Values(Connection):
             "mean": before.mean,
             "m2": before.m2,
             "trials": event.trials,
-            "used": json.dumps(event.used),
-            "shown": json.dumps(event.shown),
+            **items_row(event.used, event.shown),
             "at": event.at,
         }
         self.insert("rewards", row)
+
+
+def _value_row(key: Key, worth: Worth) -> Row:
+    stage, category, item = key
+    return {"stage": stage.value, "op_category": category, "item": item, "q": worth.q, "n": worth.n}
+
+
+def _statistics_row(name: str, found: RunningStatistics) -> Row:
+    return {"name": name, "count": found.count, "mean": found.mean, "m2": found.m2}
 
 
 @decoded
@@ -174,11 +169,18 @@ def _tuned(row: Row) -> float:
 
 
 @decoded
+def numbered_reward(row: Row) -> tuple[int, Reward]:
+    """With the row's key."""
+    return whole(row, "seq"), _reward(row)
+
+
+@decoded
 def _reward(row: Row) -> Reward:
+    used = unpacked(row["used"])
     return Reward(
         stage=Stage(row["stage"]),
         op_category=text(row, "op_category"),
-        used=_items(row, "used"),
+        used=_items(used),
         raw=_bounded(row, "raw"),
         scale=text(row, "scale"),
         effect=Effect(row["effect"]),
@@ -186,15 +188,21 @@ def _reward(row: Row) -> Reward:
         trials=_counted(row, "trials"),
         task_id=text(row, "task_id"),
         source_id=text(row, "source_id"),
-        shown=_items(row, "shown"),
+        shown=_items(unpacked(row["shown"], COMMON + used)),
         at=number(row, "at"),
     )
 
 
-def _items(row: Row, name: str) -> tuple[str, ...]:
-    found = json.loads(text(row, name))
+def items_row(used: Iterable[str], shown: Iterable[str]) -> Row:
+    """The columns of a reward that name items: what was used was mostly shown."""
+    written = json.dumps(tuple(used))
+    return {"used": packed(written), "shown": packed(json.dumps(tuple(shown)), COMMON + written)}
+
+
+def _items(written: str) -> tuple[str, ...]:
+    found = json.loads(written)
     if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
-        raise TypeError(name)
+        raise TypeError("items")
     return tuple(found)
 
 

@@ -39,6 +39,7 @@ from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.keys import with_keys
 from evokernel_core.memory.candidates import Stored
 from evokernel_core.memory.store import Memory
 from evokernel_core.paths import cache_dir, memory_path
@@ -80,7 +81,7 @@ class Session:
     """
 
     def __init__(self, settings: Settings, workspace: Path, memory: Memory | None = None) -> None:
-        self.settings = settings
+        self.settings = with_keys(settings)
         self.chip: Chip = load_chip(settings.chip)
         self.agent = SharedAgent(settings.interpreter, workspace, evaluation=settings.evaluation)
         self._given_memory = memory

@@ -17,13 +17,6 @@ SHORT = 12
 _STAGES = {Stage.DRAFT: "drafted", Stage.REFINE: "refined"}
 
 
-def find_kernel(memory: Memory, beginning: str) -> tuple[str, ...]:
-    """The ids of kernels that begin so."""
-    same = "SELECT source_id FROM sources WHERE substr(source_id, 1, ?) = ?"
-    rows = memory.rows(same, (len(beginning), beginning))
-    return tuple(str(row["source_id"]) for row in rows)
-
-
 def why(memory: Memory, source_id: str) -> tuple[str, ...]:
     """Sentences about a kernel that the memory has, in the order in which things happened."""
     attempts = [item for item in memory.attempts() if item.source_id == source_id]

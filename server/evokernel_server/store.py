@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,9 +12,6 @@ from evokernel_core.domain.errors import StoreError
 from evokernel_core.memory.store import Memory
 
 T = TypeVar("T")
-
-_CREATE = "import sys; from evokernel_core.memory.store import Memory; Memory(sys.argv[1]).close()"
-_CREATE_TIMEOUT_S = 60.0
 
 
 class Store:
@@ -42,7 +37,7 @@ class Store:
 
     def _run(self, work: Callable[[Memory], T]) -> T:
         if self._memory is None:
-            self._memory = _open(self._path)
+            self._memory = Memory(self._path)
         return work(self._memory)
 
     def close(self) -> None:
@@ -57,21 +52,3 @@ class Store:
         if self._memory is not None:
             self._memory.close()
             self._memory = None
-
-
-def _open(path: Path) -> Memory:
-    """Opens the memory; a new one is made by a child, because the tools for that are large."""
-    if not path.exists():
-        made = subprocess.run(
-            [sys.executable, "-P", "-c", _CREATE, str(path)],  # no module of the present folder
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_CREATE_TIMEOUT_S,
-            check=False,
-        )
-        if made.returncode:
-            last = (made.stderr.strip().splitlines() or ["no reason given"])[-1]
-            _, ours, sentence = last.partition(f"{StoreError.__name__}: ")
-            raise StoreError(sentence if ours else f"The memory {path} could not be created: {last}")
-    return Memory(path)

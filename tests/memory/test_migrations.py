@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,12 +11,16 @@ from pathlib import Path
 from attrs import evolve
 from sqlite_utils import Database, Migrations
 
+from evokernel_core.domain.experience import ExperienceKind, Stage
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import dumps
+from evokernel_core.domain.settings import RetrievalName
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.memory.migrations import m001_initial
+from evokernel_core.memory.packed import unpacked
+from evokernel_core.memory.retrieval import Choice, Query
 from evokernel_core.memory.store import Memory
 
 
@@ -60,6 +65,16 @@ def record(database: Database, task: KernelTask, source: KernelSource, verdict: 
     spent = {"tokens": 0, "reward": 1.0, "feedback": ""}
     put(database, "attempts", task_id=id, source_id=kernel, **attempt, **found, **spent)
     put(database, "uses", task_id=id, source_id=kernel, stage="draft", item="an item")
+    item = {
+        "id": f"item {number}",
+        "kind": "trace",
+        "title": "t",
+        "body": "rows",
+        "op_category": "activation",
+    }
+    payload = {"payload": '{"of": "rows"}', "features": '{"rows": 2.0}', "bottleneck": "", "created": 1.0}
+    put(database, "experiences", task_id=id, **item, **payload)
+    put(database, "q_values", stage="draft", op_category="activation", item="an item", q=0.5, n=2)
     put(database, "outcomes", kind="accepted", region_id="r", task_id=id, source_id=kernel, at=1.0, detail="")
 
 
@@ -88,7 +103,14 @@ def test_what_was_split_is_one_task(
         found = memory.verdict(task.task_id, first.source_id, "twin 1", "chip")
         assert found is not None and found.task_id == task.task_id
         assert len(memory.kernel_uses(first.source_id, task.task_id)) == 1
-        kept = memory.row("SELECT task FROM tasks WHERE task_id = 'broken'")
-        assert kept is not None and kept["task"] == "{"
+        assert {item.payload for item in memory.experiences()} == {'{"of": "rows"}'}
+        assert {item.features for item in memory.experiences()} == {(("rows", 2.0),)}
+        assert memory.q(Stage.DRAFT, "activation", "an item") == 0.5
+        assert [event.used for event in memory.rewards()] == [("an item",)]
+        query = Query("rows", {"rows": 1.0}, Stage.DRAFT, "activation", tuple(ExperienceKind))
+        found = memory.retrieve(query, Choice(mode=RetrievalName.SIMILARITY), random.Random(0))
+        assert len(found.experiences) == 4
+        (kept,) = memory.rows("tasks", "task_id = 'broken'")
+        assert unpacked(kept["task"]) == "{"
     with Memory(path) as memory:  # once
         assert memory.counts()["tasks"] == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from attrs import evolve
 from hypothesis import given
@@ -13,23 +14,34 @@ from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.domain.settings import RetrievalName
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.ledger import Reward
-from evokernel_core.memory.retrieval import Choice, Query, cosine, epsilon_greedy, z_scores
+from evokernel_core.memory.ranking import Vectors, best, standardised
+from evokernel_core.memory.retrieval import Choice, Query, epsilon_greedy, z_scores
 from evokernel_core.memory.store import Memory
+from tests.memory.exact import cosine
 
 vectors = st.dictionaries(st.sampled_from("abcdef"), st.floats(-10, 10), max_size=6)
 
 
-@given(vectors, vectors)
-def test_cosine(left: dict[str, float], right: dict[str, float]) -> None:
-    assert cosine(left, right) == pytest.approx(cosine(right, left))
-    assert abs(cosine(left, right)) <= 1.0 + 1e-9
-    if any(abs(value) > 1e-100 for value in left.values()):
-        assert cosine(left, left) == pytest.approx(1.0)
+@given(st.lists(vectors, max_size=30), vectors)
+def test_cosines(kept: list[dict[str, float]], asked: dict[str, float]) -> None:
+    found = Vectors()
+    assert [found.append(vector) for vector in kept] == list(range(len(kept)))
+    cosines = found.cosines(asked)
+    assert cosines == pytest.approx([cosine(asked, vector) for vector in kept], abs=1e-9)
+    assert all(abs(cosines) <= 1.0 + 1e-9)
 
 
 @given(st.lists(st.floats(-100, 100), max_size=20))
 def test_z_scores_are_centred(numbers: list[float]) -> None:
     assert sum(z_scores(numbers)) == pytest.approx(0.0, abs=1e-6)
+    assert standardised(np.array(numbers)) == pytest.approx(z_scores(numbers), abs=1e-6)
+
+
+@given(st.lists(st.sampled_from((-1.0, 0.0, 0.5, 2.0)), max_size=12), st.integers(0, 14))
+def test_the_best_are_the_first_of_all_sorted(scores: list[float], number: int) -> None:
+    """Of equal ones the later, as the newer items of a memory."""
+    every = sorted(range(len(scores)), key=lambda place: (-scores[place], -place))
+    assert best(np.array(scores), number).tolist() == every[:number]
 
 
 @given(st.integers(0, 8), st.floats(0, 1), st.integers(0, 100))

@@ -26,8 +26,6 @@ from evokernel_core.domain.verdict import (
 from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.ledger import Reward
-from evokernel_core.memory.migrations import NAMES
-from evokernel_core.memory.migrations.apply import migrations
 from evokernel_core.memory.outcomes import REWARDS, SURVIVAL, outcome_reward
 from evokernel_core.memory.store import TABLES, Memory
 from evokernel_core.memory.values import ALPHA
@@ -67,14 +65,10 @@ def filled(memory: Memory, make_task: MakeTask, make_source: MakeSource, make_ve
     return memory
 
 
-def test_the_step_names_are_those_that_are_applied() -> None:
-    assert {migration.name for migration in migrations._migrations} == NAMES
-
-
 def test_a_second_opening_keeps_everything(filled: Memory) -> None:
     with Memory(filled.path) as again:
         assert again.counts() == filled.counts()
-        assert again.row("PRAGMA journal_mode")[0] == "wal"  # type: ignore[index]
+        assert again.query("PRAGMA journal_mode") == [{"journal_mode": "wal"}]
 
 
 def test_candidates_come_back_whole(filled: Memory, make_task: MakeTask, make_source: MakeSource) -> None:
@@ -194,9 +188,9 @@ def test_forgetting(filled: Memory, make_task: MakeTask, make_source: MakeSource
 
 
 def test_every_table_is_listed(memory: Memory) -> None:
-    rows = memory.rows("SELECT name FROM sqlite_master WHERE type = 'table'")
-    own = {row[0] for row in rows if not row[0].startswith(("sqlite_", "_sqlite_", "experiences_fts"))}
-    assert own == set(TABLES)
+    names = {row["name"] for row in memory.query("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    own = {name for name in names if not name.startswith(("sqlite_", "_sqlite_", "experiences_fts"))}
+    assert own == {*TABLES, "revision"}
 
 
 def test_rules_need_two_tasks(memory: Memory) -> None:
@@ -215,7 +209,7 @@ def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
 def test_a_lock_that_stays_is_one_sentence(memory: Memory) -> None:
     other = sqlite3.connect(memory.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    memory.rows("PRAGMA busy_timeout = 50")
+    memory.query("PRAGMA busy_timeout = 50")
     with pytest.raises(StoreError, match="locked by another process"):
         memory.pay(Reward(Stage.DRAFT, "", ("a",), 1.0))
     other.execute("ROLLBACK")
@@ -235,3 +229,24 @@ def test_an_outcome_of_an_unknown_kernel_moves_nothing(
 ) -> None:
     assert filled.record_outcome(outcome(OutcomeKind.ACCEPTED, make_task(), make_source("never seen")))
     assert filled.values() == ()
+
+
+def test_a_full_disk_is_one_sentence_and_loses_nothing(memory: Memory, make_source: MakeSource) -> None:
+    memory.record_candidate(make_source("before"))
+    pages = memory.query("PRAGMA page_count")[0]["page_count"]
+    memory.query(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreError, match="database or disk is full; check the disk"), memory.transaction():
+        for number in range(500):
+            memory.record_candidate(make_source(f"{number} " + "x" * number))
+    assert memory.counts()["sources"] == 1
+    memory.query("PRAGMA max_page_count = 100000")
+    memory.record_candidate(make_source("after"))
+    assert memory.source(make_source("before").source_id) and memory.source(make_source("after").source_id)
+
+
+def test_what_cannot_be_written_is_read(filled: Memory, make_source: MakeSource) -> None:
+    filled._db.execute("PRAGMA query_only = ON")
+    with pytest.raises(StoreError, match=r"readonly.*check the disk and its rights"):
+        filled.record_candidate(make_source("new"))
+    assert filled.source(make_source("fast").source_id) == make_source("fast")
+    assert len(filled.attempts(job_id="job")) == 3

@@ -79,7 +79,7 @@ def test_values_and_statistics_are_a_fold_of_the_log(given: list[Reward], alpha:
         assert memory.rebuild().moved == 0
         assert sorted(memory.values(), key=str) == sorted(before[0], key=str)
         assert [memory.statistics(name) for name in ("one", "two")] == before[1]
-        assert [row["reward"] for row in memory.rows("SELECT reward FROM rewards ORDER BY seq")] == paid
+        assert [row["reward"] for row in memory.rows("rewards", order_by="seq")] == paid
         # with another step size: as if it had been so from the first reward on
         memory.rebuild(alpha)
         fold = Ledger(alpha)

@@ -19,7 +19,7 @@ from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.engine import Engine, Status
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
-from evokernel_core.synthesis.why import find_kernel, why
+from evokernel_core.synthesis.why import why
 from evokernel_core.synthesis.wishes import wishes
 from evokernel_core.twin.chip import load_chip
 
@@ -128,7 +128,7 @@ def test_a_kernel_says_what_it_was_made_from_and_what_moved(
     assert best is not None and best.parent
     say(memory, task, best, OutcomeKind.ACCEPTED)
     id = best.source.source_id
-    assert find_kernel(memory, id[:10]) == (id,)
+    assert memory.kernels_from(id[:10]) == (id,)
     text = "\n".join(why(memory, id))
     assert f"Kernel {id[:12]} was refined by toy for relu_1 (activation)." in text
     assert f"It was made from kernel {best.parent[:12]}" in text

@@ -1,8 +1,6 @@
-"""Applies the pending steps; each is recorded in the transaction that makes it."""
+"""The steps in their order; sqlite-utils records each in the transaction that makes it."""
 
 from __future__ import annotations
-
-import sqlite3
 
 from sqlite_utils import Database, Migrations
 
@@ -11,17 +9,24 @@ from evokernel_core.memory.migrations import (
     m002_identity,
     m003_rewards,
     m004_spending,
+    m005_compressed,
     m006_estimates,
 )
 
+STEPS = {
+    "m001_initial": m001_initial.apply,
+    "m002_identity": m002_identity.apply,
+    "m003_rewards": m003_rewards.apply,
+    "m004_spending": m004_spending.apply,
+    "m005_compressed": m005_compressed.apply,
+    "m006_estimates": m006_estimates.apply,
+}
 migrations = Migrations("evokernel")
-migrations(name="m001_initial")(m001_initial.apply)
-migrations(name="m002_identity")(m002_identity.apply)
-migrations(name="m003_rewards")(m003_rewards.apply)
-migrations(name="m004_spending")(m004_spending.apply)
-migrations(name="m006_estimates")(m006_estimates.apply)
+for _name, _step in STEPS.items():
+    migrations(name=_name)(_step)
 
 
-def apply(connection: sqlite3.Connection) -> None:
-    """Brings the schema up to date inside the caller's transaction."""
-    migrations.apply(Database(connection, execute_plugins=False))
+def unknown(database: Database) -> set[str]:
+    """The steps that a database has and this version has not."""
+    recorded = database.table(Migrations.migrations_table)
+    return {row["name"] for row in recorded.rows_where(select="name")} - STEPS.keys()

@@ -35,7 +35,7 @@ def apply(db: Database) -> None:
 def _renamed(db: Database) -> Mapping[str, str]:
     """The new identity of every task that has another one now."""
     found = {}
-    for row in db.execute("SELECT task_id, task FROM tasks").fetchall():
+    for row in db.table("tasks").rows_where(select="task_id, task"):
         try:
             old, new = _identities(row)
         except UnreadableRow:
@@ -47,4 +47,4 @@ def _renamed(db: Database) -> Mapping[str, str]:
 
 @decoded
 def _identities(row: Row) -> tuple[str, str]:
-    return str(row[0]), read_task(json.loads(row[1])).task_id
+    return str(row["task_id"]), read_task(json.loads(row["task"])).task_id

@@ -12,7 +12,7 @@ _COLUMNS = {
     "family": str,
     "estimate_us": float,
     "failure": str,
-    "features": str,
+    "features": bytes,
 }
 
 

@@ -60,7 +60,7 @@ FIRST = {
     "attempts": "job_id = 'first'",
     "q_values": "item = 'item of first'",
     "uses": "item = 'item of first'",
-    "rewards": "used LIKE '%item of first%'",
+    "rewards": "seq = 1",
     "tuning": "name = 'alpha'",
     "spending": "job_id = 'first'",
     "sources": f"source_id = '{_source('first').source_id}'",
