@@ -7,6 +7,9 @@ from attrs import frozen
 from evokernel_core.memory.connection import Connection
 from evokernel_core.memory.rows import Row, decoded, number, whole
 
+_MOST_COUNTED = 2**53
+"""Tokens: sums of some rows stay within what SQLite counts."""
+
 
 @frozen
 class Spent:
@@ -61,4 +64,11 @@ class Spending(Connection):
 
 @decoded
 def _cost(row: Row) -> Cost:
-    return Cost(whole(row, "input_tokens"), whole(row, "output_tokens"), number(row, "money"))
+    return Cost(_counted(row, "input_tokens"), _counted(row, "output_tokens"), number(row, "money"))
+
+
+def _counted(row: Row, name: str) -> int:
+    count = whole(row, name)
+    if not 0 <= count < _MOST_COUNTED:
+        raise ValueError(name)
+    return count

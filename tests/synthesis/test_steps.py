@@ -91,6 +91,7 @@ class DrawnVerifier:
     names of the file, as a compiler and the comparison tell it."""
 
     name: str = "drawn 1@a-host"
+    workers: int = 1
 
     def verify(
         self,
@@ -186,7 +187,7 @@ def test_for_reinforcement_every_rewarded_step_is_kept(memory: Memory) -> None:
 
 def test_rewards_are_what_the_log_paid(memory: Memory) -> None:
     searched(memory, PLAIN, 30)
-    logged = memory.rows("SELECT raw, reward FROM rewards WHERE effect = 'pay'")
+    logged = memory.rows("rewards", "effect = 'pay'", select="raw, reward")
     found = {(step.outcome.raw_reward, step.outcome.reward) for step in everything_of(memory, REINFORCEMENT)}
     assert found == {(row["raw"], row["reward"]) for row in logged}
     assert any(raw != reward for raw, reward in found), "gains are in units of their spread"

@@ -23,6 +23,7 @@ from evokernel_core.domain.outcome import Outcome, OutcomeKind
 from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.serial import dumps
 from evokernel_core.domain.settings import RetrievalName
+from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.experiences import make_experience
@@ -31,6 +32,7 @@ from evokernel_core.memory.packs import export_pack
 from evokernel_core.memory.retrieval import Choice, Query
 from evokernel_core.memory.spending import Cost
 from evokernel_core.memory.store import TABLES, Memory
+from evokernel_core.synthesis.residual import learned
 from tests.attacks import Attack, each
 from tests.memory.conftest import _source, _task, _verdict
 
@@ -62,6 +64,7 @@ FIRST = {
     "uses": "item = 'item of first'",
     "rewards": "seq = 1",
     "tuning": "name = 'alpha'",
+    "estimates": "seq = 1",
     "spending": "job_id = 'first'",
     "sources": f"source_id = '{_source('first').source_id}'",
     **dict.fromkeys(("tasks", "verdicts", "evidence"), f"task_id = '{_task(8).task_id}'"),
@@ -71,6 +74,11 @@ FIRST = {
 
 def job(name: str, created: float) -> Job:
     return Job(name, JobKind.REFINE, JobState.QUEUED, f"/w/{name}.py", "r", "t", "{}", 3, 0, created, created)
+
+
+def estimated(name: str, task_id: str) -> TuningRecord:
+    source_id, source = _source(name).source_id, LatencySource.MODELLED
+    return TuningRecord(task_id, source_id, "chip", source, "rowwise", 9.0, 10.0, (("rows", 0.1),))
 
 
 def fill(memory: Memory) -> None:
@@ -92,6 +100,7 @@ def fill(memory: Memory) -> None:
         memory.add_experience(item)
         memory.add_evidence(item, task.task_id)
         memory.spend("2026-01-31", name, "model", Cost(10, 1, 0.5))
+        memory.record_tuning(estimated(name, task.task_id))
     memory.rebuild(ALPHA)
 
 
@@ -124,6 +133,8 @@ def use(memory: Memory) -> None:
     memory.spent_by("first")
     memory.spent_on("2026-01-31")
     memory.spend("2026-01-31", "first", "model", Cost(10, 1, 0.5))
+    learned(memory.tuning_records("chip")).of([{"rows": 0.1}])
+    memory.record_tuning(estimated("first", task.task_id))
     list(export_pack(memory))
     memory.rewards()
     memory.rebuild()
@@ -143,6 +154,7 @@ def others(memory: Memory) -> tuple[Any, ...]:
         memory.statistics("second").count,
         source.source_id,
         memory.spent_by("second"),
+        estimated("second", task.task_id) in memory.tuning_records("chip"),
     )
 
 
