@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from attrs import frozen
+from attrs import field, frozen
 
 from evokernel_core.domain.verdict import LatencySource
 
@@ -13,7 +13,8 @@ from evokernel_core.domain.verdict import LatencySource
 class TuningRecord:
     """``estimate_us`` is what the author said a schedule would take on ``chip``, ``latency_us`` what its
     verdict gave, measured or modelled as ``source`` says. ``features`` describe task and schedule, name to
-    weight. ``failure`` is the class of error of a schedule that failed, which has no latency."""
+    weight. ``failure`` is the class of error of a schedule that failed, which has no latency.
+    ``seq`` is its place in the memory, 0 for none."""
 
     task_id: str
     source_id: str
@@ -24,6 +25,7 @@ class TuningRecord:
     latency_us: float | None
     features: tuple[tuple[str, float], ...] = ()
     failure: str = ""
+    seq: int = field(default=0, eq=False)
 
     @property
     def residual(self) -> float:

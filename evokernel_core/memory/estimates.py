@@ -9,7 +9,7 @@ from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.connection import Connection
 from evokernel_core.memory.packed import packed, unpacked
-from evokernel_core.memory.rows import Row, decoded, number, text
+from evokernel_core.memory.rows import Row, decoded, number, text, whole
 
 _KEY = ("task_id", "source_id", "chip", "source")
 _SAME = " AND ".join(f"{name} = ?" for name in _KEY)
@@ -60,6 +60,7 @@ def _record(row: Row) -> TuningRecord:
         latency_us=None if row["failure"] else _microseconds(row, "latency_us"),
         features=tuple((str(name), _weight(value)) for name, value in features.items()),
         failure=text(row, "failure"),
+        seq=whole(row, "seq"),
     )
 
 

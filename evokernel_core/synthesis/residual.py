@@ -3,18 +3,17 @@
 A Gaussian process over the features of task and schedule, of log(verdict / estimate): a constant that all
 share, a linear part that carries over to what was never tried, and a smooth part that remembers what lies
 near. Its prior says that an estimate is right within a fifth; noise is what verdicts of one schedule under
-other names differ by. Scales are fitted once there are enough records for it. Predictions are those of
-Rasmussen and Williams, "Gaussian Processes for Machine Learning", algorithm 2.1.
+other names differ by. Once there are enough records, the likeliest of a few scales are taken. Predictions
+are those of Rasmussen and Williams, "Gaussian Processes for Machine Learning", algorithm 2.1.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -24,10 +23,18 @@ from evokernel_core.domain.tuning_record import TuningRecord
 
 FEWEST = 3
 """Records below which estimates are taken as they are."""
-MOST = 300
+MOST = 120
 """The latest records that are looked at: the work grows with their cube."""
-_ENOUGH = 20
-"""Records from which the scales are fitted, again after as many more."""
+_ENOUGH = 8
+"""Records from which scales are chosen by how likely they make the newest ``_WEIGHED``, ``_AGAIN`` after as
+many more."""
+_AGAIN = 20
+_WEIGHED = 60
+_SHARED = 0.2
+"""Standard deviation of what all estimates of a chip are off by."""
+_SCALES = tuple(product((0.1, 0.5, 2.0), (0.1, 0.5), (1.0, 0.3, 0.1), (0.03, 0.1)))
+"""Standard deviations of the linear and the smooth part, how far the latter reaches, and the standard
+deviation of noise; the first of each are the prior."""
 CONFIDENCE = 1.0
 """Standard deviations below the mean at which an untried schedule is ranked (ours; GP-UCB leaves it open)."""
 
@@ -117,48 +124,38 @@ def _trust(model: Residual, family: str, count: int) -> Trust:
 @lru_cache(maxsize=4)
 def _fitted(records: tuple[TuningRecord, ...]) -> Any:
     """Feature names in their columns, and the regression."""
-    from sklearn.gaussian_process import GaussianProcessRegressor  # a second to load: only with records
-
-    rows = [dict(record.features) for record in records]
-    names = tuple(sorted({name for row in rows for name in row}))
-    kernel = _scales(records, names) if len(records) >= _ENOUGH else _prior()
-    model = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None)
-    return names, model.fit(_matrix(rows, names), _targets(records))
-
-
-def _prior() -> Any:
-    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
-
-    shared, linear = ConstantKernel(0.2**2), ConstantKernel(0.1**2) * DotProduct(0.0, "fixed")
-    near = ConstantKernel(0.1**2) * RBF(1.0)
-    return shared + linear + near + WhiteKernel(0.03**2, (0.005**2, 0.5**2))
-
-
-def _scales(records: tuple[TuningRecord, ...], names: tuple[str, ...]) -> Any:
-    """The prior with scales under which the records are most likely; those of the newest full batch stay
-    until there is another."""
-    whole = records[len(records) % _ENOUGH :]
-    return _most_likely(whole, names)
+    names = _names(records)
+    settled = records[0].seq - records[0].seq % _AGAIN
+    weighed = tuple(record for record in records if record.seq <= settled)[:_WEIGHED]
+    scales = _likeliest(weighed) if len(weighed) >= _ENOUGH else _SCALES[0]
+    return names, _regression(records, names, scales)
 
 
 @lru_cache(maxsize=4)
-def _most_likely(records: tuple[TuningRecord, ...], names: tuple[str, ...]) -> Any:
-    from sklearn.gaussian_process import GaussianProcessRegressor
-
-    rows = [dict(record.features) for record in records]
-    model = GaussianProcessRegressor(_prior(), alpha=0.0, random_state=0)
-    with _quiet():
-        return model.fit(_matrix(rows, names), _targets(records)).kernel_
+def _likeliest(records: tuple[TuningRecord, ...]) -> tuple[float, ...]:
+    """The scales under which the records are most likely."""
+    names = _names(records)
+    return max(_SCALES, key=lambda one: _regression(records, names, one).log_marginal_likelihood_value_)
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """A scale at the end of its range is no news: the data say nothing about it."""
-    from sklearn.exceptions import ConvergenceWarning
+def _names(records: Iterable[TuningRecord]) -> tuple[str, ...]:
+    return tuple(sorted({name for record in records for name, _ in record.features}))
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
+
+def _regression(records: Sequence[TuningRecord], names: Sequence[str], scales: tuple[float, ...]) -> Any:
+    """Gaussian process regression with one of ``_SCALES``."""
+    from sklearn.gaussian_process import GaussianProcessRegressor  # a second to load: only with records
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
+
+    linear, near, reach, noise = scales
+    kernel = (
+        ConstantKernel(_SHARED**2)
+        + ConstantKernel(linear**2) * DotProduct(0.0, "fixed")
+        + ConstantKernel(near**2) * RBF(reach)
+        + WhiteKernel(noise**2)
+    )
+    model = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None)
+    return model.fit(_matrix([dict(record.features) for record in records], names), _targets(records))
 
 
 def _targets(records: Sequence[TuningRecord]) -> np.ndarray[Any, Any]:
