@@ -77,6 +77,7 @@ class Oracle:
     inner: Verifier
     path: Path
     name: str = "oracle"
+    workers: int = 1
     known: dict[tuple[str, str], Verdict] = field(factory=dict)
     asked: int = 0
 
