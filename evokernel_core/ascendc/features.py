@@ -48,7 +48,7 @@ def schedule_features(task: KernelTask, strategy: Strategy, estimate_us: float) 
     say, numbers as base-2 logarithms over 10. Of a program, each kernel's under the name of its family, and
     how many there are."""
     kernels = parted(strategy) if strategy.family == PROGRAM else (strategy,)
-    features = {"kernels": math.log2(len(kernels)) / 10, "log_estimate": math.log2(estimate_us) / 10}
+    features = {"kernels": math.log2(1 + len(kernels)) / 10, "log_estimate": math.log2(estimate_us) / 10}
     for kernel in kernels:
         features[f"family:{kernel.family}"] = 1.0
         for name, value in kernel.settings:
@@ -58,9 +58,7 @@ def schedule_features(task: KernelTask, strategy: Strategy, estimate_us: float) 
 
 def _setting(name: str, value: Setting) -> dict[str, float]:
     match value:
-        case str():
+        case str() | bool():
             return {f"{name}={value}": 0.3}
-        case bool():
-            return {name: 0.3 * value}
         case _:
             return {name: math.copysign(math.log2(1 + abs(value)) / 10, value)}

@@ -87,18 +87,18 @@ def _title(memory: Memory, value: Value) -> str:
 def estimates(chip: str, as_json: bool) -> None:
     """How far estimates are from verdicts on a chip, by family, as far as that is known."""
     with _memory() as memory:
-        records = memory.tuning_records(chip, MOST)
-    found = trust(records)
+        found = {name: memory.tuning_records(chip, name, MOST) for name in memory.judges(chip)}
+    trusted = {name: trust(records) for name, records in found.items()}
     if as_json:
-        say(json.dumps([to_data(item) for item in found]))
+        say(json.dumps({name: [to_data(item) for item in items] for name, items in trusted.items()}))
         return
-    if not found:
+    if not any(trusted.values()):
         say(f"No verdict on {chip} stands beside an estimate yet.")
-    for item in found:
-        said = (
-            f"{item.family}: {item.verdicts} {records[0].source.value} verdict(s); the next one is expected"
-        )
-        say(f"{said} at {item.mean:.2f} times its estimate ({item.low:.2f} to {item.high:.2f}).")
+    for name, items in trusted.items():
+        source = next((record.source for record in found[name] if record.source), "")
+        for item in items:
+            said = f"{item.family}: {item.verdicts} {source} verdict(s) of {name}; the next one is expected"
+            say(f"{said} at {item.mean:.2f} times its estimate ({item.low:.2f} to {item.high:.2f}).")
 
 
 @command.command()

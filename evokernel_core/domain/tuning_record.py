@@ -11,20 +11,21 @@ from evokernel_core.domain.verdict import LatencySource
 
 @frozen
 class TuningRecord:
-    """``estimate_us`` is what the author said a schedule would take on ``chip``, ``latency_us`` what its
-    verdict gave, measured or modelled as ``source`` says. ``features`` describe task and schedule, name to
-    weight. ``failure`` is the class of error of a schedule that failed, which has no latency.
-    ``seq`` is its place in the memory, 0 for none."""
+    """``estimate_us`` is what the author said a schedule would take on ``chip``, ``latency_us`` what the
+    verdict of ``verifier`` gave, measured or modelled as ``source`` says. ``features`` describe task and
+    schedule, name to weight. ``failure`` is the class of error of a schedule that failed, which has neither
+    latency nor source. ``seq`` is its place in the memory, 0 for none."""
 
     task_id: str
     source_id: str
     chip: str
-    source: LatencySource
+    verifier: str
     family: str
     estimate_us: float
     latency_us: float | None
     features: tuple[tuple[str, float], ...] = ()
     failure: str = ""
+    source: LatencySource | None = None
     seq: int = field(default=0, eq=False)
 
     @property

@@ -11,12 +11,15 @@ from evokernel_core.memory.connection import Connection
 from evokernel_core.memory.packed import packed, unpacked
 from evokernel_core.memory.rows import Row, decoded, number, text, whole
 
-_KEY = ("task_id", "source_id", "chip", "source")
+_KEY = ("task_id", "source_id", "chip", "verifier")
 _SAME = " AND ".join(f"{name} = ?" for name in _KEY)
+
+_LARGEST = 100.0
+"""Of a feature: logarithms over ten, and marks."""
 
 
 class Estimates(Connection):
-    """One record for each kernel, chip and source of latencies: the latest."""
+    """One record for each kernel, chip and verifier: the latest."""
 
     def record_tuning(self, record: TuningRecord) -> None:
         """Keeps a record in place of an earlier one of the same kernel."""
@@ -24,27 +27,29 @@ class Estimates(Connection):
             "task_id": record.task_id,
             "source_id": record.source_id,
             "chip": record.chip,
-            "source": record.source.value,
+            "verifier": record.verifier,
+            "source": record.source.value if record.source else "",
             "family": record.family,
             "estimate_us": record.estimate_us,
             "latency_us": record.latency_us,
             "failure": record.failure,
             "features": packed(json.dumps(dict(record.features))),
         }
-        key = tuple(row[name] for name in _KEY)
-        with self.transaction():
-            known = self.rows("estimates", _SAME, key, select="seq", limit=1)
-            if known:
-                self.update("estimates", known[0]["seq"], row)
-            else:
-                self.insert("estimates", row)
+        with self.transaction():  # not in its old place: the latest come first
+            self.delete("estimates", _SAME, tuple(row[name] for name in _KEY))
+            self.insert("estimates", row)
 
-    def tuning_records(self, chip: str, limit: int | None = None) -> tuple[TuningRecord, ...]:
-        """The latest records of a chip, newest first, all of the newest one's source: who verifies on a chip
-        asks about measured latencies, whatever the twin modelled before."""
-        same = "chip = ? AND source = (SELECT source FROM estimates WHERE chip = ? ORDER BY seq DESC LIMIT 1)"
-        rows = self.rows("estimates", same, (chip, chip), order_by="seq DESC", limit=limit)
+    def tuning_records(self, chip: str, verifier: str, limit: int | None = None) -> tuple[TuningRecord, ...]:
+        """The latest records of a chip by a verifier, newest first: what another one said, as of modelled
+        latencies where this one measures, is about another machine."""
+        given = chip, verifier
+        rows = self.rows("estimates", "chip = ? AND verifier = ?", given, order_by="seq DESC", limit=limit)
         return self.readable(_record, rows)
+
+    def judges(self, chip: str) -> tuple[str, ...]:
+        """The verifiers that have records of a chip, the latest first."""
+        sql = "SELECT verifier FROM estimates WHERE chip = ? GROUP BY verifier ORDER BY max(seq) DESC"
+        return self.readable(_verifier, self.query(sql, (chip,)))
 
 
 @decoded
@@ -54,14 +59,20 @@ def _record(row: Row) -> TuningRecord:
         task_id=text(row, "task_id"),
         source_id=text(row, "source_id"),
         chip=text(row, "chip"),
-        source=LatencySource(row["source"]),
+        verifier=text(row, "verifier"),
         family=text(row, "family"),
         estimate_us=_microseconds(row, "estimate_us"),
         latency_us=None if row["failure"] else _microseconds(row, "latency_us"),
         features=tuple((str(name), _weight(value)) for name, value in features.items()),
         failure=text(row, "failure"),
+        source=LatencySource(row["source"]) if row["source"] else None,
         seq=whole(row, "seq"),
     )
+
+
+@decoded
+def _verifier(row: Row) -> str:
+    return text(row, "verifier")
 
 
 def _microseconds(row: Row, name: str) -> float:
@@ -72,6 +83,6 @@ def _microseconds(row: Row, name: str) -> float:
 
 
 def _weight(value: object) -> float:
-    if not isinstance(value, (int, float)) or not math.isfinite(value):
+    if not isinstance(value, (int, float)) or not abs(value) <= _LARGEST:
         raise TypeError("features")
     return float(value)

@@ -43,6 +43,7 @@ class Librarian:
     mode: RetrievalName
     rng: random.Random = field(eq=False)
     chip: str = ""
+    verifier: str = ""
     job: str = ""
 
     def context(self, search: Search, start: Candidate | None) -> Context:
@@ -64,6 +65,7 @@ class Librarian:
             *(self._moves(bare) if start else ()),
             *self._retrieve(EXAMPLES, stage, bare, search.spent),
             *self._retrieve(LESSONS, stage, bare, search.spent),
+            *(item.rule() for item in bare.preconditions[:NUMBER]),
         ]
         experiences = tuple({item.id: item for item in chosen}.values())
         return evolve(
@@ -99,7 +101,11 @@ class Librarian:
 
     def _records(self) -> tuple[TuningRecord, ...]:
         """Verdicts on this chip beside estimates; none where the memory is not asked."""
-        return () if self.mode is RetrievalName.NONE else self.memory.tuning_records(self.chip, MOST)
+        return (
+            ()
+            if self.mode is RetrievalName.NONE
+            else self.memory.tuning_records(self.chip, self.verifier, MOST)
+        )
 
     def _moves(self, context: Context) -> tuple[Experience, ...]:
         """The practices of a proposer with named moves, all of them, most valued first; of any other

@@ -172,6 +172,7 @@ class _Run:
             mode=settings.retrieval,
             rng=self.rng,
             chip=settings.chip,
+            verifier=engine.verifier.name,
             job=job_id,
         )
         self.empty = 0
@@ -207,7 +208,7 @@ class _Run:
         """Whether there are room and budget for an attempt, and something to make it from. A kernel that was
         timed only waits for all that may come before it."""
         search, flight = self.search, self.flight
-        if not self.asks or len(flight) >= min(flight.room, search.budget - search.spent):
+        if not self.asks or flight.has_empty or len(flight) >= min(flight.room, search.budget - search.spent):
             return False
         return bool(self.waiting or search.starts or search.can_draft or (search.timed and not flight))
 
@@ -299,7 +300,9 @@ class _Run:
         verdict = self.flight.start(verify) if search.is_new(proposal.source) else verify
         search.begun.append(begun)
         finish = partial(self._judge, begun, proposal, start, below_us, verdict)
-        self.flight.add(Attempt(finish, proposal.tokens))
+        self.flight.add(
+            Attempt(finish, proposal.tokens, is_empty=search.repeats(proposal.source) is not None)
+        )
 
     def _judge(
         self,
@@ -381,7 +384,8 @@ class _Run:
             if start is None and not self.search.spent:  # then this is all there is to say
                 self.search.feedback = self.search.feedback or str(error)
         else:
-            self.flight.add(Attempt(partial(self._record_nothing, str(error), start)))
+            finish = partial(self._record_nothing, str(error), start)
+            self.flight.add(Attempt(finish, is_empty=True))
 
     def _record_nothing(self, why: str, start: Candidate | None) -> str:
         parent = start.source.source_id if start else ""

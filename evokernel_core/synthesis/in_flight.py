@@ -20,10 +20,12 @@ T = TypeVar("T")
 @frozen
 class Attempt:
     """An attempt that is not recorded yet. ``finish`` waits for its verdict and records it; it returns why
-    the run ends, empty where it goes on. ``tokens`` were spent on it."""
+    the run ends, empty where it goes on. ``tokens`` were spent on it. ``is_empty``: there is nothing to
+    verify, and what is wrong with the answer is to be told before another is asked for."""
 
     finish: Callable[[], str]
     tokens: int = 0
+    is_empty: bool = False
 
 
 class InFlight:
@@ -47,6 +49,11 @@ class InFlight:
 
     def __len__(self) -> int:
         return len(self._attempts)
+
+    @property
+    def has_empty(self) -> bool:
+        """Whether an attempt waits that will tell the proposer of an answer without a kernel."""
+        return any(attempt.is_empty for attempt in self._attempts)
 
     def cancelled(self) -> bool:
         """Whether verifications should stop: the run was cancelled, or ended without them."""

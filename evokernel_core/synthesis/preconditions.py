@@ -35,17 +35,39 @@ class Condition:
     is_least: bool
 
     def holds(self, features: Mapping[str, float]) -> bool:
-        return (features.get(self.name, 0.0) >= self.weight) is self.is_least
+        """A number that a schedule does not have is neither large nor small; a mark that it does not have is
+        no mark."""
+        weight = features.get(self.name)
+        if weight is None:
+            return self.name.partition("=")[1] == "=" and not self.is_least
+        return (weight >= self.weight) is self.is_least
 
-    def words(self) -> str:
+    def words(self, family: str) -> str:
         """``rows of 128 or more``: a setting's number again, from its logarithm."""
-        name, equals, value = self.name.rpartition(".")[2].partition("=")
-        if equals or self.name.startswith(("dtype:", "rank:", "family:")):
-            return f"{'' if self.is_least else 'no '}{name.replace('_', ' ')} {value}".strip()
-        size = 2 ** (10 * self.weight) - (0 if name.startswith("log_") else 1)
-        number = f"{size:.0f}" if size >= 1 else f"{size:.2g}"
-        name = name.removeprefix("log_").replace("_", " ")
-        return f"{name} of {number} or more" if self.is_least else f"{name} below {number}"
+        owner, dot, name = self.name.rpartition(".")
+        name, equals, value = name.partition("=")
+        of = f" of its {owner} kernel" if dot and owner != family else ""
+        if equals or name.startswith(_MARKS):
+            return f"{'' if self.is_least else 'no '}{_plain(name)} {value}".strip() + of
+        number = _number(name, self.weight)
+        end = f"of {number} or more" if self.is_least else f"below {number}"
+        return f"{_plain(name.removeprefix('log_'))}{of} {end}"
+
+
+_MARKS = ("dtype:", "rank:", "family:")
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _number(name: str, weight: float) -> str:
+    """The least whole number at or above a threshold, for numbers that are whole; of an estimate its
+    microseconds. Inverse of what ascendc/features.py makes of numbers."""
+    size = 2 ** (10 * abs(weight)) - (0 if name.startswith("log_") else 1)
+    if name == "log_estimate":
+        return f"{2 ** (10 * weight):.3g} us"
+    return str(math.ceil(math.copysign(size, weight) - 1e-6))
 
 
 @frozen
@@ -62,14 +84,15 @@ class Precondition:
 
     def holds(self, record: TuningRecord) -> bool:
         """Of a record that failed so."""
-        return record.failure == self.failure and self.forbids(record.family, dict(record.features))
+        fails_so = record.failure == self.failure and record.family == self.family
+        return fails_so and _meets(record, self.conditions)
 
     def forbids(self, family: str, features: Mapping[str, float]) -> bool:
         return family == self.family and all(item.holds(features) for item in self.conditions)
 
     def rule(self) -> Experience:
         """The rule in AdaExplore's form, one prohibition; counts are its evidence and no part of it."""
-        where = " and ".join(item.words() for item in self.conditions)
+        where = " and ".join(item.words(self.family) for item in self.conditions)
         gate, _, code = self.failure.partition(":")
         words = f"You cannot use a {self.family} schedule{' with ' + where if where else ''}: {code or gate}."
         return make_experience(ExperienceKind.RULE, words, words)
@@ -101,22 +124,26 @@ def _of_failure(records: Sequence[TuningRecord], failure: str) -> Iterator[Preco
     failed = [record.failure == failure for record in records]
     tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=FEWEST, random_state=0)
     tree.fit(rows or [[0.0]], failed)
-    leaves = tree.apply(rows)
-    for leaf, conditions in _paths(tree.tree_, names):
-        inside = [record for record, at in zip(records, leaves, strict=True) if at == leaf]
+    for conditions in _paths(tree.tree_, names):
+        inside = [record for record in records if _meets(record, conditions)]
         bad = [record for record in inside if record.failure == failure]
         if len(bad) >= FEWEST and len(bad) >= PURITY * len(inside):
             tasks = len({record.task_id for record in bad})
             yield Precondition(records[0].family, failure, conditions, len(bad), len(inside), tasks)
 
 
-def _paths(tree: Any, names: Sequence[str], node: int = 0) -> Iterator[tuple[int, tuple[Condition, ...]]]:
-    """Each leaf with the conditions that lead to it."""
+def _meets(record: TuningRecord, conditions: tuple[Condition, ...]) -> bool:
+    features = dict(record.features)
+    return all(item.holds(features) for item in conditions)
+
+
+def _paths(tree: Any, names: Sequence[str], node: int = 0) -> Iterator[tuple[Condition, ...]]:
+    """The conditions that lead to each leaf."""
     left, right = tree.children_left[node], tree.children_right[node]
     if left < 0:
-        yield node, ()
+        yield ()
         return
     name, weight = names[tree.feature[node]], math.nextafter(float(tree.threshold[node]), math.inf)
     for child, is_least in ((left, False), (right, True)):
-        for leaf, conditions in _paths(tree, names, child):
-            yield leaf, (Condition(name, weight, is_least), *conditions)
+        for conditions in _paths(tree, names, child):
+            yield Condition(name, weight, is_least), *conditions

@@ -16,9 +16,7 @@ from evokernel_core.memory.ledger import Effect, Reward, gain_scale
 from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import start_item
 from evokernel_core.synthesis.lessons import Trial, bottleneck_pipe, error_class, lessons, rules, summary
-from evokernel_core.synthesis.preconditions import preconditions
 from evokernel_core.synthesis.proposers.base import Candidate, Priced, Proposal
-from evokernel_core.synthesis.residual import MOST
 from evokernel_core.synthesis.rewards import draft_reward, refine_reward
 from evokernel_core.synthesis.search import Search
 from evokernel_core.synthesis.sequences import gained_by_steps
@@ -175,18 +173,15 @@ class Recorder:
             task_id=self.task.task_id,
             source_id=candidate.source.source_id,
             chip=self.chip,
-            source=_latency_source(latency),
+            verifier=self.verifier,
             family=priced.family,
             estimate_us=priced.estimate_us,
             latency_us=latency.us if latency else None,
             features=priced.features,
             failure=failure,
+            source=latency.source if latency else None,
         )
         self.memory.record_tuning(record)
-        if failure:
-            for found in preconditions(self.memory.tuning_records(self.chip, MOST)):
-                if found.holds(record):
-                    self.memory.add_evidence(found.rule(), self.task.task_id)
 
     def _value(
         self,

@@ -32,7 +32,8 @@ _AGAIN = 20
 _WEIGHED = 60
 _SHARED = 0.2
 """Standard deviation of what all estimates of a chip are off by."""
-_SCALES = tuple(product((0.1, 0.5, 2.0), (0.1, 0.5), (1.0, 0.3, 0.1), (0.03, 0.1)))
+_NOISES = (0.03, 0.1, 0.3, 0.8)
+_SCALES = tuple(product((0.1, 0.5, 2.0), (0.1, 0.5), (1.0, 0.3, 0.1), _NOISES))
 """Standard deviations of the linear and the smooth part, how far the latter reaches, and the standard
 deviation of noise; the first of each are the prior."""
 CONFIDENCE = 1.0
@@ -43,10 +44,12 @@ Features = Mapping[str, float]
 
 @frozen
 class Expected:
-    """log(verdict / estimate) of a schedule: its mean, and the standard deviation of that mean."""
+    """log(verdict / estimate) of a schedule: its mean, the standard deviation of that mean, and by how much
+    verdicts scatter around it."""
 
     mean: float = 0.0
     deviation: float = 0.0
+    noise: float = 0.0
 
     @property
     def factor(self) -> float:
@@ -78,9 +81,10 @@ class Residual:
         """What to expect of schedules with these features."""
         if self._model is None or not many:
             return (AS_ESTIMATED,) * len(many)
-        names, model = self._model
+        names, model, noise = self._model
         mean, deviation = model.predict(_matrix(many, names), return_std=True)
-        return tuple(Expected(float(m), float(d)) for m, d in zip(mean, deviation, strict=True))
+        known = np.sqrt(np.maximum(deviation**2 - noise**2, 0.0))  # the prediction's has the noise in it
+        return tuple(Expected(float(m), float(d), noise) for m, d in zip(mean, known, strict=True))
 
 
 UNTAUGHT = Residual()
@@ -90,7 +94,7 @@ UNTAUGHT = Residual()
 def learned(records: Sequence[TuningRecord]) -> Residual:
     """Fits the latest records, given newest first."""
     latest = tuple(record for record in records if not record.failure)[:MOST]
-    if len(latest) < FEWEST:
+    if len(latest) < FEWEST or not _names(latest):
         return Residual(latest)
     return Residual(latest, _fitted(latest))
 
@@ -98,7 +102,7 @@ def learned(records: Sequence[TuningRecord]) -> Residual:
 @frozen
 class Trust:
     """How far estimates of one family's schedules are from their ``verdicts``: ``mean`` as it is expected of
-    the next one, in times the estimate, and the ends of what is likely."""
+    the next one, in times the estimate, and one standard deviation about it."""
 
     family: str
     verdicts: int
@@ -117,7 +121,7 @@ def trust(records: Sequence[TuningRecord]) -> tuple[Trust, ...]:
 def _trust(model: Residual, family: str, count: int) -> Trust:
     found = model.of([dict(record.features) for record in model.records if record.family == family])
     mean = math.fsum(item.mean for item in found) / count
-    spread = CONFIDENCE * math.fsum(item.deviation for item in found) / count
+    spread = math.fsum(math.hypot(item.deviation, item.noise) for item in found) / count
     return Trust(family, count, *map(math.exp, (mean, mean - spread, mean + spread)))
 
 
@@ -127,15 +131,25 @@ def _fitted(records: tuple[TuningRecord, ...]) -> Any:
     names = _names(records)
     settled = records[0].seq - records[0].seq % _AGAIN
     weighed = tuple(record for record in records if record.seq <= settled)[:_WEIGHED]
-    scales = _likeliest(weighed) if len(weighed) >= _ENOUGH else _SCALES[0]
-    return names, _regression(records, names, scales)
+    scales = _likeliest(weighed) if len(weighed) >= _ENOUGH else _of_few(records)
+    return names, _regression(records, names, scales), scales[-1]
+
+
+def _of_few(records: tuple[TuningRecord, ...]) -> tuple[float, ...]:
+    """The prior, with as much noise as makes them likely."""
+    names, prior = _names(records), _SCALES[0][:-1]
+    return max(((*prior, noise) for noise in _NOISES), key=lambda one: _likelihood(records, names, one))
 
 
 @lru_cache(maxsize=4)
 def _likeliest(records: tuple[TuningRecord, ...]) -> tuple[float, ...]:
     """The scales under which the records are most likely."""
     names = _names(records)
-    return max(_SCALES, key=lambda one: _regression(records, names, one).log_marginal_likelihood_value_)
+    return max(_SCALES, key=lambda one: _likelihood(records, names, one))
+
+
+def _likelihood(records: Sequence[TuningRecord], names: Sequence[str], scales: tuple[float, ...]) -> float:
+    return float(_regression(records, names, scales).log_marginal_likelihood_value_)
 
 
 def _names(records: Iterable[TuningRecord]) -> tuple[str, ...]:

@@ -104,7 +104,7 @@ def learned_rules(memory: Memory) -> tuple[Rule, ...]:
             Rule(
                 id=id,
                 text=item.body,
-                known=id in known,
+                known=id in known or id in says_where,
                 broken=len(broke),
                 judged=len(kernels),
                 tasks=tuple(dict.fromkeys(kernel.task.name for kernel in broke)),
@@ -120,8 +120,8 @@ def learned_rules(memory: Memory) -> tuple[Rule, ...]:
 def _forbidden(memory: Memory) -> dict[tuple[str, str], list[Experience]]:
     """By task and kernel, the rules about schedules that a failed one speaks for."""
     found: dict[tuple[str, str], list[Experience]] = {}
-    for chip in dict.fromkeys(attempt.chip for attempt in memory.attempts()):
-        records = memory.tuning_records(chip, MOST)
+    for chip, verifier in dict.fromkeys((item.chip, item.verifier) for item in memory.attempts()):
+        records = memory.tuning_records(chip, verifier, MOST)
         for item in preconditions(records):
             for record in filter(item.holds, records):
                 found.setdefault((record.task_id, record.source_id), []).append(item.rule())

@@ -10,6 +10,10 @@ from evokernel_core.synthesis.lessons import bottleneck_pipe
 from evokernel_core.synthesis.proposers.base import Candidate
 from evokernel_core.synthesis.search import LEAST_GAIN, Search
 
+ANALYTIC = "analytic schedule"
+"""The step to the schedule that estimates like best, from any other: a beginning, whatever was before."""
+THEN = ", then "
+"""Between the names of steps that were made at once."""
 LONGEST = 3
 """Steps of a sequence at most."""
 
@@ -21,17 +25,17 @@ def gained_by_steps(candidate: Candidate, search: Search) -> tuple[Experience, f
     is_best = candidate.latency_us <= (1 - LEAST_GAIN) * search.best_us
     if not (candidate.verdict.feasible and is_best):
         return None
-    steps: list[str] = []
+    steps: tuple[str, ...] = ()
     start: Candidate = candidate
-    while start.source.strategy.move and len(steps) < LONGEST:
+    while (move := start.source.strategy.move) and move != ANALYTIC:
         parent = search.known(start.parent)
-        if parent is None or not parent.verdict.feasible:
+        made = (*move.split(THEN), *steps)
+        if parent is None or not parent.verdict.feasible or len(made) > LONGEST:
             break
-        steps.append(start.source.strategy.move)
-        start = parent
+        start, steps = parent, made
     if len(steps) < 2:
         return None
-    return _sequence(tuple(reversed(steps)), start), start.latency_us / candidate.latency_us
+    return _sequence(steps, start), start.latency_us / candidate.latency_us
 
 
 def steps_of(item: Experience) -> tuple[str, ...]:
@@ -48,7 +52,7 @@ def steps_of(item: Experience) -> tuple[str, ...]:
 def _sequence(steps: tuple[str, ...], start: Candidate) -> Experience:
     """It names no task, so that its value is shared by all tasks whose kernels it fits."""
     family, pipe = start.source.strategy.family, bottleneck_pipe(start.verdict.latency)
-    words = ", then ".join(steps)
+    words = THEN.join(steps)
     return make_experience(
         ExperienceKind.SEQUENCE,
         f"{words} for {pipe or 'any'}-bound {family}",

@@ -120,14 +120,15 @@ def test_estimates() -> None:
                 "t",
                 str(number),
                 "ascend910b1",
-                LatencySource.MODELLED,
+                "twin 1",
                 "rowwise",
                 100.0,
                 us,
                 (("rows", 0.1),),
+                source=LatencySource.MODELLED,
             )
             memory.record_tuning(made)
     said = run("memory", "estimates").output
-    assert said.startswith("rowwise: 3 modelled verdict(s); the next one is expected at 1.")
-    [row] = json.loads(run("memory", "estimates", "--json").output)
+    assert said.startswith("rowwise: 3 modelled verdict(s) of twin 1; the next one is expected at 1.")
+    [row] = json.loads(run("memory", "estimates", "--json").output)["twin 1"]
     assert row["low"] < row["mean"] < row["high"] and 1.0 < row["mean"] < 1.12

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from attrs import define, evolve, field
 
-from evokernel_core.domain.errors import EndpointError, VerifierError
+from evokernel_core.domain.errors import EndpointError, ProposerError, VerifierError
 from evokernel_core.domain.experience import ExperienceKind
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.settings import PolicyName, Settings
@@ -238,3 +238,23 @@ def test_a_kernel_that_is_in_flight_is_not_judged_twice(toy_engine: MakeEngine, 
     assert len(verifier.seen) == 2, "the draft, and one refinement"
     assert result.attempts == 5
     assert result.tokens == 7 + 5 * 4
+
+
+@define
+class Corrected(ToyProposer):
+    """Answers without a kernel until it is told what was wrong."""
+
+    def draft(self, task: KernelTask, context: Context) -> Proposal:
+        if not context.feedback:
+            raise ProposerError("The answer holds no file; write both files.")
+        return super().draft(task, context)
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_what_was_wrong_is_told_before_the_next_answer_is_asked_for(
+    workers: int, memory: Memory, toy_task: MakeTask
+) -> None:
+    verifier = ToyVerifier(workers=workers)
+    engine = Engine(memory, verifier, Corrected(), open_policy(PolicyName.QVALUE), Settings(chip="toychip"))
+    result = engine.run(toy_task(1), 8)
+    assert (result.status, result.attempts) == (Status.VERIFIED, 8)

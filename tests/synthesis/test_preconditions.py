@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 
 import pytest
 from attrs import evolve
@@ -11,11 +12,13 @@ from attrs import evolve
 from evokernel_core.ascendc.author import estimate_us, initial, moves
 from evokernel_core.ascendc.features import schedule_features
 from evokernel_core.domain.experience import ExperienceKind
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.synthesis.preconditions import Condition, preconditions
 from evokernel_core.synthesis.proposers.base import Context
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
+from tests.synthesis.conftest import make_task
 from tests.synthesis.test_residual import CHIP, record
 from tests.synthesis.test_schedule_drafts import task  # noqa: F401 - a fixture
 
@@ -66,18 +69,57 @@ def test_what_may_be_chance_is_no_rule(records: list[TuningRecord]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("below", "above", "words", "other"),
+    [
+        ("rows=64", "rows=128", "rows of {} or more", "rows below {}"),
+        ("rows=1", "rows=2", "rows of 2 or more", "rows below 2"),
+        ("columns=0", "columns=1", "columns of 1 or more", "columns below 1"),
+        ("offset=-1", "offset=0", "offset of 0 or more", "offset below 0"),
+    ],
+)
+def test_numbers_of_a_rule_hold_for_exactly_one_of_two_neighbours(
+    below: str, above: str, words: str, other: str
+) -> None:
+    name = below.partition("=")[0]
+    low, high = (int(text.partition("=")[2]) for text in (below, above))
+
+    def features(value: int) -> dict[str, float]:
+        strategy = Strategy("rowwise", {name: value})
+        return schedule_features(make_task(0), strategy, 10.0)
+
+    for fails, said in ((high, words), (low, other)):
+        records = []
+        for n in range(12):
+            value = (low, high)[n % 2]
+            made = evolve(record(n, features(value), 0.0), task_id=f"task {n % 3}")
+            failed = evolve(made, latency_us=None, failure=FAILURE)
+            records.append(failed if value == fails else made)
+        [item] = preconditions(records)
+        assert low < int(re.findall(r"-?\d+", item.rule().title)[0]) <= high
+        assert re.sub(r"-?\d+", "{}", said) in re.sub(r"-?\d+", "{}", item.rule().title)
+
+
+@pytest.mark.parametrize(
     ("condition", "words"),
     [
-        (Condition("rowwise.tile", log(4096), True), "tile of 4096 or more"),
-        (Condition("rowwise.tile", log(4096), False), "tile below 4096"),
         (Condition("log_last_dim", 1.0, True), "last dim of 1024 or more"),
         (Condition("rowwise.form=stream", 0.15, True), "form stream"),
         (Condition("rowwise.form=stream", 0.15, False), "no form stream"),
+        (Condition("rowwise.online=True", 0.15, True), "online True"),
         (Condition("dtype:float16", 0.5, True), "dtype:float16"),
+        (Condition("kernels", log(2), True), "kernels of 2 or more"),
+        (Condition("log_estimate", math.log2(250) / 10, False), "estimate below 250 us"),
+        (Condition("matmul.base_m", log(128), True), "base m of its matmul kernel of 128 or more"),
     ],
 )
 def test_words_of_conditions(condition: Condition, words: str) -> None:
-    assert condition.words() == words
+    assert condition.words("rowwise") == words
+
+
+def test_a_number_that_a_schedule_does_not_have_is_not_below_anything() -> None:
+    condition = Condition("matmul.base_m", log(128), False)
+    assert condition.holds({"matmul.base_m": log(64)}) and not condition.holds({})
+    assert Condition("rowwise.form=stream", 0.15, False).holds({})
 
 
 def test_schedules_that_a_rule_speaks_of_come_last(task: KernelTask) -> None:  # noqa: F811

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,17 +15,37 @@ from hypothesis import strategies as st
 from evokernel_core.ascendc.author import estimate_us, initial, moves
 from evokernel_core.ascendc.features import schedule_features
 from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
 from evokernel_core.memory.store import Memory
-from evokernel_core.synthesis.proposers.base import Candidate, Context
+from evokernel_core.synthesis.engine import Engine
+from evokernel_core.synthesis.policies.qvalue import QValuePolicy
+from evokernel_core.synthesis.preconditions import preconditions
+from evokernel_core.synthesis.proposers.base import Candidate, Context, Priced, Proposal
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
-from evokernel_core.synthesis.residual import AS_ESTIMATED, FEWEST, learned
+from evokernel_core.synthesis.residual import AS_ESTIMATED, FEWEST, learned, trust
 from evokernel_core.twin.chip import load_chip
+from tests.synthesis.conftest import EFFECTS, ToyProposer, ToyVerifier, switches_of
 from tests.synthesis.test_schedule_drafts import task  # noqa: F401 - a fixture
 
 CHIP = load_chip("ascend910b1")
+
+
+class PricedProposer(ToyProposer):
+    """Says of each kernel what it takes, wrongly."""
+
+    def draft(self, task: KernelTask, context: Context) -> Proposal:  # noqa: F811
+        return self._priced(super().draft(task, context))
+
+    def refine(self, task: KernelTask, context: Context) -> Proposal:  # noqa: F811
+        return self._priced(super().refine(task, context))
+
+    def _priced(self, proposal: Proposal) -> Proposal:
+        on = switches_of(proposal.source)
+        features = tuple((f"toy.{name}={name in on}", 0.3) for name in sorted(EFFECTS))
+        return evolve(proposal, priced=Priced("toy", 100.0, features))
 
 
 def record(number: int, features: dict[str, float], residual: float, **changes: object) -> TuningRecord:
@@ -32,7 +53,7 @@ def record(number: int, features: dict[str, float], residual: float, **changes: 
         "task",
         str(number),
         "chip",
-        LatencySource.MODELLED,
+        "twin",
         "rowwise",
         100.0,
         100.0 * math.exp(residual),
@@ -107,12 +128,20 @@ def taught(task: KernelTask, right: Strategy, others: list[Strategy]) -> tuple[T
     return tuple(records)
 
 
+def told_apart(analytic: Strategy, others: list[Strategy]) -> list[Strategy]:
+    """Those that differ in more than how large a tile is: by a few rows, what is said of one is said of the
+    next."""
+    chosen = [item for item in others if item.setting("tile") == analytic.setting("tile")]
+    assert len(chosen) > 1
+    return chosen
+
+
 def test_the_first_draft_is_what_verdicts_elsewhere_speak_for(task: KernelTask) -> None:  # noqa: F811
     analytic = initial(task, CHIP)
     others = [move.strategy for move in moves(task, analytic, CHIP)]
     proposer, context = ScheduleProposer(CHIP), Context()
     assert proposer.draft(task, context).source.strategy.settings == analytic.settings
-    right = others[0]
+    right = told_apart(analytic, others)[0]
     taught_context = evolve(context, residual=learned(taught(task, right, [analytic, *others[1:]])))
     assert proposer.draft(task, taught_context).source.strategy.settings == right.settings
 
@@ -123,7 +152,7 @@ def test_the_next_step_is_what_verdicts_elsewhere_speak_for(task: KernelTask) ->
     proposer = ScheduleProposer(CHIP)
     first = proposer.draft(task, Context()).source
     start = timed(task, first, 3 * estimate_us(task, analytic, CHIP))
-    for right in others[:3]:
+    for right in told_apart(analytic, others):
         rest = [analytic, *(item for item in others if item != right)]
         context = Context(start=start, residual=learned(taught(task, right, rest)))
         assert proposer.refine(task, context).source.strategy.settings == right.settings
@@ -134,12 +163,43 @@ def test_samples_are_kept_by_kernel_chip_and_source(tmp_path: Path) -> None:
         for number in range(3):
             memory.record_tuning(record(number, {"x": number}, 0.1))
         memory.record_tuning(record(1, {"x": 5.0}, 0.2))
-        found = memory.tuning_records("chip")
-        assert [item.source_id for item in found] == ["2", "1", "0"]
-        assert found[1] == record(1, {"x": 5.0}, 0.2)
-        assert len(memory.tuning_records("chip", 2)) == 2 and memory.tuning_records("another chip") == ()
-        measured = record(7, {"x": 1.0}, 0.3, source=LatencySource.MEASURED)
+        found = memory.tuning_records("chip", "twin")
+        assert [item.source_id for item in found] == ["1", "2", "0"]
+        assert found[0] == record(1, {"x": 5.0}, 0.2)
+        assert len(memory.tuning_records("chip", "twin", 2)) == 2
+        assert memory.tuning_records("another chip", "twin") == ()
+        measured = record(1, {"x": 1.0}, 0.3, verifier="cann@host", source=LatencySource.MEASURED)
         memory.record_tuning(measured)
-        assert memory.tuning_records("chip") == (measured,)
+        assert memory.tuning_records("chip", "cann@host") == (measured,)
+        assert len(memory.tuning_records("chip", "twin")) == 3
+        assert memory.judges("chip") == ("cann@host", "twin")
         memory.forget_task("task")
-        assert memory.tuning_records("chip") == ()
+        assert memory.tuning_records("chip", "twin") == ()
+
+
+@pytest.mark.parametrize("source", LatencySource)
+def test_failures_and_successes_of_a_verifier_are_learned_from_together(
+    source: LatencySource, toy_task: Callable[..., KernelTask], memory: Memory
+) -> None:
+    verifier = ToyVerifier(name="toy@a-chip", source=source)
+    settings = Settings(chip="toychip")
+    for number in range(2):
+        engine = Engine(memory, verifier, PricedProposer(), QValuePolicy(), settings)
+        engine.run(toy_task(number), 25)
+    found = memory.tuning_records("toychip", verifier.name)
+    assert {item.source for item in found} == {source, None}
+    assert sum(bool(item.failure) for item in found) > 3 < sum(not item.failure for item in found)
+    words = [item.rule().title for item in preconditions(found)]
+    assert words and all("overflow" in said for said in words), words
+
+
+def test_ends_of_what_is_likely_hold_about_two_thirds_of_verdicts() -> None:
+    rng = random.Random(3)
+    residuals = [rng.gauss(0, 0.7) for _ in range(60)]
+    [found] = trust([record(n, {"x": 1.0}, value) for n, value in enumerate(residuals)])
+    inside = sum(found.low <= math.exp(value) <= found.high for value in residuals)
+    assert 0.5 < inside / len(residuals) < 0.85
+
+
+def test_nothing_is_said_of_schedules_without_features() -> None:
+    assert not learned([record(n, {}, 0.1) for n in range(9)]).is_known

@@ -12,7 +12,7 @@ from evokernel_core.domain.experience import ExperienceKind, Stage
 from evokernel_core.domain.kernel import KernelSource, Setting, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tuning_record import TuningRecord
-from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, LatencySource, Verdict
+from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Verdict
 from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.store import Memory
@@ -105,7 +105,7 @@ def test_a_rule_about_schedules_has_the_failures_that_it_came_from(
         judge(memory, task, n, fails, tile=4096 if fails else 64)
         source = memory.attempts()[-1].source_id
         features = (("rows.tile", math.log2(4097 if fails else 65) / 10),)
-        made = TuningRecord(task.task_id, source, "chip", LatencySource.MODELLED, "rows", 9.0, 9.0, features)
+        made = TuningRecord(task.task_id, source, "chip", "twin", "rows", 9.0, 9.0, features)
         failed = evolve(made, latency_us=None, failure="correctness:ub-capacity")
         memory.record_tuning(failed if fails else made)
     about_hazards, about_schedules = sorted(learned_rules(memory), key=lambda rule: "schedule" in rule.text)

@@ -57,6 +57,18 @@ def test_steps_that_led_to_a_new_best(names: tuple[str, ...], steps: tuple[str, 
         assert TASK.name not in found[0].title + found[0].body + found[0].payload
 
 
+def test_steps_that_were_made_at_once_are_told_apart() -> None:
+    search, last = chain("a2", "double")
+    at_once = evolve(
+        last.source, strategy=evolve(last.source.strategy, move="turn on a2, then turn on double")
+    )
+    whole = Candidate(at_once, last.verdict, search.candidates[0].source.source_id)
+    found = gained_by_steps(whole, search)
+    assert found is not None and steps_of(found[0]) == ("turn on a2", "turn on double")
+    from_best = evolve(at_once, strategy=evolve(at_once.strategy, move="analytic schedule"))
+    assert gained_by_steps(evolve(whole, source=from_best), search) is None
+
+
 def test_a_failure_is_no_gain_where_nothing_is_known_yet() -> None:
     assert gained_by_steps(chain("x_overflow", "y_overflow")[1], Search(TASK, 10)) is None
 

@@ -8,7 +8,7 @@ _COLUMNS = {
     "task_id": str,
     "source_id": str,
     "chip": str,
-    "source": str,
+    "verifier": str,
     "family": str,
     "estimate_us": float,
     "failure": str,
@@ -18,6 +18,8 @@ _COLUMNS = {
 
 def apply(db: Database) -> None:
     table = db["estimates"]
-    table.create({"seq": int, **_COLUMNS, "latency_us": float}, pk="seq", not_null=set(_COLUMNS))
-    table.create_index(["task_id", "source_id", "chip", "source"], unique=True)
-    table.create_index(["chip", "source", "seq"])
+    table.create(
+        {"seq": int, **_COLUMNS, "latency_us": float, "source": str}, pk="seq", not_null=set(_COLUMNS)
+    )
+    table.create_index(["task_id", "source_id", "chip", "verifier"], unique=True)
+    table.create_index(["chip", "verifier", "seq"])

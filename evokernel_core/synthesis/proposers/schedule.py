@@ -30,12 +30,11 @@ from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.lessons import bottleneck_pipe
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Priced, Proposal
 from evokernel_core.synthesis.residual import Residual
-from evokernel_core.synthesis.sequences import steps_of
+from evokernel_core.synthesis.sequences import ANALYTIC, THEN, steps_of
 from evokernel_core.twin.chip import Chip
 
 log = logging.getLogger(__name__)
 
-ANALYTIC = "analytic schedule"
 _DOUBT = 1.1
 """A schedule of another task that looks this much slower than the analytic one is tried after it."""
 
@@ -270,7 +269,7 @@ def _in_a_row(key: ById, strategy: Strategy, names: tuple[str, ...], chip: Chip)
         before = last.strategy
     if last is None:
         return None
-    whole = evolve(last, name=", then ".join(names))
+    whole = evolve(last, name=THEN.join(names))
     return _step(task, strategy, whole, _estimate_us(task, strategy, chip), chip)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 from evokernel_server.claims import Claims
 from evokernel_server.jobs import JobQueue
 from evokernel_server.store import Store
@@ -77,8 +78,9 @@ def job(name: str, created: float) -> Job:
 
 
 def estimated(name: str, task_id: str) -> TuningRecord:
-    source_id, source = _source(name).source_id, LatencySource.MODELLED
-    return TuningRecord(task_id, source_id, "chip", source, "rowwise", 9.0, 10.0, (("rows", 0.1),))
+    source_id, features = _source(name).source_id, (("rows", 0.1),)
+    made = TuningRecord(task_id, source_id, "chip", "twin 1", "rowwise", 9.0, 10.0, features)
+    return evolve(made, source=LatencySource.MODELLED)
 
 
 def fill(memory: Memory) -> None:
@@ -133,7 +135,8 @@ def use(memory: Memory) -> None:
     memory.spent_by("first")
     memory.spent_on("2026-01-31")
     memory.spend("2026-01-31", "first", "model", Cost(10, 1, 0.5))
-    learned(memory.tuning_records("chip")).of([{"rows": 0.1}])
+    learned(memory.tuning_records("chip", "twin 1")).of([{"rows": 0.1}])
+    memory.judges("chip")
     memory.record_tuning(estimated("first", task.task_id))
     list(export_pack(memory))
     memory.rewards()
@@ -154,7 +157,7 @@ def others(memory: Memory) -> tuple[Any, ...]:
         memory.statistics("second").count,
         source.source_id,
         memory.spent_by("second"),
-        estimated("second", task.task_id) in memory.tuning_records("chip"),
+        estimated("second", task.task_id) in memory.tuning_records("chip", "twin 1"),
     )
 
 
