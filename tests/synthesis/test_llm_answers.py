@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evokernel_core.domain.descriptor import Overlap
 from evokernel_core.domain.errors import ProposerError
 from evokernel_core.domain.kernel import KernelSource, Strategy
-from evokernel_core.synthesis.proposers.llm_answer import EDIT_SCHEMA, FIELDS, SCHEMA, read_answer
+from evokernel_core.synthesis.proposers.llm_answer import EDIT_SCHEMA, FIELDS, SCHEMA, describe, read_answer
 from evokernel_core.synthesis.proposers.llm_text import Edit, applied, edits, sections
 
 TILING = "#pragma once\nstruct OpTiling { int n; };"
@@ -80,9 +81,63 @@ def block(search: str, replace: str = "x") -> str:
     return f"<<<<<<< SEARCH\n{search}\n=======\n{replace}\n>>>>>>> REPLACE\n"
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{0}{1}",
+        "```\n{0}{1}```\n",
+        "```cpp\n{0}```\n```cpp\n{1}```\n",
+        "First:\n```cpp\n{0}```\nThen `c`:\n\n```cpp\n{1}```\nThat is all.\n",
+        "```\n{0}```\n{1}",
+    ],
+)
+def test_every_edit_is_made_however_they_are_fenced(form: str) -> None:
+    text = form.format(block("a", "A"), block("c", "C"))
+    source = read_answer(f"=== op_kernel.cpp\n{text}=== notes\n- two\n=== end", move="model", base=BASE)
+    assert source.op_kernel_cpp == "A\nb\nb\nC\n"
+
+
+FENCED = "int a;\n/*\n## Notes\n** tiling.h\n=== end ===\n*/\nint b;"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"=== tiling.h\n```cpp\n{TILING}\n```\n=== op_kernel.cpp\n```cpp\n{FENCED}\n```\n=== notes\nn",
+        f"=== op_kernel.cpp\n```\n{FENCED}\n```\n=== tiling.h\n```cpp\n{TILING}\n=== notes\nn\n=== end",
+    ],
+)
+def test_what_looks_like_a_marker_within_a_fence_is_code(text: str) -> None:
+    assert read(text) == (TILING + "\n", FENCED + "\n", ("n",))
+
+
+@pytest.mark.parametrize(
+    ("depth", "overlap"),
+    [
+        ("2", Overlap.PIPELINED),
+        ("BUFFERS", Overlap.PIPELINED),
+        ("outBuffers", Overlap.PIPELINED),
+        ("1", Overlap.NONE),
+        ("SLOTS", Overlap.NONE),
+    ],
+)
+def test_queues_of_two_buffers_overlap(depth: str, overlap: Overlap) -> None:
+    assert describe(f"pipe.InitBuffer( inQueue , {depth} , TILE * 2);\n").overlap is overlap
+
+
+@pytest.mark.parametrize("word", ["BUFFER", "InitBuffer(a,", "InitBuffer  ", "Reduce"])
+def test_a_kernel_of_one_long_line_is_described(word: str) -> None:
+    """Patterns that try every split of such a line take minutes, which the suite's time limit ends."""
+    assert describe("InitBuffer(a," + word * (2**21 // len(word)) + "\n").overlap is Overlap.NONE
+
+
 FLAWED = {
     "nothing": ("=== op_kernel.cpp\n" + block("a\nc"), "Edit 1 of op_kernel.cpp matches nothing"),
     "twice": ("=== op_kernel.cpp\n" + block("b"), "Edit 1 of op_kernel.cpp matches 2 places"),
+    "overlapping": (
+        "=== op_kernel.cpp\n" + block("c", "b") + block("b\nb"),
+        "Edit 2 of op_kernel.cpp matches 2 places",
+    ),
     "after the first": ("=== op_kernel.cpp\n" + block("c", "b") + block("b"), "Edit 2 .* matches 3 places"),
     "empty": ("=== tiling.h\n" + block("  "), "Edit 1 of tiling.h searches for nothing"),
     "open": ("=== tiling.h\n<<<<<<< SEARCH\nt1\n=======\nx\n", "Edit 1 of tiling.h is not closed"),

@@ -34,9 +34,10 @@ from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.contexts import Librarian
 from evokernel_core.synthesis.lessons import Trial, lessons
+from evokernel_core.synthesis.privacy import Privacy
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Precedent
 from evokernel_core.synthesis.proposers.llm import LlmProposer
-from evokernel_core.synthesis.proposers.llm_code import LONGEST_DIFF
+from evokernel_core.synthesis.proposers.llm_code import KERNEL_FILE, LONGEST_DIFF, hot_lines
 from evokernel_core.synthesis.proposers.llm_prompt import (
     Prompt,
     common_part,
@@ -229,6 +230,23 @@ def test_lines_that_take_most_of_the_busiest_pipes_are_told(tasks: Mapping[str, 
     assert "the mean time is 50 % of the slowest one's" in question
     assert "Balance the cores" in question, "the practice for what the figures say"
     assert "elsewhere.h" not in question
+
+
+@pytest.mark.parametrize(
+    ("head", "method"),
+    [
+        ("    __aicore__ inline void Compute(int32_t count)", "Compute"),
+        ('extern "C" __global__ __aicore__ void op(GM_ADDR x)', "op"),
+        ("    __aicore__ inline LocalTensor<half> Take(", "Take"),
+        ("    __aicore__ inline Kernel() {}", "Kernel"),
+        ("    __aicore__ inline void " + "a" * 2**22, ""),
+    ],
+)
+def test_the_method_of_a_line_is_told(tasks: Mapping[str, KernelTask], head: str, method: str) -> None:
+    source = KernelSource("", f"{head}\n    Exp(y, x, n);\n", Strategy("model"))
+    start = judged(tasks["activation_gelu"], source, 30.0, lines=(LineTime("V", KERNEL_FILE, 2, 1, 1.0),))
+    (line,) = hot_lines(start, Privacy(tasks["activation_gelu"]))
+    assert (line["method"], line["text"]) == (method, "Exp(y, x, n);")
 
 
 # -- from the memory ------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 from evokernel_core.domain.descriptor import Algorithm, Descriptor, Overlap, Split
 from evokernel_core.domain.errors import ProposerError
 from evokernel_core.domain.kernel import KernelSource, Strategy
-from evokernel_core.synthesis.proposers.llm_text import Edit, applied, edits, sections
+from evokernel_core.synthesis.proposers.llm_text import Edit, applied, bare, edits, sections
 
 LONGEST_FILE = 65_536
 """Characters of the longest file; a hand-written kernel has a tenth of that."""
@@ -66,7 +66,8 @@ EDIT_SCHEMA = _object(
 """Where the kernel is long and most of it may stay."""
 
 _REDUCTION = re.compile(r"\b(?:Whole|Block|Pair|Repeat)?Reduce\w+")
-_DOUBLE = re.compile(r"InitBuffer\s*\(\s*\w+\s*,\s*(?:2|\w*(?:BUFFER|buffer|Buffer)\w*)\s*,")
+_DEPTH = re.compile(r"InitBuffer\s*\(\s*\w+\s*,\s*(\w+)\s*,")
+"""How many buffers a queue has, as a number or a name."""
 
 
 def read_answer(text: str, *, move: str, base: KernelSource | None = None) -> KernelSource:
@@ -145,8 +146,8 @@ def _of_sections(found: Mapping[str, str]) -> Parts:
             blocks = edits(name, found[name])
             changes += blocks
             if not blocks:
-                files[name] = found[name]
-    lines = [line.strip().lstrip("-*").strip() for line in found.get("notes", "").split("\n")]
+                files[name] = bare(found[name])
+    lines = [line.strip().lstrip("-*").strip() for line in bare(found.get("notes", "")).split("\n")]
     return files, changes, [line for line in lines if line]
 
 
@@ -158,8 +159,13 @@ def describe(kernel: str) -> Descriptor:
     return Descriptor(
         split=Split.UNKNOWN if "GetBlockIdx" in kernel else Split.NOTHING,
         algorithm=Algorithm.MATRIX_PRODUCT if cube else vectors if "DataCopy" in kernel else Algorithm.SCALAR,
-        overlap=Overlap.PIPELINED if _DOUBLE.search(kernel) else Overlap.NONE,
+        overlap=Overlap.PIPELINED if _is_doubled(kernel) else Overlap.NONE,
     )
+
+
+def _is_doubled(kernel: str) -> bool:
+    depths = (found[1].lower() for found in _DEPTH.finditer(kernel))
+    return any(depth == "2" or "buffer" in depth for depth in depths)
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,8 @@ from evokernel_core.synthesis.privacy import Privacy, neutral
 from evokernel_core.synthesis.proposers.base import Candidate, Precedent
 from evokernel_core.twin.chip import Chip
 
-_HEAD = re.compile(r"__aicore__ (?:inline )?[\w<>:&* ]+?(\w+)\(")
+_HEAD = "__aicore__ "
+"""What stands before the type and the name of a function."""
 KERNEL_FILE = "op_kernel.cpp"
 LONGEST_CODE = 12_000
 """Characters of a similar task's kernel; a longer one is not shown whole."""
@@ -108,8 +109,13 @@ def hot_lines(start: Candidate, privacy: Privacy) -> list[dict[str, Any]]:
 
 def _method(lines: list[str]) -> str:
     """The function in which the last of the lines stands, as far as the text shows one."""
-    found = (_HEAD.search(line) for line in reversed(lines))
-    return next((head[1] for head in found if head), "")
+    return next(filter(None, map(_function, reversed(lines))), "")
+
+
+def _function(line: str) -> str:
+    """The function whose head the line is, empty where it is none."""
+    head, parenthesis, _ = line.partition(_HEAD)[2].partition("(")
+    return re.split(r"\W+", head)[-1] if parenthesis else ""
 
 
 def _statement(lines: list[str]) -> str:

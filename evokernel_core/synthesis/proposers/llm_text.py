@@ -21,6 +21,7 @@ from attrs import frozen
 
 from evokernel_core.domain.errors import ProposerError
 
+_FENCE = "```"
 _LONGEST_MARKER = 120
 _MARKER = re.compile(
     r"\s*(?:={2,}|#{1,6}|\*\*)\s*[`*\"']*(?:files?:?\s+|edits?:?\s+(?:of\s+|to\s+)?)?[`*\"']*"
@@ -42,12 +43,16 @@ class Edit:
 
 
 def sections(text: str) -> Mapping[str, str]:
-    """What stands under each marker by its name: ``tiling.h``, ``op_kernel.cpp``, ``notes``. Raises
-    ProposerError for a file that is there twice."""
+    """What stands under each marker by its name: ``tiling.h``, ``op_kernel.cpp``, ``notes``; lines within a
+    code fence of a section are no markers. Raises ProposerError for a file that is there twice."""
     found: dict[str, list[str]] = {}
     current: list[str] = []
-    for line in text.replace("\r\n", "\n").split("\n"):
-        name = _name(line)
+    lines = text.replace("\r\n", "\n").split("\n")
+    fenced_to = 0  # the line that closes the fence of the current section
+    for place, line in enumerate(lines):
+        if found and place >= fenced_to and _is_fence(line):
+            fenced_to = _closing(lines, place) + 1
+        name = _name(line) if place >= fenced_to else ""
         if not name:
             current.append(line)
             continue
@@ -57,7 +62,18 @@ def sections(text: str) -> Mapping[str, str]:
         if name != "notes" and any(map(str.strip, found.get(name, []))):
             raise ProposerError(f"The model's answer holds {name} twice; give each file once.")
         found[name] = current
-    return {name: _bare(lines) for name, lines in found.items()}
+    return {name: "\n".join(lines) for name, lines in found.items()}
+
+
+def _is_fence(line: str) -> bool:
+    return line.lstrip().startswith(_FENCE)
+
+
+def _closing(lines: Sequence[str], start: int) -> int:
+    """The fence line that closes the one at ``start``, or that one itself where none does: one with the name
+    of a language closes nothing."""
+    end = next((place for place in range(start + 1, len(lines)) if _is_fence(lines[place])), start)
+    return end if lines[end].strip() == _FENCE else start
 
 
 def _name(line: str) -> str:
@@ -65,9 +81,10 @@ def _name(line: str) -> str:
     return marker[1].lower() if marker else ""
 
 
-def _bare(lines: Sequence[str]) -> str:
+def bare(section: str) -> str:
     """The lines inside the first code fence, or all of them where there is none."""
-    fences = [place for place, line in enumerate(lines) if line.lstrip().startswith("```")]
+    lines = section.split("\n")
+    fences = [place for place, line in enumerate(lines) if _is_fence(line)]
     start, end = 0, len(lines)
     if len(fences) > 1:
         start, end = fences[0] + 1, fences[1]
@@ -78,11 +95,13 @@ def _bare(lines: Sequence[str]) -> str:
 
 
 def edits(file: str, text: str) -> tuple[Edit, ...]:
-    """The search-and-replace blocks of a section, none where it is the whole file. Raises ProposerError for
-    one that is not closed."""
+    """The search-and-replace blocks of a section, none where it is the whole file, however they are fenced.
+    Raises ProposerError for one that is not closed."""
     found: list[Edit] = []
     block: list[list[str]] = []  # the lines searched for, then also those in their place
     for line in text.split("\n"):
+        if _is_fence(line):
+            continue
         if not block:
             block = [[]] if _SEARCH.fullmatch(line) else []
         elif len(block) == 1 and _DIVIDER.fullmatch(line):
@@ -108,7 +127,7 @@ def applied(texts: Mapping[str, str], changes: Sequence[Edit]) -> Mapping[str, s
         if edit.file not in made:
             raise ProposerError(f"Edit {number} is of {edit.file[:60]!r}; there are {' and '.join(made)}.")
         search = edit.search if edit.search.strip() else ""
-        matches = made[edit.file].count(search) if search else 0
+        matches = _count(made[edit.file], search) if search else 0
         if not search:
             raise ProposerError(
                 f"Edit {number} of {edit.file} searches for nothing; copy the lines to replace."
@@ -123,3 +142,11 @@ def applied(texts: Mapping[str, str], changes: Sequence[Edit]) -> Mapping[str, s
             )
         made[edit.file] = made[edit.file].replace(search, edit.replace)
     return made
+
+
+def _count(text: str, search: str) -> int:
+    """Places where ``search`` stands, also those that overlap."""
+    count, place = 0, text.find(search)
+    while place >= 0:
+        count, place = count + 1, text.find(search, place + 1)
+    return count
