@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
+import stamina
 from attrs import evolve
 
 from evokernel_core.domain.errors import BudgetExhausted, UsageError
@@ -14,9 +18,10 @@ from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.proposers import llm_budget
 from evokernel_core.synthesis.proposers.base import Context
 from evokernel_core.synthesis.proposers.llm import LlmProposer
-from evokernel_core.synthesis.proposers.llm_budget import Books, Budget, Plan, Tally
-from evokernel_core.synthesis.proposers.llm_words import Usage
-from tests.synthesis.endpoint import RecordedEndpoint, recording
+from evokernel_core.synthesis.proposers.llm_budget import Account, Books, Budget, Plan, Tally
+from evokernel_core.synthesis.proposers.llm_model import ATTEMPTS
+from evokernel_core.synthesis.proposers.llm_words import Question, Usage
+from tests.synthesis.endpoint import RecordedEndpoint, Recording, completion, kernel_text, recording
 from tests.synthesis.test_llm import scale_add
 
 ENDPOINT = ModelEndpoint("http://127.0.0.1:9/v1", "m", input_price=1.0, output_price=10.0)
@@ -126,3 +131,52 @@ def test_no_more_kernels_are_asked_for_than_can_be_verified() -> None:
         settings = ModelEndpoint(endpoint.url, "recorded", samples=8)
         LlmProposer(settings).draft(scale_add(), Context(attempts_left=1))
         assert len(endpoint.requests) == 1 and "n" not in endpoint.requests[0]
+
+
+def broken_off(written: int) -> Recording:
+    """A stream that ends in an error after ``written`` tokens were counted."""
+    data: tuple[dict[str, Any], ...] = (
+        {"choices": [{"index": 0, "delta": {"content": "x" * 300}, "finish_reason": None}]},
+        {"choices": [], "usage": {"prompt_tokens": 1_000, "completion_tokens": written}},
+        {"error": {"message": "overloaded"}},
+    )
+    raw = "".join(f"data: {json.dumps(item)}\n\n" for item in data)
+    return {"raw": raw, "headers": {"Content-Type": "text/event-stream"}}
+
+
+def test_a_further_try_is_paid_from_what_the_last_one_left() -> None:
+    tally = Tally()
+    with RecordedEndpoint(broken_off(8_000)) as endpoint, stamina.set_testing(True, attempts=ATTEMPTS):
+        settings = ModelEndpoint(endpoint.url, "recorded", token_budget=30_000)
+        with pytest.raises(BudgetExhausted, match="budget of 30000 is used up"):
+            LlmProposer(settings, books=lambda: tally).draft(scale_add(), Context())
+        limits = [request["max_tokens"] for request in endpoint.requests]
+    assert 1 < len(limits) < ATTEMPTS, "as often as there is room for an answer"
+    assert {before - after for before, after in pairwise(limits)} == {9_000}
+    assert tally.spent_by("").tokens <= 30_000
+
+
+@pytest.mark.parametrize("room", [3, 2, 1])
+def test_missing_answers_are_asked_for_as_far_as_there_is_budget(room: int) -> None:
+    """The endpoint gives one of three answers, and each may cost what its request allows."""
+    answers = [completion(kernel_text("t", f"k{number}();"), 15_000) for number in range(room)]
+    tally, budget = Tally(), 15_000 * room + 500
+    with RecordedEndpoint(*answers) as endpoint:
+        settings = ModelEndpoint(
+            endpoint.url, "recorded", samples=3, token_budget=budget, answer_tokens=4_000
+        )
+        proposal = LlmProposer(settings, books=lambda: tally).draft(scale_add(), Context())
+        assert len(endpoint.requests) == room
+    assert len((proposal, *proposal.others)) == room
+    assert tally.spent_by("").tokens == 15_000 * room <= budget
+
+
+def test_open_requests_hold_what_they_may_cost() -> None:
+    budget = Budget(evolve(ENDPOINT, token_budget=10_000), Tally)
+    account = Account(budget, "job", lambda usage: None)
+    question = Question(({"role": "user", "content": "x" * 3_000},), {}, 4_000)
+    with account.request(question) as first, account.request(question) as second:
+        assert (first.limit, second.limit) == (4_000, 10_000 - 5_000 - 1_000)
+        with pytest.raises(BudgetExhausted), account.request(question):
+            raise AssertionError("there is no room for a third")
+    assert account.fitted(question).limit == 4_000

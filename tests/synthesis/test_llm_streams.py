@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
 import pytest
 import stamina
-from attrs import evolve
+from attrs import define, evolve, field
 
 from evokernel_core.domain.errors import EndpointError, ProposerError
 from evokernel_core.domain.settings import Effort, ModelEndpoint, ModelProtocol
@@ -62,9 +62,25 @@ def events(*data: Any) -> Recording:
     return {"raw": raw, "headers": EVENTS}
 
 
+@define
+class Purse:
+    """Never empty."""
+
+    paid: list[Usage] = field(factory=list)
+
+    def fitted(self, question: Question) -> Question:
+        return question
+
+    def request(self, question: Question) -> AbstractContextManager[Question]:
+        return nullcontext(question)
+
+    def pay(self, usage: Usage) -> None:
+        self.paid.append(usage)
+
+
 def ask(model: Model, question: Question = QUESTION) -> tuple[tuple[Words, ...], list[Usage]]:
-    paid: list[Usage] = []
-    return model.ask(question, paid.append), paid
+    purse = Purse()
+    return model.ask(question, purse), purse.paid
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -379,8 +395,8 @@ def test_a_cancelled_question_closes_its_connection(
     cancelled = threading.Event()
     begun = threading.Timer(0.5, cancelled.set)
     begun.start()
-    paid: list[Usage] = []
+    purse = Purse()
     with pytest.raises(ProposerError, match="was cancelled"):
-        model.ask(QUESTION, paid.append, cancelled.is_set)
+        model.ask(QUESTION, purse, cancelled.is_set)
     assert endpoint.left.wait(LONG_S / 4), "the server sees the connection close"
-    assert bool(paid) == ("pause" in answer), "what came is paid for"
+    assert bool(purse.paid) == ("pause" in answer), "what came is paid for"

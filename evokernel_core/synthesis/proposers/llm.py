@@ -20,7 +20,7 @@ from evokernel_core.synthesis.code import code_id
 from evokernel_core.synthesis.privacy import Privacy
 from evokernel_core.synthesis.proposers.base import Context, Proposal
 from evokernel_core.synthesis.proposers.llm_answer import EDIT_SCHEMA, SCHEMA, read_answer
-from evokernel_core.synthesis.proposers.llm_budget import Books, Budget, Tally
+from evokernel_core.synthesis.proposers.llm_budget import Account, Books, Budget, Tally
 from evokernel_core.synthesis.proposers.llm_model import Model
 from evokernel_core.synthesis.proposers.llm_prompt import Prompt, draft_prompt, refine_prompt
 from evokernel_core.synthesis.proposers.llm_words import Message, Question, Usage, Words
@@ -90,8 +90,8 @@ class LlmProposer:
 
     def preview(self, task: KernelTask, context: Context) -> str:
         """The exact body of the request that ``draft`` or ``refine`` would send, as JSON text."""
-        question = self._question(self._prompt(task, context), self._base(task, context))
-        question = self._within(Budget(self._endpoint, Tally), question, context)
+        question = self._question(self._prompt(task, context), self._base(task, context), context)
+        question = self._account(context).fitted(question)
         return json.dumps(self._model.body(question), indent=2, ensure_ascii=False)
 
     def _prompt(self, task: KernelTask, context: Context) -> Prompt:
@@ -102,35 +102,37 @@ class LlmProposer:
         """The kernel to refine as the model is shown it."""
         return Privacy(task).files(context.start.source, self._chip) if context.start else None
 
-    def _question(self, prompt: Prompt, base: KernelSource | None) -> Question:
-        """One answer as long as the settings allow."""
+    def _question(self, prompt: Prompt, base: KernelSource | None, context: Context) -> Question:
+        """As many answers as can be verified, as long as the settings allow."""
         edited = base is not None and len(base.tiling_h) + len(base.op_kernel_cpp) >= LONG_KERNEL
         messages = tuple(prompt.messages)
         if edited:
             words = _EDITS_AS_JSON if self._model.structured else _EDITS_AS_TEXT
             messages = (*messages[:-1], _with(messages[-1], words))
-        return Question(messages, EDIT_SCHEMA if edited else SCHEMA, self._endpoint.answer_tokens)
+        return Question(
+            messages,
+            EDIT_SCHEMA if edited else SCHEMA,
+            self._endpoint.answer_tokens,
+            max(1, min(self._endpoint.samples, context.attempts_left)),
+        )
 
-    def _within(self, budget: Budget, question: Question, context: Context) -> Question:
-        """As many and as long answers as fit in a budget. Raises BudgetExhausted."""
-        samples = min(self._endpoint.samples, context.attempts_left)
-        plan = budget.plan(context.job, question.tokens, samples)
-        return evolve(question, limit=plan.limit, samples=plan.samples)
+    def _account(self, context: Context) -> Account:
+        return Account(self._budget, context.job, lambda usage: self._count(context.job, usage))
 
     def _propose(self, task: KernelTask, context: Context, move: str) -> Proposal:
         prompt, base = self._prompt(task, context), self._base(task, context)
-        question = self._within(self._budget, self._question(prompt, base), context)
-        answers = self._model.ask(question, lambda usage: self._pay(context.job, usage), context.cancelled)
+        account = self._account(context)
+        question = account.fitted(self._question(prompt, base, context))
+        answers = self._model.ask(question, account, context.cancelled)
         sources = _kernels(answers, context.tried, move, base)
         tokens = self._unreported.pop(context.job, 0)
         used = tuple(item.id for item in prompt.items)
         first, *others = (Proposal(source, used, learned=prompt.items) for source in sources)
         return evolve(first, tokens=tokens, others=tuple(others))
 
-    def _pay(self, job: str, usage: Usage) -> None:
+    def _count(self, job: str, usage: Usage) -> None:
         """Tokens count from here on, useful or not."""
         self._unreported[job] = self._unreported.get(job, 0) + usage.input + usage.output
-        self._budget.pay(job, usage)
         if usage.estimated and not self._told:
             log.warning("the endpoint does not count tokens; they are estimated", model=self._endpoint.model)
             self._told = True

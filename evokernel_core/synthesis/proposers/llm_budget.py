@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from typing import Protocol
 
@@ -13,7 +14,7 @@ from attrs import define, evolve, field, frozen
 from evokernel_core.domain.errors import BudgetExhausted, UsageError
 from evokernel_core.domain.settings import ModelEndpoint
 from evokernel_core.memory.spending import Cost, Spent
-from evokernel_core.synthesis.proposers.llm_words import Usage
+from evokernel_core.synthesis.proposers.llm_words import Question, Usage
 
 SHORTEST_ANSWER = 1_024
 """Tokens below which no kernel fits, so that asking would waste the rest of a budget."""
@@ -66,6 +67,13 @@ class _Limit:
     output_price: float
     reason: str
 
+    def without(self, held: Iterable[Question]) -> _Limit:
+        """What is left if those requests cost all that they may."""
+        costs = (
+            each.samples * (each.tokens * self.input_price + each.limit * self.output_price) for each in held
+        )
+        return evolve(self, left=self.left - sum(costs))
+
     def longest(self, asked: int, samples: int) -> float:
         """Tokens that each of the answers may have where each is asked for with ``asked`` tokens."""
         rest = self.left / samples - asked * self.input_price
@@ -90,9 +98,11 @@ class Budget:
         if any(budgets) and not any(prices):
             raise UsageError("A budget of money needs the model's prices; give those of a million tokens.")
 
-    def plan(self, job: str, asked: int, samples: int) -> Plan:
-        """For a question of ``asked`` tokens. Raises BudgetExhausted where no answer fits in what is left."""
-        limits = tuple(self._limits(job))
+    def plan(self, job: str, asked: int, samples: int, held: Iterable[Question] = ()) -> Plan:
+        """For a question of ``asked`` tokens, beside requests whose answers are ``held`` free. Raises
+        BudgetExhausted where no answer fits in what is left."""
+        held = tuple(held)
+        limits = tuple(limit.without(held) for limit in self._limits(job))
         for fewer in range(max(1, samples), 0, -1):
             longest = min(limit.longest(asked, fewer) for limit in limits)
             if longest >= SHORTEST_ANSWER:
@@ -120,6 +130,37 @@ class Budget:
             yield _limit(
                 "Today's money budget", settings.day_money_budget, of_day.money, later, read, written
             )
+
+
+@define
+class Account:
+    """A budget for the requests of one question, first ones and further tries. ``told`` hears what each
+    cost."""
+
+    budget: Budget
+    job: str
+    told: Callable[[Usage], None]
+    _open: list[Question] = field(factory=list)
+
+    def fitted(self, question: Question) -> Question:
+        """As many and as long answers as fit in what is left beside the open requests. Raises
+        BudgetExhausted."""
+        plan = self.budget.plan(self.job, question.tokens, question.samples, self._open)
+        return evolve(question, limit=min(question.limit, plan.limit), samples=plan.samples)
+
+    @contextmanager
+    def request(self, question: Question) -> Iterator[Question]:
+        """Holds what the fitted question may cost until its request is over. Raises BudgetExhausted."""
+        fitted = self.fitted(question)
+        self._open.append(fitted)
+        try:
+            yield fitted
+        finally:
+            self._open.remove(fitted)
+
+    def pay(self, usage: Usage) -> None:
+        self.budget.pay(self.job, usage)
+        self.told(usage)
 
 
 def _limit(

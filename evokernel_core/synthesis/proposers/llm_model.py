@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 import openai
 import stamina
 from attrs import define, evolve
 
-from evokernel_core.domain.errors import EndpointError, ProposerError
+from evokernel_core.domain.errors import BudgetExhausted, EndpointError, ProposerError
 from evokernel_core.domain.settings import ModelEndpoint
 from evokernel_core.logs import get_logger
 from evokernel_core.network import is_untrusted_certificate
@@ -28,11 +29,19 @@ LONGEST_PAUSE_S = 30.0
 POLL_S = 0.1
 """How soon a cancelled question closes its connection."""
 
-Pay = Callable[[Usage], None]
 
+class Purse(Protocol):
+    """What requests are paid from."""
 
-def _free(usage: Usage) -> None:
-    return
+    def fitted(self, question: Question) -> Question:
+        """As many and as long answers as can be paid for. Raises BudgetExhausted where none can."""
+        ...
+
+    def request(self, question: Question) -> AbstractContextManager[Question]:
+        """The same, held until the request is over."""
+        ...
+
+    def pay(self, usage: Usage) -> None: ...
 
 
 class Model:
@@ -52,16 +61,17 @@ class Model:
         """What is sent, exactly, but for headers."""
         return self._terms.body(question)
 
-    def ask(self, question: Question, pay: Pay = _free, cancelled: Cancelled = never) -> tuple[Words, ...]:
-        """The answers, at least one and at most ``question.samples``. ``pay`` hears what each request cost,
-        also of those that broke off. Once ``cancelled`` says so, connections are closed.
+    def ask(self, question: Question, purse: Purse, cancelled: Cancelled = never) -> tuple[Words, ...]:
+        """The answers, at least one and at most ``question.samples``. Each request is paid from ``purse``,
+        also one that breaks off, and only sent where it can be. Once ``cancelled`` says so, connections are
+        closed.
 
-        Raises EndpointError, and ProposerError for a cancelled question.
+        Raises EndpointError, BudgetExhausted, and ProposerError for a cancelled question.
         """
-        return asyncio.run(self._until(question, pay, cancelled))
+        return asyncio.run(self._until(question, purse, cancelled))
 
-    async def _until(self, question: Question, pay: Pay, cancelled: Cancelled) -> tuple[Words, ...]:
-        asking = asyncio.ensure_future(self._ask(question, pay))
+    async def _until(self, question: Question, purse: Purse, cancelled: Cancelled) -> tuple[Words, ...]:
+        asking = asyncio.ensure_future(self._ask(question, purse))
         try:
             while not asking.done():
                 if cancelled():
@@ -72,18 +82,14 @@ class Model:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
 
-    async def _ask(self, question: Question, pay: Pay) -> tuple[Words, ...]:
+    async def _ask(self, question: Question, purse: Purse) -> tuple[Words, ...]:
         """Once, and where that gave fewer answers than asked for, again for each that is missing."""
         async with self._endpoint.client() as client:
-            asking = _Asking(self._settings, self._endpoint, self._terms, client, pay)
+            asking = _Asking(self._settings, self._endpoint, self._terms, client, purse)
             found = await asking.answers(question)
-            missing = max(0, question.samples - len(found))
-            one = evolve(question, samples=1)
-            more = await asyncio.gather(
-                *(asking.answers(one) for _ in range(missing)), return_exceptions=True
-            )
+            more = await asking.further(evolve(question, samples=question.samples - len(found)))
         for other in more:
-            if isinstance(other, EndpointError):
+            if isinstance(other, EndpointError | BudgetExhausted):
                 log.warning("an answer fewer came from the model", reason=str(other))
             elif isinstance(other, BaseException):
                 raise other
@@ -100,7 +106,7 @@ class _Asking:
     endpoint: Endpoint
     terms: Terms
     client: openai.AsyncOpenAI
-    pay: Pay
+    purse: Purse
 
     async def answers(self, question: Question) -> tuple[Words, ...]:
         """Asks until the endpoint and we agree on protocol and parameters. Raises EndpointError."""
@@ -121,13 +127,25 @@ class _Asking:
             except FAILURES as error:
                 raise self.endpoint.failed(error) from error
 
+    async def further(self, question: Question) -> Sequence[tuple[Words, ...] | BaseException]:
+        """Each of the samples by itself, side by side, as far as they can be paid for."""
+        if question.samples < 1:
+            return ()
+        try:
+            fitted = self.purse.fitted(question)
+        except BudgetExhausted as error:
+            return (error,)
+        one = evolve(fitted, samples=1)
+        asked = (self.answers(one) for _ in range(fitted.samples))
+        return await asyncio.gather(*asked, return_exceptions=True)
+
     async def _tried(self, question: Question) -> tuple[Words, ...]:
         timeout_s = self.settings.total_timeout_s
         async for attempt in stamina.retry_context(
             on=_pause, attempts=ATTEMPTS, timeout=timeout_s, wait_max=8.0
         ):
-            with attempt:
-                return await self._once(question)
+            with attempt, self.purse.request(question) as fitted:
+                return await self._once(fitted)
         raise AssertionError("the last try returns or raises")
 
     async def _once(self, question: Question) -> tuple[Words, ...]:
@@ -150,7 +168,7 @@ class _Asking:
                     reader.take(json.loads(await stream.response.aread()))
         finally:
             if reader.began:
-                self.pay(reader.usage())
+                self.purse.pay(reader.usage())
         return reader.words()
 
     def _refused(self, error: openai.APIStatusError, *, both: bool) -> EndpointError:
