@@ -50,11 +50,11 @@ def with_keys(settings: Settings) -> Settings:
 
 
 def find_key(key: Key, environment: Mapping[str, str] = os.environ) -> str:
-    """The secret; empty where neither has it. A keyring that cannot be asked is one without it, and the log
-    says so."""
-    given = environment.get(VARIABLES[key], "").strip()
-    if given:
-        return given
+    """The secret; empty where neither has it. A variable that is set goes first, also an empty one, which
+    says that there is to be none. A keyring that cannot be asked is one without it, and the log says so."""
+    given = environment.get(VARIABLES[key])
+    if given is not None:
+        return given.strip()
     try:
         return read_key(key)
     except KeyringUnavailable as error:
@@ -68,7 +68,7 @@ def read_key(key: Key) -> str:
     def read() -> str:
         import keyring
 
-        return keyring.get_password(SERVICE, key.value) or ""
+        return (keyring.get_password(SERVICE, key.value) or "").strip()
 
     return _asked(read, key, READ_S)
 

@@ -87,7 +87,22 @@ def test_there_and_gone(key: Key) -> None:
 def test_the_environment_goes_first() -> None:
     keep_key(Key.MODEL, "kept")
     assert find_key(Key.MODEL, {"EVOKERNEL_API_KEY": " given "}) == "given"
-    assert find_key(Key.MODEL, {"EVOKERNEL_API_KEY": ""}) == "kept"
+    assert find_key(Key.MODEL, {}) == "kept"
+
+
+@pytest.mark.parametrize("empty", ["", " "])
+def test_an_empty_variable_says_that_there_is_no_key(empty: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A keyring's key for one endpoint need not go to another."""
+    keep_key(Key.MODEL, "kept")
+    monkeypatch.setenv("EVOKERNEL_API_KEY", empty)
+    asking = Settings(endpoint=ModelEndpoint(base_url="https://m"))
+    assert find_key(Key.MODEL) == with_keys(asking).endpoint.api_key == ""
+    assert run("show-where").stdout.startswith("model: EVOKERNEL_API_KEY, which is set to none\n")
+
+
+def test_what_a_keyring_adds_is_no_part_of_a_key(own: InMemoryKeyring) -> None:
+    own.held[SERVICE, "model"] = " sk-abc\n"
+    assert read_key(Key.MODEL) == find_key(Key.MODEL, {}) == "sk-abc"
 
 
 def test_settings_get_what_they_need_and_lack() -> None:

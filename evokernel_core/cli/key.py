@@ -59,6 +59,7 @@ def show_where() -> None:
         say(str(error), err=True)
         kept = dict.fromkeys(Key, False)
     for key in Key:
-        from_environment = os.environ.get(VARIABLES[key], "").strip()
-        found = VARIABLES[key] if from_environment else place if kept[key] else "nowhere"
-        say(f"{key.value}: {found}")
+        given = os.environ.get(VARIABLES[key])
+        empty = "" if given is None or given.strip() else ", which is set to none"
+        found = place if kept[key] else "nowhere"
+        say(f"{key.value}: {found if given is None else VARIABLES[key] + empty}")
