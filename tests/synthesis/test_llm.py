@@ -32,7 +32,7 @@ from evokernel_core.domain.verdict import (
     LatencySource,
     Verdict,
 )
-from evokernel_core.memory.spending import Spent
+from evokernel_core.memory.spending import Cost, Spent
 from evokernel_core.synthesis.privacy import Privacy
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.llm import LlmProposer
@@ -123,6 +123,16 @@ def test_the_preview_is_what_is_sent(serve: Serve) -> None:
     proposer.draft(task, context)
     assert json.loads(preview) == endpoint.requests[0]
     assert KEY not in preview
+
+
+def test_the_preview_knows_what_is_left_of_a_budget(serve: Serve, tally: Tally) -> None:
+    endpoint, proposer = serve("good", token_budget=18_000)
+    tally.spend("2026-01-30", "job", "m", Cost(4_000, 0))
+    context = Context(job="job")
+    preview = json.loads(proposer.preview(scale_add(), context))
+    proposer.draft(scale_add(), context)
+    assert preview == endpoint.requests[0]
+    assert preview["max_tokens"] < json.loads(proposer.preview(scale_add(), Context()))["max_tokens"]
 
 
 def test_only_the_spec_of_the_op_leaves(serve: Serve) -> None:
@@ -328,8 +338,10 @@ def test_an_endpoint_without_structured_output_is_asked_in_words(
     assert proposer.draft(scale_add(), Context()).source.op_kernel_cpp
     assert "response_format" in endpoint.requests[0]
     assert "response_format" not in endpoint.requests[1]
+    assert "=== tiling.h" not in endpoint.requests[0]["messages"][0]["content"]
     proposer.draft(scale_add(), Context())
     assert "response_format" not in endpoint.requests[2]
+    assert endpoint.requests[1]["messages"] == endpoint.requests[2]["messages"], "the first is asked alike"
     assert "=== tiling.h" in endpoint.requests[2]["messages"][0]["content"]
 
 

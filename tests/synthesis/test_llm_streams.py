@@ -14,8 +14,9 @@ from attrs import define, evolve, field
 
 from evokernel_core.domain.errors import EndpointError, ProposerError
 from evokernel_core.domain.settings import Effort, ModelEndpoint, ModelProtocol
+from evokernel_core.synthesis.proposers import llm_model
 from evokernel_core.synthesis.proposers.llm_model import ATTEMPTS, Model
-from evokernel_core.synthesis.proposers.llm_words import Question, Usage, Words
+from evokernel_core.synthesis.proposers.llm_words import Count, Question, Usage, Words
 from tests.synthesis.endpoint import RecordedEndpoint, Recording, completion
 
 CHAT, RESPONSES = "chat/completions", "responses"
@@ -189,6 +190,12 @@ def test_what_an_endpoint_does_not_know_is_left_out(
     assert "the endpoint" in capsys.readouterr().err, "a setting that is left out is said"
 
 
+def test_what_is_halved_is_what_was_asked_for(serve: Serve) -> None:
+    endpoint, model = serve(refusing("max_tokens is too large"), says("a"), protocol=ModelProtocol.CHAT)
+    ask(model)
+    assert [request["max_tokens"] for request in endpoint.requests] == [QUESTION.limit, QUESTION.limit // 2]
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(
     "message",
@@ -203,6 +210,36 @@ def test_a_limit_that_is_too_large_is_halved(serve: Serve, message: str, protoco
     endpoint, model = serve(refusing(message), says("a"), protocol=protocol, answer_tokens=4096)
     assert ask(model)[0] == (Words("a"),)
     assert [request[name] for request in endpoint.requests] == [4096, 2048]
+
+
+def test_a_question_that_does_not_fit_leaves_the_limit_as_it_was(serve: Serve) -> None:
+    """No shorter answer makes room for it, and the next question may be short."""
+    no = refusing("This model's maximum context length is 8192 tokens. Your messages have 9000 tokens.")
+    endpoint, model = serve(no, no, no, says("a"), protocol=ModelProtocol.CHAT, answer_tokens=4096)
+    with pytest.raises(EndpointError, match="question does not fit into the model's context"):
+        ask(model)
+    assert ask(model)[0] == (Words("a"),)
+    assert [request["max_tokens"] for request in endpoint.requests] == [4096, 2048, 1024, 4096]
+
+
+def test_a_shorter_limit_is_kept_once_it_was_taken(serve: Serve) -> None:
+    large = refusing("max_tokens is too large. This model supports at most 2500 completion tokens.")
+    endpoint, model = serve(
+        large, says("a"), refusing("no", 401), says("b"), protocol=ModelProtocol.CHAT, answer_tokens=4096
+    )
+    ask(model)
+    with pytest.raises(EndpointError):
+        ask(model)
+    ask(model)
+    assert [request["max_tokens"] for request in endpoint.requests] == [4096, 2048, 2048, 2048]
+
+
+def test_an_endpoint_without_structured_output_is_asked_otherwise_at_once(serve: Serve) -> None:
+    no = refusing("response_format is not supported", param="response_format")
+    endpoint, model = serve(no, says("a"))
+    plain = ({"role": "user", "content": "write text"},)
+    ask(model, evolve(QUESTION, plain=plain))
+    assert [request["messages"] for request in endpoint.requests] == [list(QUESTION.messages), list(plain)]
 
 
 def several(*texts: str) -> Recording:
@@ -317,6 +354,99 @@ def test_what_takes_too_long_is_left(
 
 def delta(text: str, index: Any = 0, finish: str | None = None) -> dict[str, Any]:
     return {"choices": [{"index": index, "delta": {"content": text}, "finish_reason": finish}]}
+
+
+COUNTS = {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}
+RESPONSE = {"status": "completed", "usage": {"input_tokens": 5, "output_tokens": 7}}
+WORD = {"type": "response.output_text.delta", "delta": "ok"}
+ODD: dict[str, tuple[Recording, ModelProtocol]] = {
+    "no choices beside the counts": (
+        events(delta("ok", finish="stop"), {"choices": None, "usage": COUNTS}),
+        ModelProtocol.CHAT,
+    ),
+    "no place": (
+        events(delta("ok", None, "stop"), {"choices": [], "usage": COUNTS}, "[DONE]"),
+        ModelProtocol.CHAT,
+    ),
+    "no output behind the words": (
+        events(WORD, {"type": "response.completed", "response": RESPONSE}),
+        ModelProtocol.RESPONSES,
+    ),
+    "a null for it": (
+        events(WORD, {"type": "response.completed", "response": {**RESPONSE, "output": None}}),
+        ModelProtocol.RESPONSES,
+    ),
+    "another case": (
+        events(delta("ok", finish="stop"), {"choices": [], "usage": COUNTS})
+        | {"headers": {"Content-Type": "Text/Event-Stream; charset=UTF-8"}},
+        ModelProtocol.CHAT,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_endpoints_leave_out_is_not_needed(serve: Serve, name: str) -> None:
+    answer, protocol = ODD[name]
+    _, model = serve(answer, protocol=protocol)
+    assert ask(model) == ((Words("ok"),), [Usage(5, 7, estimated=False)])
+
+
+OPEN = {"Content-Length": str(10**6)}
+"""Of an answer that never comes to its end."""
+
+
+@pytest.mark.parametrize(
+    "limits", [{"idle_timeout_s": 0.3}, {"total_timeout_s": LONG_S, "idle_timeout_s": LONG_S}]
+)
+def test_an_answer_that_came_to_its_end_is_not_lost_where_its_stream_does_not(
+    serve: Serve, limits: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(llm_model, "COUNTS_S", 0.2 if limits["idle_timeout_s"] == LONG_S else LONG_S)
+    said = events(delta("o"), delta("k", finish="stop"), {"choices": [], "usage": COUNTS})
+    endpoint, model = serve({**said, "headers": EVENTS | OPEN}, protocol=ModelProtocol.CHAT, **limits)
+    assert ask(model) == ((Words("ok"),), [Usage(5, 7, estimated=False)])
+    assert len(endpoint.requests) == 1
+
+
+CREATED = {"type": "response.created", "response": {"status": "in_progress", "output": []}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "protocol"),
+    [
+        (events(), ModelProtocol.CHAT),
+        (events(CREATED), ModelProtocol.RESPONSES),
+    ],
+)
+def test_a_question_that_was_taken_is_paid_for_without_a_word(
+    serve: Serve, answer: Recording, protocol: ModelProtocol
+) -> None:
+    _, model = serve({**answer, "headers": EVENTS | OPEN}, protocol=protocol, idle_timeout_s=0.3)
+    purse = Purse()
+    with pytest.raises(EndpointError, match="sent nothing for"):
+        model.ask(QUESTION, purse)
+    assert purse.paid == [Usage(QUESTION.tokens, 0, estimated=True)]
+
+
+@pytest.mark.parametrize(
+    ("said", "usage"),
+    [
+        ({"completion_tokens": 7}, Usage(100, 7, estimated=True)),
+        ({"prompt_tokens": 5}, Usage(5, 30, estimated=True)),
+        ({"prompt_tokens": 5, "completion_tokens": 7}, Usage(5, 7, estimated=False)),
+        ({"input_tokens": 5, "output_tokens": 7, "total_tokens": None}, Usage(5, 7, estimated=False)),
+        ({"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 50}, Usage(5, 45, estimated=False)),
+        ({"completion_tokens": 7, "total_tokens": 50}, Usage(43, 7, estimated=False)),
+        ({"completion_tokens": 70, "total_tokens": 50}, Usage(0, 50, estimated=False)),
+        ({"total_tokens": 150}, Usage(100, 50, estimated=False)),
+        ({"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": -1}, Usage(100, 30, estimated=True)),
+        ({"prompt_tokens": "5", "completion_tokens": True}, Usage(100, 30, estimated=True)),
+        (None, Usage(100, 30, estimated=True)),
+    ],
+)
+def test_tokens_are_those_that_the_endpoint_counts(said: Any, usage: Usage) -> None:
+    """Of an answer of 90 characters to a question of some 100 tokens."""
+    assert Count(100, text=60, thought=30, said=said).usage() == usage
 
 
 NO_PROTOCOL = "does not speak the OpenAI protocol"

@@ -90,40 +90,39 @@ class LlmProposer:
 
     def preview(self, task: KernelTask, context: Context) -> str:
         """The exact body of the request that ``draft`` or ``refine`` would send, as JSON text."""
-        question = self._question(self._prompt(task, context), self._base(task, context), context)
+        question, _ = self._question(task, context, self._base(task, context))
         question = self._account(context).fitted(question)
         return json.dumps(self._model.body(question), indent=2, ensure_ascii=False)
-
-    def _prompt(self, task: KernelTask, context: Context) -> Prompt:
-        build = refine_prompt if context.start else draft_prompt
-        return build(task, context, self._chip, structured=self._model.structured)
 
     def _base(self, task: KernelTask, context: Context) -> KernelSource | None:
         """The kernel to refine as the model is shown it."""
         return Privacy(task).files(context.start.source, self._chip) if context.start else None
 
-    def _question(self, prompt: Prompt, base: KernelSource | None, context: Context) -> Question:
-        """As many answers as can be verified, as long as the settings allow."""
+    def _question(
+        self, task: KernelTask, context: Context, base: KernelSource | None
+    ) -> tuple[Question, Prompt]:
+        """As many answers as can be verified, as long as the settings allow, and what the model is shown."""
+        build = refine_prompt if context.start else draft_prompt
         edited = base is not None and len(base.tiling_h) + len(base.op_kernel_cpp) >= LONG_KERNEL
-        messages = tuple(prompt.messages)
-        if edited:
-            words = _EDITS_AS_JSON if self._model.structured else _EDITS_AS_TEXT
-            messages = (*messages[:-1], _with(messages[-1], words))
-        return Question(
-            messages,
+        as_object, as_text = (
+            build(task, context, self._chip, structured=structured) for structured in (True, False)
+        )
+        question = Question(
+            _messages(as_object, _EDITS_AS_JSON if edited else ""),
             EDIT_SCHEMA if edited else SCHEMA,
             self._endpoint.answer_tokens,
             max(1, min(self._endpoint.samples, context.attempts_left)),
+            plain=_messages(as_text, _EDITS_AS_TEXT if edited else ""),
         )
+        return question, as_object
 
     def _account(self, context: Context) -> Account:
         return Account(self._budget, context.job, lambda usage: self._count(context.job, usage))
 
     def _propose(self, task: KernelTask, context: Context, move: str) -> Proposal:
-        prompt, base = self._prompt(task, context), self._base(task, context)
-        account = self._account(context)
-        question = account.fitted(self._question(prompt, base, context))
-        answers = self._model.ask(question, account, context.cancelled)
+        base, account = self._base(task, context), self._account(context)
+        question, prompt = self._question(task, context, base)
+        answers = self._model.ask(account.fitted(question), account, context.cancelled)
         sources = _kernels(answers, context.tried, move, base)
         tokens = self._unreported.pop(context.job, 0)
         used = tuple(item.id for item in prompt.items)
@@ -138,8 +137,10 @@ class LlmProposer:
             self._told = True
 
 
-def _with(message: Message, words: str) -> Message:
-    return {**message, "content": message["content"].rstrip("\n") + words}
+def _messages(prompt: Prompt, more: str) -> tuple[Message, ...]:
+    """Those of a prompt, the last with further words."""
+    *first, last = prompt.messages
+    return (*first, {**last, "content": last["content"].rstrip("\n") + more} if more else last)
 
 
 def _kernels(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from attrs import define, field
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from evokernel_core.synthesis.proposers.llm_words import (
     Count,
@@ -34,7 +34,7 @@ class _Delta(BaseModel):
 
 
 class _Choice(BaseModel):
-    index: int = 0
+    index: int | None = None
     delta: _Delta | None = None
     message: _Delta | None = None
     finish_reason: str | None = None
@@ -43,7 +43,7 @@ class _Choice(BaseModel):
 class _Chunk(BaseModel):
     """What we need of a chat completion or of a chunk of one, whatever else an endpoint adds."""
 
-    choices: list[_Choice] = Field(default_factory=list)
+    choices: list[_Choice] | None = None
     usage: Any = None
 
 
@@ -84,10 +84,10 @@ class _ChatReader:
     def take(self, event: object) -> None:
         chunk = _Chunk.model_validate(event)
         self.count.said = chunk.usage or self.count.said
-        for choice in chunk.choices:
-            says = choice.message or choice.delta or choice.finish_reason
-            if says and 0 <= choice.index < self.question.samples:
-                self._take(choice, self.parts.setdefault(choice.index, Part()))
+        for choice in chunk.choices or ():
+            says, index = choice.message or choice.delta or choice.finish_reason, choice.index or 0
+            if says and 0 <= index < self.question.samples:
+                self._take(choice, self.parts.setdefault(index, Part()))
 
     def _take(self, choice: _Choice, part: Part) -> None:
         for delta in (choice.delta, choice.message):
@@ -103,6 +103,10 @@ class _ChatReader:
     @property
     def began(self) -> bool:
         return bool(self.parts)
+
+    @property
+    def finished(self) -> bool:
+        return len(self.parts) == self.question.samples and all(part.finish for part in self.parts.values())
 
     def usage(self) -> Usage:
         return self.count.usage()

@@ -91,7 +91,7 @@ FAILURES = (openai.APIError, NoAnswer, TooMuch, Refused, TimeoutError, ValueErro
 
 
 def is_stream(response: httpx2.Response) -> bool:
-    return str(response.headers.get("content-type", "")).startswith(EVENTS)
+    return str(response.headers.get("content-type", "")).lower().startswith(EVENTS)
 
 
 async def _drop_foreign_headers(request: httpx2.Request) -> None:

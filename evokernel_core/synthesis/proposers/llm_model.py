@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
@@ -19,13 +20,16 @@ from evokernel_core.logs import get_logger
 from evokernel_core.network import is_untrusted_certificate
 from evokernel_core.synthesis.proposers.llm_endpoint import FAILURES, Endpoint, is_stream
 from evokernel_core.synthesis.proposers.llm_terms import Terms
-from evokernel_core.synthesis.proposers.llm_words import Question, Refused, TooMuch, Usage, Words
+from evokernel_core.synthesis.proposers.llm_words import Question, Reader, Refused, TooMuch, Usage, Words
 from evokernel_core.verifier.base import Cancelled, never
 
 log = get_logger(__name__)
 
 ATTEMPTS = 4
 LONGEST_PAUSE_S = 30.0
+COUNTS_S = 2.0
+"""How long counts may take to come behind the end of an answer."""
+_TOO_LONG = re.compile(r"context[ _](length|window|size)|(prompt|input) is too long")
 POLL_S = 0.1
 """How soon a cancelled question closes its connection."""
 
@@ -51,11 +55,6 @@ class Model:
         self._endpoint = Endpoint(settings)
         self._settings = settings
         self._terms = Terms(settings)
-
-    @property
-    def structured(self) -> bool:
-        """Whether the endpoint is asked to keep to the schema; false once it said that it cannot."""
-        return self._terms.features.structured
 
     def body(self, question: Question) -> dict[str, Any]:
         """What is sent, exactly, but for headers."""
@@ -109,7 +108,17 @@ class _Asking:
     purse: Purse
 
     async def answers(self, question: Question) -> tuple[Words, ...]:
-        """Asks until the endpoint and we agree on protocol and parameters. Raises EndpointError."""
+        """Asks until the endpoint and we agree on protocol and parameters. Raises EndpointError and
+        BudgetExhausted."""
+        try:
+            found = await self._agreed(question)
+        except BaseException:
+            self.terms.restore_limit()
+            raise
+        self.terms.keep_limit()
+        return found
+
+    async def _agreed(self, question: Question) -> tuple[Words, ...]:
         changed = False
         while True:
             wire, body = self.terms.wire, self.terms.body(question)
@@ -119,7 +128,7 @@ class _Asking:
             except openai.APIStatusError as error:
                 if (wire, body) != (self.terms.wire, self.terms.body(question)):
                     continue  # another sample's answer has told already
-                what = self.terms.adapt(error, other=not changed)
+                what = self.terms.adapt(error, question, other=not changed)
                 if not what:
                     raise self._refused(error, both=changed) from error
                 changed |= wire is not self.terms.wire
@@ -149,8 +158,8 @@ class _Asking:
         raise AssertionError("the last try returns or raises")
 
     async def _once(self, question: Question) -> tuple[Words, ...]:
-        """One request, read to its end."""
-        wire = self.terms.wire
+        """One request, read to its end. A stream that is open is paid for whatever comes: the model reads."""
+        accepted, wire = False, self.terms.wire
         reader = wire.reader(self.terms.question(question))
         try:
             stream = await self.client.post(
@@ -161,13 +170,12 @@ class _Asking:
                 stream_cls=openai.AsyncStream[object],
             )
             async with stream:
-                if is_stream(stream.response):
-                    async for event in stream:
-                        reader.take(event)
+                if accepted := is_stream(stream.response):
+                    await _read(stream, reader)
                 else:
                     reader.take(json.loads(await stream.response.aread()))
         finally:
-            if reader.began:
+            if reader.began or accepted:
                 self.purse.pay(reader.usage())
         return reader.words()
 
@@ -184,11 +192,29 @@ class _Asking:
             what = f"knows no model {model!r} at this address; check baseUrl, model and protocol"
         elif error.status_code == 429:
             what = "says that the rate or quota is exhausted; wait or raise the limit"
+        elif _TOO_LONG.search(str(error.message).lower()):
+            what = (
+                "says that the question does not fit into the model's context; take a model with a longer one"
+            )
         elif error.status_code >= 500:
             what = f"failed with status {error.status_code} {ATTEMPTS} times; try again later"
         else:
             what = f"refused the request with status {error.status_code}; check the model's name and limits"
         return EndpointError(f"The model endpoint {self.endpoint.shown} {what}.")
+
+
+async def _read(stream: openai.AsyncStream[object], reader: Reader) -> None:
+    """All events; those behind the end of the answers, which hold counts, are not waited for long."""
+    clock = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(None) as end:
+            async for event in stream:
+                reader.take(event)
+                if reader.finished:
+                    end.reschedule(clock.time() + COUNTS_S)
+    except (TimeoutError, openai.APIConnectionError):
+        if not reader.finished:
+            raise
 
 
 def _pause(error: Exception) -> bool | float:

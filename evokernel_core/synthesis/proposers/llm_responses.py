@@ -110,14 +110,15 @@ class _ResponsesReader:
     def _whole(self, response: object) -> None:
         """The response at its end, whose words count where there were none before."""
         found = _Response.model_validate(response)
-        if found.output is None or found.status is None:
+        output = [] if found.output is None and self.part.texts else found.output
+        if output is None or found.status is None:
             raise NoAnswer("There is no output.")
         if found.status == "failed":
             raise Refused("broke off its answer with an error")
         self.began, self.count.said = True, found.usage
         reason = found.incomplete_details.reason if found.incomplete_details else None
         self.part.finish = _FINISH.get(reason or "", "stop" if found.status == "completed" else "")
-        pieces = [piece for item in found.output if item.type == "message" for piece in item.content or ()]
+        pieces = [piece for item in output if item.type == "message" for piece in item.content or ()]
         self.part.refused |= any(
             isinstance(piece, dict) and piece.get("type") == "refusal" for piece in pieces
         )
@@ -125,6 +126,10 @@ class _ResponsesReader:
             for text in texts(pieces):
                 self.count.add(text)
                 self.part.texts.append(text)
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.part.finish)
 
     def usage(self) -> Usage:
         return self.count.usage()

@@ -45,17 +45,27 @@ class Terms:
         self.wire: Wire = RESPONSES if settings.protocol is ModelProtocol.RESPONSES else CHAT
         effort = "" if settings.effort is Effort.DEFAULT else settings.effort.value
         self.features = Features(effort=effort, temperature=settings.temperature)
-        self._longest = settings.answer_tokens
+        self._longest = self._taken = settings.answer_tokens
 
     def question(self, question: Question) -> Question:
-        """The question with a limit that the endpoint takes."""
-        return evolve(question, limit=min(question.limit, self._longest))
+        """The question with a limit that the endpoint takes, in the form that it knows."""
+        structured = self.features.structured or not question.plain
+        messages = question.messages if structured else question.plain
+        return evolve(question, limit=min(question.limit, self._longest), messages=messages, plain=())
+
+    def keep_limit(self) -> None:
+        """The endpoint took a request with the limit as it is."""
+        self._taken = self._longest
+
+    def restore_limit(self) -> None:
+        """A question failed with the shorter limits too: they were not the reason."""
+        self._longest = self._taken
 
     def body(self, question: Question) -> dict[str, Any]:
         """What is sent, exactly, but for headers."""
         return self.wire.body(self._settings.model, self.question(question), self.features)
 
-    def adapt(self, error: openai.APIStatusError, *, other: bool) -> str:
+    def adapt(self, error: openai.APIStatusError, asked: Question, *, other: bool) -> str:
         """What is asked for in another way since the endpoint said that it lacks something, in words; empty
         where it did not. ``other``: the other protocol may be taken."""
         if error.status_code not in _UNKNOWN:
@@ -64,7 +74,7 @@ class Terms:
         other = other and self._settings.protocol is ModelProtocol.AUTO
         if other and f"v1{self._other.path}" in words:
             return self._change_protocol()
-        found = self._shorter(words + param) or self._without(param) or self._without(words)
+        found = self._shorter(words + param, asked.limit) or self._without(param) or self._without(words)
         if found or not other:
             return found
         no_path = error.code != "model_not_found" and self._settings.model.lower() not in words
@@ -78,16 +88,17 @@ class Terms:
         before, self.wire = self.wire, self._other
         return f"has no {before.name}; asking for {self.wire.name}"
 
-    def _shorter(self, words: str) -> str:
-        """The limit under another name, or a smaller one."""
+    def _shorter(self, words: str, asked: int) -> str:
+        """The limit under another name, or one smaller than was ``asked`` for."""
         other, name = "max_completion_tokens", self.features.limit_name
         is_large = any(word in words for word in ("large", "maximum", "at most", "exceed"))
         if self.wire is CHAT and name != other and other in words and not is_large:
             self.features.limit_name = other
             return f"calls the limit of an answer {other}"
         name = name if self.wire is CHAT else "max_output_tokens"
-        if (name in words or "context length" in words) and is_large and self._longest // 2 >= LEAST_LIMIT:
-            self._longest //= 2
+        half = min(asked, self._longest) // 2
+        if (name in words or "context length" in words) and is_large and half >= LEAST_LIMIT:
+            self._longest = half
             return f"has a smaller limit of an answer; asking for {self._longest} tokens"
         return ""
 

@@ -37,17 +37,20 @@ class Refused(Exception):
 
 @frozen
 class Question:
-    """``samples`` different answers of at most ``limit`` tokens each, as objects of ``schema``."""
+    """``samples`` different answers of at most ``limit`` tokens each, as objects of ``schema``. ``plain``
+    asks for the same as text, where an endpoint without structured output is asked otherwise."""
 
     messages: tuple[Message, ...]
     schema: Mapping[str, Any]
     limit: int
     samples: int = 1
+    plain: tuple[Message, ...] = ()
 
     @property
     def tokens(self) -> int:
-        """Those of the question, estimated."""
-        return sum(estimate_tokens(message["content"]) for message in self.messages)
+        """Those of the question in its longer form, estimated."""
+        forms = (self.messages, self.plain)
+        return max(sum(estimate_tokens(message["content"]) for message in form) for form in forms)
 
 
 @frozen
@@ -91,6 +94,11 @@ class Reader(Protocol):
     @property
     def began(self) -> bool:
         """Whether there were words or counts, which somebody pays for."""
+        ...
+
+    @property
+    def finished(self) -> bool:
+        """Whether every answer came to its end, so that only counts may follow."""
         ...
 
     def usage(self) -> Usage: ...
@@ -160,16 +168,19 @@ class Count:
             raise TooMuch(f"answers with more than {LARGEST_TEXT // 2**20} MB")
 
     def usage(self) -> Usage:
-        """By the endpoint's word, where it makes sense."""
+        """By the endpoint's word, where it makes sense; what it does not say is estimated."""
         said = self.said if isinstance(self.said, dict) else {}
         read = _first(said, "prompt_tokens", "input_tokens")
         written = _first(said, "completion_tokens", "output_tokens")
-        total = _first(said, "total_tokens") if "total_tokens" in said else read + written
-        if total:
-            read = min(read or self.asked, total)
-            return Usage(read, total - read, estimated=False)
-        written = math.ceil((self.text + self.thought) / CHARACTERS_PER_TOKEN)
-        return Usage(self.asked, written, estimated=True)
+        total = _first(said, "total_tokens")
+        came = math.ceil((self.text + self.thought) / CHARACTERS_PER_TOKEN)
+        if said.get("total_tokens") is None:
+            return Usage(read or self.asked, written or came, estimated=not (read and written))
+        if not total:
+            return Usage(self.asked, came, estimated=True)
+        read = read or (total - written if written else self.asked)
+        read = min(max(read, 0), total)
+        return Usage(read, total - read, estimated=False)
 
 
 def _first(said: Mapping[str, Any], *names: str) -> int:
