@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evokernel_core.domain.descriptor import Overlap
@@ -183,6 +183,7 @@ def test_a_file_that_stays_may_be_left_out() -> None:
 
 
 @given(st.text())
+@example("\ufeff")
 def test_no_words_bring_the_reader_down(text: str) -> None:
     for answer in (
         text,

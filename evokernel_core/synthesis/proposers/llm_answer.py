@@ -185,11 +185,12 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 def _file(text: Any, name: str) -> str:
     """The file with Unix line ends and one newline at its end."""
-    if not isinstance(text, str) or not text.strip():
+    text = text.removeprefix("\ufeff") if isinstance(text, str) else ""
+    if not text.strip():
         raise ProposerError(f"The model's {name} was empty; write the whole file.")
     if len(text) > LONGEST_FILE:
         raise ProposerError(f"The model's {name} has more than {LONGEST_FILE} characters; write less.")
-    clean = _unix(text.removeprefix("\ufeff")).strip("\n") + "\n"
+    clean = _unix(text).strip("\n") + "\n"
     if not all(character.isprintable() or character in "\n\t" for character in clean):
         raise ProposerError(f"The model's {name} holds control characters; write plain text.")
     return clean
