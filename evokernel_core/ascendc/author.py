@@ -314,6 +314,7 @@ def _text(key: ById, strategy: Strategy, name: str, family: Family, chip: Chip) 
 
 
 def _identifier(name: str) -> str:
-    """A C++ identifier in snake case."""
-    cleaned = re.sub(r"\W+", "_", name).strip("_").lower() or "fused"
+    """A C++ identifier in snake case, of the ASCII letters and digits of a name alone: the audit takes no
+    others. ``kernel`` where there are none."""
+    cleaned = re.sub(r"[^a-z0-9_]+", "_", name.lower()).strip("_") or "kernel"
     return cleaned if cleaned[0].isalpha() else f"op_{cleaned}"

@@ -36,6 +36,7 @@ from evokernel_core.synthesis.proposers.llm_code import hot_lines, precedents
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.api.rows import COSTS
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import RESERVED_BYTES
 from evokernel_core.verifier.gates.audit.rules.tiling import MAX_BYTES
 
 MOST_ATTEMPTS = 8
@@ -104,9 +105,12 @@ def refine_prompt(task: KernelTask, context: Context, chip: Chip, *, structured:
 
 def system_message(units: Cores, chip: Chip, *, structured: bool) -> str:
     """What is told of cores of that kind: the same text for all tasks."""
+    reserved_bytes = RESERVED_BYTES if units is Cores.BOTH else 0
     values = {
         "units": units,
         "chip": chip,
+        "ub_bytes": chip.ub_bytes - reserved_bytes,
+        "reserved_bytes": reserved_bytes,
         "launch": _LAUNCHES[units],
         "tiling_bytes": MAX_BYTES,
         "repeats": most_of("Add", "repeatTime"),
