@@ -316,5 +316,5 @@ def _text(key: ById, strategy: Strategy, name: str, family: Family, chip: Chip) 
 def _identifier(name: str) -> str:
     """A C++ identifier in snake case, of the ASCII letters and digits of a name alone: the audit takes no
     others. ``kernel`` where there are none."""
-    cleaned = re.sub(r"[^a-z0-9_]+", "_", name.lower()).strip("_") or "kernel"
+    cleaned = re.sub(r"_*[^a-z0-9_][^a-z0-9]*", "_", name.lower()).strip("_") or "kernel"
     return cleaned if cleaned[0].isalpha() else f"op_{cleaned}"
