@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from functools import cache
 
 from attrs import frozen
 
@@ -21,7 +20,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, Latency, Severity, Verdict
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.privacy import Privacy
-from evokernel_core.twin.api import api_rows, most_of
+from evokernel_core.twin.api import interface_words, most_of
 
 NOTABLE_GAIN = 1.1
 """How much faster a kernel must be for a success of its own."""
@@ -60,7 +59,6 @@ _UNKNOWN_NAME = re.compile(
 )
 """g++'s words and clang's. What they suggest in its place ("did you mean") stands behind it."""
 _NO_SUCH_NAME = "You cannot use AscendC::{}: there is none."
-_NAME = re.compile(r"\b[A-Z]\w*")
 _SAYS_NO_SUCH_NAME = re.compile(re.escape(_NO_SUCH_NAME).replace(r"\{\}", r"(\w+)"))
 
 
@@ -119,20 +117,13 @@ def _api_rules(failed: GateResult) -> list[str]:
     """Names of the AscendC namespace that the compiler did not know and the table of the interface has not;
     other names give no rule."""
     found = (match[1] or match[2] for match in _UNKNOWN_NAME.finditer(failed.feedback))
-    return [_NO_SUCH_NAME.format(name) for name in sorted(set(found) - _interface())]
+    return [_NO_SUCH_NAME.format(name) for name in sorted(set(found) - interface_words())]
 
 
 def is_refuted(item: Experience) -> bool:
     """Whether a rule forbids a name that the interface has, as memories and packs of earlier versions may."""
     said = _SAYS_NO_SUCH_NAME.fullmatch(item.body) if item.kind is ExperienceKind.RULE else None
-    return said is not None and said[1] in _interface()
-
-
-@cache
-def _interface() -> frozenset[str]:
-    """Functions, classes and types that the table of the interface names."""
-    words = (word for row in api_rows() for text in row.signatures for word in _NAME.findall(text))
-    return frozenset(words) | {name for row in api_rows() for name in (row.name, row.of, *row.former)}
+    return said is not None and said[1] in interface_words()
 
 
 def _trace(trial: Trial) -> Experience:
@@ -189,7 +180,9 @@ def _describe(trial: Trial) -> str:
     ops = " ".join(dict.fromkeys(node.op for node in trial.task.graph.nodes))
     settings = ", ".join(f"{name}={value}" for name, value in strategy.settings)
     lines = [f"Task: {ops}.", f"Schedule {strategy.family}: {settings}.", *strategy.notes]
-    return "\n".join([*lines, Privacy(trial.task).words(summary(trial.verdict))])
+    return "\n".join(
+        [*lines, Privacy(trial.task).verdict(summary(trial.verdict), trial.source, trial.verdict)]
+    )
 
 
 def summary(verdict: Verdict) -> str:

@@ -129,11 +129,10 @@ class Samples:
 
     def _context(self, ids: Iterable[str]) -> Iterator[ShownItem]:
         """Experiences are kept without names of their own task."""
-        words = self._privacy.words
         for id in ids:
             item = self.memory.experience(id)
             if item is not None:
-                yield ShownItem(item.kind, words(item.title), words(item.body))
+                yield ShownItem(item.kind, *self._privacy.item(item))
 
     def _outcome(self, item: Taken) -> StepOutcome:
         verdict, attempt = item.verdict, item.tried.attempt
