@@ -226,7 +226,7 @@ def launched(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Launched
     task = legalised(task, chip)
     if strategy.family != PROGRAM:
         family = family_for(task, chip)
-        facts = _text(ById(task), _bare(strategy), _identifier(task.name), family, chip).facts
+        facts = _text(ById(task), _bare(strategy), identifier(task.name), family, chip).facts
         return (Launched(strategy.family, facts.cores, family.estimate_us(task, strategy, chip)),)
     program, chosen = program_of(task, strategy, chip), parted(strategy)
     facts_of_parts = _facts(task, chip)(program, chosen)
@@ -258,7 +258,7 @@ def _kernel(task: KernelTask, family: Family, strategy: Strategy, launches: int,
 
 def write(task: KernelTask, strategy: Strategy, chip: Chip) -> KernelSource:
     """tiling.h and op_kernel.cpp. Raises PlanError where the task cannot be planned."""
-    name, task = _identifier(task.name), legalised(task, chip)
+    name, task = identifier(task.name), legalised(task, chip)
     if strategy.family != PROGRAM:
         stage = text_of(family_for(task, chip), task, strategy, chip, name)
         tensors = sum(item.kind is not InputKind.SCALAR for item in task.graph.inputs)
@@ -291,7 +291,7 @@ def _parts(program: Program, strategies: Sequence[Strategy], name: str, chip: Ch
 
 def _facts(task: KernelTask, chip: Chip) -> chunking.Facts:
     """What the kernels of a task's program are."""
-    name = _identifier(task.name)
+    name = identifier(task.name)
 
     def read(program: Program, strategies: Sequence[Strategy]) -> Sequence[KernelFacts]:
         return [
@@ -313,7 +313,8 @@ def _text(key: ById, strategy: Strategy, name: str, family: Family, chip: Chip) 
     return text_of(family, key.task, strategy, chip, name)
 
 
-def _identifier(name: str) -> str:
-    """A C++ identifier in snake case."""
-    cleaned = re.sub(r"\W+", "_", name).strip("_").lower() or "fused"
+def identifier(name: str) -> str:
+    """A C++ identifier in snake case, of the ASCII letters and digits of a name alone: the audit takes no
+    others. ``kernel`` where there are none."""
+    cleaned = re.sub(r"_*[^a-z0-9_][^a-z0-9]*", "_", name.lower()).strip("_") or "kernel"
     return cleaned if cleaned[0].isalpha() else f"op_{cleaned}"

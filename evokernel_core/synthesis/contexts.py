@@ -16,7 +16,7 @@ from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.retrieval import NUMBER, OVER_RETRIEVAL, Choice, Query
 from evokernel_core.memory.store import Memory
-from evokernel_core.synthesis.lessons import bottleneck_pipe
+from evokernel_core.synthesis.lessons import bottleneck_pipe, is_refuted
 from evokernel_core.synthesis.preconditions import preconditions
 from evokernel_core.synthesis.proposers.base import Candidate, Context, MoveProposer, Precedent, Proposer
 from evokernel_core.synthesis.residual import MOST, learned
@@ -128,7 +128,8 @@ class Librarian:
     ) -> tuple[Experience, ...]:
         pool = NUMBER * (OVER_RETRIEVAL + spent // GROWTH)
         query = self._query(kinds, stage, context)
-        return self.memory.retrieve(query, Choice(NUMBER, pool, mode=self.mode), self.rng).experiences
+        found = self.memory.retrieve(query, Choice(NUMBER, pool, mode=self.mode), self.rng).experiences
+        return tuple(item for item in found if not is_refuted(item))
 
     def _query(
         self,

@@ -20,7 +20,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, Latency, Severity, Verdict
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.privacy import Privacy
-from evokernel_core.twin.api import most_of
+from evokernel_core.twin.api import interface_words, most_of
 
 NOTABLE_GAIN = 1.1
 """How much faster a kernel must be for a success of its own."""
@@ -53,8 +53,13 @@ RULES: Mapping[str, str] = {
 }
 """One sentence per hazard of the hardware."""
 
-_API_NAME = re.compile(r"no member named|is not a member of", re.IGNORECASE)
-_QUOTED = re.compile(r"[‘'`]([A-Za-z_][A-Za-z0-9_:]*)[’'`]")
+_UNKNOWN_NAME = re.compile(
+    r"['‘]([A-Z]\w*)['’] is not a member of ['‘]AscendC['’]"
+    r"|no member named ['‘]([A-Z]\w*)['’] in namespace ['‘]AscendC['’]"
+)
+"""g++'s words and clang's. What they suggest in its place ("did you mean") stands behind it."""
+_NO_SUCH_NAME = "You cannot use AscendC::{}: there is none."
+_SAYS_NO_SUCH_NAME = re.compile(re.escape(_NO_SUCH_NAME).replace(r"\{\}", r"(\w+)"))
 
 
 @frozen
@@ -109,11 +114,16 @@ def rules(verdict: Verdict) -> tuple[Experience, ...]:
 
 
 def _api_rules(failed: GateResult) -> list[str]:
-    """Names of the AscendC namespace that the compiler did not know; local names give no rule."""
-    if "AscendC" not in failed.feedback or not _API_NAME.search(failed.feedback):
-        return []
-    names = {name.rsplit("::", 1)[-1] for name in _QUOTED.findall(failed.feedback)} - {"AscendC"}
-    return [f"You cannot use AscendC::{name}: there is none." for name in sorted(names) if name[:1].isupper()]
+    """Names of the AscendC namespace that the compiler did not know and the table of the interface has not;
+    other names give no rule."""
+    found = (match[1] or match[2] for match in _UNKNOWN_NAME.finditer(failed.feedback))
+    return [_NO_SUCH_NAME.format(name) for name in sorted(set(found) - interface_words())]
+
+
+def is_refuted(item: Experience) -> bool:
+    """Whether a rule forbids a name that the interface has, as memories and packs of earlier versions may."""
+    said = _SAYS_NO_SUCH_NAME.fullmatch(item.body) if item.kind is ExperienceKind.RULE else None
+    return said is not None and said[1] in interface_words()
 
 
 def _trace(trial: Trial) -> Experience:
@@ -170,7 +180,9 @@ def _describe(trial: Trial) -> str:
     ops = " ".join(dict.fromkeys(node.op for node in trial.task.graph.nodes))
     settings = ", ".join(f"{name}={value}" for name, value in strategy.settings)
     lines = [f"Task: {ops}.", f"Schedule {strategy.family}: {settings}.", *strategy.notes]
-    return "\n".join([*lines, Privacy(trial.task).words(summary(trial.verdict))])
+    return "\n".join(
+        [*lines, Privacy(trial.task).verdict(summary(trial.verdict), trial.source, trial.verdict)]
+    )
 
 
 def summary(verdict: Verdict) -> str:

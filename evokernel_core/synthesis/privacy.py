@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from collections.abc import Iterable
+from functools import cache, cached_property
 
 from attrs import define, evolve
 
-from evokernel_core.ascendc.author import write
+from evokernel_core.ascendc.author import identifier, write
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.domain.canonical import Prefixes
 from evokernel_core.domain.errors import PlanError, ProposerError, StrategyError
+from evokernel_core.domain.experience import Experience, ExperienceKind
+from evokernel_core.domain.graph import GraphInput, Update
 from evokernel_core.domain.kernel import KernelSource
-from evokernel_core.domain.task import KernelTask, numbered_task
+from evokernel_core.domain.task import KernelTask, Symbol, numbered_task
+from evokernel_core.domain.verdict import GateName, Verdict
+from evokernel_core.twin.api import interface_words
 from evokernel_core.twin.chip import Chip
+from evokernel_core.verifier.gates.audit.text import KEYWORDS
 
 MODEL = "model"
 """The family of kernels that a model wrote: it never saw a name of the file."""
 _PREFIXES = Prefixes(inputs="x", updates="u", nodes="v", symbols="n")
 _NAME = "kernel"
 _TASK_NAME = re.compile(r"^Task [^:\n]*:", re.MULTILINE)
-_PATH = re.compile(r"(?<![\w)\]])(?:[A-Za-z]:)?(?:[/\\][\w.@+-]+)+[/\\](?=[\w.-])")
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_FOLDER = r"(?:[\w@+-]+(?: [\w@+-]+){1,3}|[\w.@+-]+)"
+_PATH = re.compile(rf"(?<![\w)\]])(?:[A-Za-z]:)?(?:[/\\]{_FOLDER})+[/\\](?=[\w.-])")
+_WORD = re.compile(r"[^\W\d]\w*")
+_Names = tuple[tuple[str, str], ...]
+"""Forms of names with what stands in their place, the longest first."""
+_OURS = frozenset(("kernel", "op", "pipe", "tile", "tiling", "workspace"))
+"""Words of the text of every kernel."""
+_SAID_OF_TEXT = frozenset((GateName.AUDIT, GateName.COMPILE))
+_OF_NO_FILE = frozenset((ExperienceKind.RULE, ExperienceKind.API_CARD, ExperienceKind.PRACTICE))
+
+
+@cache
+def _kept() -> frozenset[str]:
+    """Words that C++, the interface and all kernels have: they say nothing of a file that has them, too."""
+    return KEYWORDS | interface_words() | _OURS
 
 
 def neutral(task: KernelTask) -> KernelTask:
@@ -31,7 +50,14 @@ def neutral(task: KernelTask) -> KernelTask:
 
 @define(frozen=True, slots=False)
 class Privacy:
-    """Takes the names of one task's file out of what is said of it."""
+    """Takes the names of one task's file out of what is said of it.
+
+    What may leave as it is, since no name of the file can be in it: what a model wrote, which is shown
+    neutral names alone, and what the audit and the compiler say of its text, but for folders and the task's
+    name; rules, cards and practices, which are made of the interface and of settings of schedules; and names
+    of the file that are words of C++, of the interface or of every kernel (``mask``, ``half``, ``tile``),
+    which say nothing of it. Names of one letter are such, too.
+    """
 
     task: KernelTask
 
@@ -50,32 +76,96 @@ class Privacy:
 
     def words(self, text: str) -> str:
         """A verifier's or an experience's words without names of values and tasks, and without folders."""
-        bare = _PATH.sub("", _TASK_NAME.sub("Task:", text))
-        return _WORD.sub(lambda found: self._word(found[0]), bare)
+        return self._without(text, self._names)
 
-    def _word(self, word: str) -> str:
-        """Identifiers of kernels begin with names: ``hidden_state`` with ``hiddenState``, ``my_model`` with
-        ``MyModel``."""
-        for name, other in self._names:
-            rest = word.removeprefix(name)
-            if rest != word and not rest[:1].islower():
-                return other + rest
-        return word
+    def verdict(self, text: str, source: KernelSource, verdict: Verdict) -> str:
+        """What a verdict says of a kernel, the same way: of a model's own text its words stay."""
+        failed = verdict.failed_gate
+        if source.strategy.family != MODEL or failed is None or failed.gate not in _SAID_OF_TEXT:
+            return self.words(text)
+        return self._without(text, self._task_names)
+
+    def item(self, item: Experience) -> tuple[str, str]:
+        """Title and body of an experience, the same way."""
+        if item.kind in _OF_NO_FILE:
+            return item.title, item.body
+        return self.words(item.title), self.words(item.body)
+
+    @staticmethod
+    def _without(text: str, names: _Names) -> str:
+        bare = _PATH.sub("", _TASK_NAME.sub("Task:", text))
+        return _WORD.sub(lambda found: _renamed(found[0], names), bare)
 
     @cached_property
-    def _names(self) -> tuple[tuple[str, str], ...]:
-        """How identifiers may begin, and with what instead; the longest first."""
+    def _names(self) -> _Names:
         other_task = neutral(self.task)
         graph, new = self.task.graph, other_task.graph
-        pairs = [(item.name, other.name) for item, other in zip(graph.inputs, new.inputs, strict=True)]
-        pairs += [(item.name, other.name) for item, other in zip(graph.updates, new.updates, strict=True)]
-        pairs += [
-            (item.name, other.name) for item, other in zip(self.task.symbols, other_task.symbols, strict=True)
-        ]
-        found: dict[str, str] = {}
-        # a letter says nothing of a file, and is a word of many sentences
-        told = ((name, other) for name, other in (*pairs, (self.task.name, _NAME)) if len(name) > 1)
-        for name, other in told:
-            pascal = camel(name)[:1].upper() + camel(name)[1:]
-            found |= {name: other, camel(name): other, pascal: other[0].upper() + other[1:]}
-        return tuple(sorted(found.items(), key=lambda pair: -len(pair[0])))
+        return _forms(
+            [
+                *zip(_called(graph.inputs), _called(new.inputs), strict=True),
+                *zip(_called(graph.updates), _called(new.updates), strict=True),
+                *zip(_called(self.task.symbols), _called(other_task.symbols), strict=True),
+                *self._names_of_task,
+            ]
+        )
+
+    @cached_property
+    def _task_names(self) -> _Names:
+        return _forms(self._names_of_task)
+
+    @property
+    def _names_of_task(self) -> list[tuple[str, str]]:
+        return [(self.task.name, _NAME), (identifier(self.task.name), _NAME)]
+
+
+def _called(items: Iterable[GraphInput | Update | Symbol]) -> list[str]:
+    return [item.name for item in items]
+
+
+def _forms(pairs: Iterable[tuple[str, str]]) -> _Names:
+    """The forms that kernels give to names: ``hidden_state`` is ``hiddenState``, ``HiddenState`` and
+    ``HIDDEN_STATE``, too."""
+    told = [(name, other) for name, other in pairs if len(name) > 1]
+    found: dict[str, str] = {}
+    for name, other in told:  # a name itself goes before a form of another one
+        found.setdefault(name, other)
+    for name, other in told:
+        forms = _forms_of(name, other)
+        if forms.keys() & _kept():
+            found.pop(name, None)
+        else:
+            found = forms | found
+    return tuple(sorted(found.items(), key=lambda pair: -len(pair[0])))
+
+
+def _forms_of(name: str, other: str) -> dict[str, str]:
+    lower = camel(name)
+    pascal = lower[:1].upper() + lower[1:]
+    apart = "".join(f"_{letter}" if letter.isupper() else letter for letter in lower)
+    upper = dict.fromkeys((name.upper(), lower.upper(), apart.upper()), other.upper())
+    return {**upper, pascal: other[0].upper() + other[1:], lower: other, name: other}
+
+
+def _renamed(word: str, names: _Names) -> str:
+    """A word with other names in the places of these: at its beginning (``hiddenLocal``), or where a capital
+    begins a part of it (``copyInHidden``, ``ROWS_OF_HIDDEN``)."""
+    if word in _kept():
+        return word
+    parts: list[str] = []
+    place = 0
+    while place < len(word):
+        found = next((pair for pair in names if _stands(word, place, pair[0])), None)
+        parts.append(found[1] if found else word[place])
+        place += len(found[0]) if found else 1
+    return "".join(parts)
+
+
+def _stands(word: str, place: int, name: str) -> bool:
+    """Whether a name is a part of a word from a place on, and no piece of a longer part."""
+    if not word.startswith(name, place):
+        return False
+    before, after = word[:place][-1:], word[place + len(name) :][:1]
+    if name.isupper():
+        return before in ("", "_") and not after.isalpha()
+    is_part = not before or (before.islower() and not name[0].islower())
+    return is_part and not after.islower()

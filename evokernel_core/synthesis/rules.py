@@ -14,7 +14,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.memory.experiences import RULE_TASKS
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.history import tried
-from evokernel_core.synthesis.lessons import rules
+from evokernel_core.synthesis.lessons import is_refuted, rules
 from evokernel_core.synthesis.preconditions import preconditions
 from evokernel_core.synthesis.residual import MOST
 
@@ -90,7 +90,8 @@ class _Judged:
 
 def learned_rules(memory: Memory) -> tuple[Rule, ...]:
     """Every rule that the memory holds or has met once, those that were broken most often first."""
-    texts: dict[str, Experience] = {item.id: item for item in memory.experiences((ExperienceKind.RULE,))}
+    held = memory.experiences((ExperienceKind.RULE,))
+    texts: dict[str, Experience] = {item.id: item for item in held if not is_refuted(item)}
     known = frozenset(texts)
     forbidden = _forbidden(memory)
     kernels = tuple(_judged(memory, texts, forbidden))

@@ -99,8 +99,8 @@ class Samples:
         if source is None:
             raise ProposerError("The kernel that the step began from was forgotten; export without the step.")
         bare = self._unnamed(source, chip)
-        words = summary(judged.verdict) if judged and judged.verdict else ""
-        return Parent(bare.tiling_h, bare.op_kernel_cpp, bare.strategy, self._words(words))
+        words = self._said(source, judged.verdict) if judged and judged.verdict else ""
+        return Parent(bare.tiling_h, bare.op_kernel_cpp, bare.strategy, words)
 
     def _unnamed(self, source: KernelSource, chip: Chip) -> KernelSource:
         """The kernel under names of ours. That of a schedule is written again: a verdict is about it only
@@ -118,9 +118,16 @@ class Samples:
         return self._bare[key]
 
     def _words(self, text: str) -> str:
-        """Words of a verdict. Its task may have been captured from another file than the one that the memory
-        has it from, and a verdict names sizes as that file does."""
-        found = self._privacy.words(text)
+        """Words of a verdict about some kernel."""
+        return self._checked(self._privacy.words(text))
+
+    def _said(self, source: KernelSource, verdict: Verdict) -> str:
+        """Words of a verdict about a kernel, of which those about a model's own text stay."""
+        return self._checked(self._privacy.verdict(summary(verdict), source, verdict))
+
+    def _checked(self, found: str) -> str:
+        """The task of a verdict may have been captured from another file than the one that the memory has it
+        from, and a verdict names sizes as that file does: raises ProposerError where it has such a name."""
         ours = {symbol.name for symbol in neutral(self.task).symbols}
         names = (name for sizes in _SIZES.findall(found) for name in _NAMED.findall(sizes))
         if any(len(name) > 1 and name not in ours for name in names):
@@ -129,11 +136,10 @@ class Samples:
 
     def _context(self, ids: Iterable[str]) -> Iterator[ShownItem]:
         """Experiences are kept without names of their own task."""
-        words = self._privacy.words
         for id in ids:
             item = self.memory.experience(id)
             if item is not None:
-                yield ShownItem(item.kind, words(item.title), words(item.body))
+                yield ShownItem(item.kind, *self._privacy.item(item))
 
     def _outcome(self, item: Taken) -> StepOutcome:
         verdict, attempt = item.verdict, item.tried.attempt
@@ -143,7 +149,7 @@ class Samples:
             result=result,
             gate=failed.gate.value if failed else "",
             code=failed.code if failed else "",
-            words=self._words(summary(verdict)),
+            words=self._said(item.source, verdict),
             chip=attempt.chip,
             verifier=attempt.verifier.split("@")[0],  # behind it is the name of a host
             latency_source=timed.source if timed else None,

@@ -144,6 +144,23 @@ def test_a_card_says_what_the_table_says(title: str, said: str) -> None:
     assert said in card.experience.body
 
 
+@pytest.mark.parametrize(
+    ("title", "said"),
+    [
+        (
+            "DataCopyPad: exact",
+            "blockLen is in BYTES; left and right padding are in ELEMENTS, at most 32 bytes",
+        ),
+        ("Cast: conversions", "int32_t->half takes its scale from SetDeqScale"),
+        ("GlobalTensor: addressing", "in a mixed kernel a vector core's counts to twice GetBlockNum()"),
+        ("GlobalTensor: addressing", "data cache of 32 KB, in lines of 64 bytes"),
+    ],
+)
+def test_a_card_says_what_the_documentation_says_beside_the_table(title: str, said: str) -> None:
+    (body,) = (card.experience.body for card in cards() if card.experience.title.startswith(title))
+    assert said in body
+
+
 def test_units_are_of_rows_and_of_everything_with_a_length() -> None:
     data = tomllib.loads(UNITS.read_text(encoding="utf-8"))
     assert data["rows"].keys() <= {row.key for row in api_rows()}
@@ -217,7 +234,7 @@ def test_further_cards_follow_the_ops_the_dtypes_and_the_code_shown() -> None:
 
 @pytest.mark.parametrize("units", Cores)
 def test_rules_forbid_one_thing_each(units: Cores) -> None:
-    for rule in rules(units):
+    for rule in rules(units, CHIP):
         assert rule.body.startswith("You cannot ") and len(rule.body) < 300
         assert "{" not in rule.body
 
@@ -272,3 +289,12 @@ def test_practices_name_the_chip_that_is_asked_about() -> None:
     slow: Chip = evolve(CHIP, launch_us=77.0)
     (item,) = practices_for(["launch"], Cores.VECTOR, slow)
     assert "A launch takes 77 us" in item.body
+
+
+def test_costs_of_copies_and_of_scalar_accesses_are_those_of_the_chip() -> None:
+    scalar = evolve(CHIP.scalar, local_access_cycles=12.5)
+    other = evolve(CHIP, mte=evolve(CHIP.mte, load_latency_cycles=333), scalar=scalar)
+    practice = {item.title: item.body for item in practices_for(["MTE2"], Cores.VECTOR, other)}
+    assert "Each copy takes 333 cycles" in practice["Tiles of 16 KB and more"]
+    rule = {item.title: item.body for item in rules(Cores.VECTOR, other)}
+    assert "each takes 12.5 cycles" in rule["Scalar loops"]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from evokernel_core.ascendc.author import write
 from evokernel_core.ascendc.features import task_features
@@ -18,6 +19,8 @@ from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.verifier.gates.audit.findings import KERNEL, TILING
+from evokernel_core.verifier.gates.audit.text import check_text
 
 
 def softmax_task(builder: Any, shape: tuple[Any, ...], dtype: str = "float32", **symbols: int) -> KernelTask:
@@ -161,6 +164,29 @@ def test_the_first_form_follows_the_length_of_rows(
     shape: tuple[int, ...], form: set[Form], builder: Any, chip: Chip
 ) -> None:
     assert Schedule.of(initial(softmax_task(builder, shape), chip)).form in form
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("AcmeNet", "acmenet"),
+        ("Ärgernis", "rgernis"),
+        ("Modèle_é2", "mod_le_2"),
+        ("秘密模型", "kernel"),
+        ("my net.forward", "my_net_forward"),
+        ("étape2", "tape2"),
+        ("2layers", "op_2layers"),
+        ("", "kernel"),
+    ],
+)
+def test_a_kernel_is_named_in_letters_that_compilers_and_the_audit_take(
+    builder: Any, chip: Chip, name: str, expected: str
+) -> None:
+    task = evolve(softmax_task(builder, (512, 64)), name=name)
+    source = write(task, initial(task, chip), chip)
+    assert f"{expected}_kernel(" in source.op_kernel_cpp.lower()
+    for file, text in ((KERNEL, source.op_kernel_cpp), (TILING, source.tiling_h)):
+        assert text.isascii() and list(check_text(file, text)) == []
 
 
 def test_moves_are_legal_named_and_change_the_source(builder: Any, chip: Chip) -> None:

@@ -39,6 +39,7 @@ from evokernel_core.synthesis.proposers.llm import LlmProposer
 from evokernel_core.synthesis.proposers.llm_answer import read_answer
 from evokernel_core.synthesis.proposers.llm_budget import Tally
 from evokernel_core.synthesis.proposers.llm_model import ATTEMPTS, Model
+from evokernel_core.twin.chip import load_chip
 from tests.synthesis.endpoint import RecordedEndpoint, Recording, completion, kernel_text, recording
 
 KEY = "sk-secret-key"
@@ -118,7 +119,7 @@ def test_a_good_answer_becomes_a_kernel_with_its_price_and_its_sources(serve: Se
 
 def test_the_preview_is_what_is_sent(serve: Serve) -> None:
     endpoint, proposer = serve("good")
-    task, context = scale_add(), Context(experiences=rules(Cores.CUBE)[:2])
+    task, context = scale_add(), Context(experiences=rules(Cores.CUBE, load_chip())[:2])
     preview = proposer.preview(task, context)
     proposer.draft(task, context)
     assert json.loads(preview) == endpoint.requests[0]

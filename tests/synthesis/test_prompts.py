@@ -47,6 +47,7 @@ from evokernel_core.synthesis.proposers.llm_prompt import (
 )
 from evokernel_core.synthesis.search import Search
 from evokernel_core.twin.chip import load_chip
+from evokernel_core.twin.isa import RESERVED_BYTES
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from exemplars import captured
@@ -95,7 +96,6 @@ UNITS = {
 }
 VECTOR_WORDS = (
     "MTE2 copies global memory to UB, V computes in UB, MTE3 copies UB to global memory",
-    f"{CHIP.ub_bytes} bytes of unified buffer",
     "255 repeats at most",
     "transcendental: 31; 32, 32",
 )
@@ -108,9 +108,21 @@ CUBE_WORDS = (
 )
 MIXED_WORDS = ("CrossCoreSetFlag<2, PIPE_FIX>(id)", "if ASCEND_IS_AIC", "KERNEL_TYPE_MIX_AIC_1_2")
 SAID = {
-    Cores.VECTOR: (VECTOR_WORDS, ("__vector__ void MyKernel", "1 to coreNum")),
+    Cores.VECTOR: (
+        VECTOR_WORDS,
+        ("__vector__ void MyKernel", "1 to coreNum", f"{CHIP.ub_bytes} bytes of unified buffer"),
+    ),
     Cores.CUBE: (CUBE_WORDS, ("__cube__ void MyKernel", "1 to coreNum / 2")),
-    Cores.BOTH: (VECTOR_WORDS, CUBE_WORDS, MIXED_WORDS, ("__mix__(1, 2) void MyKernel",)),
+    Cores.BOTH: (
+        VECTOR_WORDS,
+        CUBE_WORDS,
+        MIXED_WORDS,
+        (
+            "__mix__(1, 2) void MyKernel",
+            f"{CHIP.ub_bytes - RESERVED_BYTES} bytes of unified buffer",
+            f"but for the last {RESERVED_BYTES} bytes",
+        ),
+    ),
 }
 UNSAID = {
     Cores.VECTOR: (*CUBE_WORDS, *MIXED_WORDS),
@@ -187,7 +199,7 @@ def test_the_system_message_is_that_of_units_and_chip(tasks: Mapping[str, Kernel
         assert draft(tasks[name]).messages[0]["content"] == expected
     small = evolve(CHIP, aiv=40, aic=20, ub_bytes=123_456, memory=evolve(CHIP.memory, l1_bytes=777_777))
     text = system_message(Cores.BOTH, small, structured=True)
-    assert "= 20 blocks" in text and "123456 bytes" in text and "L1 777777 bytes" in text
+    assert "= 20 blocks" in text and "123200 bytes" in text and "L1 777777 bytes" in text
 
 
 def test_a_name_of_the_file_changes_nothing_of_the_knowledge(tasks: Mapping[str, KernelTask]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 from evokernel_core.ascendc.kernels.family import Cores
@@ -16,7 +16,12 @@ from evokernel_core.ascendc.knowledge.cards import CORES, LIMIT, cards, task_car
 from evokernel_core.ascendc.knowledge.exemplars import exemplar, nearest, source_of
 from evokernel_core.ascendc.knowledge.items import item
 from evokernel_core.ascendc.knowledge.kinds import KernelKind, kind_of
-from evokernel_core.ascendc.knowledge.practices import bindings_of, expected_bindings, practices_for
+from evokernel_core.ascendc.knowledge.practices import (
+    bindings_of,
+    expected_bindings,
+    practices_for,
+    with_constants,
+)
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.api import most_of
@@ -35,15 +40,15 @@ __all__ = [
 ]
 
 
-@cache
-def rules(units: Cores) -> tuple[Experience, ...]:
-    """The rules for kernels on such cores, as in rules.toml."""
+@lru_cache(maxsize=64)
+def rules(units: Cores, chip: Chip) -> tuple[Experience, ...]:
+    """The rules for kernels on such cores of a chip, as in rules.toml."""
     rows = tomllib.loads((Path(__file__).parent / "rules.toml").read_text(encoding="utf-8"))["rule"]
     return tuple(
         item(
             ExperienceKind.RULE,
             row["title"],
-            LIMIT.sub(lambda found: str(most_of(found[1], found[2])), row["text"]),
+            LIMIT.sub(lambda found: str(most_of(found[1], found[2])), with_constants(row["text"], chip)),
         )
         for row in rows
         if units in CORES[row.get("cores", "")]
@@ -55,7 +60,7 @@ def common_knowledge(kind: KernelKind, chip: Chip) -> tuple[Experience, ...]:
     """Rules, cards of what the kind's exemplar calls, and the exemplar: the same for all tasks of a kind."""
     typical = nearest(kind)
     known = used_cards([source_of(typical, chip).op_kernel_cpp], kind.units)
-    return (*rules(kind.units), *(card.experience for card in known), exemplar(typical, chip))
+    return (*rules(kind.units, chip), *(card.experience for card in known), exemplar(typical, chip))
 
 
 def further_cards(task: KernelTask, kind: KernelKind, kernels: Iterable[str]) -> tuple[Experience, ...]:

@@ -30,7 +30,12 @@ _MOST_OF_IT = 0.5
 _BALANCED = 0.75
 """The mean time of the cores as a share of the slowest one's, below which their work is uneven."""
 _PARTS = {"memory": "MTE2", "vector": "V", "cube": "M"}
-_CONSTANT = re.compile(r"\{([\w.]+)\}")
+_CONSTANT = re.compile(r"\{([a-z][\w.]*)\}")
+
+
+def with_constants(text: str, chip: Chip) -> str:
+    """A text with a chip's constants in the places of their names (``{mte.load_latency_cycles}``)."""
+    return _CONSTANT.sub(lambda found: f"{attrgetter(found[1])(chip):g}", text)
 
 
 @frozen
@@ -44,7 +49,7 @@ class Practice:
 
     def on(self, chip: Chip) -> Experience:
         """The practice with a chip's constants."""
-        body = _CONSTANT.sub(lambda found: f"{attrgetter(found[1])(chip):g}", self.text)
+        body = with_constants(self.text, chip)
         (first, *_) = sorted(self.bindings, key=BINDINGS.index)
         return item(ExperienceKind.PRACTICE, self.title, body, bottleneck=first if first in PIPES else "")
 

@@ -13,6 +13,7 @@ from evokernel_core.domain.verdict import Latency, LineTime
 from evokernel_core.synthesis.privacy import Privacy, neutral
 from evokernel_core.synthesis.proposers.base import Candidate, Precedent
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.lexer import tokenize
 
 _HEAD = "__aicore__ "
 """What stands before the type and the name of a function."""
@@ -88,23 +89,36 @@ def _diff(name: str, before: str, after: str) -> Iterator[str]:
     yield from unified_diff(before.splitlines(), after.splitlines(), name, name, n=2, lineterm="")
 
 
-def hot_lines(start: Candidate, privacy: Privacy) -> list[dict[str, Any]]:
-    """The lines of a kernel that take most of its busiest pipes, under the names that are shown."""
+def hot_lines(start: Candidate, shown: KernelSource) -> list[dict[str, Any]]:
+    """The lines of a kernel that take most of its busiest pipes, as ``shown`` has them: the same
+    kernel, but for names."""
     latency = start.verdict.latency
     if latency is None:
         return []
-    text = start.source.op_kernel_cpp.splitlines()
+    text = shown.op_kernel_cpp.splitlines()
+    places = _same_lines(start.source.op_kernel_cpp, shown.op_kernel_cpp)
+    found = ((line, places.get(line.line)) for line in _longest(latency) if line.file == KERNEL_FILE)
     return [
         {
             "pipe": line.pipe,
             "us": line.us,
             "calls": line.calls,
-            "method": privacy.words(_method(text[: line.line])),
-            "text": privacy.words(_statement(text[line.line - 1 :])),
+            "method": _method(text[:place]),
+            "text": _statement(text[place - 1 :]),
         }
-        for line in _longest(latency)
-        if line.file == KERNEL_FILE and 0 < line.line <= len(text)
+        for line, place in found
+        if place is not None
     ]
+
+
+def _same_lines(one: str, other: str) -> dict[int, int]:
+    """Where lines of a kernel stand in the one under other names, whose lines may be broken elsewhere. None
+    where they are not the same kernel."""
+    first, second = tokenize(one), tokenize(other)
+    if len(first) != len(second):
+        return {}
+    pairs = zip(reversed(first), reversed(second), strict=True)
+    return {a.line: b.line for a, b in pairs}  # the first token of a line says where it is
 
 
 def _method(lines: list[str]) -> str:

@@ -36,6 +36,7 @@ from evokernel_core.synthesis.proposers.llm_code import hot_lines, precedents
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.api.rows import COSTS
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import RESERVED_BYTES
 from evokernel_core.verifier.gates.audit.rules.tiling import MAX_BYTES
 
 MOST_ATTEMPTS = 8
@@ -104,9 +105,12 @@ def refine_prompt(task: KernelTask, context: Context, chip: Chip, *, structured:
 
 def system_message(units: Cores, chip: Chip, *, structured: bool) -> str:
     """What is told of cores of that kind: the same text for all tasks."""
+    reserved_bytes = RESERVED_BYTES if units is Cores.BOTH else 0
     values = {
         "units": units,
         "chip": chip,
+        "ub_bytes": chip.ub_bytes - reserved_bytes,
+        "reserved_bytes": reserved_bytes,
         "launch": _LAUNCHES[units],
         "tiling_bytes": MAX_BYTES,
         "repeats": most_of("Add", "repeatTime"),
@@ -138,10 +142,13 @@ def _prompt(template: str, task: KernelTask, context: Context, chip: Chip, struc
         ],
         "precedents": precedents(context.precedents(), chip),
         "start": start and {"source": files[0], "latency": start.verdict.latency},
-        "hot_lines": hot_lines(start, privacy) if start else [],
+        "hot_lines": hot_lines(start, files[0]) if start else [],
         "failed": failed and {"source": files[-1]},
-        "attempts": [privacy.words(summary(child.verdict)) for child in context.children[-MOST_ATTEMPTS:]],
-        "feedback": privacy.words(context.feedback),
+        "attempts": [
+            privacy.verdict(summary(child.verdict), child.source, child.verdict)
+            for child in context.children[-MOST_ATTEMPTS:]
+        ],
+        "feedback": _feedback(context.feedback, failed, privacy),
         "asked": [_ASKED[reason] for reason in context.asked if reason in _ASKED],
     }
     system = system_message(kind.units, chip, structured=structured)
@@ -165,6 +172,14 @@ def _items(
     return tuple({item.id: item for item in chosen if item.id not in known}.values())
 
 
+def _feedback(text: str, failed: Candidate | None, privacy: Privacy) -> str:
+    """The last words of the verifier: those about ``failed`` where they are."""
+    gate = failed.verdict.failed_gate if failed else None
+    if failed is None or gate is None or gate.feedback not in text:
+        return privacy.words(text)
+    return privacy.verdict(text, failed.source, failed.verdict)
+
+
 def _last_failure(children: tuple[Candidate, ...]) -> Candidate | None:
     """The latest attempt, if it failed: the one to repair."""
     last = children[-1] if children else None
@@ -175,10 +190,8 @@ def _last_failure(children: tuple[Candidate, ...]) -> Candidate | None:
 
 def _item(number: int, item: Experience, privacy: Privacy | None) -> dict[str, Any]:
     """An item in words; ``privacy`` is None for knowledge of ours, which speaks of no file."""
-    body, title = item.body[:LONGEST_ITEM], item.title
-    if privacy is not None:
-        body, title = privacy.words(item.body)[:LONGEST_ITEM], privacy.words(item.title)
-    return {"number": number, "kind": item.kind.value, "title": title, "body": body}
+    title, body = privacy.item(item) if privacy else (item.title, item.body)
+    return {"number": number, "kind": item.kind.value, "title": title, "body": body[:LONGEST_ITEM]}
 
 
 @cache

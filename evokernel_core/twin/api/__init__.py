@@ -4,6 +4,26 @@ Its data lies in ``table/*.toml``. The twin checks kernels by it (``header`` mak
 built), the author keeps its kernels within its limits, and knowledge cards are made of it.
 """
 
-from evokernel_core.twin.api.rows import DTYPES, ApiRow, Limit, TypeRule, api_row, api_rows, most_of, named
+from evokernel_core.twin.api.rows import (
+    DTYPES,
+    ApiRow,
+    Limit,
+    TypeRule,
+    api_row,
+    api_rows,
+    interface_words,
+    most_of,
+    named,
+)
 
-__all__ = ["DTYPES", "ApiRow", "Limit", "TypeRule", "api_row", "api_rows", "most_of", "named"]
+__all__ = [
+    "DTYPES",
+    "ApiRow",
+    "Limit",
+    "TypeRule",
+    "api_row",
+    "api_rows",
+    "interface_words",
+    "most_of",
+    "named",
+]

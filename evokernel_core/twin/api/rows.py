@@ -145,6 +145,15 @@ def named(name: str) -> tuple[ApiRow, ...]:
     return tuple(row for row in api_rows() if name == row.name or name in row.former)
 
 
+@cache
+def interface_words() -> frozenset[str]:
+    """Every name in the table: of functions (former ones, too), classes, types and parameters."""
+    words = (word for row in api_rows() for text in row.signatures for word in re.findall(r"\w+", text))
+    return frozenset((*words, *DTYPES)) | {
+        name for row in api_rows() for name in (row.name, row.of, *row.former)
+    }
+
+
 def most_of(key: str, parameter: str) -> int:
     """The highest value that a parameter takes. Raises TableError where the table does not say."""
     return api_row(key).limit(parameter).high

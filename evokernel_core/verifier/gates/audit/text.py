@@ -143,7 +143,7 @@ def _definition(token: Token, rest: str, file: str) -> Iterator[Finding]:
             yield Finding("audit-forbidden-name", message, file, token.line)
 
 
-_KEYWORDS = names("""
+KEYWORDS = names("""
     alignas alignof auto bool break case char class const constexpr continue decltype default delete do
     double else enum explicit extern false final float for friend if inline int long mutable namespace
     new noexcept nullptr operator override private protected public reinterpret_cast return short signed
@@ -153,4 +153,4 @@ _KEYWORDS = names("""
 
 
 def _is_reserved(name: str) -> bool:
-    return name in _KEYWORDS or bool(re.match(r"_[_A-Z]", name))
+    return name in KEYWORDS or bool(re.match(r"_[_A-Z]", name))
