@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from itertools import islice
 
@@ -75,7 +76,7 @@ def _estimate(item: Schedule) -> float:
 
 
 @define
-class Baseline:
+class Baseline(ABC):
     """Proposes the next of its own order, whatever the engine would start from."""
 
     chip: Chip
@@ -84,8 +85,9 @@ class Baseline:
     name: str = "baseline"
     _orders: dict[str, Iterator[Schedule]] = field(factory=dict)
 
+    @abstractmethod
     def order(self, space: Space) -> Iterator[Schedule]:
-        raise NotImplementedError
+        """The schedules of a task, each once."""
 
     def draft(self, task: KernelTask, context: Context) -> Proposal:
         order = self._orders.setdefault(task.task_id, self.order(Space(task, self.chip)))
