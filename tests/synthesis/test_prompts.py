@@ -34,7 +34,6 @@ from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.contexts import Librarian
 from evokernel_core.synthesis.lessons import Trial, lessons
-from evokernel_core.synthesis.privacy import Privacy
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Precedent
 from evokernel_core.synthesis.proposers.llm import LlmProposer
 from evokernel_core.synthesis.proposers.llm_code import KERNEL_FILE, LONGEST_DIFF, hot_lines
@@ -257,7 +256,7 @@ def test_lines_that_take_most_of_the_busiest_pipes_are_told(tasks: Mapping[str, 
 def test_the_method_of_a_line_is_told(tasks: Mapping[str, KernelTask], head: str, method: str) -> None:
     source = KernelSource("", f"{head}\n    Exp(y, x, n);\n", Strategy("model"))
     start = judged(tasks["activation_gelu"], source, 30.0, lines=(LineTime("V", KERNEL_FILE, 2, 1, 1.0),))
-    (line,) = hot_lines(start, Privacy(tasks["activation_gelu"]))
+    (line,) = hot_lines(start, source)
     assert (line["method"], line["text"]) == (method, "Exp(y, x, n);")
 
 
