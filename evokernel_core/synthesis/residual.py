@@ -37,7 +37,7 @@ _SCALES = tuple(product((0.1, 0.5, 2.0), (0.1, 0.5), (1.0, 0.3, 0.1), _NOISES))
 """Standard deviations of the linear and the smooth part, how far the latter reaches, and the standard
 deviation of noise; the first of each are the prior."""
 CONFIDENCE = 1.0
-"""Standard deviations below the mean at which an untried schedule is ranked (ours; GP-UCB leaves it open)."""
+"""Standard deviations that are likely (ours)."""
 
 Features = Mapping[str, float]
 
@@ -57,9 +57,9 @@ class Expected:
         return math.exp(self.mean)
 
     @property
-    def hopeful(self) -> float:
-        """The same at the lower end of what is likely."""
-        return math.exp(self.mean - CONFIDENCE * self.deviation)
+    def spread(self) -> float:
+        """How many times as long, or as short, a schedule may take as is expected."""
+        return math.exp(CONFIDENCE * math.hypot(self.deviation, self.noise))
 
 
 AS_ESTIMATED = Expected()

@@ -73,7 +73,7 @@ def truth(features: dict[str, float]) -> float:
 def test_few_samples_say_nothing() -> None:
     few = [record(n, {"a": 1.0}, 0.5) for n in range(FEWEST - 1)]
     assert learned(few).of([{"a": 1.0}]) == (AS_ESTIMATED,)
-    assert AS_ESTIMATED.factor == AS_ESTIMATED.hopeful == 1.0
+    assert AS_ESTIMATED.factor == AS_ESTIMATED.spread == 1.0
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -92,7 +92,7 @@ def test_a_handful_moves_the_estimate_and_says_how_sure_it_is() -> None:
     assert all(0.2 < item.mean <= 0.41 for item in found)
     assert [item.deviation for item in found] == sorted((item.deviation for item in found), reverse=True)
     [near, far] = known[-1].of([features, {"matmul.base_m": 1.0, "rowwise.rows": 3.0}])
-    assert far.deviation > near.deviation and far.hopeful / far.factor < near.hopeful / near.factor
+    assert far.deviation > near.deviation and far.spread > near.spread
 
 
 @settings(deadline=None)
@@ -101,7 +101,7 @@ def test_any_verdicts_give_finite_expectations(residuals: list[float], at: float
     model = learned([record(n, {"x": n / 10}, value) for n, value in enumerate(residuals)])
     [found] = model.of([{"x": at, "new": 1.0}])
     assert math.isfinite(found.mean) and 0 <= found.deviation < math.inf
-    assert 0 < found.hopeful <= found.factor
+    assert found.factor > 0 and found.spread >= 1.0
 
 
 def test_failures_have_no_residual() -> None:

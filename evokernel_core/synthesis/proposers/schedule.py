@@ -29,7 +29,7 @@ from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.lessons import bottleneck_pipe
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Priced, Proposal
-from evokernel_core.synthesis.residual import Residual
+from evokernel_core.synthesis.residual import Expected, Residual
 from evokernel_core.synthesis.sequences import ANALYTIC, THEN, steps_of
 from evokernel_core.twin.chip import Chip
 
@@ -59,12 +59,18 @@ class _Option:
 
 @frozen
 class _Draft:
-    """A schedule to begin with, and the microseconds that it takes if things go well."""
+    """A schedule to begin with, and the microseconds that it is expected to take."""
 
     item: Experience
     strategy: Strategy
     priced: Priced
-    hope_us: float
+    expected: Expected
+    us: float
+
+    def surely_faster(self, other: _Draft) -> bool:
+        """Whether it is, also where both are as far from what is expected as is likely: whoever waits for a
+        first kernel wants no experiment."""
+        return self.us * self.expected.spread * other.expected.spread < other.us
 
 
 @frozen
@@ -128,8 +134,11 @@ class ScheduleProposer:
         carried = [self._draft(task, item, found, context) for item, found in self._carried(task, context)]
         own, beside = [first], self._beside(task, analytic, context)
         if context.residual.is_known:  # else nothing but their estimates tells them apart
-            own, beside = sorted([first, *beside], key=lambda draft: draft.hope_us), iter(())
-        doubtful = [draft for draft in carried if draft.hope_us > _DOUBT * own[0].hope_us]
+            others = sorted(beside, key=lambda draft: draft.us)
+            better = [draft for draft in others if draft.surely_faster(first)]
+            own = [*better, first, *(draft for draft in others if draft not in better)]
+            beside = iter(())
+        doubtful = [draft for draft in carried if draft.us > _DOUBT * own[0].us]
         wanted = [draft for draft in carried if draft not in doubtful]
         unwanted = []
         for draft in chain(wanted, own[:1], doubtful, own[1:], beside):
@@ -148,7 +157,7 @@ class ScheduleProposer:
     def _draft(self, task: KernelTask, item: Experience, strategy: Strategy, context: Context) -> _Draft:
         priced = _priced(task, strategy, self.chip)
         expected = context.residual.of([dict(priced.features)])[0]
-        return _Draft(item, strategy, priced, expected.hopeful * priced.estimate_us)
+        return _Draft(item, strategy, priced, expected, expected.factor * priced.estimate_us)
 
     def _carried(self, task: KernelTask, context: Context) -> Iterator[tuple[Experience, Strategy]]:
         """The strategies of retrieved kernels that can be carried over to this task."""
@@ -195,7 +204,7 @@ def _shares(steps: Sequence[_Step], start_us: float, residual: Residual) -> list
         return [step.share for step in steps]
     expected = residual.of([dict(step.priced.features) for step in steps])
     return [
-        step.doubt * found.hopeful * step.priced.estimate_us / start_us
+        step.doubt * found.factor * step.priced.estimate_us / start_us
         for step, found in zip(steps, expected, strict=True)
     ]
 
