@@ -29,7 +29,7 @@ from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.lessons import bottleneck_pipe
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Priced, Proposal
-from evokernel_core.synthesis.residual import Expected, Residual
+from evokernel_core.synthesis.residual import UNTAUGHT, Expected, Residual
 from evokernel_core.synthesis.sequences import ANALYTIC, THEN, steps_of
 from evokernel_core.twin.chip import Chip
 
@@ -44,6 +44,10 @@ _PROMISE = 0.99
 _DOUBT_OF_CUTS = 0.85
 """Programs cut otherwise may take this part of what their estimates say: estimates of kernels that share a
 launch are that far from verdicts, those of one kernel's schedules hardly are."""
+
+
+_KNOWN = 12
+"""Verdicts on schedules of a family from which they speak for another first draft."""
 
 
 @frozen
@@ -130,6 +134,8 @@ class ScheduleProposer:
             analytic = initial(task, self.chip)
         except PlanError as error:
             raise ProposalsExhausted(str(error)) from error
+        if sum(item.family == analytic.family for item in context.residual.records) < _KNOWN:
+            context = evolve(context, residual=UNTAUGHT)
         first = self._draft(task, _practice(ANALYTIC, analytic), analytic, context)
         carried = [self._draft(task, item, found, context) for item, found in self._carried(task, context)]
         own, beside = [first], self._beside(task, analytic, context)
