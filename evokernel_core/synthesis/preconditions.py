@@ -2,7 +2,7 @@
 
 A small decision tree over the settings and sizes of a family's schedules separates the ones that failed in
 one way from those that passed; a leaf in which nearly all failed is a precondition that was not met. It
-becomes a rule of the memory, in words, and schedules that it speaks of are tried last.
+is a rule, in words, for as long as the records hold it up; schedules that it speaks of are tried last.
 """
 
 from __future__ import annotations
