@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -188,12 +187,13 @@ def record(task: KernelTask, item: Schedule, us: float, chip: Chip) -> TuningRec
     """A schedule's estimate beside its modelled latency."""
     priced = item.priced
     return TuningRecord(
-        task.task_id,
-        item.source.source_id,
-        chip.name,
-        LatencySource.MODELLED,
-        priced.family,
-        priced.estimate_us,
-        us if math.isfinite(us) else priced.estimate_us,
-        priced.features,
+        task_id=task.task_id,
+        source_id=item.source.source_id,
+        chip=chip.name,
+        verifier="twin",
+        family=priced.family,
+        estimate_us=priced.estimate_us,
+        latency_us=us,
+        features=priced.features,
+        source=LatencySource.MODELLED,
     )

@@ -35,6 +35,15 @@ class Problem:
     task: KernelTask
 
 
+def kept_problems(path: Path) -> list[Problem]:
+    """Those that ``keep_problems`` wrote."""
+    return [from_data(json.loads(line), Problem) for line in path.read_text().splitlines()]
+
+
+def keep_problems(path: Path, found: Iterable[Problem]) -> None:
+    path.write_text("".join(json.dumps(to_data(item)) + "\n" for item in found))
+
+
 def problems(session: Session, files: Iterable[Path]) -> Iterator[Problem]:
     """Those of which one region is all of the forward; others are named and left out."""
     for file in files:
@@ -70,23 +79,54 @@ def _flat(section: object) -> object:
 
 
 @define
+class Latencies:
+    """Verdicts in a file that several processes append to."""
+
+    path: Path
+    known: dict[tuple[str, str], Verdict] = field(factory=dict)
+    _read: int = 0
+    """Bytes of the file that are in ``known``."""
+
+    def of(self, task_id: str, source_id: str) -> Verdict | None:
+        key = task_id, source_id
+        if key not in self.known:
+            self.read()
+        return self.known.get(key)
+
+    def read(self) -> None:
+        """Takes in what the file has gained, up to the last whole line."""
+        if not self.path.exists():
+            return
+        with self.path.open("rb") as file:
+            file.seek(self._read)
+            lines, end, _ = file.read().rpartition(b"\n")
+        self._read += len(lines) + len(end)
+        for line in lines.splitlines():
+            verdict = from_data(json.loads(line), Verdict)
+            self.known[verdict.task_id, verdict.source_id] = verdict
+
+    def add(self, verdict: Verdict) -> None:
+        with self.path.open("a", buffering=2**24) as file:  # one write a line: others write here too
+            file.write(json.dumps(to_data(verdict)) + "\n")
+
+    def best_us(self, task_id: str) -> float:
+        """The least latency of a task that any search has found."""
+        found = (verdict for (id, _), verdict in self.known.items() if id == task_id)
+        return min((v.latency.us for v in found if v.latency and v.feasible), default=math.inf)
+
+
+@define
 class Oracle:
-    """A verifier that asks another one once for each kernel, and says what it was told before. Kernels that
-    were timed count as verified here."""
+    """A verifier that asks another one once for each kernel, and else says what is kept. Kernels that were
+    timed count as verified here."""
 
     inner: Verifier
-    path: Path
-    name: str = "oracle"
+    kept: Latencies
+    name: str = ""
     workers: int = 1
-    known: dict[tuple[str, str], Verdict] = field(factory=dict)
-    asked: int = 0
 
     def __attrs_post_init__(self) -> None:
         self.name = self.inner.name
-        if self.path.exists():
-            for line in self.path.read_text().splitlines():
-                verdict = from_data(json.loads(line), Verdict)
-                self.known[verdict.task_id, verdict.source_id] = verdict
 
     def verify(
         self,
@@ -96,22 +136,15 @@ class Oracle:
         cancelled: Callable[[], bool] = never,
         below_us: float = math.inf,
     ) -> Verdict:
-        key = task.task_id, source.source_id
-        if key not in self.known:
-            verdict = self.inner.verify(task, source, below_us=0.0)
-            if verdict.is_slower:
-                passed = tuple(gate for gate in verdict.gates if gate is not verdict.failed_gate)
-                verdict = evolve(verdict, gates=passed)
-            self.known[key] = verdict
-            self.asked += 1
-            with self.path.open("a") as file:
-                file.write(json.dumps(to_data(verdict)) + "\n")
-        return self.known[key]
-
-    def best_us(self, task_id: str) -> float:
-        """The least latency of a task that any search has found."""
-        found = (verdict for (id, _), verdict in self.known.items() if id == task_id)
-        return min((v.latency.us for v in found if v.latency and v.feasible), default=math.inf)
+        known = self.kept.of(task.task_id, source.source_id)
+        if known is not None:
+            return known
+        verdict = self.inner.verify(task, source, below_us=0.0)
+        if verdict.is_slower:
+            passed = tuple(gate for gate in verdict.gates if gate is not verdict.failed_gate)
+            verdict = evolve(verdict, gates=passed)
+        self.kept.add(verdict)
+        return verdict
 
 
 def remember_schedules() -> None:
