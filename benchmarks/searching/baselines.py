@@ -168,7 +168,7 @@ class Evolution(Baseline):
 
     def _best(self, task: KernelTask, tried: dict[str, Schedule], children: list[Schedule]) -> Schedule:
         model = self._learned(task, tried)
-        expected = model.of([dict(item.priced.features) for item in children])
+        expected = model.of([dict(item.priced.features) for item in children], task.task_id)
         costs = [
             item.priced.estimate_us * found.factor for item, found in zip(children, expected, strict=True)
         ]

@@ -1,23 +1,26 @@
 """How far estimates are from verdicts, learned from a few of them, and how sure that is.
 
 A Gaussian process over the features of task and schedule, of log(verdict / estimate): a constant that all
-share, a linear part that carries over to what was never tried, and a smooth part that remembers what lies
-near. Its prior says that an estimate is right within a fifth; noise is what verdicts of one schedule under
-other names differ by. Once there are enough records, the likeliest of a few scales are taken. Predictions
-are those of Rasmussen and Williams, "Gaussian Processes for Machine Learning", algorithm 2.1.
+share, one for each task, a linear part that carries over to what was never tried, and a smooth part that
+remembers what lies near. Without the task's own constant, what sets tasks apart would be taken for what sets
+their schedules apart. Features are believed only where they would have helped on tasks that they were not
+learned from; else estimates keep their order. The likeliest of a few scales are taken. Predictions are those
+of Rasmussen and Williams, "Gaussian Processes for Machine Learning", algorithm 2.1; leaving a task out is
+their equation 5.12 for blocks.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any
 
 import numpy as np
 from attrs import field, frozen
+from scipy.linalg import cho_factor, cho_solve  # type: ignore[import-untyped]
 
 from evokernel_core.domain.tuning_record import TuningRecord
 
@@ -30,12 +33,34 @@ _ENOUGH = 8
 many more."""
 _AGAIN = 20
 _WEIGHED = 60
-_SHARED = 0.2
-"""Standard deviation of what all estimates of a chip are off by."""
-_NOISES = (0.03, 0.1, 0.3, 0.8)
-_SCALES = tuple(product((0.1, 0.5, 2.0), (0.1, 0.5), (1.0, 0.3, 0.1), _NOISES))
-"""Standard deviations of the linear and the smooth part, how far the latter reaches, and the standard
-deviation of noise; the first of each are the prior."""
+_HELPS = 0.8
+"""Share of the error on tasks left out that features may leave, to be believed."""
+_FEWEST_TASKS = 3
+"""Tasks from which on tasks are left out, and below which single records are."""
+_JITTER = 1e-10
+
+
+@frozen
+class Scales:
+    """Standard deviations of the parts (``shared`` and ``task`` are constants), how far the smooth one
+    reaches, and the standard deviation of noise."""
+
+    linear: float
+    smooth: float
+    reach: float
+    noise: float
+    task: float
+    shared: float
+
+
+_CONSTANTS = tuple(product((0.01, 0.03, 0.1, 0.3, 0.8), (0.03, 0.1, 0.3), (0.05, 0.2)))
+_PLAIN = tuple(Scales(0.0, 0.0, 1.0, *rest) for rest in _CONSTANTS)
+_WITH_FEATURES = tuple(
+    Scales(linear, smooth, reach, *rest)
+    for linear, smooth, reach in product((0.0, 0.02, 0.1), (0.0, 0.1, 0.3), (1.0, 0.3, 0.1))
+    for rest in _CONSTANTS
+    if (linear or smooth) and (smooth or reach == 1.0)
+)
 CONFIDENCE = 1.0
 """Standard deviations that are likely (ours)."""
 
@@ -70,21 +95,20 @@ class Residual:
     """What records of one chip say of estimates."""
 
     records: tuple[TuningRecord, ...] = ()
-    _model: Any = field(default=None, eq=False, repr=False)
+    _model: _Fit | None = field(default=None, eq=False, repr=False)
 
     @property
     def is_known(self) -> bool:
         """Whether there are enough records to say anything."""
         return self._model is not None
 
-    def of(self, many: Sequence[Features]) -> tuple[Expected, ...]:
-        """What to expect of schedules with these features."""
+    def of(self, many: Sequence[Features], task_id: str = "") -> tuple[Expected, ...]:
+        """What to expect of a task's schedules with these features."""
         if self._model is None or not many:
             return (AS_ESTIMATED,) * len(many)
-        names, model, noise = self._model
-        mean, deviation = model.predict(_matrix(many, names), return_std=True)
-        known = np.sqrt(np.maximum(deviation**2 - noise**2, 0.0))  # the prediction's has the noise in it
-        return tuple(Expected(float(m), float(d), noise) for m, d in zip(mean, known, strict=True))
+        mean, deviation = self._model.predict(many, task_id)
+        noise = self._model.scales.noise
+        return tuple(Expected(float(m), float(d), noise) for m, d in zip(mean, deviation, strict=True))
 
 
 UNTAUGHT = Residual()
@@ -94,9 +118,7 @@ UNTAUGHT = Residual()
 def learned(records: Sequence[TuningRecord]) -> Residual:
     """Fits the latest records, given newest first."""
     latest = tuple(record for record in records if not record.failure)[:MOST]
-    if len(latest) < FEWEST or not _names(latest):
-        return Residual(latest)
-    return Residual(latest, _fitted(latest))
+    return Residual(latest, _fitted(latest) if len(latest) >= FEWEST else None)
 
 
 @frozen
@@ -119,63 +141,126 @@ def trust(records: Sequence[TuningRecord]) -> tuple[Trust, ...]:
 
 
 def _trust(model: Residual, family: str, count: int) -> Trust:
+    """Of a task that none of the records is of."""
     found = model.of([dict(record.features) for record in model.records if record.family == family])
     mean = math.fsum(item.mean for item in found) / count
     spread = math.fsum(math.hypot(item.deviation, item.noise) for item in found) / count
     return Trust(family, count, *map(math.exp, (mean, mean - spread, mean + spread)))
 
 
+Array = np.ndarray[Any, Any]
+
+
+@frozen
+class _Known:
+    """Records as arrays: names of features in their columns, a row of weights and a residual a record."""
+
+    names: tuple[str, ...]
+    tasks: Array
+    features: Array
+    residuals: Array
+
+    def covariance(self, scales: Scales, features: Array, tasks: Array) -> Array:
+        """Of schedules with these features and tasks (rows) and the records (columns)."""
+        both = np.full((len(features), len(self.features)), scales.shared**2)
+        both += scales.task**2 * (tasks[:, None] == self.tasks[None, :])
+        if scales.linear:
+            both += scales.linear**2 * features @ self.features.T
+        if scales.smooth:
+            both += scales.smooth**2 * np.exp(-_distances(features, self.features) / (2 * scales.reach**2))
+        return both
+
+
+@frozen(slots=False, eq=False)
+class _Fit:
+    """The process with one set of scales, given the records."""
+
+    known: _Known
+    scales: Scales
+
+    @cached_property
+    def factor(self) -> Any:
+        own = self.known.covariance(self.scales, self.known.features, self.known.tasks)
+        own[np.diag_indices_from(own)] += self.scales.noise**2 + _JITTER
+        return cho_factor(own, lower=True)
+
+    @cached_property
+    def weights(self) -> Array:
+        return np.asarray(cho_solve(self.factor, self.known.residuals))
+
+    @property
+    def likelihood(self) -> float:
+        """The logarithm of the marginal likelihood, but for a constant."""
+        return float(-0.5 * self.known.residuals @ self.weights - np.log(np.diag(self.factor[0])).sum())
+
+    def predict(self, many: Sequence[Features], task_id: str) -> tuple[Array, Array]:
+        """Mean and standard deviation, without noise."""
+        scales, features = self.scales, _matrix(many, self.known.names)
+        tasks = np.full(len(many), task_id, dtype=object)
+        across = self.known.covariance(scales, features, tasks)
+        own = scales.shared**2 + scales.task**2 + scales.smooth**2
+        prior = own + scales.linear**2 * (features**2).sum(axis=1)
+        gained = (across * cho_solve(self.factor, across.T).T).sum(axis=1)
+        mean: Array = across @ self.weights
+        return mean, np.sqrt(np.maximum(prior - gained, 0.0))
+
+    @property
+    def error_elsewhere(self) -> float:
+        """The sum of absolute errors on each task, as the others foretell it."""
+        inverse = cho_solve(self.factor, np.eye(len(self.weights)))
+        return sum(
+            float(np.abs(np.linalg.solve(inverse[np.ix_(own, own)], self.weights[own])).sum())
+            for own in _left_out(self.known.tasks)
+        )
+
+
+def _left_out(tasks: Array) -> list[Array]:
+    """Places of the records that are left out together."""
+    names = np.unique(tasks.astype(str))
+    if len(names) < _FEWEST_TASKS:
+        return [np.array([place]) for place in range(len(tasks))]
+    return [np.flatnonzero(tasks == name) for name in names]
+
+
+def _distances(one: Array, other: Array) -> Array:
+    """Squares of distances."""
+    apart = (one**2).sum(axis=1)[:, None] + (other**2).sum(axis=1)[None, :] - 2 * one @ other.T
+    squares: Array = np.maximum(apart, 0.0)
+    return squares
+
+
 @lru_cache(maxsize=4)
-def _fitted(records: tuple[TuningRecord, ...]) -> Any:
-    """Feature names in their columns, and the regression."""
-    names = _names(records)
+def _fitted(records: tuple[TuningRecord, ...]) -> _Fit:
     settled = records[0].seq - records[0].seq % _AGAIN
     weighed = tuple(record for record in records if record.seq <= settled)[:_WEIGHED]
-    scales = _likeliest(weighed) if len(weighed) >= _ENOUGH else _of_few(records)
-    return names, _regression(records, names, scales), scales[-1]
-
-
-def _of_few(records: tuple[TuningRecord, ...]) -> tuple[float, ...]:
-    """The prior, with as much noise as makes them likely."""
-    names, prior = _names(records), _SCALES[0][:-1]
-    return max(((*prior, noise) for noise in _NOISES), key=lambda one: _likelihood(records, names, one))
+    return _Fit(_known(records), _likeliest(weighed if len(weighed) >= _ENOUGH else records[:_WEIGHED]))
 
 
 @lru_cache(maxsize=4)
-def _likeliest(records: tuple[TuningRecord, ...]) -> tuple[float, ...]:
-    """The scales under which the records are most likely."""
-    names = _names(records)
-    return max(_SCALES, key=lambda one: _likelihood(records, names, one))
+def _likeliest(records: tuple[TuningRecord, ...]) -> Scales:
+    """The scales under which the records are most likely, with features only where they help elsewhere."""
+    known = _known(records)
+    plain = max((_Fit(known, scales) for scales in _PLAIN), key=_likelihood)
+    if len(records) < _ENOUGH:
+        return plain.scales
+    rich = max((_Fit(known, scales) for scales in _WITH_FEATURES), key=_likelihood)
+    return (rich if rich.error_elsewhere < _HELPS * plain.error_elsewhere else plain).scales
 
 
-def _likelihood(records: Sequence[TuningRecord], names: Sequence[str], scales: tuple[float, ...]) -> float:
-    return float(_regression(records, names, scales).log_marginal_likelihood_value_)
+def _likelihood(fit: _Fit) -> float:
+    return fit.likelihood
 
 
-def _names(records: Iterable[TuningRecord]) -> tuple[str, ...]:
-    return tuple(sorted({name for record in records for name, _ in record.features}))
-
-
-def _regression(records: Sequence[TuningRecord], names: Sequence[str], scales: tuple[float, ...]) -> Any:
-    """Gaussian process regression with one of ``_SCALES``."""
-    from sklearn.gaussian_process import GaussianProcessRegressor  # a second to load: only with records
-    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
-
-    linear, near, reach, noise = scales
-    kernel = (
-        ConstantKernel(_SHARED**2)
-        + ConstantKernel(linear**2) * DotProduct(0.0, "fixed")
-        + ConstantKernel(near**2) * RBF(reach)
-        + WhiteKernel(noise**2)
+def _known(records: Sequence[TuningRecord]) -> _Known:
+    names = tuple(sorted({name for record in records for name, _ in record.features}))
+    return _Known(
+        names,
+        np.array([record.task_id for record in records], dtype=object),
+        _matrix([dict(record.features) for record in records], names),
+        np.array([record.residual for record in records]),
     )
-    model = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None)
-    return model.fit(_matrix([dict(record.features) for record in records], names), _targets(records))
 
 
-def _targets(records: Sequence[TuningRecord]) -> np.ndarray[Any, Any]:
-    return np.array([record.residual for record in records])
-
-
-def _matrix(rows: Sequence[Features], names: Sequence[str]) -> np.ndarray[Any, Any]:
+def _matrix(rows: Sequence[Features], names: Sequence[str]) -> Array:
     """A row of weights each; what a name was never seen for says nothing."""
-    return np.array([[row.get(name, 0.0) for name in names] for row in rows])
+    return np.array([[row.get(name, 0.0) for name in names] for row in rows]).reshape(len(rows), len(names))

@@ -162,7 +162,7 @@ class ScheduleProposer:
 
     def _draft(self, task: KernelTask, item: Experience, strategy: Strategy, context: Context) -> _Draft:
         priced = _priced(task, strategy, self.chip)
-        expected = context.residual.of([dict(priced.features)])[0]
+        expected = context.residual.of([dict(priced.features)], task.task_id)[0]
         return _Draft(item, strategy, priced, expected, expected.factor * priced.estimate_us)
 
     def _carried(self, task: KernelTask, context: Context) -> Iterator[tuple[Experience, Strategy]]:
@@ -185,7 +185,7 @@ class ScheduleProposer:
             if step.source.source_id not in known
         ]
         found = [*((practice(step.move, start), step) for step in single), *sequences]
-        shares = _shares([step for _, step in found], start.latency_us, context.residual)
+        shares = _shares(task, [step for _, step in found], start.latency_us, context.residual)
         return tuple(
             _Option(item, step.source, step.priced, share)
             for (item, step), share in zip(found, shares, strict=True)
@@ -203,12 +203,12 @@ class ScheduleProposer:
                 yield item, step
 
 
-def _shares(steps: Sequence[_Step], start_us: float, residual: Residual) -> list[float]:
+def _shares(task: KernelTask, steps: Sequence[_Step], start_us: float, residual: Residual) -> list[float]:
     """What steps may take as shares of their start: by estimates alone, or by what verdicts on this chip say
     of estimates."""
     if not residual.is_known or not math.isfinite(start_us):
         return [step.share for step in steps]
-    expected = residual.of([dict(step.priced.features) for step in steps])
+    expected = residual.of([dict(step.priced.features) for step in steps], task.task_id)
     return [
         step.doubt * found.factor * step.priced.estimate_us / start_us
         for step, found in zip(steps, expected, strict=True)
