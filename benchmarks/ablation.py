@@ -1,7 +1,8 @@
 """What memory and search are worth: the same problems, attempts and engine, with each way of searching.
 
     python -m benchmarks.ablation SUITE --kept FOLDER [--files GLOB ...] [--every N] [--seeds 5] [--budget 20]
-        [--estimator good,poor] [--ways ...] [--in-order] [--jobs N] [--no-search] [--quick] [--json OUT]
+        [--estimator good,poor] [--ways ...] [--in-order] [--jobs N] [--no-search]
+        [--quick] [--json OUT] [--picture OUT.svg]
 
 SUITE is a folder of KernelBench-format problems. For every seed each way works through the same problems in
 an order drawn by the seed (with ``--in-order`` as they come: level 1 before level 2), with a memory that
@@ -35,6 +36,7 @@ import numpy as np
 from attrs import frozen
 
 from benchmarks.searching.baselines import Baseline, Diverse, Evolution, Random, Top
+from benchmarks.searching.picture import Curve, draw
 from benchmarks.searching.world import (
     Latencies,
     Oracle,
@@ -248,6 +250,24 @@ def main() -> None:
     _print(rows, len(tasks), args)
     if args.json:
         args.json.write_text(json.dumps({"summary": _summary(rows)}) + "\n")
+    if args.picture:
+        draw(_panels(traces, best, args.budget), args.picture)
+
+
+def _panels(traces: Iterable[Trace], best: dict[str, float], budget: int) -> dict[str, list[Curve]]:
+    """Of searches that found a kernel; before a first one counts as that one."""
+    found: dict[str, dict[str, list[list[float]]]] = {}
+    for trace in traces:
+        times = [us for us in trace.history if us is not None]
+        if times and math.isfinite(best[trace.problem]):
+            padded = [*[times[0]] * (len(trace.history) - len(times)), *times]
+            padded += [padded[-1]] * (budget - len(padded))
+            row = [math.log(us / best[trace.problem]) for us in padded[:budget]]
+            found.setdefault(trace.estimator, {}).setdefault(trace.way, []).append(row)
+    return {
+        estimator: [Curve(way, np.exp(np.mean(rows, axis=0)).tolist()) for way, rows in ways.items()]
+        for estimator, ways in sorted(found.items())
+    }
 
 
 def _summary(rows: Iterable[Row]) -> dict[str, dict[str, dict[str, object]]]:
@@ -347,6 +367,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--no-search", action="store_true")
     parser.add_argument("--quick", action="store_true", help="every 20th file, 2 seeds, 6 attempts")
     parser.add_argument("--json", type=Path, metavar="OUT")
+    parser.add_argument("--picture", type=Path, metavar="OUT.svg")
     args = parser.parse_args()
     if args.quick:
         args.every, args.seeds, args.budget = 20, 2, 6
