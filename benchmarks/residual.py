@@ -5,9 +5,9 @@
 KEPT is a folder that `benchmarks.ablation` kept. Of each of its problems the first draft and every schedule
 one move away are matched with the latencies that are kept. Then, for each problem whose family others share,
 the model learns from N verdicts drawn from the other problems of the family, and is asked for this one's.
-Printed for the good and the poor estimator (see benchmarks.ablation): the median of |log(verdict / estimate)|
-without and with what was learned, as a factor, and how well each orders the schedules of a problem
-(Spearman's rank correlation).
+Printed for the good and the poor estimator (see benchmarks.ablation): how far a problem's verdicts are from
+what is expected of them, as a factor (median of a problem, mean over problems), and how well schedules of a
+problem are put in order (Spearman's rank correlation).
 All latencies are modelled by the twin; nothing here ran on hardware.
 """
 
@@ -37,7 +37,8 @@ FEWEST = 3
 
 @frozen
 class Row:
-    """``error`` is the median of |log(verdict / expected)|, ``order`` the mean rank correlation."""
+    """``error`` is the mean over problems of each one's median of |log(verdict / expected)|, ``order`` the mean
+    rank correlation."""
 
     estimator: str
     verdicts: int
@@ -95,7 +96,7 @@ def rows(kept: Path, verdicts: Sequence[int], draws: int) -> Iterator[Row]:
         for count in verdicts:
             results = list(unseen(groups, count, draws if count else 1))
             errors, orders = zip(*results, strict=True)
-            yield Row(name, count, len(results) // (draws if count else 1), median(errors), fmean(orders))
+            yield Row(name, count, len(results) // (draws if count else 1), fmean(errors), fmean(orders))
 
 
 def main() -> None:
