@@ -37,7 +37,7 @@ FEWEST = 3
 
 @frozen
 class Row:
-    """``error`` is the mean over problems of each one's median of |log(verdict / expected)|, ``order`` the mean
+    """``error`` is the mean over problems of their medians of |log(verdict / expected)|, ``order`` the mean
     rank correlation."""
 
     estimator: str
