@@ -33,14 +33,16 @@ FORBIDDEN = {
     "evokernel_core/verifier": core("memory", "synthesis", "report", "cli"),
     "evokernel_core/synthesis": core("report", "cli"),
     "evokernel_core/report": core("cli"),
-    "evokernel_core": ["evokernel_server", "torch"],
-    "server/evokernel_server": ["torch"],
+    "evokernel_core": ["evokernel_mcp", "evokernel_server", "torch"],
+    "server/evokernel_server": ["evokernel_mcp", "torch"],
+    "server/evokernel_mcp": ["torch"],
 }
 EXEMPT = {
     # torch lives in the agent, which the user's interpreter runs
     "torch": "evokernel_core/capture/agent",
-    # the command line is the rim: `evokernel lsp` starts the server
+    # the command line is the rim: `evokernel lsp` and `evokernel mcp` start the servers
     "evokernel_server": "evokernel_core/cli",
+    "evokernel_mcp": "evokernel_core/cli",
 }
 
 

@@ -19,6 +19,7 @@ COMMANDS = {
     "doctor": "Check the compiler, interpreter, memory and verifier of this machine.",
     "key": "Keep the model's key and the verifier's token in the system's keyring.",
     "lsp": "Run the language server.",
+    "mcp": "Run the server for coding agents (Model Context Protocol).",
     "memory": "Look into, export, import or forget what was learned.",
     "observe": "Run a program once and note what its models are called with.",
     "report": "Summarise what the memory holds as one page.",
@@ -52,7 +53,7 @@ class _LazyGroup(click.Group):
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Writes, proves and keeps improving Ascend NPU kernels for PyTorch models."""
-    if context.invoked_subcommand != "lsp":  # the server's log is its standard error stream
+    if context.invoked_subcommand not in ("lsp", "mcp"):  # a server's log is its standard error stream
         log_to_file()
 
 

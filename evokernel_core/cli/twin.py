@@ -8,62 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import click
-from attrs import evolve, frozen
 
 from evokernel_core.cli.options import OutputFile
 from evokernel_core.cli.terminal import say
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.domain.serial import to_data
-from evokernel_core.domain.verdict import Hazard, Severity
+from evokernel_core.domain.verdict import Hazard
 from evokernel_core.twin.chip import DEFAULT_CHIP, chip_names, load_chip
-from evokernel_core.twin.run import GIB, Limits, Mode, RunResult, Status
+from evokernel_core.twin.job import MAX_SECONDS, Job, Outcome, as_data, run_job
+from evokernel_core.twin.run import GIB, Limits, Mode
 
-MAX_SECONDS = 600.0
 MAX_SHOWN = 20
 
 
 @click.group()
 def command() -> None:
     """Run AscendC on the CPU: checked against the hardware's rules and timed by a model."""
-
-
-@frozen
-class _Job:
-    """What the command line asks for."""
-
-    source: Path
-    more: tuple[Path, ...]
-    includes: tuple[Path, ...]
-    entry: str
-    launch: Path | None
-    defines: tuple[str, ...]
-    mode: Mode
-    chip: str
-    cwd: Path | None
-    trace: Path | None
-    limit: float
-    auto_sync: bool
-    arguments: tuple[str, ...]
-
-    @property
-    def limits(self) -> Limits:
-        """What the process of the run may use."""
-        return Limits(wall_s=self.limit, address_space=16 * GIB)
-
-
-@frozen
-class _Outcome:
-    """A run with what comparing its outputs found."""
-
-    result: RunResult
-    compile_s: float
-    mismatches: tuple[str, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        errors = any(hazard.severity is Severity.ERROR for hazard in self.result.hazards)
-        done = self.result.status is Status.OK and self.result.exit_code == 0
-        return done and not errors and not self.mismatches
 
 
 @command.command()
@@ -131,16 +90,11 @@ def run(source: Path, as_json: bool, **options: Any) -> None:
       "dtypes": {"X": "float16"}, "formats": {"X": "ND"}    for DTYPE_X, ORIG_DTYPE_X, FORMAT_X;
         dtypes of tensors are known by the names of the kernel's parameters
     """
-    from evokernel_core.twin.build import CandidateError
-
-    job = _Job(source=source, **{**options, "mode": Mode(options["mode"])})
+    job = Job(source=source, **{**options, "mode": Mode(options["mode"])})
     if bool(job.entry) != (job.launch is not None):
         raise UsageError("--entry and --launch go together; give both or neither.")
-    try:
-        outcome = _traced(job)
-    except CandidateError as error:
-        outcome = _Outcome(RunResult(Status.ERROR, error.feedback, exit_code=1), 0.0)
-    say(json.dumps(_as_json(outcome)) if as_json else _as_text(outcome, job))
+    outcome = run_job(job)
+    say(json.dumps(as_data(outcome)) if as_json else _as_text(outcome, job))
     if not outcome.ok:
         sys.exit(1)
 
@@ -217,74 +171,7 @@ def _operator_text(told: dict[str, Any]) -> str:
     return "\n".join([*lines, *filter(None, [told["error"]])])
 
 
-def _traced(job: _Job) -> _Outcome:
-    """Runs the job; a trace whose name ends in .html becomes a page."""
-    from evokernel_core.twin.timeline import chrome_trace, write_timeline
-
-    with chrome_trace(job.trace) as trace:
-        traced = evolve(job, trace=trace)
-        outcome = _run_bare(traced) if job.entry else _run_program(traced)
-        if job.trace is not None and trace != job.trace and trace is not None and trace.is_file():
-            write_timeline(trace, outcome.result, job.chip, job.trace)
-    return outcome
-
-
-def _run_bare(job: _Job) -> _Outcome:
-    from evokernel_core.twin.bare import build_bare, read_launch, run_bare
-
-    assert job.launch is not None  # checked by the caller
-    from evokernel_core.twin.sources import ProgramSource
-
-    cwd = job.cwd or job.launch.parent
-    program = ProgramSource((job.source,), job.includes, job.defines)
-    bare = build_bare(program, job.entry, read_launch(job.launch), cwd)
-    how = (job.mode, load_chip(job.chip), job.trace)
-    result, mismatches = run_bare(bare, cwd, how, job.limits, auto_sync=job.auto_sync)
-    return _Outcome(result, bare.built.compile_s, mismatches)
-
-
-def _run_program(job: _Job) -> _Outcome:
-    from evokernel_core.twin.program import build_program, run_program
-    from evokernel_core.twin.sources import ProgramSource
-
-    program = build_program(ProgramSource((job.source, *job.more), job.includes, job.defines))
-    how = (job.mode, load_chip(job.chip), job.trace)
-    cwd = job.cwd or Path.cwd()
-    result = run_program(program, job.arguments, cwd, how, job.limits, auto_sync=job.auto_sync)
-    return _Outcome(_without_launches(result), program.compile_s)
-
-
-def _without_launches(result: RunResult) -> RunResult:
-    """A program that ended well but launched nothing has shown nothing about a kernel."""
-    if result.status is Status.OK and not result.launches:
-        return evolve(result, status=Status.ERROR, message="The program launched no kernel.")
-    return result
-
-
-def _as_json(outcome: _Outcome) -> dict[str, Any]:
-    result = outcome.result
-    return {
-        "ok": outcome.ok,
-        "exit_code": result.exit_code,
-        "error": " ".join([result.message, *outcome.mismatches]).strip(),
-        "hazards": [to_data(hazard) for hazard in result.hazards],
-        "launches": [
-            {
-                "kernel": launch.kernel,
-                "block_dim": launch.block_dim,
-                "latency_us": launch.latency_us,
-                "pipes": dict(launch.pipes),
-                "bottleneck": launch.bottleneck,
-            }
-            for launch in result.launches
-        ],
-        "latency_us": result.latency_us,
-        "compile_s": round(outcome.compile_s, 3),
-        "run_s": round(result.seconds, 3),
-    }
-
-
-def _as_text(outcome: _Outcome, job: _Job) -> str:
+def _as_text(outcome: Outcome, job: Job) -> str:
     result = outcome.result
     lines = [result.output.rstrip()] if result.output.strip() else []
     lines += [_hazard_line(hazard) for hazard in result.hazards[:MAX_SHOWN]]

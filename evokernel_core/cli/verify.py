@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -20,6 +19,7 @@ from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus, Verdict
 from evokernel_core.keys import with_keys
+from evokernel_core.verifier.again import verify_again
 
 
 @click.command()
@@ -38,7 +38,7 @@ def command(kernel_dir: Path, backend: str, chip: str, interpreter: str, **optio
         settings = with_keys(evolve(settings, verifier_url=backend))
     task, source = _package(kernel_dir, changed=options["changed"])
     given = {name: options[name] for name in ("trust", "replay")}
-    verdict = _verify(task, source, settings, backend, kernel_dir, **given)
+    verdict = verify_again(task, source, settings, kernel_dir, backend=backend, **given)
     say(json.dumps(to_data(verdict)) if options["as_json"] else as_text(verdict))
     if not verdict.feasible:
         sys.exit(1)
@@ -54,34 +54,6 @@ def _package(kernel_dir: Path, *, changed: bool) -> tuple[KernelTask, KernelSour
     if said := foreign_words(kernel_dir.resolve(), manifest):
         say(f"evokernel: {said}", err=True)
     return task, source
-
-
-def _verify(
-    task: KernelTask,
-    source: KernelSource,
-    settings: Settings,
-    backend: str,
-    near: Path,
-    *,
-    trust: bool,
-    replay: str,
-) -> Verdict:
-    """The verdict; the reference runs in a sandbox unless the package is said to be one's own."""
-    from evokernel_core.capture.client import AgentClient
-    from evokernel_core.capture.interpreter import find_interpreter
-    from evokernel_core.verifier.confined import ConfinedReferences
-    from evokernel_core.verifier.factory import open_verifier
-
-    # a Python that came with the package is not run: any torch computes its reference
-    here = [near] if trust else [Path.cwd()] if settings.interpreter else []
-    found = find_interpreter(settings.interpreter, *here)
-    with ExitStack() as stack:
-        path = str(found.path)
-        reference: AgentClient | ConfinedReferences = AgentClient(path) if trust else ConfinedReferences(path)
-        stack.enter_context(reference)
-        name = "twin" if settings.verifier_url else backend
-        settings = evolve(settings, interpreter=path)
-        return open_verifier(settings, reference, name, replay=replay, thorough=True).verify(task, source)
 
 
 def as_text(verdict: Verdict) -> str:

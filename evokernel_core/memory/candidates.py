@@ -100,6 +100,12 @@ class Candidates(Sources, Values):
         where = "task_id = ? AND source_id = ? AND verifier = ? AND chip = ?"
         return self.readable_row(_verdict, "verdicts", where, (task_id, source_id, verifier, chip))
 
+    def verdicts(self, source_id: str) -> tuple[Verdict, ...]:
+        """All that was found about a kernel, the latest last."""
+        return self.readable(
+            _verdict, self.rows("verdicts", "source_id = ?", (source_id,), order_by="created")
+        )
+
     def record_attempt(self, attempt: Attempt, used: Iterable[str]) -> None:
         """Keeps an attempt and the items that its kernel used (for rewards that come later)."""
         row = {

@@ -141,6 +141,14 @@ class Engine:
         )
         return run.to_end(satisfied)
 
+    def judge(
+        self, task: KernelTask, source: KernelSource, author: str, *, cancelled: Callable[[], bool] = never
+    ) -> Candidate:
+        """Verifies a kernel that ``author`` wrote without being asked by us, and records it as a draft, so
+        that it counts as any other. Raises VerifierError."""
+        run = _Run(self, Search(task, 1, self.reachable(task)), uuid.uuid4().hex, _ignore, cancelled)
+        return run.judge(source, author)
+
     def next_context(self, task: KernelTask) -> Context:
         """What a run would hand to the proposer first: the best known kernel to refine, or none to draft."""
         run = _Run(self, Search(task, 1, self.reachable(task)), uuid.uuid4().hex, _ignore, never)
@@ -196,6 +204,15 @@ class _Run:
                 raise
         self.search.tokens += self.flight.tokens
         return self._result(reason)
+
+    def judge(self, source: KernelSource, author: str) -> Candidate:
+        """As ``Engine.judge``."""
+        self.take_in_known()
+        with self.flight:
+            candidate = Candidate(source, self._verify(source))
+        recorder = evolve(self._recorder(), proposer=author)
+        recorder.attempt(1, candidate, Proposal(source), None, self.search)
+        return candidate
 
     def _step(self) -> str:
         """Begins an attempt, and finishes the oldest where there is no more to begin. Returns why the run

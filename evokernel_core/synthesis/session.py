@@ -35,6 +35,7 @@ from evokernel_core.domain.errors import (
     UsageError,
 )
 from evokernel_core.domain.job import JobKind
+from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
@@ -371,6 +372,13 @@ class Session:
         except InternalError as error:
             return SynthesisResult(Status.INFEASIBLE, str(error), None, 0, None, 0)
 
+    def judge(
+        self, region: Region, source: KernelSource, author: str, *, cancelled: Callable[[], bool] = never
+    ) -> Candidate:
+        """Verifies a kernel that ``author`` wrote for a region; the memory keeps it as any other. Raises
+        UsageError for a region without a task, VerifierError."""
+        return self.engine().judge(_task(region), source, author, cancelled=cancelled)
+
     def _rank(self, background: bool) -> None:
         """Tells a verifier that others share whether somebody waits for the next jobs."""
         if self.settings.verifier_url:
@@ -384,6 +392,10 @@ class Session:
 
         Raises StoreError where the memory holds no feasible verdict for the kernel.
         """
+        return self._write(region, self.verified(region, source_id))
+
+    def verified(self, region: Region, source_id: str) -> Candidate:
+        """A verified kernel of a region. Raises StoreError where the memory holds no feasible verdict."""
         task = _task(region)
         stored = self.memory.candidates(task.task_id, chip=self.settings.chip)
         verified = [item for item in stored if item.source.source_id == source_id and item.verdict.feasible]
@@ -391,7 +403,7 @@ class Session:
             raise StoreError("The kernel is not in the memory as verified; generate it again.")
         spoken = self._verifier.name if self._verifier else ""
         best = next((item for item in verified if item.verdict.verifier == spoken), verified[-1])
-        return self._write(region, Candidate(best.source, best.verdict, best.parent))
+        return Candidate(best.source, best.verdict, best.parent)
 
     def borrow(self, region: Region) -> Package:
         """Writes the package that calls the vendor's operator for a region beside the user's file. Raises

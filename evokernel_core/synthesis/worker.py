@@ -2,6 +2,7 @@
 
     -> {"id": 0, "method": "configure", "params": <Settings JSON>}
     -> {"id": n, "method": M, "params": {...}}      M: regions, synthesise, package, borrow, edit, revert_edit
+       and those of tools.py, for coding agents
     -> {"method": "cancel", "params": {"id": n}}
     <- {"id": n, "event": {"kind": "attempt", ...}}
     <- {"id": n, "result": {...}} or {"id": n, "error": {"reason": CODE, "message": SENTENCE}}
@@ -19,6 +20,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,6 +31,7 @@ from evokernel_core.domain.job import JobKind
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.settings import Settings
+from evokernel_core.synthesis.tools import TOOLS, Tool
 
 Params = Mapping[str, Any]
 
@@ -51,6 +54,7 @@ class Worker:
             "borrow": self._borrow,
             "edit": self._edit,
             "revert_edit": self._revert_edit,
+            **{name: partial(self._tool, tool) for name, tool in TOOLS.items()},
         }
 
     def serve(self, lines: IO[str]) -> None:
@@ -161,6 +165,9 @@ class Worker:
                 "confinement": best.verdict.confinement,
             },
         }
+
+    def _tool(self, tool: Tool, id: int, params: Params) -> Mapping[str, Any]:
+        return tool(self._open(Path(params["near"])), params, self._cancelled[id].is_set)
 
     def _preview(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
+from evokernel_core.domain.errors import UsageError
 from evokernel_core.synthesis.lessons import RULES
 from evokernel_core.twin.build import INCLUDE, SOURCES
+from evokernel_core.twin.hazards import as_page, explain, hazard_rules
 
 TABLE = Path(__file__).parents[2] / "docs" / "hazards.md"
 _CALL = re.compile(r"\b(?:Report\w*|Fail|RaceReport)\s*\)?\(\s*\"([a-z0-9-]+)\"")
@@ -35,3 +39,24 @@ def test_the_table_is_complete() -> None:
 
 def test_rules_are_about_codes_that_exist() -> None:
     assert set(RULES) <= documented()
+
+
+def test_the_data_is_the_table() -> None:
+    cells = [line.split("|") for line in TABLE.read_text().splitlines() if line.startswith("| `")]
+    said = {
+        code: (row[2].strip(), row[3].strip())
+        for row in cells
+        for code in re.findall(r"`([a-z0-9-]+)`", row[1])
+    }
+    assert said == {code: (rule.severity, rule.what) for code, rule in hazard_rules().items()}
+
+
+def test_each_rule_says_what_helps_in_one_line() -> None:
+    helps = [rule.help for rule in hazard_rules().values()]
+    assert all(text.endswith(".") and "\n" not in text for text in helps)
+    assert all(rule.help in as_page() for rule in hazard_rules().values())
+
+
+def test_a_code_that_is_none_names_the_closest() -> None:
+    with pytest.raises(UsageError, match="missing-sync"):
+        explain("missing-synk")

@@ -103,8 +103,17 @@ def refine_prompt(task: KernelTask, context: Context, chip: Chip, *, structured:
     return _prompt("refine.md.jinja", task, context, chip, structured)
 
 
-def system_message(units: Cores, chip: Chip, *, structured: bool) -> str:
-    """What is told of cores of that kind: the same text for all tasks."""
+def guide(task: KernelTask, context: Context, chip: Chip) -> str:
+    """All that a model is told of a task, but for the form of an answer: for an author who writes files."""
+    template = "refine.md.jinja" if context.start else "draft.md.jinja"
+    return "\n\n".join(
+        message["content"] for message in _prompt(template, task, context, chip, None).messages
+    )
+
+
+def system_message(units: Cores, chip: Chip, *, structured: bool | None) -> str:
+    """What is told of cores of that kind: the same text for all tasks. ``structured`` None: nothing of the
+    form of an answer."""
     reserved_bytes = RESERVED_BYTES if units is Cores.BOTH else 0
     values = {
         "units": units,
@@ -128,7 +137,7 @@ def common_part(kind: KernelKind, chip: Chip) -> str:
     return _environment().get_template("knowledge.md.jinja").render(common=known)
 
 
-def _prompt(template: str, task: KernelTask, context: Context, chip: Chip, structured: bool) -> Prompt:
+def _prompt(template: str, task: KernelTask, context: Context, chip: Chip, structured: bool | None) -> Prompt:
     privacy, kind = Privacy(task), kind_of(task, chip)
     start, failed = context.start, _last_failure(context.children)
     files = [privacy.files(item.source, chip) for item in (start, failed) if item]

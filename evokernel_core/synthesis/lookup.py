@@ -1,0 +1,55 @@
+"""Finds by words what is known: cards and practices of EvoKernel, and what the memory learned."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Collection, Iterator
+
+from evokernel_core.ascendc.knowledge import cards
+from evokernel_core.ascendc.knowledge.practices import practices
+from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
+from evokernel_core.domain.settings import RetrievalName
+from evokernel_core.memory.retrieval import Choice, Query
+from evokernel_core.memory.store import Memory
+from evokernel_core.twin.chip import Chip
+
+_IN_TITLE, _IN_NAME = 3, 10
+"""How much more a word counts in a title, and as a function that a card is about, than in the text."""
+
+
+def lookup(
+    memory: Memory, chip: Chip, query: str, kinds: Collection[str], most: int
+) -> tuple[Experience, ...]:
+    """At most ``most`` items about the words of ``query``, of ``kinds`` or of all where none are named:
+    first what comes with EvoKernel, then the memory's, each the closest first."""
+    wanted = frozenset(map(ExperienceKind, kinds)) or frozenset(ExperienceKind)
+    words = frozenset(re.findall(r"\w+", query.lower()))
+    shipped = sorted(_shipped(words, wanted, chip), key=lambda found: -found[0])
+    items = [item for score, item in shipped if score]
+    asked = Query(query, {}, Stage.DRAFT, "", tuple(sorted(wanted)))
+    choice = Choice(most, most, mode=RetrievalName.SIMILARITY)
+    learned = memory.retrieve(asked, choice, random.Random(0)).experiences
+    matching = [item for item in learned if words & _words(f"{item.title} {item.body}")]
+    return tuple({item.id: item for item in [*items, *matching]}.values())[:most]
+
+
+def _shipped(
+    words: frozenset[str], wanted: Collection[ExperienceKind], chip: Chip
+) -> Iterator[tuple[int, Experience]]:
+    if ExperienceKind.API_CARD in wanted:
+        for card in cards():
+            named = len(words & {name.lower() for name in card.names})
+            yield _IN_NAME * named + _score(words, card.experience), card.experience
+    if ExperienceKind.PRACTICE in wanted:
+        for practice in practices():
+            item = practice.on(chip)
+            yield _score(words, item), item
+
+
+def _score(words: frozenset[str], item: Experience) -> int:
+    return _IN_TITLE * len(words & _words(item.title)) + len(words & _words(item.body))
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text.lower()))

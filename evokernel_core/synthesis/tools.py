@@ -1,0 +1,181 @@
+"""What coding agents ask of the worker beyond what the editor asks: to judge, to run, to look things up.
+
+Each tool takes the session, the request's parameters and a flag of its cancellation, and gives plain data.
+Paths in parameters are real ones that the server has checked; ``near`` is where an interpreter is looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.region import Region
+from evokernel_core.domain.serial import from_data, to_data
+
+if TYPE_CHECKING:
+    from evokernel_core.synthesis.session import Session
+
+Params = Mapping[str, Any]
+Tool = Callable[["Session", Params, Callable[[], bool]], Mapping[str, Any]]
+
+AUTHOR = "agent"
+"""Who wrote a kernel that a coding agent handed in, in the memory and in its strategy's family."""
+MODEL = "model"
+
+
+def brief(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
+    """``{region}`` -> ``{"task", "guide", "bound_us"}``: what to compute, and all that is known of it."""
+    from evokernel_core.ascendc.bounds import least_us
+    from evokernel_core.synthesis.proposers.llm_prompt import describe_task, guide
+
+    region = from_data(params["region"], Region)
+    task = _task_of(region)
+    context = session.engine().next_context(task)
+    described = describe_task(task)
+    return {
+        "task": {name: described[name] for name in ("inputs", "steps", "outputs", "tensors", "scalars")}
+        | {
+            "symbols": [list(item) for item in described["symbols"]],
+            "rtol": task.tolerance.rtol,
+            "atol": task.tolerance.atol,
+        },
+        "guide": guide(task, context, session.chip),
+        "bound_us": least_us(task, session.chip),
+    }
+
+
+def interface(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
+    """``{cores}`` -> ``{"text"}``: the interface of a kernel on vector, cube or both cores of the chip."""
+    from evokernel_core.ascendc.kernels.family import Cores
+    from evokernel_core.synthesis.proposers.llm_prompt import system_message
+
+    return {"text": system_message(Cores[params["cores"].upper()], session.chip, structured=None)}
+
+
+def judge(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
+    """``{region, tiling_h, op_kernel_cpp}`` -> ``{"source_id", "verdict"}``; the memory keeps both."""
+    source = KernelSource(
+        params["tiling_h"], params["op_kernel_cpp"], Strategy(MODEL, notes=("written by a coding agent",))
+    )
+    found = session.judge(from_data(params["region"], Region), source, AUTHOR, cancelled=cancelled)
+    return {"source_id": source.source_id, "verdict": to_data(found.verdict)}
+
+
+def apply(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
+    """``{region, source_id}`` -> ``{"name", "dir"}``: writes the package, then the call into its file."""
+    region = from_data(params["region"], Region)
+    best = session.verified(region, _kernel_id(session, params["source_id"]))
+    package = session.apply(Path(region.file), region, best)
+    return {"name": package.name, "dir": str(package.folder)}
+
+
+def kernels(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
+    """``{region}`` -> ``{"kernels": [{"source_id", "verdict", "notes"}]}``, fastest verified first."""
+    task = _task_of(from_data(params["region"], Region))
+    found = session.memory.candidates(task.task_id, chip=session.settings.chip)
+    latest = {item.source.source_id: item for item in found}
+    rows = [
+        {
+            "source_id": id,
+            "verdict": to_data(item.verdict),
+            "notes": list(item.source.strategy.notes),
+        }
+        for id, item in sorted(latest.items(), key=lambda pair: _us(pair[1].verdict))
+    ]
+    return {"kernels": rows}
+
+
+def kernel(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
+    """``{source_id}``, or its beginning -> ``{"source_id", "tiling_h", "op_kernel_cpp", "notes",
+    "verdicts"}``."""
+    id = _kernel_id(session, params["source_id"])
+    source = session.memory.source(id)
+    if source is None:
+        raise UsageError(f"The kernel {id[:12]} in the memory is damaged; generate it again.")
+    return {
+        "source_id": id,
+        "tiling_h": source.tiling_h,
+        "op_kernel_cpp": source.op_kernel_cpp,
+        "notes": list(source.strategy.notes),
+        "verdicts": [to_data(verdict) for verdict in session.memory.verdicts(id)],
+    }
+
+
+def verify_package(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
+    """``{folder, changed, trusted}`` -> ``{"source_id", "verdict", "foreign"}`` of a kernel package;
+    ``foreign`` names files that are not part of it."""
+    from evokernel_core.ascendc.print.integrity import foreign_words
+    from evokernel_core.ascendc.print.package import read_package
+    from evokernel_core.verifier.again import verify_again
+
+    folder = Path(params["folder"])
+    task, source, manifest = read_package(folder, changed=params["changed"])
+    verdict = verify_again(task, source, session.settings, folder, trust=params["trusted"])
+    return {
+        "source_id": source.source_id,
+        "verdict": to_data(verdict),
+        "foreign": foreign_words(folder, manifest),
+    }
+
+
+def run(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
+    """As ``apart.run_source``."""
+    from evokernel_core.twin.apart import run_source
+
+    return run_source(params, session.settings.chip)
+
+
+def run_operator(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
+    """As ``apart.run_operator``."""
+    from evokernel_core.twin import apart
+
+    return apart.run_operator(params, session.chip)
+
+
+def search(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
+    """``{query, kinds, most}`` -> ``{"items": [Experience]}``: cards and practices that come with
+    EvoKernel, then what the memory learned, each the closest first."""
+    from evokernel_core.synthesis.lookup import lookup
+
+    found = lookup(session.memory, session.chip, params["query"], params["kinds"], params["most"])
+    return {"items": [to_data(item) for item in found]}
+
+
+TOOLS: Mapping[str, Tool] = MappingProxyType(
+    {
+        "apply": apply,
+        "brief": brief,
+        "interface": interface,
+        "judge": judge,
+        "kernel": kernel,
+        "kernels": kernels,
+        "run": run,
+        "run_operator": run_operator,
+        "search": search,
+        "verify_package": verify_package,
+    }
+)
+
+
+def _task_of(region: Region) -> Any:
+    if region.task is None:
+        raise UsageError(f"No kernel can be written for {region.symbol}: {region.reason}")
+    return region.task
+
+
+def _us(verdict: Any) -> float:
+    return verdict.latency.us if verdict.feasible and verdict.latency else float("inf")
+
+
+def _kernel_id(session: Session, beginning: str) -> str:
+    found = session.memory.kernels_from(beginning)
+    if len(found) != 1:
+        what = "no kernel" if not found else f"{len(found)} kernels"
+        raise UsageError(
+            f"The memory has {what} whose id begins with {beginning[:64]!r}; generate one first."
+        )
+    return found[0]

@@ -1,0 +1,128 @@
+"""Which files an agent may name, and whose code may be run for it.
+
+A path counts after its links were followed. Nothing outside of the roots is read, nothing outside of trusted
+folders is run, and nothing is written unless the person who started the server said so.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import unquote, urlsplit
+
+from attrs import frozen
+from evokernel_server.trust import Trust, real_path
+from mcp.server.mcpserver import Context, ListRoots, Resolve
+from mcp_types import ListRootsResult
+
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.foreign import MOST_BYTES, read_foreign
+from evokernel_mcp.context import state_of
+
+LONGEST_PATH = 4096
+
+
+@frozen
+class Rules:
+    """What the person allowed when the server was started. ``roots`` and ``trusted`` are real folders;
+    without ``roots`` the client's count, and where it has none the trusted ones."""
+
+    roots: tuple[Path, ...] = ()
+    trusted: tuple[Path, ...] = ()
+    may_write: bool = False
+
+
+@frozen
+class Access:
+    """What one call may touch."""
+
+    roots: tuple[Path, ...]
+    trust: Trust
+    may_write: bool
+
+    def file(self, given: str) -> Path:
+        """A regular file inside the roots, as a real path. Raises UsageError."""
+        return self._found(given, stat.S_ISREG, "regular file")
+
+    def folder(self, given: str) -> Path:
+        """A folder inside the roots, as a real path. Raises UsageError."""
+        return self._found(given, stat.S_ISDIR, "folder")
+
+    def text(self, path: Path) -> str:
+        """A text of at most 4 MiB, of a path that ``file`` gave. Raises UsageError."""
+        try:
+            return read_foreign(path)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{path} cannot be read as UTF-8 text of at most {MOST_BYTES} bytes.") from error
+
+    def trusted(self, path: Path) -> Path:
+        """The path where its code may be run. Raises UsageError."""
+        if not self.trust.covers(path):
+            raise UsageError(
+                f"{path.parent if path.is_file() else path} is not trusted, so none of its code is run: "
+                "the person can start the server with --trust and that folder."
+            )
+        return path
+
+    def writable(self) -> None:
+        """Raises UsageError where nothing may be written."""
+        if not self.may_write:
+            raise UsageError("This server writes nothing: the person can start it with --allow-write.")
+
+    def _found(self, given: str, is_kind: Callable[[int], bool], kind: str) -> Path:
+        for path in self._candidates(given):
+            real = real_path(path)
+            if real is None or not any(real.is_relative_to(root) for root in self.roots):
+                continue
+            try:
+                mode = real.stat().st_mode
+            except OSError:
+                continue
+            if is_kind(mode):
+                return real
+            raise UsageError(f"{given[:LONGEST_PATH]} is no {kind}.")
+        raise UsageError(self._why_not(given))
+
+    def _candidates(self, given: str) -> list[Path]:
+        if "\0" in given or len(given) > LONGEST_PATH:
+            return []
+        path = Path(given)
+        return [path] if path.is_absolute() else [root / path for root in self.roots]
+
+    def _why_not(self, given: str) -> str:
+        if not self.roots:
+            return (
+                "No folder is open to this server: let the client tell its roots, or start the server with "
+                "--root and a folder."
+            )
+        known = ", ".join(map(str, self.roots[:4]))
+        return f"{given[:200]!r} is not found inside of the allowed folders ({known})."
+
+
+def local_folder(uri: str) -> Path | None:
+    """The real folder that a root's URI names; None for what is none of this machine."""
+    parts = urlsplit(uri)
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
+        return None
+    path = Path(unquote(parts.path))
+    return real_path(path) if path.is_absolute() else None
+
+
+def _ask_roots(ctx: Context) -> ListRoots | ListRootsResult:
+    given = state_of(ctx).rules
+    known = ctx.client_capabilities
+    asks = not given.roots and known is not None and known.roots is not None
+    return ListRoots() if asks else ListRootsResult(roots=[])
+
+
+def _access(ctx: Context, listed: Annotated[ListRootsResult, Resolve(_ask_roots)]) -> Access:
+    rules = state_of(ctx).rules
+    theirs = tuple(folder for root in listed.roots if (folder := local_folder(str(root.uri))))
+    trust = Trust(folders=rules.trusted)
+    return Access(rules.roots or theirs or rules.trusted, trust, rules.may_write)
+
+
+Allowed = Annotated[Access, Resolve(_access)]
+"""A tool's parameter that the server fills in."""

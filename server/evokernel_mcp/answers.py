@@ -1,0 +1,315 @@
+"""What tools answer: models whose schemas clients are told.
+
+Latencies are microseconds; the ``source`` of a figure is ``modelled`` (by the twin) or ``measured``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from evokernel_core.domain.verdict import Hazard, Latency, Verdict
+from evokernel_core.synthesis.offers import Offer, gain_of
+
+MOST_HAZARDS = 20
+MOST_TEXT = 4_000
+MOST_LINES = 8
+
+
+class RegionAnswer(BaseModel):
+    """Code that one call of a kernel can replace, or why it has none."""
+
+    id: str
+    symbol: str
+    line: int
+    end_line: int
+    code: str = Field(description="The beginning of its text.")
+    category: str
+    status: str = Field(description="candidate, or unsupported or needs_shapes with the reason.")
+    reason: str = ""
+    now_us: float | None = Field(default=None, description="Modelled, op by op as PyTorch runs it.")
+    kernel_us: float | None = Field(
+        default=None, description="Of the best verified kernel, else of the planned one."
+    )
+    bound_us: float | None = Field(default=None, description="No kernel can take less.")
+    gain: float | None = Field(default=None, description="Share of the time that the kernel saves.")
+    verified: bool = Field(default=False, description="Whether kernel_us is of a verified kernel.")
+    worth_it: bool = Field(default=False, description="Whether the gain exceeds the model's own error.")
+    source: str = ""
+    vendor: str = Field(default="", description="The function of torch_npu that computes the region.")
+
+
+class DefinitionAnswer(BaseModel):
+    symbol: str
+    line: int
+    end_line: int
+    inputs_known: bool = Field(description="Whether the file says its inputs.")
+
+
+class PlanAnswer(BaseModel):
+    file: str
+    trusted: bool
+    regions: list[RegionAnswer] = []
+    definitions: list[DefinitionAnswer] = Field(default=[], description="Of a file that is only parsed.")
+    total: int
+    next_offset: int | None = None
+    interpreter: str = ""
+    chip: str = ""
+    note: str = ""
+
+
+class HazardAnswer(BaseModel):
+    code: str
+    severity: str
+    message: str
+    file: str = ""
+    line: int = 0
+
+
+class GateAnswer(BaseModel):
+    gate: str
+    status: str
+    code: str = ""
+    feedback: str = ""
+    seconds: float = 0.0
+
+
+class LineAnswer(BaseModel):
+    line: int
+    pipe: str
+    us: float
+
+
+class LatencyAnswer(BaseModel):
+    us: float
+    source: str
+    chip: str
+    baseline_us: float
+    bound_us: float
+    gain: float
+    block_dim: int
+    pipes: dict[str, float] = Field(description="Busy microseconds of the slowest core by pipe.")
+    bottleneck: str
+    hot_lines: list[LineAnswer] = Field(
+        [], description="Lines of op_kernel.cpp that take most of a busy pipe."
+    )
+
+
+class VerdictAnswer(BaseModel):
+    """What the verifier found, gate by gate up to the first failure."""
+
+    source_id: str
+    verified: bool
+    gates: list[GateAnswer]
+    hazards: list[HazardAnswer] = []
+    more_hazards: int = 0
+    latency: LatencyAnswer | None = None
+    verifier: str
+    confinement: str = ""
+    notes: list[str] = []
+    sources: list[str] = Field(default=[], description="Resources with the two files.")
+
+
+class GenerateAnswer(BaseModel):
+    status: str
+    reason: str
+    attempts: int
+    first_us: float | None = None
+    kernel: VerdictAnswer | None = None
+    vendor: str = ""
+    vendor_us: float | None = None
+    left_alone: str = Field(default="", description="Why the kernel would not be applied unasked.")
+
+
+class VerdictsAnswer(BaseModel):
+    kernels: list[VerdictAnswer]
+    total: int
+    next_offset: int | None = None
+
+
+class LaunchAnswer(BaseModel):
+    kernel: str
+    block_dim: int
+    latency_us: float
+    pipes: dict[str, float]
+    bottleneck: str
+
+
+class OutputAnswer(BaseModel):
+    name: str
+    elements: int
+    min: float | None
+    max: float | None
+    not_finite: int
+    first: list[float | str]
+
+
+class RunAnswer(BaseModel):
+    """A run on the twin; all latencies are modelled."""
+
+    ok: bool
+    error: str = ""
+    hazards: list[HazardAnswer] = []
+    more_hazards: int = 0
+    launches: list[LaunchAnswer] = []
+    latency_us: float = 0.0
+    outputs: list[OutputAnswer] = []
+    printed: str = ""
+    compile_s: float = 0.0
+    run_s: float = 0.0
+
+
+class OperatorAnswer(BaseModel):
+    """An operator's folder, compiled, and a call of it; the latency is modelled."""
+
+    compiled: bool
+    missing: list[str] = Field(default=[], description="Names and headers that the compiler did not find.")
+    ran: bool
+    right: bool
+    compared: bool
+    error: str = ""
+    hazards: list[HazardAnswer] = []
+    more_hazards: int = 0
+    latency_us: float = 0.0
+
+
+class HazardRuleAnswer(BaseModel):
+    code: str
+    severity: str
+    what: str
+    help: str
+
+
+class BriefAnswer(BaseModel):
+    """What a kernel has to compute, under neutral names: x0... inputs, v0... steps, n0... sizes."""
+
+    tensors: list[str] = Field(description="tensors[] of LaunchOp in order: inputs, then outputs.")
+    scalars: list[str] = Field(description="scalars[] of ComputeTiling.")
+    sizes: list[str] = Field(description="sizes[] of ComputeTiling.")
+    inputs: list[str]
+    steps: list[str]
+    outputs: list[str]
+    rtol: float
+    atol: float
+    bound_us: float = Field(description="Modelled; no kernel can take less.")
+    guide: str = Field(
+        description="Resource: interface, hardware, API cards, an example, the best kernel so far."
+    )
+    guide_characters: int
+
+
+class MemoryItemAnswer(BaseModel):
+    id: str
+    kind: str
+    title: str
+    body: str
+    category: str = ""
+
+
+class MemoryAnswer(BaseModel):
+    items: list[MemoryItemAnswer]
+    next_offset: int | None = None
+
+
+class AppliedAnswer(BaseModel):
+    file: str
+    package: str
+    name: str
+    note: str
+
+
+Kind = Literal["api_card", "exemplar", "trace", "success", "failure", "practice", "sequence", "rule"]
+
+
+def region_answer(offer: Offer) -> RegionAnswer:
+    region, estimate = offer.region, offer.estimate
+    first = " ".join(region.source.split())
+    known = RegionAnswer(
+        id=region.id,
+        symbol=region.symbol,
+        line=region.span.line,
+        end_line=region.span.end_line,
+        code=first if len(first) <= 120 else f"{first[:120]}...",
+        category=region.op_category,
+        status=region.status.value,
+        reason=region.reason[:MOST_TEXT],
+    )
+    if estimate is None:
+        return known
+    figures = {
+        "now_us": round(estimate.now_us, 2),
+        "kernel_us": round(estimate.after_us, 2),
+        "bound_us": round(estimate.bound_us, 2),
+        "gain": round(estimate.gain, 3),
+        "verified": estimate.is_verified,
+        "worth_it": estimate.wins,
+        "source": estimate.source,
+        "vendor": estimate.rival.name if estimate.rival else "",
+    }
+    return known.model_copy(update=figures)
+
+
+def hazard_answers(hazards: Iterable[Mapping[str, Any]]) -> tuple[list[HazardAnswer], int]:
+    """The first hazards, errors before warnings, and how many more there are."""
+    found = sorted(hazards, key=lambda item: item["severity"] != "error")
+    shown = [
+        HazardAnswer(**{**{name: item[name] for name in ("code", "severity", "file", "line")},
+                        "message": item["message"][:MOST_TEXT]})
+        for item in found[:MOST_HAZARDS]
+    ]  # fmt: skip
+    return shown, max(0, len(found) - MOST_HAZARDS)
+
+
+def verdict_answer(source_id: str, verdict: Verdict, notes: Iterable[str] = ()) -> VerdictAnswer:
+    hazards, more = hazard_answers(map(_plain, (item for gate in verdict.gates for item in gate.hazards)))
+    return VerdictAnswer(
+        source_id=source_id,
+        verified=verdict.feasible,
+        gates=[
+            GateAnswer(gate=item.gate.value, status=item.status.value, code=item.code,
+                       feedback=item.feedback[:MOST_TEXT], seconds=round(item.seconds, 2))
+            for item in verdict.gates
+        ],
+        hazards=hazards,
+        more_hazards=more,
+        latency=_latency(verdict.latency) if verdict.latency else None,
+        verifier=verdict.verifier,
+        confinement=verdict.confinement,
+        notes=list(notes),
+        sources=source_uris(source_id),
+    )  # fmt: skip
+
+
+def source_uris(source_id: str) -> list[str]:
+    """The resources with a kernel's two files."""
+    return [f"evokernel://kernel/{source_id}/{name}" for name in ("op_kernel.cpp", "tiling.h")]
+
+
+def _plain(hazard: Hazard) -> dict[str, Any]:
+    return {
+        "code": hazard.code,
+        "severity": hazard.severity.value,
+        "message": hazard.message,
+        "file": hazard.file,
+        "line": hazard.line,
+    }
+
+
+def _latency(latency: Latency) -> LatencyAnswer:
+    return LatencyAnswer(
+        us=round(latency.us, 3),
+        source=latency.source.value,
+        chip=latency.chip,
+        baseline_us=round(latency.baseline_us, 3),
+        bound_us=round(latency.roofline_us, 3),
+        gain=round(gain_of(latency.baseline_us, latency.us), 3),
+        block_dim=latency.block_dim,
+        pipes={name: round(us, 3) for name, us in latency.pipes},
+        bottleneck=latency.bottleneck,
+        hot_lines=[
+            LineAnswer(line=item.line, pipe=item.pipe, us=round(item.us, 3))
+            for item in latency.lines[:MOST_LINES]
+        ],
+    )

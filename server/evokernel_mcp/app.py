@@ -1,0 +1,97 @@
+"""Puts the server together and serves one client over standard input and output."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mcp.server.mcpserver import MCPServer
+from mcp_types import ToolAnnotations
+
+from evokernel_core import __version__
+from evokernel_core.domain.settings import Settings
+from evokernel_mcp import resources, tools, twin_tools
+from evokernel_mcp.access import Rules
+from evokernel_mcp.pool import Pool
+from evokernel_mcp.state import State
+
+log = logging.getLogger(__name__)
+
+INSTRUCTIONS = (
+    "EvoKernel writes, checks and times Ascend NPU kernels (AscendC) for PyTorch code on this machine, "
+    "without an NPU. For a model file: plan, then generate a region, or brief and verify_kernel to write the "
+    "kernel yourself. For AscendC as such: run and run_op give hazards, races and modelled time; explain a "
+    "hazard's code, search_memory for an AscendC function. Latencies say modelled (by the twin) or measured."
+)
+
+_LOOKS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+_WORKS = ToolAnnotations(
+    read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
+_WRITES = ToolAnnotations(
+    read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False
+)
+TOOLS: tuple[tuple[Callable[..., Any], ToolAnnotations], ...] = (
+    (tools.plan, _WORKS),
+    (tools.generate, _WORKS),
+    (tools.brief, _LOOKS),
+    (tools.verify_kernel, _WORKS),
+    (tools.verify_package, _WORKS),
+    (tools.kernels, _LOOKS),
+    (tools.verdict, _LOOKS),
+    (twin_tools.run, _WORKS),
+    (twin_tools.run_op, _WORKS),
+    (twin_tools.explain, _LOOKS),
+    (twin_tools.search_memory, _LOOKS),
+    (twin_tools.read, _LOOKS),
+)
+WRITING_TOOLS: tuple[tuple[Callable[..., Any], ToolAnnotations], ...] = (
+    (tools.apply, _WRITES),
+    (twin_tools.run_program, _WRITES),
+)
+"""Those that are there only where writing is allowed."""
+
+
+def server(settings: Settings, rules: Rules) -> MCPServer[State]:
+    """The server with what the rules allow."""
+    state = State(rules, Pool(settings))
+
+    @asynccontextmanager
+    async def living(_: MCPServer[State]) -> AsyncIterator[State]:
+        try:
+            yield state
+        finally:
+            state.pool.close()
+
+    made: MCPServer[State] = MCPServer(
+        "evokernel",
+        title="EvoKernel",
+        instructions=INSTRUCTIONS,
+        version=__version__,
+        lifespan=living,
+        log_level="WARNING",
+        subscriptions=False,
+    )
+    for tool, hints in (*TOOLS, *(WRITING_TOOLS if rules.may_write else ())):
+        made.add_tool(tool, annotations=hints)
+    for uri, text in resources.resources_of(state).items():
+        mime_type = "text/x-c++" if "/kernel/" in uri else "text/markdown"
+        made.resource(uri, mime_type=mime_type)(text)
+    made.prompt()(resources.write_kernel)
+    return made
+
+
+def serve(settings: Settings, rules: Rules) -> None:
+    """Serves until the client closes our input. The SDK keeps standard output for itself: whatever anything
+    prints goes to stderr, and children read nothing of the client's."""
+    logging.basicConfig(stream=sys.stderr, level=os.environ.get("EVOKERNEL_LOG", "WARNING").upper())
+    with contextlib.suppress(KeyboardInterrupt):
+        try:
+            server(settings, rules).run("stdio")
+        except* BrokenPipeError:
+            log.info("The client is gone.")

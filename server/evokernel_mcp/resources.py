@@ -1,0 +1,89 @@
+"""What an agent can read: kernels of the memory, guides, and two pages of the documentation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError
+
+from evokernel_core.domain.errors import EvoKernelError, UsageError
+from evokernel_core.twin import hazards
+from evokernel_mcp.state import State
+
+_KERNEL = re.compile(r"evokernel://kernel/([0-9a-f]{6,64})/(op_kernel\.cpp|tiling\.h)")
+_INTERFACE = re.compile(r"evokernel://docs/kernel-abi(?:/(vector|cube|both))?")
+_GUIDE = re.compile(r"evokernel://guide/([0-9a-f]{1,64})")
+_FIELDS = {"op_kernel.cpp": "op_kernel_cpp", "tiling.h": "tiling_h"}
+
+
+async def text_of(uri: str, state: State, near: Path) -> str:
+    """A resource's text. Raises UsageError for one that is not there, WorkerError."""
+    if uri == "evokernel://docs/hazards":
+        return hazards.as_page()
+    if found := _INTERFACE.fullmatch(uri):
+        params = {"cores": found[1] or "vector", "near": str(near)}
+        return str((await state.pool.request("interface", params))["text"])
+    if found := _GUIDE.fullmatch(uri):
+        return state.guide(found[1])
+    if found := _KERNEL.fullmatch(uri):
+        params = {"source_id": found[1], "near": str(near)}
+        return str((await state.pool.request("kernel", params))[_FIELDS[found[2]]])
+    raise UsageError(
+        f"There is no resource {uri[:200]!r}: there are evokernel://docs/hazards, "
+        "evokernel://docs/kernel-abi (and /cube, /both), and those that tools name."
+    )
+
+
+def resources_of(state: State) -> Mapping[str, Callable[..., Awaitable[str]]]:
+    """The readers of all resources by URI; what they say of themselves is told to clients."""
+
+    async def text(uri: str) -> str:
+        try:
+            return await text_of(uri, state, Path.home())
+        except EvoKernelError as error:
+            raise ResourceNotFoundError(str(error)) from error
+
+    async def hazards_page() -> str:
+        """Every code that the twin reports, what it is, and what helps."""
+        return await text("evokernel://docs/hazards")
+
+    async def kernel_abi() -> str:
+        """The interface of a kernel on vector cores, and the hardware's rules."""
+        return await text("evokernel://docs/kernel-abi")
+
+    async def kernel_abi_of(cores: str) -> str:
+        """The interface of a kernel on vector, cube or both cores."""
+        return await text(f"evokernel://docs/kernel-abi/{cores}")
+
+    async def guide(region: str) -> str:
+        """All that is known for a kernel of a region that brief was called for."""
+        return await text(f"evokernel://guide/{region}")
+
+    async def kernel_source(source_id: str, name: str) -> str:
+        """A file of a kernel in the memory: op_kernel.cpp or tiling.h."""
+        return await text(f"evokernel://kernel/{source_id}/{name}")
+
+    return {
+        "evokernel://docs/hazards": hazards_page,
+        "evokernel://docs/kernel-abi": kernel_abi,
+        "evokernel://docs/kernel-abi/{cores}": kernel_abi_of,
+        "evokernel://guide/{region}": guide,
+        "evokernel://kernel/{source_id}/{name}": kernel_source,
+    }
+
+
+def write_kernel(file: str) -> str:
+    """How to write, check and install a kernel for a PyTorch file with these tools."""
+    return (
+        f"Write an Ascend kernel for {file} with the evokernel tools.\n"
+        "1. plan the file; take the region with the largest gain that is worth_it.\n"
+        "2. generate it with a small budget: that gives a verified kernel to beat.\n"
+        "3. brief the region and read its guide; look up each AscendC function in doubt with search_memory.\n"
+        "4. Write tiling.h and op_kernel.cpp, or edit those of the generated kernel, and verify_kernel.\n"
+        "5. For each hazard read explain, mend the line it names, and verify again; hot_lines and pipes of "
+        "the verdict say what binds a kernel that is right.\n"
+        "6. Report the verdict with its latency and the word modelled or measured; apply it only where the "
+        "person wants the file changed and the tool is there."
+    )

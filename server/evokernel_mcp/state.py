@@ -1,0 +1,98 @@
+"""What the server remembers between calls: the regions of files as they were last planned."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from pathlib import Path
+
+from attrs import define, field, frozen
+
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.region import Region
+from evokernel_core.domain.serial import from_data
+from evokernel_core.synthesis.offers import Offer
+from evokernel_mcp.access import Access, Rules
+from evokernel_mcp.pool import Pool
+
+MOST_PLANS = 32
+
+
+@frozen
+class Plan:
+    """The offers of a text of a file."""
+
+    digest: str
+    offers: tuple[Offer, ...]
+    interpreter: str
+
+
+@define(eq=False)
+class State:
+    """One server's."""
+
+    rules: Rules
+    pool: Pool
+    _plans: OrderedDict[tuple[Path, bool], Plan] = field(factory=OrderedDict)
+    _guides: OrderedDict[str, str] = field(factory=OrderedDict)
+
+    async def plan(self, path: Path, access: Access, *, programs: bool) -> Plan:
+        """The offers of a file now. Raises UsageError, WorkerError."""
+        text = access.text(access.trusted(path))
+        roots = [root for root in access.roots if path.is_relative_to(root)]
+        params = {
+            "path": str(path),
+            "text": text,
+            "programs": programs,
+            "workspace": str(max(roots, key=lambda root: len(root.parts), default=path.parent)),
+        }
+        answer = await self.pool.request("regions", params)
+        offers = tuple(from_data(item, Offer) for item in answer["regions"])
+        plan = Plan(_digest(text), offers, str(answer.get("interpreter", "")))
+        self._plans[path, programs] = plan
+        self._plans.move_to_end((path, programs))
+        while len(self._plans) > MOST_PLANS:
+            self._plans.popitem(last=False)
+        return plan
+
+    async def offer(self, path: Path, region: str, access: Access) -> Offer:
+        """A region of a file as it is now; planned again where the text has changed. Raises UsageError,
+        WorkerError."""
+        digest = _digest(access.text(access.trusted(path)))
+        for programs in (False, True):
+            plan = self._plans.get((path, programs))
+            if plan is None and not programs:
+                plan = await self.plan(path, access, programs=False)
+            elif plan is not None and plan.digest != digest:
+                plan = await self.plan(path, access, programs=programs)
+            found = [item for item in plan.offers if item.region.id == region] if plan else []
+            if found:
+                return found[0]
+        raise UsageError(
+            f"{path.name} has no region {region[:32]!r} now: plan the file again for its regions."
+        )
+
+    async def region(self, path: Path, region: str, access: Access) -> Region:
+        """A region for which a kernel can be written. Raises UsageError that says why another has none."""
+        found = (await self.offer(path, region, access)).region
+        if found.task is None:
+            raise UsageError(f"No kernel can be written for line {found.span.line}: {found.reason}")
+        return found
+
+    def keep_guide(self, region_id: str, text: str) -> str:
+        """Keeps a guide to be read; gives its URI."""
+        self._guides[region_id] = text
+        self._guides.move_to_end(region_id)
+        while len(self._guides) > MOST_PLANS:
+            self._guides.popitem(last=False)
+        return f"evokernel://guide/{region_id}"
+
+    def guide(self, region_id: str) -> str:
+        """A guide that was kept. Raises UsageError."""
+        if region_id not in self._guides:
+            raise UsageError(f"There is no guide for {region_id!r} yet: call brief for the region first.")
+        return self._guides[region_id]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

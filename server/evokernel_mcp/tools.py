@@ -1,0 +1,290 @@
+"""The tools for PyTorch files and their kernels: plan, brief, generate, verify, verdicts, apply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import anyio
+from mcp.server.mcpserver import Context
+from pydantic import Field
+
+from evokernel_core.capture import finder
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.job import JobKind
+from evokernel_core.domain.serial import from_data, to_data
+from evokernel_core.domain.verdict import Verdict
+from evokernel_core.synthesis.offers import why_left_alone
+from evokernel_mcp.access import Access, Allowed
+from evokernel_mcp.answers import (
+    AppliedAnswer,
+    BriefAnswer,
+    DefinitionAnswer,
+    GenerateAnswer,
+    PlanAnswer,
+    VerdictAnswer,
+    VerdictsAnswer,
+    region_answer,
+    verdict_answer,
+)
+from evokernel_mcp.calls import answering, working
+from evokernel_mcp.context import state_of
+
+MOST_SOURCE = 256 * 1024
+"""Characters of a kernel's file; the largest that we write has some 100,000."""
+
+File = Annotated[str, Field(description="A Python file with PyTorch code, absolute or below a root.")]
+RegionId = Annotated[str, Field(description="A region's id, from plan.", max_length=64)]
+SourceId = Annotated[
+    str, Field(description="A kernel's source_id, or its beginning.", min_length=6, max_length=64)
+]
+Offset = Annotated[int, Field(ge=0, description="Where to go on: next_offset of the last answer.")]
+Limit = Annotated[int, Field(ge=1, le=100)]
+Source = Annotated[str, Field(max_length=MOST_SOURCE)]
+
+
+@answering
+async def plan(
+    file: File,
+    ctx: Context,
+    access: Allowed,
+    symbol: Annotated[str, Field(description="Only this class or function, as Block.forward.")] = "",
+    programs: Annotated[
+        bool, Field(description="Also regions of several kernels in a row, up to a whole forward: slower.")
+    ] = False,
+    offset: Offset = 0,
+    limit: Limit = 20,
+) -> PlanAnswer:
+    """The regions of a PyTorch file that a kernel could compute: line, modelled gain and bound, or the reason
+    why there is none. The file is imported for that, in its own Python, where its folder is trusted."""
+    path = access.file(file)
+    if not access.trust.covers(path):
+        return await _parsed(path, access, symbol)
+    params = {"path": path, "access": access, "programs": programs}
+    found = await _planned(ctx, params)
+    offers = [
+        item
+        for item in found.offers
+        if not symbol or item.region.symbol == symbol or item.region.symbol.startswith(f"{symbol}.")
+    ]
+    shown = offers[offset : offset + limit]
+    more = offset + limit < len(offers)
+    return PlanAnswer(
+        file=str(path),
+        trusted=True,
+        regions=[region_answer(item) for item in shown],
+        total=len(offers),
+        next_offset=offset + limit if more else None,
+        interpreter=found.interpreter,
+        chip=state_of(ctx).pool.settings.chip,
+        note="" if offers else "Nothing in it is code that a kernel could replace.",
+    )
+
+
+async def _planned(ctx: Context, params: Mapping[str, Any]) -> Any:
+    return await state_of(ctx).plan(params["path"], params["access"], programs=params["programs"])
+
+
+async def _parsed(path: Path, access: Access, symbol: str) -> PlanAnswer:
+    """What a file says without being run."""
+    text = await anyio.to_thread.run_sync(access.text, path)
+    found = await anyio.to_thread.run_sync(lambda: finder.find(finder.Document(text)))
+    named = [item for item in found if not symbol or item.qualname.startswith(symbol)]
+    return PlanAnswer(
+        file=str(path),
+        trusted=False,
+        definitions=[
+            DefinitionAnswer(
+                symbol=item.qualname,
+                line=item.span.line,
+                end_line=item.span.end_line,
+                inputs_known=item.has_inputs or bool(item.annotation),
+            )
+            for item in named[:100]
+        ],
+        total=len(named),
+        note=f"{path.parent} is not trusted, so the file is parsed and not run; with --trust and that folder "
+        "the server plans its kernels.",
+    )
+
+
+@answering
+async def brief(file: File, region: RegionId, ctx: Context, access: Allowed) -> BriefAnswer:
+    """What a kernel for a region has to compute, for writing it yourself: tensors, sizes, steps, tolerance,
+    bound; and a guide (resource) with the interface, the hardware's rules, API cards and an example."""
+    found = await state_of(ctx).region(access.file(file), region, access)
+    answer = await working(
+        ctx,
+        "Gathers what is known.",
+        "brief",
+        {"region": to_data(found), "near": str(Path(found.file).parent)},
+    )
+    uri = state_of(ctx).keep_guide(found.id, answer["guide"])
+    task = answer["task"]
+    return BriefAnswer(
+        tensors=task["tensors"],
+        scalars=task["scalars"],
+        sizes=[
+            f"{name} = {size} when timed; any {name} >= {least} must work"
+            for name, size, least in task["symbols"]
+        ],
+        inputs=[f"{item['kind']} {item['name']}: {item['dtype']} {item['shape']}" for item in task["inputs"]],
+        steps=task["steps"],
+        outputs=[
+            f"{item['name']} = {item['value']}: {item['dtype']} {item['shape']}" for item in task["outputs"]
+        ],
+        rtol=task["rtol"],
+        atol=task["atol"],
+        bound_us=round(answer["bound_us"], 3),
+        guide=uri,
+        guide_characters=len(answer["guide"]),
+    )
+
+
+@answering
+async def generate(
+    file: File,
+    region: RegionId,
+    ctx: Context,
+    access: Allowed,
+    budget: Annotated[int, Field(ge=1, le=200, description="Kernels that are tried at most.")] = 10,
+    until: Annotated[
+        Literal["budget", "first"],
+        Field(description="End when the budget is spent, or at a verified kernel."),
+    ] = "budget",
+) -> GenerateAnswer:
+    """Writes, compiles, runs, checks against PyTorch and times kernels for a region. Seconds to minutes, with
+    progress; what was tried is remembered, so a call that was cut off can be made again."""
+    state = state_of(ctx)
+    offer = await state.offer(access.file(file), region, access)
+    found = await state.region(Path(offer.region.file), region, access)
+    near = str(Path(found.file).parent)
+    kind = JobKind.GENERATE if until == "first" else JobKind.REFINE
+    params = {"region": to_data(found), "budget": budget, "mode": kind.value, "near": near}
+    answer = await working(ctx, "Writes the first kernel.", "synthesise", params)
+    rival = offer.estimate.rival if offer.estimate else None
+    result = GenerateAnswer(
+        status=answer["status"],
+        reason=answer["reason"],
+        attempts=answer["attempts"],
+        first_us=answer["first_latency_us"],
+        vendor=rival.name if rival else "",
+        vendor_us=rival.figures[0][0] if rival else None,
+    )
+    if answer["best"] is None:
+        return result
+    kernel, verdict = await _kernel(ctx, answer["best"]["source_id"], near)
+    assert verdict.latency is not None  # of a best kernel
+    return result.model_copy(update={"kernel": kernel, "left_alone": why_left_alone(verdict.latency, rival)})
+
+
+async def _kernel(ctx: Context, source_id: str, near: str) -> tuple[VerdictAnswer, Verdict]:
+    """A kernel's latest verdict."""
+    found = await state_of(ctx).pool.request("kernel", {"source_id": source_id, "near": near})
+    if not found["verdicts"]:
+        raise UsageError(f"The kernel {source_id[:12]} was never judged here: verify it for a region.")
+    verdict = from_data(found["verdicts"][-1], Verdict)
+    return verdict_answer(found["source_id"], verdict, found["notes"]), verdict
+
+
+@answering
+async def verify_kernel(
+    file: File,
+    region: RegionId,
+    ctx: Context,
+    access: Allowed,
+    folder: Annotated[str, Field(description="A folder with tiling.h and op_kernel.cpp.")] = "",
+    tiling_h: Annotated[Source, Field(description="The text itself, in place of a folder.")] = "",
+    op_kernel_cpp: Source = "",
+) -> VerdictAnswer:
+    """Judges AscendC that you wrote for a region: audit, compile, correctness against PyTorch on drawn sizes
+    and inputs, modelled time. Failures say the line and what to do. A verified kernel can be applied."""
+    if bool(folder) == bool(tiling_h or op_kernel_cpp):
+        raise UsageError("Give either a folder with tiling.h and op_kernel.cpp, or both texts.")
+    if folder:
+        place = access.folder(folder)
+        tiling_h, op_kernel_cpp = (
+            access.text(access.file(str(place / name))) for name in ("tiling.h", "op_kernel.cpp")
+        )
+    if not tiling_h or not op_kernel_cpp or max(len(tiling_h), len(op_kernel_cpp)) > MOST_SOURCE:
+        raise UsageError(f"Both files are needed, each with at most {MOST_SOURCE} characters.")
+    found = await state_of(ctx).region(access.file(file), region, access)
+    params = {
+        "region": to_data(found),
+        "tiling_h": tiling_h,
+        "op_kernel_cpp": op_kernel_cpp,
+        "near": str(Path(found.file).parent),
+    }
+    answer = await working(ctx, "Audits, compiles, runs and compares.", "judge", params)
+    return verdict_answer(answer["source_id"], from_data(answer["verdict"], Verdict))
+
+
+@answering
+async def verify_package(
+    folder: Annotated[str, Field(description="A folder in evokernel_kernels/.")],
+    ctx: Context,
+    access: Allowed,
+    changed: Annotated[
+        bool, Field(description="Judge the files as they are, though they were changed.")
+    ] = False,
+) -> VerdictAnswer:
+    """Judges a kernel package again, as evokernel verify does. Its reference runs in a sandbox, or in the
+    project's Python where its folder is trusted."""
+    place = access.folder(folder)
+    trusted = access.trust.covers(place)
+    params = {"folder": str(place), "changed": changed, "trusted": trusted, "near": str(place)}
+    answer = await working(ctx, "Audits, compiles, runs and compares.", "verify_package", params)
+    notes = [answer["foreign"]] if answer["foreign"] else []
+    found = verdict_answer(answer["source_id"], from_data(answer["verdict"], Verdict), notes)
+    return found.model_copy(update={"sources": []})  # they are the package's own files
+
+
+@answering
+async def verdict(source_id: SourceId, ctx: Context, access: Allowed) -> VerdictAnswer:
+    """The latest verdict on a kernel in the memory: gates, hazards, latency by pipe and its hottest lines."""
+    found, _ = await _kernel(ctx, source_id, _near(access))
+    return found
+
+
+@answering
+async def kernels(
+    file: File, region: RegionId, ctx: Context, access: Allowed, offset: Offset = 0, limit: Limit = 5
+) -> VerdictsAnswer:
+    """All kernels that were tried for a region with their verdicts, the fastest verified one first."""
+    found = await state_of(ctx).region(access.file(file), region, access)
+    params = {"region": to_data(found), "near": str(Path(found.file).parent)}
+    rows = (await state_of(ctx).pool.request("kernels", params))["kernels"]
+    more = offset + limit < len(rows)
+    return VerdictsAnswer(
+        kernels=[
+            verdict_answer(row["source_id"], from_data(row["verdict"], Verdict), row["notes"])
+            for row in rows[offset : offset + limit]
+        ],
+        total=len(rows),
+        next_offset=offset + limit if more else None,
+    )
+
+
+@answering
+async def apply(
+    file: File, region: RegionId, source_id: SourceId, ctx: Context, access: Allowed
+) -> AppliedAnswer:
+    """Writes a verified kernel's package beside the file and puts its call into the file, as evokernel synth
+    --apply does. Off the NPU, and where a guard fails, the original code runs as before."""
+    access.writable()
+    found = await state_of(ctx).region(access.file(file), region, access)
+    params = {"region": to_data(found), "source_id": source_id, "near": str(Path(found.file).parent)}
+    answer = await working(ctx, "Writes the package.", "apply", params)
+    return AppliedAnswer(
+        file=found.file,
+        package=answer["dir"],
+        name=answer["name"],
+        note="Regions of the file have moved: plan it again before the next call.",
+    )
+
+
+def _near(access: Access) -> str:
+    """Where an interpreter is looked for where no file is spoken of: nowhere that is not trusted."""
+    trusted = next((root for root in access.roots if access.trust.covers(root)), None)
+    return str(trusted or Path.home())

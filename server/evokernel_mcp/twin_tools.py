@@ -1,0 +1,233 @@
+"""The tools for AscendC as such: run it on the twin, explain what it found, look things up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from mcp.server.mcpserver import Context
+from pydantic import BaseModel, Field
+
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.twin import hazards
+from evokernel_mcp.access import Access, Allowed
+from evokernel_mcp.answers import (
+    MOST_TEXT,
+    HazardRuleAnswer,
+    Kind,
+    LaunchAnswer,
+    MemoryAnswer,
+    MemoryItemAnswer,
+    OperatorAnswer,
+    OutputAnswer,
+    RunAnswer,
+    hazard_answers,
+)
+from evokernel_mcp.calls import answering, working
+from evokernel_mcp.context import state_of
+from evokernel_mcp.inputs import Launch
+from evokernel_mcp.resources import text_of
+from evokernel_mcp.tools import MOST_SOURCE, Limit, Offset, _near
+
+MOST_BODY = 1_200
+"""Characters of an item that a search tells; read has the rest."""
+
+Mode = Annotated[
+    Literal["check", "time"],
+    Field(description="check: on data, with hazards and races; time: the modelled latency alone, faster."),
+]
+Seconds = Annotated[float, Field(gt=0, le=600, description="Seconds that the run may take.")]
+Defines = Annotated[list[str], Field(max_length=100, description="Macros as NAME=VALUE.")]
+Folders = Annotated[list[str], Field(max_length=50, description="Folders for included files.")]
+AutoSync = Annotated[
+    bool,
+    Field(description="Whether the compiler inserts barriers (--cce-auto-sync); off: the kernel needs all."),
+]
+
+
+class TextAnswer(BaseModel):
+    uri: str
+    text: str
+    total_characters: int
+    next_offset: int | None = None
+
+
+@answering
+async def run(  # noqa: PLR0913, PLR0917 - a tool's inputs
+    entry: Annotated[str, Field(description="The __global__ function to launch.", max_length=200)],
+    launch: Launch,
+    ctx: Context,
+    access: Allowed,
+    source: Annotated[str, Field(description="The AscendC file, in a trusted folder.")] = "",
+    text: Annotated[
+        str, Field(description="The source itself, in place of a file.", max_length=MOST_SOURCE)
+    ] = "",
+    mode: Mode = "check",
+    includes: Folders = [],  # noqa: B006 - copied by the server for each call
+    defines: Defines = [],  # noqa: B006
+    auto_sync: AutoSync = True,
+    limit_s: Seconds = 60,
+) -> RunAnswer:
+    """Compiles an AscendC kernel for the CPU and launches it: hazards and races with their lines, what the
+    outputs hold, modelled time by pipe. Files of the launch are looked for beside the source; nothing is
+    written there."""
+    where = _source(source, text, access)
+    params = _run_params(where, access, mode, includes, defines)
+    more = {"entry": entry, "launch": launch.as_file(), "auto_sync": auto_sync, "limit_s": limit_s}
+    return _run_answer(await working(ctx, "Compiles and runs.", "run", params | where | more))
+
+
+@answering
+async def run_program(  # noqa: PLR0913, PLR0917 - a tool's inputs
+    source: Annotated[str, Field(description="A file with its own main, aclrt calls and <<<>>>.")],
+    ctx: Context,
+    access: Allowed,
+    arguments: Annotated[list[str], Field(max_length=100)] = [],  # noqa: B006 - copied for each call
+    mode: Mode = "check",
+    includes: Folders = [],  # noqa: B006
+    defines: Defines = [],  # noqa: B006
+    auto_sync: AutoSync = True,
+    limit_s: Seconds = 60,
+) -> RunAnswer:
+    """Compiles a program with its own main for the CPU and runs it in its folder, where it may write."""
+    access.writable()
+    where = _source(source, "", access)
+    params = _run_params(where, access, mode, includes, defines)
+    more = {"arguments": arguments, "auto_sync": auto_sync, "limit_s": limit_s}
+    return _run_answer(await working(ctx, "Compiles and runs.", "run", params | where | more))
+
+
+def _source(source: str, text: str, access: Access) -> dict[str, str]:
+    """Where the code is, and where its files are looked for. Raises UsageError."""
+    if bool(source) == bool(text):
+        raise UsageError("Give either source, a file, or text, the code itself.")
+    if source:
+        path = access.trusted(access.file(source))
+        access.text(path)
+        return {"source": str(path), "folder": str(path.parent)}
+    trusted = [root for root in access.roots if access.trust.covers(root)]
+    if not trusted:
+        raise UsageError(
+            "No folder is trusted, so no code is run: the person can start the server with --trust."
+        )
+    return {"text": text, "folder": str(trusted[0])}
+
+
+def _run_params(
+    where: dict[str, str], access: Access, mode: str, includes: list[str], defines: list[str]
+) -> dict[str, Any]:
+    return {
+        "near": where["folder"],
+        "roots": [str(root) for root in access.roots],
+        "mode": mode,
+        "includes": [str(access.folder(folder)) for folder in includes],
+        "defines": defines,
+    }
+
+
+def _run_answer(found: dict[str, Any]) -> RunAnswer:
+    shown, more = hazard_answers(found["hazards"])
+    return RunAnswer(
+        ok=found["ok"],
+        error=found["error"][:MOST_TEXT],
+        hazards=shown,
+        more_hazards=more,
+        launches=[LaunchAnswer(**item) for item in found["launches"][:20]],
+        latency_us=found["latency_us"],
+        outputs=[OutputAnswer(**item) for item in found["outputs"]],
+        printed=found["output"][:MOST_TEXT],
+        compile_s=found["compile_s"],
+        run_s=found["run_s"],
+    )
+
+
+@answering
+async def run_op(
+    folder: Annotated[str, Field(description="An operator's folder with op_kernel and op_host, trusted.")],
+    ctx: Context,
+    access: Allowed,
+    case: Annotated[
+        str, Field(description="A CASE.json of a call; without it the operator is compiled.")
+    ] = "",
+    mode: Mode = "check",
+    auto_sync: AutoSync = True,
+    limit_s: Seconds = 60,
+) -> OperatorAnswer:
+    """Compiles an operator of a CANN project (op_kernel, op_host), and runs a call of it with its own tiling,
+    as evokernel twin run-op does: what is missing, hazards with lines, whether it is right, modelled time."""
+    place = access.trusted(access.folder(folder))
+    params = {
+        "near": str(place),
+        "folder": str(place),
+        "roots": [str(root) for root in access.roots],
+        "case": str(access.trusted(access.file(case))) if case else "",
+        "mode": mode,
+        "auto_sync": auto_sync,
+        "limit_s": limit_s,
+    }
+    found = await working(ctx, "Compiles the operator.", "run_operator", params)
+    shown, more = hazard_answers(found["hazards"])
+    return OperatorAnswer(
+        **{name: found[name] for name in ("compiled", "missing", "ran", "right", "compared", "latency_us")},
+        error=found["error"][:MOST_TEXT],
+        hazards=shown,
+        more_hazards=more,
+    )
+
+
+@answering
+async def explain(
+    code: Annotated[str, Field(description="A hazard's code, as missing-sync.", max_length=64)],
+) -> HazardRuleAnswer:
+    """What a hazard's code means, and what mends it."""
+    rule = hazards.explain(code)
+    return HazardRuleAnswer(code=rule.code, severity=rule.severity, what=rule.what, help=rule.help)
+
+
+@answering
+async def search_memory(
+    query: Annotated[
+        str, Field(description="Words: a function, an error, an operation.", min_length=2, max_length=400)
+    ],
+    ctx: Context,
+    access: Allowed,
+    kinds: Annotated[list[Kind], Field(description="Only these kinds; none: all.")] = [],  # noqa: B006
+    offset: Offset = 0,
+    limit: Limit = 5,
+) -> MemoryAnswer:
+    """Looks up AscendC functions (api_card: signatures, limits, costs), practices, and what was learned from
+    earlier kernels: failures and their repair, successes, rules."""
+    params = {"query": query, "kinds": kinds, "most": offset + limit + 1, "near": _near(access)}
+    found = (await state_of(ctx).pool.request("search", params))["items"]
+    return MemoryAnswer(
+        items=[
+            MemoryItemAnswer(
+                id=item["id"][:16],
+                kind=item["kind"],
+                title=item["title"],
+                body=item["body"][:MOST_BODY],
+                category=item["op_category"],
+            )
+            for item in found[offset : offset + limit]
+        ],
+        next_offset=offset + limit if len(found) > offset + limit else None,
+    )
+
+
+@answering
+async def read(
+    uri: Annotated[str, Field(description="A resource, as evokernel://docs/hazards.", max_length=300)],
+    ctx: Context,
+    access: Allowed,
+    offset: Offset = 0,
+    limit: Annotated[int, Field(ge=100, le=50_000, description="Characters.")] = 12_000,
+) -> TextAnswer:
+    """Reads a resource of this server in parts, for clients that do not read resources themselves."""
+    text = await text_of(uri, state_of(ctx), Path(_near(access)))
+    more = offset + limit < len(text)
+    return TextAnswer(
+        uri=uri,
+        text=text[offset : offset + limit],
+        total_characters=len(text),
+        next_offset=offset + limit if more else None,
+    )
