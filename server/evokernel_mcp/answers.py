@@ -186,8 +186,8 @@ class BriefAnswer(BaseModel):
     """What a kernel has to compute, under neutral names: x0... inputs, v0... steps, n0... sizes."""
 
     tensors: list[str] = Field(description="tensors[] of LaunchOp in order: inputs, then outputs.")
-    scalars: list[str] = Field(description="scalars[] of ComputeTiling.")
-    sizes: list[str] = Field(description="sizes[] of ComputeTiling.")
+    scalars: list[str] = Field(description="scalars[] of ComputeTiling; none: it is not to be read.")
+    sizes: list[str] = Field(description="sizes[] of ComputeTiling; none: all shapes are fixed.")
     inputs: list[str]
     steps: list[str]
     outputs: list[str]

@@ -113,8 +113,7 @@ async def test_two_calls_work_side_by_side(endless: Path) -> None:
 
 @pytest.mark.parametrize("how", ["disconnect", "terminate", "kill"])
 async def test_nothing_is_left_of_a_server_that_ends_in_mid_call(endless: Path, how: str) -> None:
-    raw = _Raw("--root", str(endless), "--trust", str(endless))
-    try:
+    with _Raw("--root", str(endless), "--trust", str(endless)) as raw:
         raw.initialize()
         arguments = {"source": "endless.cpp", "entry": "scale", "launch": LAUNCH, "limit_s": 600}
         raw.send({"id": 7, "method": "tools/call", "params": {"name": "run", "arguments": arguments}})
@@ -127,14 +126,10 @@ async def test_nothing_is_left_of_a_server_that_ends_in_mid_call(endless: Path, 
         }
         ends[how]()
         await _gone([server, *running])
-    finally:
-        raw.process.kill()
-        raw.process.communicate()
 
 
 def test_lines_that_are_no_messages_are_survived(project: Path) -> None:
-    raw = _Raw("--root", str(project))
-    try:
+    with _Raw("--root", str(project)) as raw:
         raw.initialize()
         for line in ("", "{", "[]", "null", '{"jsonrpc": "2.0"}', '{"id": 1}', "\x00", "x" * 100_000):
             raw.write(line)
@@ -149,9 +144,6 @@ def test_lines_that_are_no_messages_are_survived(project: Path) -> None:
         assert raw.process.wait(timeout=60) == 0
         rest = raw.process.stdout.read() if raw.process.stdout else ""
         assert all(json.loads(line) for line in rest.splitlines()), "standard output holds messages alone"
-    finally:
-        raw.process.kill()
-        raw.process.communicate()
 
 
 def test_the_server_imports_neither_torch_nor_numpy() -> None:
@@ -226,6 +218,16 @@ class _Raw:
             text=True,
             cwd="/",
         )
+
+    def __enter__(self) -> _Raw:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                stream.close()
 
     def initialize(self) -> None:
         info = {"name": "test", "version": "1"}

@@ -113,6 +113,8 @@ TILING_CHEATS = [
     ("a header for files", "#include <cstdint>", "#include <cstdint>\n#include <fstream>", "audit-include"),
     ("the environment", COVERED, 'return getenv("X") != nullptr;', "audit-callee"),
     ("state between calls", COVERED, "static int calls = 0; return calls++ == 0;", "audit-global-state"),
+    ("a scalar that is not there", "(void)scalars;", "tiling.tile = scalars[0];", "audit-tiling"),
+    ("a size that is not there", "(void)scalars;", "tiling.tile = sizes [ 2 ];", "audit-tiling"),
     ("an exported function", "struct OpTiling", 'extern "C" int puts2(int); struct OpTiling', "audit-tiling"),
 ]
 

@@ -22,6 +22,7 @@ from evokernel_core.verifier.gates.audit.front_end import front_end_of
 from evokernel_core.verifier.gates.audit.reader import Unreadable
 from evokernel_core.verifier.gates.audit.rules import findings
 from evokernel_core.verifier.gates.audit.rules.launcher import check_launcher
+from evokernel_core.verifier.gates.audit.rules.tiling import check_arguments
 from evokernel_core.verifier.gates.audit.text import check_conditions, check_text
 from evokernel_core.verifier.gates.audit.unit import ParseError
 from evokernel_core.verifier.gates.audit.words import check_words
@@ -66,6 +67,7 @@ def _audit_tree(task: KernelTask, files: Mapping[str, str], twin: Twin) -> GateR
                 return _result([*found, Finding("audit-size", message, KERNEL, 1)])
             errors += unit.errors
             found += findings(unit, eyes.interface, len(task.graph.nodes))
+            found += check_arguments(unit, task)
             if is_kernel:
                 found += check_launcher(unit, files[KERNEL], task)
         if not found and errors:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.task import KernelTask
 from evokernel_core.verifier.gates.audit.findings import TILING, Finding, at
-from evokernel_core.verifier.gates.audit.kinds import Kind
+from evokernel_core.verifier.gates.audit.kinds import FUNCTIONS, Kind
 from evokernel_core.verifier.gates.audit.rules.pointers import TILING_POINTERS
 from evokernel_core.verifier.gates.audit.unit import Node, Unit
 
-STRUCTURE = "OpTiling"
+STRUCTURE, FUNCTION = "OpTiling", "ComputeTiling"
 MAX_BYTES, MAX_FLOAT_BYTES = 4096, 256
 """What any task may hand over; the second of all floating-point members: factors of an operation, not a row
 of its results."""
@@ -32,6 +35,24 @@ def check_tiling(unit: Unit, operations: int) -> Iterator[Finding]:
         elif node.kind in _HOLDING and node.type.pointers and not _is_argument(node):
             message = "The tiling's only pointers are const int64_t *sizes and const float *scalars."
             yield at(node, "tiling", message)
+
+
+def check_arguments(unit: Unit, task: KernelTask) -> Iterator[Finding]:
+    """That ComputeTiling reads no size and no scalar by a number that the task does not have: behind them is
+    memory of nobody, and where there are none, no memory at all."""
+    scalars = sum(item.kind is InputKind.SCALAR for item in task.graph.inputs)
+    for node in unit.nodes:
+        if node.file != TILING or node.kind not in FUNCTIONS or node.name != FUNCTION:
+            continue
+        if any(around.kind == Kind.NAMESPACE for around in node.ancestors()):
+            continue  # a stage's own, which the outer one calls
+        names = [child.name for child in node.children if child.kind == Kind.PARAMETER]
+        known = zip(names, ((len(task.symbols), "sizes"), (scalars, "scalars")), strict=False)
+        for name, (count, what) in known:
+            read = [int(found) for found in re.findall(rf"\b{name}\s*\[\s*(\d+)\s*\]", unit.slice(node))]
+            if name and max(read, default=-1) >= count:
+                message = f"ComputeTiling reads {name}[{max(read)}], but the task has {count} {what}."
+                yield at(node, "tiling", message)
 
 
 def _is_argument(node: Node) -> bool:
