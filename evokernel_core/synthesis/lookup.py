@@ -24,8 +24,9 @@ def lookup(
     """At most ``most`` items about the words of ``query``, of ``kinds`` or of all where none are named:
     first what comes with EvoKernel, then the memory's, each the closest first."""
     wanted = frozenset(map(ExperienceKind, kinds)) or frozenset(ExperienceKind)
-    words = frozenset(re.findall(r"\w+", query.lower()))
-    shipped = sorted(_shipped(words, wanted, chip), key=lambda found: -found[0])
+    words = _words(query)
+    named = frozenset(re.findall(r"\w+", query))
+    shipped = sorted(_shipped(words, named, wanted, chip), key=lambda found: -found[0])
     items = [item for score, item in shipped if score]
     asked = Query(query, {}, Stage.DRAFT, "", tuple(sorted(wanted)))
     choice = Choice(most, most, mode=RetrievalName.SIMILARITY)
@@ -35,12 +36,12 @@ def lookup(
 
 
 def _shipped(
-    words: frozenset[str], wanted: Collection[ExperienceKind], chip: Chip
+    words: frozenset[str], named: frozenset[str], wanted: Collection[ExperienceKind], chip: Chip
 ) -> Iterator[tuple[int, Experience]]:
     if ExperienceKind.API_CARD in wanted:
         for card in cards():
-            named = len(words & {name.lower() for name in card.names})
-            yield _IN_NAME * named + _score(words, card.experience), card.experience
+            # by its case: "copy" is a word of many questions, Copy a function
+            yield _IN_NAME * len(named & card.names) + _score(words, card.experience), card.experience
     if ExperienceKind.PRACTICE in wanted:
         for practice in practices():
             item = practice.on(chip)

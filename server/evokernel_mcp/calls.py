@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
+from evokernel_server.worker import Event
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 
@@ -19,6 +21,9 @@ BEAT_S = 5.0
 _BEAT = 0.001
 """What a beat adds to the progress, which has to grow."""
 
+_told: ContextVar[list[float]] = ContextVar("told")
+"""The last progress of the call that this task answers."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -28,6 +33,7 @@ def answering(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
 
     @functools.wraps(tool)
     async def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        _told.set([0.0])
         try:
             return await tool(*args, **kwargs)
         except EvoKernelError as error:
@@ -36,28 +42,41 @@ def answering(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
     return call
 
 
-async def working(ctx: Context, what: str, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """A worker's answer. Attempts of a search are told as they come, and that the call lives at every beat.
-    Raises WorkerError."""
-    events: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
+@contextlib.asynccontextmanager
+async def telling(ctx: Context, what: str) -> AsyncIterator[Event]:
+    """Says at every beat of the block that the call lives; attempts of a search given to what it yields are
+    told as they come."""
+    events: asyncio.Queue[Mapping[str, Any] | None] = asyncio.Queue()
     teller = asyncio.create_task(_tell(ctx, what, events))
     try:
-        return await state_of(ctx).pool.request(method, params, on_event=events.put_nowait)
+        yield events.put_nowait
+        events.put_nowait(None)
+        await teller
     finally:
         teller.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await teller
 
 
-async def _tell(ctx: Context, what: str, events: asyncio.Queue[Mapping[str, Any]]) -> None:
-    progress, total, words = 0.0, None, what
+async def working(ctx: Context, what: str, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """A worker's answer, with progress meanwhile. Raises WorkerError."""
+    async with telling(ctx, what) as hear:
+        return await state_of(ctx).pool.request(method, params, on_event=hear)
+
+
+async def _tell(ctx: Context, what: str, events: asyncio.Queue[Mapping[str, Any] | None]) -> None:
+    """Until there is a None among the events."""
+    told, total, words = _told.get(), None, what
     while True:
-        try:
-            event = await asyncio.wait_for(events.get(), BEAT_S)
-            progress, total, words = float(event["n"]), float(event["budget"]), _attempt_words(event)
-        except TimeoutError:
-            progress += _BEAT
-        await ctx.report_progress(progress, total, words)
+        at = 0.0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(
+                BEAT_S
+            ):  # wait_for may lose a cancellation where an event comes with it
+                event = await events.get()
+            if event is None:
+                return
+            at, total, words = float(event["n"]), float(event["budget"]), _attempt_words(event)
+        told[0] = max(at, told[0] + _BEAT)
+        await ctx.report_progress(told[0], total, words)
 
 
 def _attempt_words(event: Mapping[str, Any]) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import anyio
 from mcp.server.mcpserver import Context
@@ -13,6 +12,7 @@ from pydantic import Field
 from evokernel_core.capture import finder
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.job import JobKind
+from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.synthesis.offers import why_left_alone
@@ -28,7 +28,7 @@ from evokernel_mcp.answers import (
     region_answer,
     verdict_answer,
 )
-from evokernel_mcp.calls import answering, working
+from evokernel_mcp.calls import answering, telling, working
 from evokernel_mcp.context import state_of
 
 MOST_SOURCE = 256 * 1024
@@ -61,8 +61,8 @@ async def plan(
     path = access.file(file)
     if not access.trust.covers(path):
         return await _parsed(path, access, symbol)
-    params = {"path": path, "access": access, "programs": programs}
-    found = await _planned(ctx, params)
+    async with telling(ctx, "Imports the file in its Python and traces it."):
+        found = await state_of(ctx).plan(path, access, programs=programs)
     offers = [
         item
         for item in found.offers
@@ -80,10 +80,6 @@ async def plan(
         chip=state_of(ctx).pool.settings.chip,
         note="" if offers else "Nothing in it is code that a kernel could replace.",
     )
-
-
-async def _planned(ctx: Context, params: Mapping[str, Any]) -> Any:
-    return await state_of(ctx).plan(params["path"], params["access"], programs=params["programs"])
 
 
 async def _parsed(path: Path, access: Access, symbol: str) -> PlanAnswer:
@@ -113,7 +109,7 @@ async def _parsed(path: Path, access: Access, symbol: str) -> PlanAnswer:
 async def brief(file: File, region: RegionId, ctx: Context, access: Allowed) -> BriefAnswer:
     """What a kernel for a region has to compute, for writing it yourself: tensors, sizes, steps, tolerance,
     bound; and a guide (resource) with the interface, the hardware's rules, API cards and an example."""
-    found = await state_of(ctx).region(access.file(file), region, access)
+    found = await _region(ctx, file, region, access)
     answer = await working(
         ctx,
         "Gathers what is known.",
@@ -157,12 +153,12 @@ async def generate(
     """Writes, compiles, runs, checks against PyTorch and times kernels for a region. Seconds to minutes, with
     progress; what was tried is remembered, so a call that was cut off can be made again."""
     state = state_of(ctx)
-    offer = await state.offer(access.file(file), region, access)
-    found = await state.region(Path(offer.region.file), region, access)
+    found = await _region(ctx, file, region, access)
     near = str(Path(found.file).parent)
     kind = JobKind.GENERATE if until == "first" else JobKind.REFINE
     params = {"region": to_data(found), "budget": budget, "mode": kind.value, "near": near}
     answer = await working(ctx, "Writes the first kernel.", "synthesise", params)
+    offer = await state.offer(Path(found.file), region, access)
     rival = offer.estimate.rival if offer.estimate else None
     result = GenerateAnswer(
         status=answer["status"],
@@ -209,7 +205,7 @@ async def verify_kernel(
         )
     if not tiling_h or not op_kernel_cpp or max(len(tiling_h), len(op_kernel_cpp)) > MOST_SOURCE:
         raise UsageError(f"Both files are needed, each with at most {MOST_SOURCE} characters.")
-    found = await state_of(ctx).region(access.file(file), region, access)
+    found = await _region(ctx, file, region, access)
     params = {
         "region": to_data(found),
         "tiling_h": tiling_h,
@@ -217,7 +213,8 @@ async def verify_kernel(
         "near": str(Path(found.file).parent),
     }
     answer = await working(ctx, "Audits, compiles, runs and compares.", "judge", params)
-    return verdict_answer(answer["source_id"], from_data(answer["verdict"], Verdict))
+    judged = verdict_answer(answer["source_id"], from_data(answer["verdict"], Verdict))
+    return judged.model_copy(update={"sources": []})  # the agent has them
 
 
 @answering
@@ -252,7 +249,7 @@ async def kernels(
     file: File, region: RegionId, ctx: Context, access: Allowed, offset: Offset = 0, limit: Limit = 5
 ) -> VerdictsAnswer:
     """All kernels that were tried for a region with their verdicts, the fastest verified one first."""
-    found = await state_of(ctx).region(access.file(file), region, access)
+    found = await _region(ctx, file, region, access)
     params = {"region": to_data(found), "near": str(Path(found.file).parent)}
     rows = (await state_of(ctx).pool.request("kernels", params))["kernels"]
     more = offset + limit < len(rows)
@@ -273,7 +270,7 @@ async def apply(
     """Writes a verified kernel's package beside the file and puts its call into the file, as evokernel synth
     --apply does. Off the NPU, and where a guard fails, the original code runs as before."""
     access.writable()
-    found = await state_of(ctx).region(access.file(file), region, access)
+    found = await _region(ctx, file, region, access)
     params = {"region": to_data(found), "source_id": source_id, "near": str(Path(found.file).parent)}
     answer = await working(ctx, "Writes the package.", "apply", params)
     return AppliedAnswer(
@@ -282,6 +279,12 @@ async def apply(
         name=answer["name"],
         note="Regions of the file have moved: plan it again before the next call.",
     )
+
+
+async def _region(ctx: Context, file: str, region: str, access: Access) -> Region:
+    """A region for which a kernel can be written; its file is planned again where its text has changed."""
+    async with telling(ctx, "Imports the file in its Python and traces it."):
+        return await state_of(ctx).region(access.file(file), region, access)
 
 
 def _near(access: Access) -> str:

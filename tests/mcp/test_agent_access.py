@@ -147,28 +147,27 @@ async def test_what_writes_is_not_there_unless_allowed(project: Path) -> None:
         assert "Unknown tool" in await agent.refusal("apply", file="model.py", region="0", source_id="0" * 12)
 
 
-@pytest.mark.parametrize(
-    "launch",
-    [
-        {"args": [{"in": "../secret.npy"}]},
-        {"args": [{"in": "/etc/hostname"}]},
-        {"args": [{"bytes": "link.bin"}]},
-        {"args": [{"list": [{"in": "../secret.npy"}]}]},
-        {"args": [{"out": "z.npy", "shape": [1], "dtype": "float32", "from": "../secret.npy"}]},
-        {"args": [{"out": "../z.npy", "shape": [1], "dtype": "float32"}]},
-        {"args": [{"out": "/tmp/z.npy", "shape": [1], "dtype": "float32"}]},
-        {"args": [{"out": "z.npy", "shape": [1], "dtype": "float32"}], "expect": {"z.npy": "../secret.npy"}},
-        {"args": [{"in": {"fill": "zeros", "shape": [2**40], "dtype": "float32"}}]},
-    ],
-)
-async def test_a_launch_reads_and_writes_nothing_outside(
-    project: Path, tmp_path: Path, launch: dict[str, object]
-) -> None:
+OUT = {"out": "z.npy", "shape": [1], "dtype": "float32"}
+LAUNCHES: list[dict[str, object]] = [
+    {"args": [{"in": "../secret.npy"}]},
+    {"args": [{"in": "/etc/hostname"}]},
+    {"args": [{"bytes": "link.bin"}]},
+    {"args": [{"list": [{"in": "../secret.npy"}]}]},
+    {"args": [{**OUT, "from": "../secret.npy"}]},
+    {"args": [{**OUT, "out": "../z.npy"}]},
+    {"args": [{**OUT, "out": "/tmp/z.npy"}]},
+    {"args": [OUT], "expect": {"z.npy": "../secret.npy"}},
+    {"args": [{"in": {"fill": "zeros", "shape": [2**40], "dtype": "float32"}}]},
+]
+
+
+async def test_a_launch_reads_and_writes_nothing_outside(project: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.npy").write_bytes(b"secret")
     (project / "link.bin").symlink_to(tmp_path / "secret.npy")
     async with agent_of("--root", str(project), "--trust", str(project)) as agent:
-        said = await agent.refusal("run", source="scale.cpp", entry="scale", launch=launch)
-        assert "secret" not in said.replace("secret.npy", "")
+        for launch in LAUNCHES:
+            said = await agent.refusal("run", source="scale.cpp", entry="scale", launch=launch)
+            assert "secret" not in said.replace("secret.npy", ""), launch
     assert not (tmp_path / "z.npy").exists()
 
 

@@ -30,15 +30,14 @@ def launch(**changes: Any) -> dict[str, Any]:
     return {"block_dim": 8, "args": args, **changes}
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_kernel_is_planned_generated_read_verified_and_installed(project: Path, mode: str) -> None:
+async def test_a_kernel_is_planned_generated_read_verified_and_installed(project: Path) -> None:
     heard: list[tuple[float, float | None, str | None]] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         heard.append((progress, total, message))
 
     options = ("--trust", str(project), "--allow-write")
-    async with agent_of(*options, roots=(project,), mode=mode) as agent:
+    async with agent_of(*options, roots=(project,)) as agent:
         assert agent.client.instructions and "plan" in agent.client.instructions
         plan = await agent.call("plan", file="model.py")
         assert plan["trusted"] and plan["interpreter"]
@@ -143,6 +142,14 @@ async def test_an_operator_of_a_project(project: Path) -> None:
     async with agent_of("--root", str(operators), "--trust", str(operators)) as agent:
         found = await agent.call("run_op", folder=name)
         assert found["compiled"], found
+
+
+@pytest.mark.parametrize("mode", ["2026-07-28", "legacy"])
+async def test_each_version_of_the_protocol_tells_its_roots(project: Path, mode: str) -> None:
+    async with agent_of(roots=(project,), mode=mode) as agent:
+        plan = await agent.call("plan", file="model.py")
+        assert plan["file"] == str(project / "model.py")
+        assert (await agent.call("explain", code="deadlock"))["help"]
 
 
 async def test_what_is_known_is_looked_up_in_parts(project: Path) -> None:

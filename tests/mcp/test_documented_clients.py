@@ -56,9 +56,12 @@ def test_each_client_is_documented() -> None:
     assert SNIPPETS["opencode"]["mcp"]["evokernel"]["type"] == "local"
 
 
-@pytest.mark.parametrize("client", SHAPES)
-async def test_the_documented_command_starts(client: str, tmp_path: Path) -> None:
-    words = [word.replace("${workspaceFolder}", str(tmp_path)) for word in SHAPES[client](SNIPPETS[client])]
+COMMANDS = sorted({tuple(SHAPES[client](SNIPPETS[client])) for client in SHAPES})
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+async def test_the_documented_command_starts(command: tuple[str, ...], tmp_path: Path) -> None:
+    words = [word.replace("${workspaceFolder}", str(tmp_path)) for word in command]
     assert words[0] == "evokernel"
     environment = {**os.environ, "EVOKERNEL_HOME": str(tmp_path / "home")}
     started = StdioServerParameters(
