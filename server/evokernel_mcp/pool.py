@@ -17,6 +17,9 @@ from evokernel_core.domain.settings import Settings
 MOST_AT_ONCE = 2
 """Calls that work at a time; others wait, since compilers and kernels take a core each."""
 
+IDLE_S = 600.0
+"""Seconds after which a worker that nobody needs is ended: its torch holds 300 MiB."""
+
 
 @define(eq=False)
 class Pool:
@@ -24,6 +27,7 @@ class Pool:
 
     settings: Settings
     _idle: Worker | None = None
+    _expiry: asyncio.TimerHandle | None = None
     _busy: set[Worker] = field(factory=set)
     _places: asyncio.Semaphore = field(factory=lambda: asyncio.Semaphore(MOST_AT_ONCE))
 
@@ -33,8 +37,7 @@ class Pool:
         """The worker's answer; its process and all that it started are killed where nobody waits any more.
         Raises WorkerError with the worker's sentence."""
         async with self._places:
-            worker, self._idle = self._idle or Worker(lambda: self.settings), None
-            self._busy.add(worker)
+            worker = self._lent()
             sound = False
             try:
                 answer = await worker.request(method, params, on_event=on_event)
@@ -49,14 +52,27 @@ class Pool:
                 self._take_back(worker, sound)
             return answer
 
+    def _lent(self) -> Worker:
+        if self._expiry is not None:
+            self._expiry.cancel()
+        worker, self._idle = self._idle or Worker(lambda: self.settings), None
+        self._busy.add(worker)
+        return worker
+
     def _take_back(self, worker: Worker, sound: bool) -> None:
-        if sound and self._idle is None:
-            self._idle = worker
-        else:
+        if not sound or self._idle is not None:
             worker.kill()
+            return
+        self._idle = worker
+        self._expiry = asyncio.get_running_loop().call_later(IDLE_S, self._end_idle)
+
+    def _end_idle(self) -> None:
+        if self._idle is not None:
+            self._idle.kill()
+        self._idle = None
 
     def close(self) -> None:
         """Kills all workers."""
-        for worker in (*self._busy, *filter(None, [self._idle])):
+        for worker in self._busy:
             worker.kill()
-        self._idle = None
+        self._end_idle()
