@@ -93,6 +93,21 @@ def test_a_second_run_starts_from_the_best(
     assert not set(first.seen) & set(second.seen), "nothing is verified twice"
 
 
+def test_a_kernel_that_somebody_else_wrote_counts_as_any_other(
+    engine: Engine, memory: Memory, toy_task: MakeTask, toy_engine: MakeEngine
+) -> None:
+    task, other = toy_task(1), toy_task(2)
+    best = engine.run(other, 20).best
+    assert best is not None
+    judged = engine.judge(task, best.source, "agent")
+    assert judged.verdict.feasible
+    (attempt,) = memory.attempts(task_id=task.task_id)
+    assert (attempt.proposer, attempt.feasible, attempt.source_id) == ("agent", True, best.source.source_id)
+    assert memory.verdicts(best.source.source_id)[-1] == judged.verdict
+    later = toy_engine().run(task, 1)
+    assert later.best is not None and later.best.source == best.source, "a later run starts from it"
+
+
 def test_another_verifier_judges_the_known_best_again(
     toy_engine: MakeEngine, toy_task: MakeTask, toy_verifier: Any
 ) -> None:
