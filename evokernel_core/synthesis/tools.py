@@ -23,8 +23,7 @@ Params = Mapping[str, Any]
 Tool = Callable[["Session", Params, Callable[[], bool]], Mapping[str, Any]]
 
 AUTHOR = "agent"
-"""Who wrote a kernel that a coding agent handed in, in the memory and in its strategy's family."""
-MODEL = "model"
+"""Who wrote a kernel that a coding agent handed in, in the memory."""
 
 
 def brief(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
@@ -58,6 +57,8 @@ def interface(session: Session, params: Params, cancelled: Callable[[], bool]) -
 
 def judge(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
     """``{region, tiling_h, op_kernel_cpp}`` -> ``{"source_id", "verdict"}``; the memory keeps both."""
+    from evokernel_core.synthesis.privacy import MODEL
+
     source = KernelSource(
         params["tiling_h"], params["op_kernel_cpp"], Strategy(MODEL, notes=("written by a coding agent",))
     )

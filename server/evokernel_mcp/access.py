@@ -42,6 +42,21 @@ class Access:
     trust: Trust
     may_write: bool
 
+    @property
+    def near(self) -> Path:
+        """Where an interpreter is looked for where no file is spoken of: nowhere that is not trusted."""
+        return next(iter(self.trusted_roots), Path.home())
+
+    @property
+    def trusted_roots(self) -> tuple[Path, ...]:
+        """The roots whose code may be run."""
+        return tuple(root for root in self.roots if self.trust.covers(root))
+
+    def root_of(self, path: Path) -> Path:
+        """The innermost root that a real path lies in."""
+        around = [root for root in self.roots if path.is_relative_to(root)]
+        return max(around, key=lambda root: len(root.parts), default=path.parent)
+
     def file(self, given: str) -> Path:
         """A regular file inside the roots, as a real path. Raises UsageError."""
         return self._found(given, stat.S_ISREG, "regular file")

@@ -1,4 +1,4 @@
-"""What tools take, beyond words and numbers: a launch of a bare kernel, as in a LAUNCH.json."""
+"""What tools take: parts of lists, sources, and a launch of a bare kernel as in a LAUNCH.json."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+MOST_SOURCE = 256 * 1024
+"""Characters of a kernel's file; the largest that we write has some 100,000."""
+
+Offset = Annotated[int, Field(ge=0, description="Where to go on: next_offset of the last answer.")]
+Limit = Annotated[int, Field(ge=1, le=100)]
+Source = Annotated[str, Field(max_length=MOST_SOURCE)]
 Dimension = Annotated[int, Field(ge=0, le=2**40)]
 Shape = Annotated[list[Dimension], Field(max_length=16)]
 

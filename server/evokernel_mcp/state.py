@@ -39,12 +39,11 @@ class State:
     async def plan(self, path: Path, access: Access, *, programs: bool) -> Plan:
         """The offers of a file now. Raises UsageError, WorkerError."""
         text = access.text(access.trusted(path))
-        roots = [root for root in access.roots if path.is_relative_to(root)]
         params = {
             "path": str(path),
             "text": text,
             "programs": programs,
-            "workspace": str(max(roots, key=lambda root: len(root.parts), default=path.parent)),
+            "workspace": str(access.root_of(path)),
         }
         answer = await self.pool.request("regions", params)
         offers = tuple(from_data(item, Offer) for item in answer["regions"])

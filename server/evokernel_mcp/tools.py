@@ -30,18 +30,13 @@ from evokernel_mcp.answers import (
 )
 from evokernel_mcp.calls import answering, telling, working
 from evokernel_mcp.context import state_of
-
-MOST_SOURCE = 256 * 1024
-"""Characters of a kernel's file; the largest that we write has some 100,000."""
+from evokernel_mcp.inputs import MOST_SOURCE, Limit, Offset, Source
 
 File = Annotated[str, Field(description="A Python file with PyTorch code, absolute or below a root.")]
 RegionId = Annotated[str, Field(description="A region's id, from plan.", max_length=64)]
 SourceId = Annotated[
     str, Field(description="A kernel's source_id, or its beginning.", min_length=6, max_length=64)
 ]
-Offset = Annotated[int, Field(ge=0, description="Where to go on: next_offset of the last answer.")]
-Limit = Annotated[int, Field(ge=1, le=100)]
-Source = Annotated[str, Field(max_length=MOST_SOURCE)]
 
 
 @answering
@@ -240,7 +235,7 @@ async def verify_package(
 @answering
 async def verdict(source_id: SourceId, ctx: Context, access: Allowed) -> VerdictAnswer:
     """The latest verdict on a kernel in the memory: gates, hazards, latency by pipe and its hottest lines."""
-    found, _ = await _kernel(ctx, source_id, _near(access))
+    found, _ = await _kernel(ctx, source_id, str(access.near))
     return found
 
 
@@ -285,9 +280,3 @@ async def _region(ctx: Context, file: str, region: str, access: Access) -> Regio
     """A region for which a kernel can be written; its file is planned again where its text has changed."""
     async with telling(ctx, "Imports the file in its Python and traces it."):
         return await state_of(ctx).region(access.file(file), region, access)
-
-
-def _near(access: Access) -> str:
-    """Where an interpreter is looked for where no file is spoken of: nowhere that is not trusted."""
-    trusted = next((root for root in access.roots if access.trust.covers(root)), None)
-    return str(trusted or Path.home())

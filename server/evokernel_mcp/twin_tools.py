@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context
@@ -25,9 +24,8 @@ from evokernel_mcp.answers import (
 )
 from evokernel_mcp.calls import answering, working
 from evokernel_mcp.context import state_of
-from evokernel_mcp.inputs import Launch
+from evokernel_mcp.inputs import MOST_SOURCE, Launch, Limit, Offset
 from evokernel_mcp.resources import text_of
-from evokernel_mcp.tools import MOST_SOURCE, Limit, Offset, _near
 
 MOST_BODY = 1_200
 """Characters of an item that a search tells; read has the rest."""
@@ -105,12 +103,11 @@ def _source(source: str, text: str, access: Access) -> dict[str, str]:
         path = access.trusted(access.file(source))
         access.text(path)
         return {"source": str(path), "folder": str(path.parent)}
-    trusted = [root for root in access.roots if access.trust.covers(root)]
-    if not trusted:
+    if not access.trusted_roots:
         raise UsageError(
             "No folder is trusted, so no code is run: the person can start the server with --trust."
         )
-    return {"text": text, "folder": str(trusted[0])}
+    return {"text": text, "folder": str(access.near)}
 
 
 def _run_params(
@@ -197,7 +194,7 @@ async def search_memory(
 ) -> MemoryAnswer:
     """Looks up AscendC functions (api_card: signatures, limits, costs), practices, and what was learned from
     earlier kernels: failures and their repair, successes, rules."""
-    params = {"query": query, "kinds": kinds, "most": offset + limit + 1, "near": _near(access)}
+    params = {"query": query, "kinds": kinds, "most": offset + limit + 1, "near": str(access.near)}
     found = (await state_of(ctx).pool.request("search", params))["items"]
     return MemoryAnswer(
         items=[
@@ -223,7 +220,7 @@ async def read(
     limit: Annotated[int, Field(ge=100, le=50_000, description="Characters.")] = 12_000,
 ) -> TextAnswer:
     """Reads a resource of this server in parts, for clients that do not read resources themselves."""
-    text = await text_of(uri, state_of(ctx), Path(_near(access)))
+    text = await text_of(uri, state_of(ctx), access.near)
     more = offset + limit < len(text)
     return TextAnswer(
         uri=uri,
