@@ -385,13 +385,26 @@ class Session:
         Raises StoreError where the memory holds no feasible verdict for the kernel.
         """
         task = _task(region)
+        verified = self._verified(task, source_id)
+        spoken = self._verifier.name if self._verifier else ""
+        best = next((item for item in verified if item.verdict.verifier == spoken), verified[-1])
+        return self._write(region, Candidate(best.source, best.verdict, best.parent))
+
+    def _verified(self, task: KernelTask, source_id: str) -> list[Stored]:
+        """The verdicts of a kernel that passed, oldest first. Raises StoreError where there is none."""
         stored = self.memory.candidates(task.task_id, chip=self.settings.chip)
         verified = [item for item in stored if item.source.source_id == source_id and item.verdict.feasible]
         if not verified:
             raise StoreError("The kernel is not in the memory as verified; generate it again.")
-        spoken = self._verifier.name if self._verifier else ""
-        best = next((item for item in verified if item.verdict.verifier == spoken), verified[-1])
-        return self._write(region, Candidate(best.source, best.verdict, best.parent))
+        return verified
+
+    def timeline(self, region: Region, source_id: str) -> Path:
+        """The page with the timeline of a verified kernel. Raises StoreError where the memory holds no
+        feasible verdict for it, and as ``timeline_page``."""
+        from evokernel_core.synthesis.timeline import timeline_page  # the page's template engine with it
+
+        task = _task(region)
+        return timeline_page(task, self._verified(task, source_id)[-1].source, self.chip)
 
     def borrow(self, region: Region) -> Package:
         """Writes the package that calls the vendor's operator for a region beside the user's file. Raises

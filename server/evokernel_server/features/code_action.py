@@ -15,12 +15,16 @@ from evokernel_server.features.inlay_hint import estimate_words, latencies, line
 from evokernel_server.kernels import REPLACEABLE
 from evokernel_server.plain import plain
 from evokernel_server.text import Extent
+from evokernel_server.trust import REASON
+from evokernel_server.why_not import reasons_on
 from evokernel_server.workspace import Document, GeneratedCall, Tracked
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
 
 KIND = types.CodeActionKind.RefactorRewrite
+EXPLAIN_KIND = f"{KIND.value}.evokernel"
+"""Nothing is rewritten, but a kind of its own hides it where only fixes are asked for."""
 
 
 def register(server: EvoKernelServer) -> None:
@@ -66,6 +70,17 @@ def actions(
         if _touches(lines, call.extent):
             yield from _for_call(server, document, call)
     yield from inputs.actions(server, document, lines)
+    yield from _explained(document, wanted)
+
+
+def _explained(document: Document, wanted: types.Range) -> Iterator[types.CodeAction]:
+    """Why code of the lines has no kernel on offer, and what would help."""
+    first = wanted.start.line
+    if any(item.code != REASON for item in reasons_on(document, first, wanted.end.line)):
+        title = "Explain why no kernel is offered here"
+        asked = {"uri": document.uri, "line": first, "endLine": wanted.end.line}
+        command = types.Command(title, names.WHY_NOT, arguments=[asked])
+        yield types.CodeAction(title=title, kind=EXPLAIN_KIND, command=command)
 
 
 def _for_trust(server: EvoKernelServer, document: Document) -> Iterator[types.CodeAction]:
