@@ -92,12 +92,16 @@ def _list(sentences: Iterable[str]) -> Iterator[str]:
 
 def _text(words: str) -> str:
     """A sentence of anybody's, in which no markup begins; underscores within names stay as they are."""
-    return _BLOCK.sub(r"\\", _EMPHASIS.sub(r"\\\g<0>", markdown(words)))
+    return _BLOCK.sub(r"\\", _inline(words))
 
 
 def _cell(words: str) -> str:
     """The same for a cell of a table, which a bar would end."""
-    return _text(words).replace("|", r"\|")
+    return _inline(words).replace("|", r"\|")
+
+
+def _inline(words: str) -> str:
+    return _EMPHASIS.sub(r"\\\g<0>", markdown(words))
 
 
 def _evidence(review: Review) -> Iterator[str]:

@@ -30,10 +30,10 @@ HELP: Mapping[str, str] = {
         "out of the code around it, so that this can be one kernel."
     ),
     "no_gain": (
-        "Kernels gain where several operations hand large tensors to each other: put more of the computation "
-        "into one function, or note larger inputs if these are not the real sizes (docs/inputs.md). A "
-        "verifier with an NPU measures instead of modelling (setting verifierUrl, docs/verifier.md). The code "
-        "actions of kind refactor.rewrite write the kernel all the same."
+        "Kernels gain where several operations hand large tensors to each other: put more of them into one "
+        "function, or note larger inputs if these are not the real sizes (docs/inputs.md). A verifier with "
+        "an NPU measures instead of modelling (setting verifierUrl, docs/verifier.md). The code actions of "
+        "kind refactor.rewrite write the kernel all the same."
     ),
     "vendor_leads": (
         "Take the operator: the first code action on the line puts it in place, guarded as a kernel would be "

@@ -24,16 +24,17 @@ BUILT = (
 
 
 def guard_words(task: KernelTask, site: CallSite) -> tuple[str, ...]:
-    """The conditions of a call in the order in which a call asks them, and what runs where one fails."""
+    """What must hold in a call, the operands first, and what runs where it does not."""
     given = [item for item in task.graph.inputs if is_operand(item)]
     tensors = [item for item in given if item.kind is not InputKind.SCALAR]
     return (
-        BUILT,
-        *_code(site),
-        *(_condition(guard.condition) for guard in site.guards),
-        *_ordinary(tensors, site),
         *(_operand(item, task) for item in given),
         *_sizes(task),
+        *_layout(tensors),
+        *(_condition(guard.condition) for guard in site.guards),
+        *_ordinary(site),
+        *_code(site),
+        BUILT,
         ELSE,
     )
 
@@ -45,11 +46,14 @@ def _code(site: CallSite) -> Iterator[str]:
         yield f"So is the code of what it calls: {', '.join(names)}."
 
 
-def _ordinary(tensors: Iterable[GraphInput], site: CallSite) -> Iterator[str]:
+def _layout(tensors: Iterable[GraphInput]) -> Iterator[str]:
     dense = [_called(item) for item in tensors if item.spec.contiguous]
-    yield "All tensors are on one NPU and plain (of no subclass)."
     if dense:
         yield f"Contiguous in memory: {', '.join(dense)}."
+
+
+def _ordinary(site: CallSite) -> Iterator[str]:
+    yield "All tensors are on one NPU and plain (of no subclass)."
     yield "No gradient is asked for, and neither autocast nor a torch.func transform is on."
     yield f"The default dtype is torch.{site.default_dtype}, and no global module hooks are set."
 
@@ -69,9 +73,10 @@ def _called(item: GraphInput) -> str:
 
 
 def _sizes(task: KernelTask) -> Iterator[str]:
-    if task.symbols:
-        least = ", ".join(f"{symbol.name} from {symbol.minimum} on" for symbol in task.symbols)
-        yield f"The sizes are ones that the kernel has a tiling for: {least}."
+    """What the names of sizes may be, those of one least size together."""
+    for least in sorted({symbol.minimum for symbol in task.symbols}):
+        names = ", ".join(symbol.name for symbol in task.symbols if symbol.minimum == least)
+        yield f"{names}: any size from {least} on that the kernel has a tiling for."
 
 
 def _condition(text: str) -> str:
