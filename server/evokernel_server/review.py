@@ -191,7 +191,7 @@ def _compared(verdict: Verdict, task: KernelTask) -> str:
     limits = f"rtol {tolerance.rtol:g}, atol {tolerance.atol:g}" if tolerance.rtol else "exactly equal"
     count = len(verdict.shapes)
     named = [_sizes(item) for item in verdict.shapes[-MOST_SIZES:] if item]
-    what = f" at {count} sets of sizes, the largest {'; '.join(named)}" if named else " at the file's sizes"
+    what = f" at {count} sets of sizes, among them {'; '.join(named)}" if named else " at the file's sizes"
     full = f" Of the full size: {verdict.full_size}." if verdict.full_size else ""
     return f"Compared with PyTorch ({limits}){what}.{full}"
 

@@ -31,6 +31,7 @@ def review_page(review: Review) -> str:
         f"{code(review.file)}, line {review.line + 1}; package {code(review.name)}.",
         *_section("Evidence", _evidence(review)),
         *_section("Why it is faster, and what binds it", _list(review.why)),
+        *_section("How it works", _list(review.kernel.strategy)),
         *_section("When it runs", _list(review.guards)),
         *_section("The change in your file", _python(review)),
         *_section("The kernel's files", _files(review)),
@@ -118,7 +119,7 @@ def _evidence(review: Review) -> Iterator[str]:
     for operand in kernel.inputs:
         sizes = " x ".join(map(str, operand.shape)) or "one number"
         yield _row(f"input {operand.name}", f"{operand.dtype} {sizes}")
-    yield _row("error against PyTorch, random inputs", _error(kernel))
+    yield _row(f"error against PyTorch, random inputs, seen by {kernel.verifier}", _error(kernel))
     for gate in kernel.gates:
         yield _row(f"{gate.name}: {gate.status}", gate.detail)
 
@@ -158,12 +159,13 @@ def _python(review: Review) -> Iterator[str]:
 
 def _files(review: Review) -> Iterator[str]:
     """Diffs against the installed kernel; a new one's files as they are."""
-    for file in review.files:
-        if not file.before:
-            yield from ("", f"### {_text(file.name)}", "", *_fenced("cpp", file.after))
-        elif file.is_changed:
-            diff = diff_of(file, "installed", "this one")
-            yield from ("", f"### {_text(file.name)}", "", *_fenced("diff", diff))
+    for file in filter(lambda item: item.is_changed, review.files):
+        yield from (f"### {_text(file.name)}", "")
+        if file.before:
+            yield from _fenced("diff", diff_of(file, "installed", "this one"))
+        else:
+            yield from _fenced("cpp", file.after)
+        yield ""
 
 
 def _parts(review: Review) -> Iterator[str]:

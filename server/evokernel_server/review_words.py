@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
-from evokernel_server.offers import microseconds
+from evokernel_server.offers import microseconds, percent
 from evokernel_server.review import Kernel, Vendor
 
 CAUTION_ABOVE = 10.0
@@ -94,14 +94,14 @@ def _binding(kernel: Kernel) -> Iterator[str]:
         yield f"What binds it ({kernel.source}): {kernel.bottleneck.rstrip('.')}."
     told = [(pipe, share) for pipe, share in kernel.pipes.items() if share >= _WORTH_TELLING]
     if told:
-        words = ", ".join(f"{_PIPES.get(pipe, pipe)} {share:.0%}" for pipe, share in told)
-        yield f"Busy on the slowest core, as a share of the launch ({kernel.source}): {words}."
+        words = ", ".join(f"{_PIPES.get(pipe, pipe)} {percent(share)}" for pipe, share in told)
+        yield f"Busy on the slowest core, as a share of the launch with its start ({kernel.source}): {words}."
 
 
 def _bound(kernel: Kernel) -> Iterator[str]:
     bound = f"By bytes and operations no kernel takes less than {microseconds(kernel.bound_us)} {MODELLED}"
     if kernel.source == MODELLED and kernel.us > 0:
-        yield f"{bound}: {kernel.bound_us / kernel.us:.0%} of the launch."
+        yield f"{bound}: {percent(kernel.bound_us / kernel.us)} of the launch."
     else:
         yield f"{bound}."
 

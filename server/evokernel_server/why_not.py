@@ -11,7 +11,7 @@ from evokernel_core.synthesis.offers import better_us
 from evokernel_core.twin.accuracy import MODEL_ERROR
 from evokernel_server.diagnostics import line_of
 from evokernel_server.kernels import REPLACEABLE
-from evokernel_server.offers import microseconds
+from evokernel_server.offers import microseconds, percent
 from evokernel_server.text import Extent
 from evokernel_server.trust import REASON
 from evokernel_server.workspace import Document, Tracked
@@ -147,7 +147,7 @@ def _no_gain(tracked: Tracked) -> tuple[str, str] | None:
     what = f"A kernel is at {after}, the code now at {microseconds(before)} {estimate.source}"
     if estimate.gain <= 0:
         return "no_gain", f"{what}: it gains nothing."
-    gain = f"a gain of {estimate.gain:.0%}, no more than the model's own error of {MODEL_ERROR:.0%}"
+    gain = f"a gain of {percent(estimate.gain)}, no more than the model's own error of {percent(MODEL_ERROR)}"
     return "no_gain", f"{what}: {gain}."
 
 

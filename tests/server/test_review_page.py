@@ -43,7 +43,7 @@ def with_text(text: str) -> Review:
             kernel(), bottleneck=text, verifier=text, chip=text, strategy=(text,),
             gates=(Gate("audit", "passed", text),), inputs=(Operand(text, "float16", (8,)),),
         ),
-        files=(File("op_kernel.cpp", "", text), File("tiling.h", text, f"x{text}")),
+        files=(File("op_kernel.cpp", "", f"y{text}"), File("tiling.h", text, f"x{text}")),
         parts=(Part("r", 3, text),),
     )  # fmt: skip
 

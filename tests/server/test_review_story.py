@@ -1,4 +1,4 @@
-"""A review with nothing in between: the real worker, torch agent, proposer, twin and memory, over an example."""
+"""A review with nothing in between: the real worker, torch agent, proposer, twin and memory."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_a_review_of_an_examples_kernel(sessions: Any, workspace: Path, da
     assert 0 < max(kernel["pipes"].values()) <= 1
     assert any(item.startswith("What binds it (modelled): ") for item in review["why"])
     assert all(file["after"] and not file["before"] for file in review["files"])
-    assert not (workspace / "evokernel_kernels").exists()
+    assert not (workspace / "evokernel_kernels" / review["name"]).exists()
 
     page = Path((await asked(editor, "timeline", place))["path"])
     assert "<!doctype html>" in page.read_text("utf-8").lower()

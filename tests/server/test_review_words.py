@@ -43,13 +43,13 @@ SAID = {
     ),
     "the pipes": (
         why(),
-        "Busy on the slowest core, as a share of the launch (modelled): loads from global memory 80%, "
-        "the vector unit 20%.",
+        "Busy on the slowest core, as a share of the launch with its start (modelled): loads from global "
+        "memory 80 %, the vector unit 20 %.",
     ),
     "the bottleneck": (why(), "What binds it (modelled): MTE2-bound: 80 % busy."),
     "the bound": (
         why(),
-        "By bytes and operations no kernel takes less than 5.0 µs modelled: 50% of the launch.",
+        "By bytes and operations no kernel takes less than 5.0 µs modelled: 50 % of the launch.",
     ),
     "several kernels": (why(strategy=LAUNCHES), "2 operations are 3 kernels (a launch each)."),
     "a measured kernel": (
@@ -177,6 +177,6 @@ def test_the_data_are_those_of_the_contract() -> None:
     assert data["kernel"]["error"] == {"abs": 2e-3, "rel": 1e-4}
     details = {gate["name"]: gate["detail"] for gate in data["kernel"]["gates"]}
     assert details["correctness"] == (
-        "Compared with PyTorch (rtol 0.01, atol 0.01) at 2 sets of sizes, the largest s0=1; s0=8."
+        "Compared with PyTorch (rtol 0.01, atol 0.01) at 2 sets of sizes, among them s0=1; s0=8."
     )
     assert details["latency"].startswith("A launch at the sizes of the file: 10.0 µs modelled on ascend910b1")

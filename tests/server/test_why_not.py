@@ -67,7 +67,7 @@ def test_a_refused_region_is_explained(code: str) -> None:
 @pytest.mark.parametrize(
     ("estimate", "says"),
     [
-        (POOR, "at 19.0 µs modelled on ascend910b1, the code now at 20.0 µs modelled: a gain of 5%"),
+        (POOR, "at 19.0 µs modelled on ascend910b1, the code now at 20.0 µs modelled: a gain of 5 %"),
         (evolve(ESTIMATE, after_us=21.0), "it gains nothing"),
     ],
 )

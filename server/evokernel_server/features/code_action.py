@@ -40,7 +40,10 @@ def register(server: EvoKernelServer) -> None:
         server.documents.touch(document.uri)
         only = params.context.only
         found = actions(server, document, params.range, asked=bool(only))
-        return [action for action in found if _is_wanted(action, only)]
+        wanted = [action for action in found if _is_wanted(action, only)]
+        if not only or EXPLAIN_KIND in map(_name, only):  # who asks for rewrites is offered what gains little
+            wanted += _explained(document, params.range)
+        return wanted
 
     @server.feature(types.CODE_ACTION_RESOLVE)
     def resolve(action: types.CodeAction) -> types.CodeAction:
@@ -48,8 +51,11 @@ def register(server: EvoKernelServer) -> None:
 
 
 def _is_wanted(action: types.CodeAction, only: Any) -> bool:
-    kind = str(getattr(action.kind, "value", action.kind))
-    return not only or any(kind.startswith(str(getattr(item, "value", item))) for item in only)
+    return not only or any(_name(action.kind).startswith(_name(item)) for item in only)
+
+
+def _name(kind: Any) -> str:
+    return str(getattr(kind, "value", kind))
 
 
 def actions(
@@ -70,7 +76,6 @@ def actions(
         if _touches(lines, call.extent):
             yield from _for_call(server, document, call)
     yield from inputs.actions(server, document, lines)
-    yield from _explained(document, wanted)
 
 
 def _explained(document: Document, wanted: types.Range) -> Iterator[types.CodeAction]:
