@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
 
 KIND = types.CodeActionKind.RefactorRewrite
-EXPLAIN_KIND = f"{KIND.value}.evokernel"
-"""Nothing is rewritten, but a kind of its own hides it where only fixes are asked for."""
+EXPLAIN_KIND = "refactor.rewrite.evokernel"
+"""Nothing is rewritten, but no fix is made either."""
 
 
 def register(server: EvoKernelServer) -> None:
@@ -41,9 +41,7 @@ def register(server: EvoKernelServer) -> None:
         only = params.context.only
         found = actions(server, document, params.range, asked=bool(only))
         wanted = [action for action in found if _is_wanted(action, only)]
-        if not only or EXPLAIN_KIND in map(_name, only):  # who asks for rewrites is offered what gains little
-            wanted += _explained(document, params.range)
-        return wanted
+        return [*wanted, *_explained(document, params.range, only)]
 
     @server.feature(types.CODE_ACTION_RESOLVE)
     def resolve(action: types.CodeAction) -> types.CodeAction:
@@ -51,11 +49,8 @@ def register(server: EvoKernelServer) -> None:
 
 
 def _is_wanted(action: types.CodeAction, only: Any) -> bool:
-    return not only or any(_name(action.kind).startswith(_name(item)) for item in only)
-
-
-def _name(kind: Any) -> str:
-    return str(getattr(kind, "value", kind))
+    kind = str(getattr(action.kind, "value", action.kind))
+    return not only or any(kind.startswith(str(getattr(item, "value", item))) for item in only)
 
 
 def actions(
@@ -78,12 +73,15 @@ def actions(
     yield from inputs.actions(server, document, lines)
 
 
-def _explained(document: Document, wanted: types.Range) -> Iterator[types.CodeAction]:
-    """Why code of the lines has no kernel on offer, and what would help."""
-    first = wanted.start.line
-    if any(item.code != REASON for item in reasons_on(document, first, wanted.end.line)):
+def _explained(document: Document, wanted: types.Range, only: Any) -> Iterator[types.CodeAction]:
+    """Why code of the lines has no kernel on offer, and what would help. Who asks for rewrites is offered
+    kernels that gain little instead."""
+    first, last = wanted.start.line, wanted.end.line
+    if only and EXPLAIN_KIND not in [str(getattr(item, "value", item)) for item in only]:
+        return
+    if any(item.code != REASON for item in reasons_on(document, first, last)):
         title = "Explain why no kernel is offered here"
-        asked = {"uri": document.uri, "line": first, "endLine": wanted.end.line}
+        asked = {"uri": document.uri, "line": first, "endLine": last}
         command = types.Command(title, names.WHY_NOT, arguments=[asked])
         yield types.CodeAction(title=title, kind=EXPLAIN_KIND, command=command)
 
@@ -171,6 +169,14 @@ def _for_call(server: EvoKernelServer, document: Document, call: GeneratedCall) 
         yield _command(f"Restore the package of {name}", names.RESTORE, document, name, "name")
     else:
         yield _command(f"Refine {name} now", names.REFINE_NOW, document, name, "name")
+        yield from _for_evidence(document, name)
+
+
+def _for_evidence(document: Document, name: str) -> Iterator[types.CodeAction]:
+    """What there is to look at of an installed kernel, and of a faster one that waits."""
+    yield _command(f"Review {name}", names.REVIEW, document, name, "name")
+    yield _command(f"List the variants of {name}", names.VARIANTS, document, name, "name")
+    yield _command(f"Show the timeline of {name}", names.TIMELINE, document, name, "name")
 
 
 def resolved(server: EvoKernelServer, action: types.CodeAction) -> types.CodeAction:
