@@ -100,8 +100,9 @@ class Notices:
                 title = f"{folder.name}/{file.name}: {words}"
                 self.server.protocol.notify(SHOW_DIFF_METHOD, {**data, "title": title})
             elif file.is_changed:
+                diff = await asyncio.to_thread(diff_of, file, *sides)
                 name = f"{folder.name}.{file.name}.diff"
-                await self.pages.show("diffs", name, f"{plain(words)}\n{diff_of(file, *sides)}", "the diff")
+                await self.pages.show("diffs", name, f"{plain(words)}\n{diff}", "the diff")
 
     async def show_request(self, text: str) -> Path:
         """Shows what a model would be asked; gives the file that it is in."""

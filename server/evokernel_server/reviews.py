@@ -136,7 +136,7 @@ class Reviews:
             text, version = document.text, document.version
             answer = await self.kernels.worker.request_again("plan", _asked(spot, text))
             if document.version == version:
-                return _planned(text, version, answer)
+                return planned_of(text, version, answer)
         raise Refused("The file changes too fast for a review; ask again when you pause.")
 
     async def _gather(self, spot: Spot, verified: Verified, chosen: Stored, planned: Planned) -> Review:
@@ -214,7 +214,7 @@ def _of_package(installed: Installed) -> Stored | None:
     return Stored(*found, "", Stage.DRAFT) if found is not None else None
 
 
-def _planned(text: Text, version: int, answer: Mapping[str, Any]) -> Planned:
+def planned_of(text: Text, version: int, answer: Mapping[str, Any]) -> Planned:
     """The text as the edits leave it, which are the ones that applying makes."""
     after = text
     for edit in sorted(read_edits(text, answer["edits"]), key=lambda item: item.start, reverse=True):

@@ -5,6 +5,7 @@ Clients of ours get data; for all others each opens a page through ``window/show
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,8 @@ def _place(given: Arguments) -> tuple[str, str, str]:
 async def review(server: EvoKernelServer, given: Arguments) -> Answer:
     found = await server.reviews.review(*_place(given), str(given.get("sourceId") or ""))
     if not server.own_client:
-        await server.pages.show("reviews", f"{found.name}.md", review_page(found), "the review")
+        page = await asyncio.to_thread(review_page, found)
+        await server.pages.show("reviews", f"{found.name}.md", page, "the review")
     return {"status": "shown", "message": plain(found.title), "review": wire(found)}
 
 
