@@ -79,15 +79,22 @@ def _pieces(text: str, starts: Sequence[int]) -> list[str]:
 
 
 def _trimmed(text: str, start: int, before: str, after: str) -> TextChange:
-    """Without the characters that both share at the beginning and the end."""
+    """Without the characters that both share at the beginning and the end. No end of it stands within a line
+    end of two characters, where no client has a position."""
     head = 0
     while head < min(len(before), len(after)) and before[head] == after[head]:
         head += 1
     tail = 0
     while tail < min(len(before), len(after)) - head and before[-1 - tail] == after[-1 - tail]:
         tail += 1
+    head -= _splits(text, start + head)
+    tail -= _splits(text, start + len(before) - tail)
     end = start + len(before) - tail
     return TextChange(span_of(text, start + head, end), after[head : len(after) - tail])
+
+
+def _splits(text: str, offset: int) -> bool:
+    return offset > 0 and text[offset - 1 : offset + 1] == "\r\n"
 
 
 def _find_source(module: _Module, region: Region, kernel_name: str) -> Span | None:

@@ -45,9 +45,24 @@ SLOWER = "slower"
 
 
 @frozen
+class Deviation:
+    """How far results were from PyTorch's where inputs are random: the largest difference of an element, and
+    the root mean square of all differences as a share of that of PyTorch's results, each the largest of all
+    outputs and cases."""
+
+    largest: float
+    relative: float
+
+    def joined(self, other: Deviation) -> Deviation:
+        """That of two sets of cases."""
+        return Deviation(max(self.largest, other.largest), max(self.relative, other.relative))
+
+
+@frozen
 class GateResult:
     """One gate. ``code`` classifies a failure (e.g. ``numeric``, ``timeout``); ``feedback`` says it
-    in words that a proposer can act on; ``hazards`` are those found in this gate."""
+    in words that a proposer can act on; ``hazards`` are those found in this gate. ``deviation`` is what
+    correctness saw of a kernel that passed; None in verdicts from before that was kept."""
 
     gate: GateName
     status: GateStatus
@@ -55,6 +70,7 @@ class GateResult:
     feedback: str = ""
     seconds: float = 0.0
     hazards: tuple[Hazard, ...] = ()
+    deviation: Deviation | None = None
 
 
 @frozen
@@ -119,6 +135,11 @@ class Verdict:
     @property
     def failed_gate(self) -> GateResult | None:
         return next((g for g in self.gates if g.status is GateStatus.FAILED), None)
+
+    @property
+    def deviation(self) -> Deviation | None:
+        """How far a kernel's results were from PyTorch's, None where nobody kept that."""
+        return next((gate.deviation for gate in self.gates if gate.deviation), None)
 
     @property
     def is_slower(self) -> bool:

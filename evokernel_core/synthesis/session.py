@@ -397,13 +397,29 @@ class Session:
     def verified(self, region: Region, source_id: str) -> Candidate:
         """A verified kernel of a region. Raises StoreError where the memory holds no feasible verdict."""
         task = _task(region)
-        stored = self.memory.candidates(task.task_id, chip=self.settings.chip)
-        verified = [item for item in stored if item.source.source_id == source_id and item.verdict.feasible]
-        if not verified:
-            raise StoreError("The kernel is not in the memory as verified; generate it again.")
+        verified = self._verified(task, source_id, self.settings.chip)
         spoken = self._verifier.name if self._verifier else ""
         best = next((item for item in verified if item.verdict.verifier == spoken), verified[-1])
         return Candidate(best.source, best.verdict, best.parent)
+
+    def _verified(self, task: KernelTask, source_id: str, chip: str = "") -> list[Stored]:
+        """The verdicts of a kernel that passed, on a chip or any, oldest first. Raises StoreError where there
+        is none."""
+        stored = self.memory.candidates(task.task_id, chip=chip)
+        verified = [item for item in stored if item.source.source_id == source_id and item.verdict.feasible]
+        if not verified:
+            raise StoreError("The kernel is not in the memory as verified; generate it again.")
+        return verified
+
+    def timeline(self, region: Region, source_id: str) -> Path:
+        """The page with the timeline of a verified kernel, on the chip that it was verified for. Raises
+        StoreError where the memory holds no feasible verdict for it, and as ``timeline_page``."""
+        from evokernel_core.synthesis.timeline import timeline_page  # the page's template engine with it
+
+        task = _task(region)
+        found = self._verified(task, source_id)[-1]
+        assert found.verdict.latency is not None  # of what is feasible
+        return timeline_page(task, found.source, load_chip(found.verdict.latency.chip))
 
     def borrow(self, region: Region) -> Package:
         """Writes the package that calls the vendor's operator for a region beside the user's file. Raises

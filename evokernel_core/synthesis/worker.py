@@ -1,8 +1,9 @@
 """The child process in which the language server does everything slow: JSON lines on stdin and stdout.
 
     -> {"id": 0, "method": "configure", "params": <Settings JSON>}
-    -> {"id": n, "method": M, "params": {...}}      M: regions, synthesise, package, borrow, edit, revert_edit
-       and those of tools.py, for coding agents
+    -> {"id": n, "method": M, "params": {...}}      M: regions, synthesise, package, borrow, plan, edit,
+                                                    revert_edit, timeline and those of tools.py, for coding
+                                                    agents
     -> {"method": "cancel", "params": {"id": n}}
     <- {"id": n, "event": {"kind": "attempt", ...}}
     <- {"id": n, "result": {...}} or {"id": n, "error": {"reason": CODE, "message": SENTENCE}}
@@ -52,6 +53,8 @@ class Worker:
             "preview": self._preview,
             "package": self._package,
             "borrow": self._borrow,
+            "plan": self._plan,
+            "timeline": self._timeline,
             "edit": self._edit,
             "revert_edit": self._revert_edit,
             **{name: partial(self._tool, tool) for name, tool in TOOLS.items()},
@@ -182,6 +185,30 @@ class Worker:
         region = from_data(params["region"], Region)
         package = self._open(Path(region.file).parent).borrow(region)
         return {"name": package.name, "dir": str(package.folder)}
+
+    def _plan(self, id: int, params: Params) -> Mapping[str, Any]:
+        """What applying a kernel would do, with nothing written: the package's name, the edits of a text that
+        does not call it yet, the guards in words, and the vendor's operator that computes the same."""
+        from evokernel_core.ascendc.print.guard_words import guard_words
+        from evokernel_core.ascendc.print.package import kernel_name, placed
+        from evokernel_core.twin.chip import load_chip
+        from evokernel_core.vendor.rival import rival_of
+
+        region = from_data(params["region"], Region)
+        site, task = placed(region).site, region.task
+        assert task is not None  # where there is a call site there is a task
+        name = kernel_name(task, site)
+        rival = rival_of(task, load_chip(self._settings.chip))
+        return {
+            "name": name,
+            **(self._edit(id, {**params, "name": name}) if "text" in params else {"edits": []}),
+            "guards": list(guard_words(task, site)),
+            "rival": to_data(rival) if rival else None,
+        }
+
+    def _timeline(self, id: int, params: Params) -> Mapping[str, Any]:
+        region = from_data(params["region"], Region)
+        return {"path": str(self._open(Path(region.file).parent).timeline(region, params["source_id"]))}
 
     def _edit(self, id: int, params: Params) -> Mapping[str, Any]:
         from evokernel_core.capture.edit import minimal_edits, plan_edit

@@ -34,9 +34,11 @@ from evokernel_server.offers import Offer, Offers
 from evokernel_server.options import Options, ServerOptions
 from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.packages import FOLDER, heal
+from evokernel_server.pages import Pages
 from evokernel_server.plain import message
 from evokernel_server.progress import Operations
 from evokernel_server.protocol import EvoKernelProtocol
+from evokernel_server.reviews import Reviews
 from evokernel_server.states import mode_of, state_of
 from evokernel_server.status import Mode, Status
 from evokernel_server.store import Store
@@ -107,7 +109,9 @@ class EvoKernelServer(LanguageServer):
             self.store, lambda: self.options, self._trusts_path, self.read_packages,
             verified_by=lambda verifier: self.status.learn(verifier=verifier),
         )  # fmt: skip
-        self.notices = Notices(self, self.kernels, lambda: self.own_client)
+        self.pages = Pages(self)
+        self.notices = Notices(self, self.kernels, self.pages, lambda: self.own_client)
+        self.reviews = Reviews(self.kernels, lambda: self.options.settings.chip)
         self.refreshing = Latest(self._refresh, "refresh")
         self.rereading = Latest(self._packages_changed, "reading packages")
         self.observations = ObservationStore()

@@ -30,13 +30,13 @@ def diagnostics_of(document: Document, *, done: bool) -> list[types.Diagnostic]:
 def _problem(document: Document) -> Iterator[types.Diagnostic]:
     if document.problem is None or document.tracked:
         return
-    line = _line_in(document, document.problem.message)
+    line = line_of(document, document.problem.message)
     start, end = document.text.starts[line], document.text.starts[line] + len(document.text.line(line))
     where = types.Range(document.text.position(start), document.text.position(end))
     yield _diagnostic(where, document.problem.message, document.problem.reason, _INFORMATION)
 
 
-def _line_in(document: Document, sentence: str) -> int:
+def line_of(document: Document, sentence: str) -> int:
     """The line, from 0, that a sentence names, else that of the first definition with tensor code."""
     named = re.search(r"\bline (\d+)\b", sentence, re.IGNORECASE)
     line = int(named[1]) - 1 if named else -1

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from attrs import define
@@ -13,20 +11,21 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
-from evokernel_core import paths
 from evokernel_core.domain.outcome import Objection, OutcomeKind
 from evokernel_core.foreign import read_foreign
-from evokernel_core.private import private_folder
 from evokernel_server.kernels import Kernels
 from evokernel_server.offers import Offer
-from evokernel_server.packages import package_folder
+from evokernel_server.packages import kernel_files, package_folder
+from evokernel_server.pages import Pages
+from evokernel_server.plain import plain
+from evokernel_server.review import File
+from evokernel_server.review_page import diff_of
 from evokernel_server.workspace import uri_of
 
 APPLY, DIFF, REJECT, SNOOZE = "Apply", "Show diff", "Reject", "Snooze"
 _WHY = "EvoKernel: what was wrong with it? The next kernel keeps to your answer."
 SHOW_DIFF_METHOD = "evokernel/showDiff"
 REFINED_METHOD = "evokernel/refined"
-_TILING_FILE, _KERNEL_FILE = "tiling.h", "op_kernel.cpp"
 
 
 @define(eq=False)
@@ -35,6 +34,7 @@ class Notices:
 
     server: LanguageServer
     kernels: Kernels
+    pages: Pages
     own_client: Callable[[], bool]
 
     async def ask(self, group: Sequence[Offer]) -> None:
@@ -81,46 +81,32 @@ class Notices:
             await self.kernels.snooze(offer)
 
     async def show_diff(self, offer: Offer) -> None:
-        """Shows the installed kernel beside the offered one."""
-        original = await asyncio.to_thread(_installed_text, offer)
+        """Shows each file in which the offered kernel differs from the installed one, a diff of its own."""
         source = await self.kernels.store(lambda memory: memory.source(offer.source_id))
-        proposed = _both_files(source.tiling_h, source.op_kernel_cpp) if source else ""
+        proposed = kernel_files(source) if source else {}
+        files = await asyncio.to_thread(_against_installed, offer, proposed)
         await self.kernels.outcomes.record(OutcomeKind.OPENED_DIFF, offer.placement(0.0))
-        title = f"{offer.name}: {offer.words}"
-        if self.own_client():
-            kernel = uri_of(package_folder(offer.file, offer.name) / _KERNEL_FILE)
-            data = {"uri": kernel, "original": original, "proposed": proposed, "title": title}
-            self.server.protocol.notify(SHOW_DIFF_METHOD, data)
-        else:
-            await self._show_file(offer.name, original, proposed, title)
+        await self.show_files(
+            package_folder(offer.file, offer.name), files, ("installed", "offered"), offer.words
+        )
 
-    async def _show_file(self, name: str, original: str, proposed: str, title: str) -> None:
-        lines = difflib.unified_diff(
-            original.splitlines(keepends=True), proposed.splitlines(keepends=True),
-            f"{name} (installed)", f"{name} (offered)",
-        )  # fmt: skip
-        path = paths.cache_dir() / "diffs" / f"{re.sub(r'[^A-Za-z0-9_]', '_', name)[:100]}.diff"
-        await self._open(path, f"{title}\n" + "".join(lines), "the diff")
+    async def show_files(
+        self, folder: Path, files: Sequence[File], sides: tuple[str, str], words: str
+    ) -> None:
+        """Shows the files that differ, one after the other; ``sides`` say which kernels the two texts are."""
+        for file in files:
+            if file.is_changed and self.own_client():
+                data = {"uri": uri_of(folder / file.name), "original": file.before, "proposed": file.after}
+                title = f"{folder.name}/{file.name}: {words}"
+                self.server.protocol.notify(SHOW_DIFF_METHOD, {**data, "title": title})
+            elif file.is_changed:
+                diff = await asyncio.to_thread(diff_of, file, *sides)
+                name = f"{folder.name}.{file.name}.diff"
+                await self.pages.show("diffs", name, f"{plain(words)}\n{diff}", "the diff")
 
     async def show_request(self, text: str) -> Path:
         """Shows what a model would be asked; gives the file that it is in."""
-        path = paths.cache_dir() / "requests" / "preview.json"
-        await self._open(path, text, "the request")
-        return path
-
-    async def _open(self, path: Path, text: str, what: str) -> None:
-        """Writes a text and opens it where the client can, else says where it is."""
-        await asyncio.to_thread(private_folder, path.parent)
-        await asyncio.to_thread(path.write_text, text, "utf-8")
-        window = self.server.client_capabilities.window
-        if window and window.show_document and window.show_document.support:
-            await self.server.window_show_document_async(
-                types.ShowDocumentParams(uri_of(path), take_focus=True)
-            )
-        else:
-            self.server.window_show_message(
-                types.ShowMessageParams(types.MessageType.Info, f"EvoKernel: {what} is in {path}")
-            )
+        return await self.pages.show("requests", "preview.json", text, "the request")
 
 
 def _words(group: Sequence[Offer]) -> str:
@@ -138,15 +124,14 @@ def _refined(offer: Offer) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _installed_text(offer: Offer) -> str:
+def _against_installed(offer: Offer, proposed: Mapping[str, str]) -> list[File]:
+    """The offered files beside the installed ones, empty where those are missing or cannot be read."""
     folder = package_folder(offer.file, offer.name)
-    files = [folder / _TILING_FILE, folder / _KERNEL_FILE]
+    return [File(name, _read(folder / name), text) for name, text in proposed.items()]
+
+
+def _read(path: Path) -> str:
     try:
-        return _both_files(*map(read_foreign, files))
+        return read_foreign(path)
     except (OSError, ValueError):
         return ""
-
-
-def _both_files(tiling_h: str, op_kernel_cpp: str) -> str:
-    """One text to compare: a refinement may change the tile sizes alone."""
-    return f"// {_TILING_FILE}\n{tiling_h}\n// {_KERNEL_FILE}\n{op_kernel_cpp}"

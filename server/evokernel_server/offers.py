@@ -71,6 +71,11 @@ def microseconds(value: float) -> str:
     return f"{value:.1f} µs" if value >= 1 else f"{value:.2g} µs"
 
 
+def percent(share: float) -> str:
+    """A share in whole per cent."""
+    return f"{100 * share:.0f} %"
+
+
 def gain(old: Latency, new: Latency) -> float:
     """The share of the old latency that the new one saves; 0 for figures that do not compare."""
     if (old.source, old.chip) != (new.source, new.chip) or old.us <= 0:

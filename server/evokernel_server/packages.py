@@ -13,10 +13,11 @@ from attrs import frozen
 from evokernel_core.ascendc.print.integrity import check_files, foreign_words
 from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.errors import EvoKernelError, PackageChanged
+from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
-from evokernel_core.foreign import read_foreign_object
+from evokernel_core.foreign import read_foreign, read_foreign_object
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.roofline import eager_us
 from evokernel_core.vendor.rival import Rival, rival_of
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 
 FOLDER = "evokernel_kernels"
 MANIFEST = "kernel.json"
+TILING_FILE, KERNEL_FILE = "tiling.h", "op_kernel.cpp"
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, RecursionError, EvoKernelError, ExceptionGroup)
 _STAGING_S = 30.0
 """Writing a package takes milliseconds; a hidden folder older than this belongs to nobody."""
@@ -108,6 +110,25 @@ def read_installed(file: Path, name: str) -> Installed | None:
     return Installed(
         name, folder, verdict.task_id, verdict.source_id, verdict.latency, verdict.verifier, rival
     )
+
+
+def kernel_files(source: KernelSource) -> dict[str, str]:
+    """The files that a proposer wrote, by name."""
+    return {TILING_FILE: source.tiling_h, KERNEL_FILE: source.op_kernel_cpp}
+
+
+def read_kernel(installed: Installed) -> tuple[KernelSource, Verdict] | None:
+    """The kernel of a package and its verdict; None where the package does not tell."""
+    try:
+        manifest = read_foreign_object(installed.folder / MANIFEST)
+        tiling_h, op_kernel_cpp = (
+            read_foreign(installed.folder / file) for file in (TILING_FILE, KERNEL_FILE)
+        )
+        source = KernelSource(tiling_h, op_kernel_cpp, from_data(manifest["strategy"], Strategy))
+        verdict = from_data(manifest["verdict"], Verdict)
+    except _UNREADABLE:
+        return None
+    return (source, verdict) if verdict.latency is not None and _is_sound(verdict.latency) else None
 
 
 def _name_foreign(folder: Path, manifest: Mapping[str, Any]) -> None:

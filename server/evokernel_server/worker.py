@@ -20,6 +20,10 @@ Methods and results:
     ``preview {region}`` -> ``{"text"}``: the request that a model would be asked first; nothing is sent
     ``package {region, source_id}`` -> ``{"name", "dir"}``; the package is complete or absent
     ``borrow {region}`` -> ``{"name", "dir"}``: a package that calls the vendor's operator
+    ``plan {region, text?}`` -> ``{"name", "edits", "guards": [sentences], "rival": Rival | null}``: what
+        applying a kernel would do; nothing is written. Without a text, as where the kernel is called already,
+        there are no edits
+    ``timeline {region, source_id}`` -> ``{"path"}``: the page with a verified kernel's timeline, modelled
     ``edit {text, region, name}`` -> ``{"edits": [{"range", "new_text"}]}``: puts the call in place
     ``revert_edit {text, region, name}`` -> the same shape: takes the call out again
 

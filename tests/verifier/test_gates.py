@@ -404,6 +404,18 @@ def test_the_rounding_of_long_sums_is_computed_where_results_differ(
     assert runner.asked == [False, *[True] * is_asked]
 
 
+@pytest.mark.parametrize("moved", [0.0, 1e-5])
+def test_how_far_results_are_from_pytorchs_is_kept(
+    moved: float, task_of: Tasks, numpy_reference: Any
+) -> None:
+    checked = correctness.check(task_of("relu"), None, MovedBackend(moved), numpy_reference, never, DRAW)
+    assert checked.result.status is GateStatus.PASSED, checked.result.feedback
+    deviation = checked.result.deviation
+    assert deviation is not None
+    assert moved <= deviation.largest * 1.001 <= 2 * moved  # float32 rounds sums of large values
+    assert (deviation.relative > 0) is (moved > 0)
+
+
 class SecondReference(RoundingReference):
     """As RoundingReference, whose second answer is another's: an error, or a case of other inputs."""
 

@@ -11,6 +11,7 @@ from evokernel_core import __version__, temporary
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.twin import timeline
 from evokernel_core.twin.build import BuiltKernel, CandidateError, build_kernel
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.judge import Sandboxes, judge_kernel
@@ -31,6 +32,8 @@ from evokernel_core.verifier.sandbox import confinement_here, sandbox_prefix
 
 RESULT_BYTES = 64 * 1024**2
 """What a run may write beside its outputs: the result and what it prints."""
+TRACE_BYTES = 512 * 1024**2
+"""What the trace of a timed run may take: some two million instructions."""
 COPIES = 8
 """Host bytes for each byte of a tensor: its data, its shadow, guard zones and one output per repeat."""
 SHADOWED = 3
@@ -103,26 +106,40 @@ class TwinBackend:
 
     def measure(self, built: BuiltKernel, request: TimingRequest) -> Timing:
         """The modelled latency at full size. Raises CandidateError where the run has none."""
+        with temporary.folder("time") as folder:
+            return _timing(self._timed(built, request, Path(folder)))
+
+    def write_timeline(self, built: BuiltKernel, request: TimingRequest, page: Path) -> None:
+        """Writes the timeline of the launch that ``measure`` would time. Raises CandidateError, OSError."""
+        with temporary.folder("time") as folder:
+            trace = Path(folder) / "trace.json"
+            result = self._timed(built, request, Path(folder), trace)
+            timeline.write_timeline(trace, result, self.chip.name, page)
+
+    def _timed(
+        self, built: BuiltKernel, request: TimingRequest, folder: Path, trace: Path | None = None
+    ) -> RunResult:
         # Addresses are reserved for tensors of any size, but no page of them is ever touched.
         reserved = 2 * sum(request.input_bytes) + 2 * sum(request.output_bytes)
         limits = evolve(self._limits, address_space=self._limits.address_space + reserved)
-        with temporary.folder("time") as folder:
-            run = RunRequest(
-                mode=Mode.TIME,
-                chip=self.chip,
-                sizes=request.sizes,
-                scalars=request.scalars,
-                inputs=_timed_inputs(request, Path(folder)),
-                outputs=tuple(TensorFile(None, nbytes) for nbytes in request.output_bytes),
-            )
-            result = self._run(built, run, limits, Path(folder))
+        run = RunRequest(
+            mode=Mode.TIME,
+            chip=self.chip,
+            sizes=request.sizes,
+            scalars=request.scalars,
+            inputs=_timed_inputs(request, folder),
+            outputs=tuple(TensorFile(None, nbytes) for nbytes in request.output_bytes),
+            trace=trace,
+        )
+        result = self._run(built, run, limits, folder)
         if result.status is not Status.OK:
             raise CandidateError(result.status, result.message)
-        return _timing(result)
+        return result
 
     def _run(self, built: BuiltKernel, request: RunRequest, limits: Limits, scratch: Path) -> RunResult:
         folders = {tensor.path.parent for tensor in request.inputs if tensor.path is not None}
         quota = sum(tensor.nbytes for tensor in request.outputs) + RESULT_BYTES
+        quota += TRACE_BYTES if request.trace is not None else 0
         sandboxes = Sandboxes(
             judge=sandbox_prefix(built.twin, sorted(folders), [scratch], quota=quota),
             candidate=sandbox_prefix(built.twin, [built.library.parent], []),

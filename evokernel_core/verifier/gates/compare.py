@@ -37,7 +37,8 @@ class Comparison:
     """What differs: ``wrong`` of ``total`` elements, the worst errors, the first index and the region.
 
     ``box`` is (first, last) index of the wrong elements in each dimension. ``notes`` are sentences.
-    ``rms_ratio`` is the root mean square of the difference over that of the reference.
+    ``rms_ratio`` is the root mean square of the difference over that of the reference, and ``largest`` the
+    largest difference, both of all finite elements of floats.
     """
 
     total: int
@@ -47,6 +48,7 @@ class Comparison:
     first: tuple[int, ...] = ()
     box: tuple[tuple[int, int], ...] = ()
     rms_ratio: float = 0.0
+    largest: float = 0.0
     notes: tuple[str, ...] = ()
 
     @property
@@ -207,7 +209,7 @@ class _Scan:
         self._tolerance = tolerance if dtype in FLOATS else Tolerance(0.0, 0.0)
         self._wrong = 0
         self._max_abs = self._max_rel = 0.0
-        self._squares = self._error_squares = 0.0
+        self._squares = self._error_squares = self._largest = 0.0
         self._first = -1
         self._low = np.full(len(shape), np.iinfo(np.int64).max)
         self._high = np.full(len(shape), -1)
@@ -230,9 +232,11 @@ class _Scan:
             bound = np.abs(right)
             bound *= self._tolerance.rtol
             bound += self._tolerance.atol
-            if not np.isfinite(error.max(initial=0.0)):
+            largest = float(error.max(initial=0.0))
+            if not np.isfinite(largest):
                 self._add_odd_floats(start, left, right, error <= bound)
                 return
+            self._largest = max(self._largest, largest)
             # einsum, for dot would start the threads of BLAS
             self._squares += float(np.einsum("i,i->", right, right))
             self._error_squares += float(np.einsum("i,i->", error, error))
@@ -250,6 +254,7 @@ class _Scan:
         """The same where some difference is not finite: an infinity equals itself, a NaN any NaN. A number
         next to the end of the type's range may have overflowed in the other order of rounding."""
         finite = np.isfinite(left) & np.isfinite(right)
+        self._largest = max(self._largest, float(np.abs((left - right)[finite]).max(initial=0.0)))
         self._squares += float(np.square(right[finite]).sum())
         self._error_squares += float(np.square((left - right)[finite]).sum())
         same = (left == right) | (np.isnan(left) & np.isnan(right))
@@ -309,7 +314,7 @@ class _Scan:
         """The comparison of everything added."""
         ratio = (self._error_squares / self._squares) ** 0.5 if self._squares else 0.0
         if not self._wrong:
-            return Comparison(total, rms_ratio=ratio)
+            return Comparison(total, rms_ratio=ratio, largest=self._largest)
         first = np.unravel_index(self._first, self._shape) if self._shape else ()
         return Comparison(
             total=total,
@@ -319,6 +324,7 @@ class _Scan:
             first=tuple(int(index) for index in first),
             box=tuple((int(low), int(high)) for low, high in zip(self._low, self._high, strict=True)),
             rms_ratio=ratio,
+            largest=self._largest,
             notes=tuple(self._notes()),
         )
 

@@ -10,13 +10,13 @@ from attrs import field, frozen
 from evokernel_core import temporary
 from evokernel_core.domain.errors import VerifierError
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Hazard
+from evokernel_core.domain.verdict import Deviation, GateResult, GateStatus, Hazard
 from evokernel_core.verifier.base import Backend, Cancelled, ReferenceRunner, Timing
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import CasePlan, Unverifiable, plan_cases
 from evokernel_core.verifier.gates.full_size import Shapes, at_full_size, far_beyond
 from evokernel_core.verifier.gates.indices import Indices, index_inputs
-from evokernel_core.verifier.gates.one_case import Judges, reference_of, run_case
+from evokernel_core.verifier.gates.one_case import Judges, passed, reference_of, run_case
 
 if TYPE_CHECKING:
     from evokernel_core.capture.reference import ReferenceCase
@@ -71,6 +71,7 @@ def check(
     witness = Witness()
     judges = Judges(built, backend, reference, draw)
     warnings: dict[tuple[str, int], Hazard] = {}
+    deviation: Deviation | None = None
     for plan in plans:
         if cancelled():
             raise VerifierError("The verification was cancelled.")
@@ -87,11 +88,13 @@ def check(
         warnings.update({(h.code, h.line): h for h in outcome.hazards})
         if outcome.status is GateStatus.FAILED:
             return Checked(outcome, tuple(dict.fromkeys(ran)), witness)
+        if outcome.deviation is not None:
+            deviation = outcome.deviation.joined(deviation) if deviation else outcome.deviation
     shapes = tuple(dict.fromkeys(ran))
     full = at_full_size(task, judges, shapes, thorough=thorough)
     failed = full.failed or far_beyond(task, judges)
-    passed = GateResult(GateName.CORRECTNESS, GateStatus.PASSED, hazards=tuple(warnings.values()))
-    return Checked(failed or passed, shapes, witness, full.words, full.timing)
+    result = failed or passed(tuple(warnings.values()), deviation)
+    return Checked(result, shapes, witness, full.words, full.timing)
 
 
 def _indices(task: KernelTask, plan: CasePlan, reference: ReferenceCase) -> Indices:

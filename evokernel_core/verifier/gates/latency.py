@@ -81,9 +81,13 @@ def timed_first(task: KernelTask, built: Any, backend: Backend, below_us: float)
 def timed_at_full_size(task: KernelTask, built: Any, backend: Backend) -> tuple[GateResult, Latency | None]:
     """The gate's result of one launch at full size with the scalars that were captured, of a kernel that
     nobody has compared. Raises CandidateError where it does not run."""
+    return judge(task, backend, backend.measure(built, captured_request(task)))
+
+
+def captured_request(task: KernelTask) -> TimingRequest:
+    """A launch at the sizes and with the scalars that were captured."""
     scalars = tuple(item.value or 0.0 for item in task.graph.inputs if item.kind is InputKind.SCALAR)
-    request = _request(task, task.sizes, Witness(scalars=scalars), drawn_indices(task, task.sizes))
-    return judge(task, backend, backend.measure(built, request))
+    return _request(task, task.sizes, Witness(scalars=scalars), drawn_indices(task, task.sizes))
 
 
 def measure(

@@ -11,8 +11,8 @@ from attrs import evolve, frozen
 
 from evokernel_core.domain.errors import AgentFailed, CaptureError, InterpreterUnavailable, VerifierError
 from evokernel_core.domain.graph import InputKind
-from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Hazard, Severity
+from evokernel_core.domain.task import KernelTask, Tolerance
+from evokernel_core.domain.verdict import Deviation, GateName, GateResult, GateStatus, Hazard, Severity
 from evokernel_core.verifier.base import Backend, Case, Execution, ReferenceRunner, RunStatus
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import parts
@@ -22,7 +22,7 @@ from evokernel_core.verifier.gates.cases import (
     tensor_bytes,
     total_products,
 )
-from evokernel_core.verifier.gates.compare import Expected, compare, words
+from evokernel_core.verifier.gates.compare import FLOATS, Comparison, Expected, compare, words
 from evokernel_core.verifier.gates.slices.choice import Choice
 from evokernel_core.verifier.gates.special_values import strictness
 from evokernel_core.verifier.gates.tolerances import RANDOM, agreement_of, tolerance_of
@@ -84,14 +84,14 @@ def run_case(
     if failure is not None:
         return failure, execution
     compared = plan if choice is None else evolve(plan, sizes=choice.sizes)
-    problems = list(_differences(task, compared, reference, case))
+    problems, deviation = _differences(task, compared, reference, case)
     if problems and reference.rounds:
         # What float32 rounds of long sums only widens what is right, and takes most of a reference's time.
         rounded = _rounded(task, compared, reference, judges.reference, folder / "rounded")
-        problems = list(_differences(task, compared, rounded, case))
+        problems, deviation = _differences(task, compared, rounded, case)
     if problems:
         return failed("numeric", f"{' '.join(problems)} {_where(plan)}", execution.hazards), execution
-    return GateResult(GateName.CORRECTNESS, GateStatus.PASSED, hazards=execution.hazards), execution
+    return passed(execution.hazards, deviation), execution
 
 
 def _rounded(
@@ -152,32 +152,67 @@ def _hazard_words(hazards: list[Hazard]) -> str:
     return "\n".join(lines[:MAX_FEEDBACK_HAZARDS] + ([f"(and {rest} more)"] if rest > 0 else []))
 
 
-def _differences(task: KernelTask, plan: CasePlan, reference: ReferenceCase, case: Case) -> Iterator[str]:
+@frozen
+class _Output:
+    """One output of a case: what the candidate gave, and what it may be."""
+
+    index: int
+    dtype: str
+    shape: tuple[int, ...]
+    given: Path
+    right: Expected
+    tolerance: Tolerance
+
+
+def _outputs(task: KernelTask, plan: CasePlan, reference: ReferenceCase, case: Case) -> Iterator[_Output]:
     for index, spec in enumerate(task.graph.output_specs()):
-        shape = spec.sizes(dict(plan.sizes))
         precise = reference.precise[index] if reference.precise else None
         rounded = reference.rounded[index] if reference.rounded else None
         beside = tuple(side[index] for side in reference.beside)
         right = Expected(reference.outputs[index], precise, rounded, beside)
         tolerance = tolerance_of(task, right, spec.dtype, is_random=plan.distribution in RANDOM)
-        how = strictness(task.graph, plan.distribution)
-        found = compare(case.outputs[index], right, shape, spec.dtype, tolerance, how)
-        if not found.equal:
-            yield words(found, index, shape, tolerance)
-        elif plan.distribution in RANDOM and found.rms_ratio > agreement_of(right, spec.dtype):
-            yield (
-                f"Output {index} of shape {list(shape)} is within the tolerance only because its values are "
-                f"small: it is {100 * found.rms_ratio:.2g} % away from PyTorch's (root mean square)."
-            )
-        elif plan.distribution in RANDOM:
-            part = parts.smallest_parts(case.outputs[index], right, shape, spec.dtype, tolerance)
-            if part is not None:
-                yield parts.words(part, index, shape)
+        shape = spec.sizes(dict(plan.sizes))
+        yield _Output(index, spec.dtype, shape, case.outputs[index], right, tolerance)
+
+
+def _differences(
+    task: KernelTask, plan: CasePlan, reference: ReferenceCase, case: Case
+) -> tuple[list[str], Deviation | None]:
+    """What is wrong with the outputs, and how far those of floats are from PyTorch's on random inputs."""
+    problems: list[str] = []
+    deviation: Deviation | None = None
+    how, is_random = strictness(task.graph, plan.distribution), plan.distribution in RANDOM
+    for output in _outputs(task, plan, reference, case):
+        found = compare(output.given, output.right, output.shape, output.dtype, output.tolerance, how)
+        problems += _wrong(output, found, is_random=is_random)
+        if is_random and output.dtype in FLOATS:
+            seen = Deviation(found.largest, found.rms_ratio)
+            deviation = seen.joined(deviation) if deviation else seen
+    return problems, deviation
+
+
+def _wrong(output: _Output, found: Comparison, *, is_random: bool) -> Iterator[str]:
+    if not found.equal:
+        yield words(found, output.index, output.shape, output.tolerance)
+    elif is_random and found.rms_ratio > agreement_of(output.right, output.dtype):
+        yield (
+            f"Output {output.index} of shape {list(output.shape)} is within the tolerance only because its "
+            f"values are small: it is {100 * found.rms_ratio:.2g} % away from PyTorch's (root mean square)."
+        )
+    elif is_random:
+        part = parts.smallest_parts(output.given, output.right, output.shape, output.dtype, output.tolerance)
+        if part is not None:
+            yield parts.words(part, output.index, output.shape)
 
 
 def _where(plan: CasePlan) -> str:
     sizes = ", ".join(f"{name}={size}" for name, size in plan.sizes) or "the sizes of the file"
     return f"(with {sizes}; inputs: {plan.distribution}, seed {plan.seed})"
+
+
+def passed(hazards: tuple[Hazard, ...], deviation: Deviation | None) -> GateResult:
+    """The gate's result of a kernel that computes what PyTorch does."""
+    return GateResult(GateName.CORRECTNESS, GateStatus.PASSED, hazards=hazards, deviation=deviation)
 
 
 def failed(code: str, feedback: str, hazards: tuple[Hazard, ...] = ()) -> GateResult:

@@ -15,12 +15,16 @@ from evokernel_server.features.inlay_hint import estimate_words, latencies, line
 from evokernel_server.kernels import REPLACEABLE
 from evokernel_server.plain import plain
 from evokernel_server.text import Extent
+from evokernel_server.trust import REASON
+from evokernel_server.why_not import reasons_on
 from evokernel_server.workspace import Document, GeneratedCall, Tracked
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
 
 KIND = types.CodeActionKind.RefactorRewrite
+EXPLAIN_KIND = "refactor.rewrite.evokernel"
+"""Nothing is rewritten, but no fix is made either."""
 
 
 def register(server: EvoKernelServer) -> None:
@@ -36,7 +40,8 @@ def register(server: EvoKernelServer) -> None:
         server.documents.touch(document.uri)
         only = params.context.only
         found = actions(server, document, params.range, asked=bool(only))
-        return [action for action in found if _is_wanted(action, only)]
+        wanted = [action for action in found if _is_wanted(action, only)]
+        return [*wanted, *_explained(document, params.range, only)]
 
     @server.feature(types.CODE_ACTION_RESOLVE)
     def resolve(action: types.CodeAction) -> types.CodeAction:
@@ -66,6 +71,19 @@ def actions(
         if _touches(lines, call.extent):
             yield from _for_call(server, document, call)
     yield from inputs.actions(server, document, lines)
+
+
+def _explained(document: Document, wanted: types.Range, only: Any) -> Iterator[types.CodeAction]:
+    """Why code of the lines has no kernel on offer, and what would help. Who asks for rewrites is offered
+    kernels that gain little instead."""
+    first, last = wanted.start.line, wanted.end.line
+    if only and EXPLAIN_KIND not in [str(getattr(item, "value", item)) for item in only]:
+        return
+    if any(item.code != REASON for item in reasons_on(document, first, last)):
+        title = "Explain why no kernel is offered here"
+        asked = {"uri": document.uri, "line": first, "endLine": last}
+        command = types.Command(title, names.WHY_NOT, arguments=[asked])
+        yield types.CodeAction(title=title, kind=EXPLAIN_KIND, command=command)
 
 
 def _for_trust(server: EvoKernelServer, document: Document) -> Iterator[types.CodeAction]:
@@ -151,6 +169,14 @@ def _for_call(server: EvoKernelServer, document: Document, call: GeneratedCall) 
         yield _command(f"Restore the package of {name}", names.RESTORE, document, name, "name")
     else:
         yield _command(f"Refine {name} now", names.REFINE_NOW, document, name, "name")
+        yield from _for_evidence(document, name)
+
+
+def _for_evidence(document: Document, name: str) -> Iterator[types.CodeAction]:
+    """What there is to look at of an installed kernel, and of a faster one that waits."""
+    yield _command(f"Review {name}", names.REVIEW, document, name, "name")
+    yield _command(f"List the variants of {name}", names.VARIANTS, document, name, "name")
+    yield _command(f"Show the timeline of {name}", names.TIMELINE, document, name, "name")
 
 
 def resolved(server: EvoKernelServer, action: types.CodeAction) -> types.CodeAction:

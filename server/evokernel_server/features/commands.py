@@ -13,6 +13,7 @@ from evokernel_core.capture.observe import workspace_of
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_server import command_names as names
 from evokernel_server.edits import apply
+from evokernel_server.features import reviewing
 from evokernel_server.features.inputs import observe_command, shapes_edit, unknown_words
 from evokernel_server.kernels import Refused
 from evokernel_server.offers import Offer
@@ -187,5 +188,6 @@ COMMANDS: dict[str, Work] = {
     names.TRUST: trust,
     names.CANCEL: cancel,
     names.STATUS: status,
+    **reviewing.COMMANDS,
 }
 """Every command of the server."""

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from evokernel_server.features.inlay_hint import evidence, installed_evidence
+from evokernel_server.plain import markdown
 from evokernel_server.text import Extent
+from evokernel_server.why_not import reason_of
 from evokernel_server.workspace import Document
 
 if TYPE_CHECKING:
@@ -34,6 +36,9 @@ def hover_at(document: Document, position: types.Position) -> types.Hover | None
         return None
     inner = min(holding, key=lambda item: item.extent.end - item.extent.start)
     words = evidence(inner)
+    reason = reason_of(document, inner)
+    if words and reason is not None:
+        words = f"{words}\n\n{markdown(reason.help)}"
     return _hover(document, inner.extent, words) if words else None
 
 

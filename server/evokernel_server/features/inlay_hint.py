@@ -14,17 +14,15 @@ from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.synthesis.offers import Estimate, better_us, gain_of
 from evokernel_core.twin.accuracy import MODEL_ERROR
 from evokernel_core.vendor.rival import Rival
-from evokernel_server.offers import microseconds
+from evokernel_server.offers import microseconds, percent
 from evokernel_server.packages import Installed
 from evokernel_server.plain import code, markdown, plain
+from evokernel_server.review_words import CAUTION_ABOVE
 from evokernel_server.trust import REASON
 from evokernel_server.workspace import Document, Tracked
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
-
-CAUTION_ABOVE = 10.0
-"""A gain beyond this factor is shown with a word of caution."""
 
 
 def register(server: EvoKernelServer) -> None:
@@ -140,7 +138,7 @@ def _gain(installed: Installed) -> str:
     latency, rival = installed.latency, installed.rival
     before = better_us(latency.baseline_us, rival, latency.source.value)
     over = f" over {rival.name}" if rival is not None and before < latency.baseline_us else ""
-    return f"gain {_percent(gain_of(before, latency.us))}{over}"
+    return f"gain {percent(gain_of(before, latency.us))}{over}"
 
 
 def latencies(estimate: Estimate, rival: Rival) -> str:
@@ -168,7 +166,7 @@ def evidence(tracked: Tracked) -> str:
         f"- op by op now: {microseconds(estimate.now_us)}",
         *_rival_line(estimate.rival),
         f"- with fused kernels: {microseconds(estimate.after_us)}",
-        f"- gain: {_percent(estimate.gain)}{_over(estimate)}{_why_not_offered(estimate)}",
+        f"- gain: {percent(estimate.gain)}{_over(estimate)}{_why_not_offered(estimate)}",
         f"- bound by bytes and operations: {microseconds(estimate.bound_us)}",
         f"- {markdown(estimate.source)} on {markdown(estimate.chip)}, not yet verified",
         *_inputs(region),
@@ -189,13 +187,9 @@ def _why_not_offered(estimate: Estimate) -> str:
     if estimate.wins:
         return ""
     return (
-        f", not offered: that is no more than the model's own error of {_percent(MODEL_ERROR)};"
+        f", not offered: that is no more than the model's own error of {percent(MODEL_ERROR)};"
         " the code actions of kind refactor.rewrite and *Generate NPU Kernel at Cursor* still write it"
     )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
 
 
 def _inputs(region: Region) -> Iterator[str]:
@@ -234,4 +228,4 @@ def installed_evidence(installed: Installed) -> str:
 def estimate_words(estimate: Estimate) -> str:
     """The gain in a few words, for titles."""
     now, after = microseconds(estimate.now_us), microseconds(estimate.after_us)
-    return f"{now} → {after} {estimate.source}, gain {_percent(estimate.gain)}{_over(estimate)}"
+    return f"{now} → {after} {estimate.source}, gain {percent(estimate.gain)}{_over(estimate)}"

@@ -134,7 +134,8 @@ async def test_what_is_planted_does_not_run(
 
 ASKED = (
     "generate", "useVendor", "preview", "apply", "revert", "refineNow", "restorePackage", "observe", "status",
-    "insertShapes", "reject", "snooze", "showDiff", "cancel",
+    "insertShapes", "reject", "snooze", "showDiff", "cancel", "review", "variants",
+    "compare", "whyNot", "timeline",
 )  # fmt: skip
 
 

@@ -1,0 +1,129 @@
+"""The commands that show: a review, variants, a comparison, why there is no kernel, a timeline.
+
+Clients of ours get data; for all others each opens a page through ``window/showDocument``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+
+from evokernel_server import command_names as names
+from evokernel_server.kernels import Refused
+from evokernel_server.packages import package_folder
+from evokernel_server.plain import plain
+from evokernel_server.review import wire
+from evokernel_server.review_page import review_page, table_page, variants_page
+from evokernel_server.why_not import Reason, reasons, reasons_on
+from evokernel_server.worker import Cancelled
+
+if TYPE_CHECKING:
+    from evokernel_server.app import EvoKernelServer
+
+Arguments = dict[str, Any]
+Answer = dict[str, Any]
+
+_SHORT = 12
+"""Characters of a kernel's id that tell it from others."""
+
+
+def _place(given: Arguments) -> tuple[str, str, str]:
+    """The uri, the region's id and the installed kernel's name; one of the last two is empty."""
+    place = given.get("place")
+    held = place if isinstance(place, dict) else given
+    uri, region_id, name = (str(held.get(key) or "") for key in ("uri", "regionId", "name"))
+    if not uri or not (region_id or name):
+        raise Refused("The command needs a uri, and a regionId or a name; run it from a code action.")
+    return uri, region_id, name
+
+
+async def review(server: EvoKernelServer, given: Arguments) -> Answer:
+    found = await server.reviews.review(*_place(given), str(given.get("sourceId") or ""))
+    if not server.own_client:
+        page = await asyncio.to_thread(review_page, found)
+        await server.pages.show("reviews", f"{found.name}.md", page, "the review")
+    return {"status": "shown", "message": plain(found.title), "review": wire(found)}
+
+
+async def variants(server: EvoKernelServer, given: Arguments) -> Answer:
+    place = _place(given)
+    found = await server.reviews.variants(*place)
+    many = "1 verified kernel" if len(found) == 1 else f"{len(found)} verified kernels"
+    if not server.own_client:
+        name = f"{place[2] or place[1]}.variants.md"
+        await server.pages.show("reviews", name, variants_page(f"Variants: {many}", found), "the list")
+    return {"status": "shown", "message": f"{many}.", "variants": wire(found)}
+
+
+async def compare(server: EvoKernelServer, given: Arguments) -> Answer:
+    uri, region_id, name = _place(given)
+    one, other = (str(given.get(key) or "") for key in ("sourceId", "other"))
+    files = await server.reviews.compare(uri, region_id, name, one, other)
+    changed = [file for file in files if file.is_changed]
+    sides = (one[:_SHORT], other[:_SHORT])
+    if not server.own_client:
+        document = server.documents.get(uri)
+        assert document is not None  # it was compared
+        folder = package_folder(document.path, f"{name or region_id}_{'_'.join(sides)}")
+        await server.notices.show_files(folder, changed, sides, f"{sides[0]} and {sides[1]}")
+    message = (
+        f"{len(changed)} of {len(files)} files differ." if changed else "Both kernels have the same files."
+    )
+    return {"status": "shown", "message": message, "files": wire(files)}
+
+
+async def why_not(server: EvoKernelServer, given: Arguments) -> Answer:
+    """With a line, from 0, of code from there to ``endLine``, which is the same line where it is not given;
+    else of the whole document."""
+    document = server.documents.get(str(given.get("uri") or ""))
+    if document is None:
+        raise Refused("Open the file first.")
+    line, end = given.get("line"), given.get("endLine")
+    if isinstance(line, int):
+        found = reasons_on(document, line, end if isinstance(end, int) else line)
+    else:
+        found = reasons(document)
+    if not found:
+        where = "this line" if isinstance(line, int) else "this file"
+        message = f"Nothing on {where} was refused."
+    else:
+        message = "; ".join(dict.fromkeys(item.why for item in found))
+    if not server.own_client:
+        await _tell(server, document.path.name, found, message)
+    return {"status": "shown", "message": message, "reasons": wire(found)}
+
+
+async def _tell(server: EvoKernelServer, file: str, found: tuple[Reason, ...], message: str) -> None:
+    """One reason as a message, several as a page."""
+    if len(found) > 1:
+        rows = ((str(item.line + 1), item.code, item.why, item.help) for item in found)
+        head = ("line", "code", "why", "what would help")
+        text = table_page(f"Why code of {file} has no kernel", head, rows)
+        await server.pages.show("reviews", f"{file}.why.md", text, "the list")
+        return
+    helped = f" {found[0].help}" if found else ""
+    said = types.ShowMessageParams(types.MessageType.Info, f"EvoKernel: {message}{helped}")
+    server.window_show_message(said)
+
+
+async def timeline(server: EvoKernelServer, given: Arguments) -> Answer:
+    try:
+        page = await server.reviews.timeline(*_place(given), str(given.get("sourceId") or ""))
+    except Cancelled:
+        return {"status": "cancelled", "message": "The timing was cancelled."}
+    if not server.own_client:
+        await server.pages.open(page, "the timeline", outside=True)
+    return {"status": "shown", "message": "The times of the timeline are modelled.", "path": str(page)}
+
+
+COMMANDS: dict[str, Callable[[EvoKernelServer, Arguments], Awaitable[Answer]]] = {
+    names.REVIEW: review,
+    names.VARIANTS: variants,
+    names.COMPARE: compare,
+    names.WHY_NOT: why_not,
+    names.TIMELINE: timeline,
+}
+"""The commands of this module, as ``features.commands`` registers them."""

@@ -1,0 +1,65 @@
+"""The verified kernels of a task, and which of them is meant: offered, named, best, or installed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from evokernel_core.domain.verdict import Latency, LatencySource
+from evokernel_core.memory.candidates import Stored
+from evokernel_core.memory.store import Memory
+from evokernel_server.kernels import Refused
+
+NONE = "No kernel of this code is verified yet; generate one first."
+
+
+@frozen
+class Verified:
+    """The verified kernels of a task, one verdict each, the fastest first; ``rejected`` are ids."""
+
+    all: tuple[Stored, ...]
+    fit: tuple[Stored, ...]
+    rejected: frozenset[str]
+
+    def of(self, source_id: str) -> Stored | None:
+        return next((item for item in self.fit if item.source.source_id == source_id), None)
+
+    def named(self, source_id: str) -> Stored:
+        """Raises Refused where no verified kernel has that id."""
+        found = self.of(source_id)
+        if found is None:
+            raise Refused("No verified kernel of this code has that id; ask for the variants again.")
+        return found
+
+    def best(self, wanted: LatencySource | None) -> Stored | None:
+        """The fastest kernel that nobody rejected, by figures of one source; without one by measured figures
+        where there are any."""
+        allowed = (item for item in self.fit if item.source.source_id not in self.rejected)
+        return next((item for item in allowed if wanted in (None, latency_of(item).source)), None)
+
+
+def verified_of(candidates: Sequence[Stored], rejected: frozenset[str]) -> Verified:
+    """One verdict for each kernel: the latest, and of those with a measured latency where there is one."""
+    found: dict[str, Stored] = {}
+    for item in candidates:
+        if item.verdict.feasible:
+            known = found.get(item.source.source_id)
+            if known is None or _is_measured(item) or not _is_measured(known):
+                found[item.source.source_id] = item
+    fit = sorted(found.values(), key=lambda item: (not _is_measured(item), latency_of(item).us))
+    return Verified(tuple(candidates), tuple(fit), rejected)
+
+
+def latency_of(item: Stored) -> Latency:
+    assert item.verdict.latency is not None  # of what is feasible
+    return item.verdict.latency
+
+
+def _is_measured(item: Stored) -> bool:
+    return latency_of(item).source is LatencySource.MEASURED
+
+
+def best_of(memory: Memory, task_id: str, chip: str) -> Stored | None:
+    kinds = (LatencySource.MEASURED, LatencySource.MODELLED)
+    return next(filter(None, (memory.best(task_id, chip, kind) for kind in kinds)), None)

@@ -1,0 +1,95 @@
+"""The guards of a call as sentences: forms that the agent writes have words, any other is shown as it is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evokernel_core.ascendc.print.guard_words import _CALLS, ELSE, guard_words
+from evokernel_core.domain.call_site import CallSite, Guard
+from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, ValueRef
+from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
+from evokernel_core.domain.tensor import TensorSpec
+
+AGENT = Path(__file__).parents[2] / "evokernel_core" / "capture" / "agent"
+SPEC = TensorSpec(("s0", 2048), "float16")
+GRAPH = Graph(
+    (
+        GraphInput("x", SPEC, expression="x"),
+        GraphInput("w", TensorSpec((2048,), "float16", contiguous=False), expression="self.weight"),
+        GraphInput("eps", TensorSpec((), "float32"), InputKind.SCALAR, "self.eps", 1e-6),
+    ),
+    (Node("y", "aten.mul.Tensor", (ValueRef("x"), ValueRef("w")), (), (SPEC,)),),
+    (ValueRef("y"),),
+)
+TASK = KernelTask("scale", GRAPH, (Symbol("s0", 8, 2),), TOLERANCES["float16"], "elementwise")
+SITE = CallSite("{call} if {holds} else {original}", "x * self.weight", parameters=("self", "x"))
+
+CONDITIONS = {
+    "guards.equal(self.eps, 1e-06)": "self.eps is 1e-06, of the same type.",
+    "self.training is False": "self.training is False.",
+    "self.mode is None": "self.mode is None.",
+    'guards.entry(self.kind, "Kind.FAST")': "self.kind is Kind.FAST.",
+    'guards.named(self.act, "torch.nn.functional.gelu")': "self.act is torch.nn.functional.gelu.",
+    'guards.named(type(self.cfg), "Config")': "type(self.cfg) is Config.",
+    "guards.plain(self.norm, torch.nn.LayerNorm)": (
+        "self.norm is a torch.nn.LayerNorm with its own forward and without hooks."
+    ),
+    'guards.plain(self.block, "Block", "model")': (
+        "self.block is a Block with its own forward and without hooks."
+    ),
+    'not hasattr(self, "bias")': "self has no bias.",
+    "len(self.layers) == 3": "self.layers has 3 entries.",
+    "list(self._modules) == ['a', 'b']": "self holds the layers ['a', 'b'].",
+    "list(self.table) == ['k']": "self.table has the keys ['k'].",
+    "n == 4": "n equals 4.",
+    "n % 2 == 0 and n > 3": "n % 2 == 0 and n > 3 holds.",
+}
+
+
+def words_of(*conditions: str) -> tuple[str, ...]:
+    guards = tuple(Guard("", text) for text in conditions)
+    return guard_words(TASK, evolve(SITE, guards=guards))
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_condition_is_a_sentence(condition: str) -> None:
+    assert CONDITIONS[condition] in words_of(condition)
+
+
+def test_operands_sizes_and_what_runs_otherwise_are_said() -> None:
+    words = words_of()
+    assert words[:5] == (
+        "x is float16 of s0 x 2048 (8 x 2048 when it was captured).",
+        "self.weight is float16 of 2048.",
+        "self.eps is a Python float, of any value (1e-06 when it was captured).",
+        "s0: any size from 2 on that the kernel has a tiling for.",
+        "Contiguous in memory: x.",
+    )
+    assert words[-1] == ELSE
+
+
+def test_what_the_code_calls_and_the_default_dtype_are_said() -> None:
+    site = evolve(SITE, code=(("model.py:helper", "1f"),), default_dtype="float16")
+    words = guard_words(TASK, site)
+    assert "So is the code of what it calls: helper." in words
+    assert "The default dtype is torch.float16, and no global module hooks are set." in words
+
+
+def test_every_function_that_conditions_call_has_words() -> None:
+    """Those of the agent's texts that take a value and what it should be."""
+    texts = "".join(path.read_text() for path in AGENT.rglob("*.py"))
+    called = set(re.findall(r"guards\.(?:equal|named|plain|entry)\b", texts))
+    assert called == set(_CALLS)
+
+
+@given(st.text(max_size=400))
+def test_any_condition_is_one_sentence(text: str) -> None:
+    added = [item for item in words_of(text) if item not in words_of()]
+    assert len(added) <= 1
+    assert all(len(item) < 600 for item in added)

@@ -1,0 +1,182 @@
+"""What a review says: figures with their words, what binds a kernel, and what changed."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from attrs import evolve
+from evokernel_server.review import Vendor, wire
+from evokernel_server.review_words import what_changed, why_faster
+from evokernel_server.strategy_words import steps_between, strategy_changes, strategy_words
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Overlap, Stages
+from evokernel_core.domain.experience import Stage
+from evokernel_core.domain.kernel import KernelSource, Setting, Strategy
+from evokernel_core.domain.verdict import Latency, LatencySource
+from evokernel_core.memory.candidates import Stored
+from tests.server.reviewed import CELL, LATENCY, SOURCE, STRATEGY, TASK, VERDICT, kernel, review
+
+MEASURED = evolve(LATENCY, source=LatencySource.MEASURED, us=11.0)
+FIGURE = re.compile(r"[\d.,]+ µs(?: (\w+))?")
+
+LAUNCHES = evolve(STRATEGY, descriptor=evolve(CELL, kernels=3, stages=Stages.LAUNCHES))
+OTHER = KernelSource("", "2", STRATEGY)
+REFINED = kernel(evolve(LATENCY, us=8.0), OTHER)
+
+
+def why(
+    latency: Latency = LATENCY, strategy: Strategy = STRATEGY, operator: tuple[float, str] | None = None
+) -> tuple[str, ...]:
+    return why_faster(kernel(latency), TASK, strategy, Vendor("npu_x", *operator) if operator else None)
+
+
+SAID = {
+    "one kernel": (why(), "2 operations are one kernel, so what lies"),
+    "the ratio": (
+        why(),
+        "A launch takes 10.0 µs modelled on ascend910b1, the ops one by one 40.0 µs modelled: "
+        "4.0 times as fast.",
+    ),
+    "the pipes": (
+        why(),
+        "Busy on the slowest core, as a share of the launch with its start (modelled): loads from global "
+        "memory 80 %, the vector unit 20 %.",
+    ),
+    "the bottleneck": (why(), "What binds it (modelled): MTE2-bound: 80 % busy."),
+    "the bound": (
+        why(),
+        "By bytes and operations no kernel takes less than 5.0 µs modelled: 50 % of the launch.",
+    ),
+    "several kernels": (why(strategy=LAUNCHES), "2 operations are 3 kernels (a launch each)."),
+    "a measured kernel": (
+        why(MEASURED),
+        "A launch takes 11.0 µs measured on ascend910b1. Op by op the model says 40.0 µs modelled; the two "
+        "figures are not compared.",
+    ),
+    "a slower operator": (
+        why(operator=(20.0, "modelled")),
+        "npu_x computes the same as one operator in 20.0 µs modelled: the kernel is 2.0 times as fast.",
+    ),
+    "a faster operator": (why(operator=(9.0, "modelled")), "consider that operator instead."),
+    "an operator of another source": (
+        why(operator=(9.0, "measured")),
+        "the kernel's figure is modelled, so the two are not compared.",
+    ),
+    "a huge gain": (why(evolve(LATENCY, us=2.0)), "deserves a second look"),
+    "the installed kernel itself": (
+        what_changed(kernel(), kernel(), (), ()),
+        "This is the kernel that is installed.",
+    ),
+    "another verifier": (
+        what_changed(kernel(), kernel(MEASURED, OTHER), (), ()),
+        "Installed: 10.0 µs modelled on ascend910b1; this one: 11.0 µs measured on ascend910b1. "
+        "The two are not compared.",
+    ),
+    "a refined one": (
+        what_changed(kernel(), REFINED, ("Tile: 1 instead of 2.",), ("halve tile", "spread by columns")),
+        "It came from the installed kernel by these steps: halve tile, then spread by columns.",
+    ),
+    "the same schedule": (what_changed(kernel(), REFINED, (), ()), "declare the same settings"),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_a_review_says(name: str) -> None:
+    sentences, wanted = SAID[name]
+    assert any(wanted in sentence for sentence in sentences), sentences
+    for figure in FIGURE.finditer(" ".join(sentences)):
+        assert figure[1] in ("modelled", "measured"), figure[0]
+
+
+def with_setting(name: str, value: Setting) -> Strategy:
+    return evolve(STRATEGY, settings={**dict(STRATEGY.settings), name: value})
+
+
+CHANGED = {
+    "nothing": (STRATEGY, ()),
+    "a number": (with_setting("tile", 8192), ("Tile: 8,192 instead of 4,096.",)),
+    "a switch": (with_setting("online", value=True), ("Online sums in one pass: yes instead of no.",)),
+    "a new setting": (with_setting("panel_kb", 80), ("Panel kb: 80 instead of none.",)),
+    "the cell": (
+        evolve(STRATEGY, descriptor=evolve(CELL, dataflow=Dataflow.BLOCKS, algorithm=Algorithm.ONLINE)),
+        ("Data flow: blocks instead of streamed.", "Algorithm: online instead of direct."),
+    ),
+    "an axis that was unknown": (evolve(STRATEGY, descriptor=evolve(CELL, overlap=Overlap.PIPELINED)), ()),
+    "the family": (
+        Strategy("rowwise", {"tile": 1}, descriptor=CELL),
+        ("Family: rowwise instead of pointwise.",),
+    ),
+    "the version": (evolve(STRATEGY, version=1, settings={"tile": 1}), ()),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_changes_of_a_strategy_are_sentences(name: str) -> None:
+    new, wanted = CHANGED[name]
+    assert strategy_changes(STRATEGY, new) == wanted
+
+
+def test_kernels_of_a_program_are_numbered_from_one() -> None:
+    old = Strategy("program", {"groups": "0|1", "0.tile": 1, "1.rows": 4})
+    new = Strategy("program", {"groups": "0|1", "0.tile": 2, "1.rows": 4})
+    assert strategy_changes(old, new) == ("Kernel 1, tile: 2 instead of 1.",)
+    cut = Strategy("program", {"groups": "0,1", "0.tile": 2})
+    assert strategy_changes(old, cut) == ("Operations are grouped into kernels in another way.",)
+
+
+def test_many_changes_end_with_their_number() -> None:
+    new = evolve(STRATEGY, settings={f"s{n:02}": n for n in range(20)})
+    assert strategy_changes(STRATEGY, new)[-1] == "And 11 further settings."
+
+
+@given(st.text(), st.text(), st.lists(st.text()))
+def test_words_of_others_are_lines_without_control_characters(
+    family: str, word: str, notes: list[str]
+) -> None:
+    strategy = Strategy(family, {word or "x": word}, tuple(notes))
+    for sentence in (*strategy_words(strategy), *strategy_changes(STRATEGY, strategy)):
+        assert sentence.isprintable()
+
+
+def stored(text: str, parent: str, move: str) -> Stored:
+    source = KernelSource("", text, evolve(STRATEGY, move=move))
+    return Stored(source, VERDICT, parent, Stage.REFINE)
+
+
+def test_the_steps_from_the_installed_kernel_are_those_of_its_line() -> None:
+    first = stored("1", "", "")
+    second = stored("2", first.source.source_id, "halve tile")
+    third = stored("3", second.source.source_id, "spread by columns")
+    aside = stored("4", first.source.source_id, "largest tile")
+    ids = [item.source.source_id for item in (first, second, third, aside)]
+    known = (first, second, third, aside)
+    assert steps_between(known, ids[0], ids[2]) == ("halve tile", "spread by columns")
+    assert steps_between(known, ids[3], ids[2]) == ()
+    assert steps_between(known, ids[0], ids[0]) == ()
+    circle = (stored("5", stored("5", "", "a").source.source_id, "a"),)
+    assert steps_between(circle, ids[0], circle[0].source.source_id) == ()
+
+
+def test_the_data_are_those_of_the_contract() -> None:
+    data = json.loads(json.dumps(wire(review())))
+    assert set(data) == {
+        "uri", "file", "regionId", "name", "title", "line", "version", "before", "after", "guards", "why",
+        "kernel", "installed", "vendor", "files", "parts",
+    }  # fmt: skip
+    assert set(data["kernel"]) == {
+        "sourceId", "strategy", "us", "source", "chip", "baselineUs", "boundUs", "bottleneck", "pipes",
+        "verifier", "gates", "inputs", "error",
+    }  # fmt: skip
+    assert data["kernel"]["sourceId"] == SOURCE.source_id
+    assert data["kernel"]["pipes"] == {"MTE2": 0.8, "V": 0.2}
+    assert data["kernel"]["inputs"] == [{"name": "self.x", "dtype": "float16", "shape": [8, 2048]}]
+    assert data["kernel"]["error"] == {"abs": 2e-3, "rel": 1e-4}
+    details = {gate["name"]: gate["detail"] for gate in data["kernel"]["gates"]}
+    assert details["correctness"] == (
+        "Compared with PyTorch (rtol 0.01, atol 0.01) at 2 sets of sizes, among them s0=1; s0=8."
+    )
+    assert details["latency"].startswith("A launch at the sizes of the file: 10.0 µs modelled on ascend910b1")

@@ -1,0 +1,113 @@
+"""Why code has no kernel on offer, by reason code, with what would help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+from evokernel_server.features.hover import hover_at
+from evokernel_server.text import Extent, Text
+from evokernel_server.trust import REASON
+from evokernel_server.why_not import HELP, OTHERWISE, PROGRAMS, reasons, reasons_on
+from evokernel_server.workspace import Document, Found, Problem, Tracked
+from lsprotocol import types
+
+from evokernel_core.domain import errors
+from evokernel_core.domain.region import Region, RegionStatus, Span
+from evokernel_core.synthesis.offers import Estimate
+from evokernel_core.vendor.rival import Rival
+
+DOCS = Path(__file__).parents[2]
+CODE = "import torch\n\n\ndef f(x):\n    y = torch.exp(x)\n    return torch.relu(y)\n"
+ESTIMATE = Estimate(20.0, 5.0, 4.0, "ascend910b1")
+POOR = evolve(ESTIMATE, after_us=19.0)
+
+
+def tracked(
+    status: RegionStatus,
+    estimate: Estimate | None,
+    source: str = "torch.exp(x)",
+    *,
+    id: str = "r",
+    reason: str = "",
+) -> Tracked:
+    start = CODE.index(source)
+    span = Span(1, 0, 1, 0)
+    region = Region(id, "/m.py", "f", span, source, "", "elementwise", status, reason)
+    return Tracked(Found(region, estimate), Extent(start, start + len(source)))
+
+
+def document(*items: Tracked, problem: Problem | None = None) -> Document:
+    made = Document("file:///m.py", Path("/m.py"), 1, Text(CODE))
+    made.tracked, made.problem = items, problem
+    return made
+
+
+CANDIDATE = RegionStatus.CANDIDATE
+REFUSED = {
+    "unsupported": tracked(RegionStatus.UNSUPPORTED, None, reason="Line 5 uses aten.fft."),
+    "needs_shapes": tracked(RegionStatus.NEEDS_SHAPES, None, reason="Nothing says the shapes."),
+    "infeasible": tracked(RegionStatus.INFEASIBLE, POOR),
+    "left_out": tracked(RegionStatus.UNSUPPORTED, None, id=PROGRAMS, reason="Programs are left out."),
+    "no_gain": tracked(CANDIDATE, POOR),
+    "vendor_leads": tracked(CANDIDATE, evolve(ESTIMATE, rival=Rival("torch_npu.npu_x", 3.0))),
+}
+
+
+@pytest.mark.parametrize("code", REFUSED)
+def test_a_refused_region_is_explained(code: str) -> None:
+    (reason,) = reasons(document(REFUSED[code]))
+    assert (reason.code, reason.line, reason.help) == (code, 4, HELP[code])
+    assert reason.why.endswith(".")
+    assert reasons_on(document(REFUSED[code]), 4, 4) == (reason,)
+    assert reasons_on(document(REFUSED[code]), 5, 5) == ()
+
+
+@pytest.mark.parametrize(
+    ("estimate", "says"),
+    [
+        (POOR, "at 19.0 µs modelled on ascend910b1, the code now at 20.0 µs modelled: a gain of 5 %"),
+        (evolve(ESTIMATE, after_us=21.0), "it gains nothing"),
+    ],
+)
+def test_no_gain_is_said_in_figures(estimate: Estimate, says: str) -> None:
+    (reason,) = reasons(document(tracked(CANDIDATE, estimate)))
+    assert says in reason.why
+
+
+@pytest.mark.parametrize("code", ["import_failed", "no_interpreter", REASON, "something_new"])
+def test_a_file_that_was_not_analysed_is_explained_where_it_is_told(code: str) -> None:
+    (reason,) = reasons(document(problem=Problem(code, "It failed at line 6.")))
+    assert (reason.code, reason.line, reason.why) == (code, 5, "It failed at line 6.")
+    assert reason.help == HELP.get(code, OTHERWISE)
+
+
+def test_what_is_offered_needs_no_explanation() -> None:
+    assert reasons(document(tracked(CANDIDATE, ESTIMATE))) == ()
+
+
+def test_neither_does_what_an_offered_region_holds() -> None:
+    whole = tracked(CANDIDATE, ESTIMATE, CODE[CODE.index("torch.exp") :].rstrip(), id="whole")
+    assert reasons(document(REFUSED["no_gain"], whole)) == ()
+    assert len(reasons(document(REFUSED["no_gain"], tracked(CANDIDATE, ESTIMATE, "torch.relu(y)")))) == 1
+
+
+def test_every_code_of_a_capture_has_help() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    codes = {kind.reason for kind in kinds if issubclass(kind, errors.CaptureError)}
+    assert codes <= set(HELP)
+
+
+@pytest.mark.parametrize("code", HELP)
+def test_help_names_pages_that_there_are(code: str) -> None:
+    pages = [word.strip("(),.;") for word in HELP[code].split() if "docs/" in word]
+    assert all((DOCS / page).is_file() for page in pages)
+    assert HELP[code].endswith((".", ")."))
+
+
+def test_the_hover_says_what_would_help() -> None:
+    made = document(REFUSED["unsupported"])
+    hover = hover_at(made, types.Position(4, 10))
+    assert hover is not None and isinstance(hover.contents, types.MarkupContent)
+    assert "docs/author.md lists by family" in hover.contents.value

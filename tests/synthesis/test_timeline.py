@@ -1,0 +1,59 @@
+"""The timeline of a verified kernel: a page of its own, made once."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from evokernel_core.ascendc import author
+from evokernel_core.domain.errors import VerifierError
+from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
+from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
+from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.synthesis.timeline import timeline_page
+from evokernel_core.twin.chip import load_chip
+from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.verifier.gates.latency import captured_request
+
+SPEC = TensorSpec(("s0", "s1"), "float16")
+NODE = Node("y", "aten._softmax.default", (ValueRef("x"), -1, False), (), (SPEC,))
+TASK = KernelTask(
+    "softmax", Graph((GraphInput("x", SPEC),), (NODE,), (ValueRef("y"),)),
+    (Symbol("s0", 128), Symbol("s1", 512)), TOLERANCES["float16"], "softmax",
+)  # fmt: skip
+CHIP = load_chip()
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVOKERNEL_HOME", str(tmp_path))
+
+
+def test_the_page_shows_the_launch_that_was_timed_and_is_made_once() -> None:
+    source = author.write(TASK, author.initial(TASK, CHIP), CHIP)
+    page = timeline_page(TASK, source, CHIP)
+    found = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page.read_text(), re.DOTALL)
+    assert found is not None
+    (launch,) = json.loads(found[1])["launches"]
+    backend = TwinBackend(CHIP)
+    timing = backend.measure(backend.build(TASK, source), captured_request(TASK))
+    assert launch["us"] == pytest.approx(timing.us)
+    assert page.parent.stat().st_mode & 0o077 == 0
+
+    made = page.stat().st_mtime_ns
+    assert timeline_page(TASK, source, CHIP) == page
+    assert page.stat().st_mtime_ns == made
+    other = evolve(TASK, symbols=(Symbol("s0", 256), Symbol("s1", 512)))
+    assert timeline_page(other, source, CHIP) != page
+
+
+def test_a_kernel_that_does_not_run_leaves_no_page(tmp_path: Any) -> None:
+    source = author.write(TASK, author.initial(TASK, CHIP), CHIP)
+    broken = evolve(source, op_kernel_cpp="no C++")
+    with pytest.raises(VerifierError, match="could not be timed again"):
+        timeline_page(TASK, broken, CHIP)
+    assert not list((tmp_path / "cache" / "timelines").iterdir())
