@@ -20,6 +20,7 @@ from evokernel_core.domain.verdict import Latency
 from evokernel_server.options import ServerOptions
 from evokernel_server.outcomes import OutcomeLog, Placement
 from evokernel_server.packages import Installed
+from evokernel_server.standing import is_never
 from evokernel_server.store import Store
 from evokernel_server.tasks import spawn
 
@@ -71,6 +72,12 @@ def microseconds(value: float) -> str:
     return f"{value:.1f} µs" if value >= 1 else f"{value:.2g} µs"
 
 
+def ready_words(latency: Latency) -> str:
+    """A kernel that waits for review, in the words of its hint and lens."""
+    was = microseconds(latency.baseline_us).removesuffix(" µs")
+    return f"ready: {microseconds(latency.us)} {latency.source.value} (was {was}), review"
+
+
 def gain(old: Latency, new: Latency) -> float:
     """The share of the old latency that the new one saves; 0 for figures that do not compare."""
     if (old.source, old.chip) != (new.source, new.chip) or old.us <= 0:
@@ -111,9 +118,7 @@ class Offers:
 
     async def put(self, offer: Offer) -> Offer | None:
         """Keeps an offer unless the person has rejected that kernel; a better one replaces a worse."""
-        placement = offer.placement(0.0)
-        past = await self.store(lambda memory: memory.outcomes(placement.key))
-        if any(o.kind is OutcomeKind.REJECTED and o.source_id == offer.source_id for o in past):
+        if await self.is_rejected(offer):
             return None
         key = (offer.file, offer.region.id)
         older = self.pending.get(key)
@@ -123,6 +128,21 @@ class Offers:
         self.changed(len(self.pending))
         self.soon()
         return offer
+
+    async def is_rejected(self, offer: Offer) -> bool:
+        """Whether the person turned this kernel down for this place, or wants none there."""
+        key = offer.placement(0.0).key
+        past = await self.store(lambda memory: memory.outcomes(key))
+        rejected = any(o.kind is OutcomeKind.REJECTED and o.source_id == offer.source_id for o in past)
+        return rejected or is_never(past)
+
+    def ready(self, file: Path) -> dict[str, Latency]:
+        """The kernels of a file that wait for review and were not put off, by region."""
+        return {
+            offer.region.id: offer.new
+            for offer in self.pending.values()
+            if offer.file == file and offer.old is None and self._is_awake(offer)
+        }
 
     def find(self, file: Path, region_id: str = "", name: str = "") -> Offer | None:
         """The offer for a region, or for the kernel of a generated call."""
@@ -138,9 +158,22 @@ class Offers:
         self.changed(len(self.pending))
 
     def snooze(self, offer: Offer) -> None:
-        self._snoozed[offer.key] = time.monotonic() + self.options().snooze_s
+        self.sleep(offer, self.options().snooze_s)
+        self.changed(len(self.pending))
+
+    def sleep(self, offer: Offer, seconds: float) -> None:
+        """Says nothing of an offer for a while."""
+        self._snoozed[offer.key] = time.monotonic() + seconds
         self._shown.discard(offer.key)
-        self._later(self.options().snooze_s)
+        asyncio.get_running_loop().call_later(seconds, self._wake)
+
+    def _wake(self) -> None:
+        self.changed(len(self.pending))
+        self.soon()
+
+    def was_told(self, offer: Offer) -> None:
+        """The person knows of an offer: no message is needed."""
+        self._shown.add(offer.key)
 
     def soon(self) -> None:
         """Tells the person, together with what else arrives in a moment."""
@@ -168,8 +201,10 @@ class Offers:
         await self.ask(group)
 
     def _may_show(self, offer: Offer) -> bool:
-        awake = self._snoozed.get(offer.key, 0.0) <= time.monotonic()
-        return awake and offer.key not in self._shown and self.is_open(offer.file)
+        return self._is_awake(offer) and offer.key not in self._shown and self.is_open(offer.file)
+
+    def _is_awake(self, offer: Offer) -> bool:
+        return self._snoozed.get(offer.key, 0.0) <= time.monotonic()
 
     def _allowed(self) -> bool:
         options = self.options()
