@@ -53,7 +53,7 @@ class Ready:
         return await self.offers.put(offer)
 
     async def restore(self, document: Document) -> None:
-        """Finds the kernels that wait in a reopened file."""
+        """Finds the kernels that wait in a reopened file; its hints say so, no message does."""
         jobs = await self.store(lambda memory: memory.jobs(file=str(document.path)))
         latest = {job.region_id: job for job in jobs if job.kind is JobKind.GENERATE}
         for job in latest.values():
@@ -74,6 +74,9 @@ class Ready:
         asleep_s = snoozed_until(outcomes, best.source_id, self.offers.options().snooze_s) - time.time()
         if asleep_s > 0:
             self.offers.sleep(offer, asleep_s)
+            await self.offers.put(offer)
+            return
+        self.offers.was_told(offer)
         await self.offers.put(offer)
 
 

@@ -162,7 +162,10 @@ class Document:
     def _apply(self, edit: Edit) -> None:
         before, self.text = self.text, self.text.apply(edit)
         moved = ((item, shift(item.extent, edit)) for item in self.tracked)
-        self.tracked = tuple(evolve(item, extent=extent) for item, extent in moved if extent)
+        kept = tuple(evolve(item, extent=extent) for item, extent in moved if extent)
+        if len(kept) < len(self.tracked):
+            self.captured = ""  # should the text be as before again, its regions are to be placed again
+        self.tracked = kept
         self._edits.append(edit)
         if len(self._edits) > MAX_EDITS_KEPT:
             self._edits_dropped += len(self._edits)
