@@ -83,6 +83,8 @@ class Acceptance:
         region = offer.region if offer else tracked.region if tracked else None
         if region is None or region.task is None:
             raise Refused(CHANGED)
+        if offer is not None and offer.old is not None:
+            raise Refused(f"{offer.name} is called here already: choose its kernel by that name.")
         if offer is not None and source_id in ("", offer.source_id):
             return Choice(region, Best(offer.source_id, offer.new, offer.verifier), offer)
         return Choice(region, await self.verified(region, source_id), offer)
@@ -171,7 +173,7 @@ class Acceptance:
             yield
         finally:
             for key in keys:
-                self.jobs.claims.release(key)
+                self.jobs.claims.release(key, finished=True)
             self._busy.difference_update(keys)
 
     async def _check(self, document: Document, choices: Sequence[Choice]) -> None:

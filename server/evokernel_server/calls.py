@@ -57,7 +57,7 @@ class Calls:
             refusal = await apply(self.server, document, edits, label, annotation)
             if refusal is None:
                 return text_hash(text.content)
-            if document.version == version:
+            if document.version == version or annotation is not None:  # a person is asked once
                 return refusal
         return Refusal(TOO_FAST)
 

@@ -97,6 +97,7 @@ class Offers:
     changed: Callable[[int], None]
     pending: dict[tuple[Path, str], Offer] = field(factory=dict)
     _shown: set[Question] = field(factory=set)
+    _told: set[Question] = field(factory=set)
     _snoozed: dict[Question, float] = field(factory=dict)
     _toasts: list[float] = field(factory=list)
     _gathering: asyncio.Task[None] | None = None
@@ -154,8 +155,12 @@ class Offers:
     def take(self, offer: Offer) -> None:
         """Removes an offer that was decided; should an older package come back, it is a new question."""
         self.pending.pop((offer.file, offer.region.id), None)
-        self._shown.discard(offer.key)
+        self._forget_told(offer)
         self.changed(len(self.pending))
+
+    def _forget_told(self, offer: Offer) -> None:
+        self._shown.discard(offer.key)
+        self._told.discard(offer.key)
 
     def snooze(self, offer: Offer) -> None:
         self.sleep(offer, self.options().snooze_s)
@@ -164,7 +169,7 @@ class Offers:
     def sleep(self, offer: Offer, seconds: float) -> None:
         """Says nothing of an offer for a while."""
         self._snoozed[offer.key] = time.monotonic() + seconds
-        self._shown.discard(offer.key)
+        self._forget_told(offer)
         asyncio.get_running_loop().call_later(seconds, self._wake)
 
     def _wake(self) -> None:
@@ -173,7 +178,7 @@ class Offers:
 
     def was_told(self, offer: Offer) -> None:
         """The person knows of an offer: no message is needed."""
-        self._shown.add(offer.key)
+        self._told.add(offer.key)
 
     def soon(self) -> None:
         """Tells the person, together with what else arrives in a moment."""
@@ -201,7 +206,8 @@ class Offers:
         await self.ask(group)
 
     def _may_show(self, offer: Offer) -> bool:
-        return self._is_awake(offer) and offer.key not in self._shown and self.is_open(offer.file)
+        known = offer.key in self._shown or offer.key in self._told
+        return self._is_awake(offer) and not known and self.is_open(offer.file)
 
     def _is_awake(self, offer: Offer) -> bool:
         return self._snoozed.get(offer.key, 0.0) <= time.monotonic()

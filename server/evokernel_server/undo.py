@@ -70,8 +70,11 @@ class Undo:
         if accepted is None:
             return
         self._gone.append(accepted)
-        if undone and accepted.created:
-            await self._remove(placement)
+        if not (undone and accepted.created):
+            return
+        for heir in [p for p in self._accepted if (p.file, p.name) == (placement.file, placement.name)]:
+            self._accepted[heir] = evolve(self._accepted[heir], created=True)  # it goes with the last call
+        await self._remove(placement)
 
     async def _remove(self, placement: Placement) -> None:
         async with self._turn:

@@ -317,6 +317,21 @@ async def test_a_snoozed_kernel_comes_back(
     assert any(title.startswith("Apply the faster kernel") for title in titles)
 
 
+async def test_an_offer_that_was_shown_comes_back_in_the_next_session(
+    sessions: Any, workspace: Path, database: Any, eventually: Any
+) -> None:
+    path = workspace / "model.py"
+    editor = await sessions.start()
+    uri, _ = await generated(editor, eventually, path)
+    await eventually(lambda: editor.asked)
+    path.write_text(editor.texts[uri], "utf-8")
+    await sessions.stop(editor)
+    assert ("expired", "") in database.outcomes()
+    again = await sessions.start()
+    again.open(path)
+    await eventually(lambda: again.statuses and again.statuses[-1].offers == 1)
+
+
 async def test_limits_on_messages_leave_a_count_in_the_status(
     sessions: Any, workspace: Path, database: Any, eventually: Any
 ) -> None:
