@@ -112,8 +112,10 @@ class Acceptance:
             await self._check(document, choices)
             written = await self._packages(document.path, choices)
             regions = [(item.choice.region, item.name) for item in written]
+            undone = self.undo.set_aside(document.path, [item.name for item in written])
             before = await self.calls.put(uri, regions, self._annotation(written))
             if isinstance(before, Refusal):
+                self.undo.put_back(undone)
                 await self._remove_fresh(document.path, written)
                 raise Refused(before.reason)
             await self._record(document, written, before)

@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from attrs import define, evolve, field, frozen
@@ -63,6 +63,16 @@ class Undo:
         accepted = self._accepted.pop(old, None)
         if accepted is not None:
             self._accepted[new] = evolve(accepted, placement=new)
+
+    def set_aside(self, file: Path, names: Collection[str]) -> list[Accepted]:
+        """Calls of these kernels that come now are a new acceptance's, not a redo."""
+        old = [item for item in self._gone if item.placement.file == file and item.placement.name in names]
+        self._gone = [item for item in self._gone if item not in old]
+        return old
+
+    def put_back(self, accepted: Iterable[Accepted]) -> None:
+        """The new acceptance was refused."""
+        self._gone += accepted
 
     async def gone(self, placement: Placement, undone: bool) -> None:
         """A call was taken out: where its acceptance was undone, its package goes too."""

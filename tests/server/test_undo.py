@@ -168,6 +168,7 @@ async def test_a_package_that_was_there_before_stays(sessions: Any, workspace: P
     await eventually(lambda: editor.labels(uri, "⚡ 412"))
     await made_ready(editor, uri)
     await act(editor, uri, "Accept the softmax kernel")
+    assert database.outcomes().count(("accepted", "")) == 2, "accepting again is no redo"
     editor.set_text(uri, path.read_text("utf-8"))
     await eventually(lambda: ("reverted", "undo") in database.outcomes())
     await made_ready(editor, uri)
