@@ -90,7 +90,10 @@ class Undo:
         async with self._turn:
             if self._is_called(placement.name):
                 return
-            await asyncio.to_thread(remove_unchanged, placement.file, placement.name, placement.source_id)
+            try:
+                await asyncio.to_thread(remove_unchanged, placement.file, placement.name, placement.source_id)
+            except OSError as error:
+                log.warning("The package of %s was not removed: %s.", placement.name, error.strerror)
         document = self.workspace.at(placement.file)
         if document is not None:
             await self.changed(document)
