@@ -41,7 +41,7 @@ async def generate_and_kill(editor: Any, path: Path, after_s: float, eventually:
     return str(editor.texts[uri])
 
 
-async def accepted(editor: Any, uri: str) -> bool:
+async def is_in_place(editor: Any, uri: str) -> bool:
     """Accepts the kernel once it is ready; whether its call is in the text."""
     called = "evokernel_kernels" in editor.texts[uri]
     if not called and await editor.labels(uri, "⚡ ready: "):
@@ -96,7 +96,7 @@ async def test_killed_at_random_moments(
         if not asked:
             assert "evokernel_kernels" not in text, "an edit was made for a job that was never saved"
             continue
-        await eventually(lambda e=editor, u=uri: accepted(e, u))
+        await eventually(lambda e=editor, u=uri: is_in_place(e, u))
         await eventually(lambda p=path: state_of(database, p)[0] == ["done"])
         await eventually(lambda p=path: state_of(database, p)[1] >= 1)
         assert whole_packages(workspace)
