@@ -80,7 +80,7 @@ async def start(workspace: Path) -> tuple[LanguageClient, asyncio.Event]:
                 window=types.WindowClientCapabilities(work_done_progress=True),
             ),
             initialization_options={
-                "settings": {"interpreter": sys.executable, "refineInBackground": False},
+                "settings": {"interpreter": sys.executable, "refineInBackground": False, "editAtOnce": True},
                 "trusted": True,
             },
         )

@@ -84,10 +84,19 @@ async def offered(editor: Editor, uri: str) -> bool:
 
 
 async def asked(editor: Editor, path: Path, words: str = "torch.softmax") -> dict[str, Any]:
-    """Opens a file and asks for its kernel: the answer, an empty one where none could be asked for."""
+    """Opens a file, asks for its kernel and accepts it: the answer, an empty one where none could be asked
+    for."""
     uri = editor.open(path)
     if not await eventually(lambda: offered(editor, uri)):
         return {}
     action = await editor.action(uri, editor.line_of(uri, words), "Generate NPU kernel")
     answer: dict[str, Any] = await editor.run(action)
+    if answer.get("status") != "ready":
+        return answer
+    return await accepted(editor, uri, str(answer["regionId"]))
+
+
+async def accepted(editor: Editor, uri: str, region_id: str) -> dict[str, Any]:
+    """Accepts a kernel that is ready: the answer."""
+    answer: dict[str, Any] = await editor.command("evokernel.apply", {"uri": uri, "regionId": region_id})
     return answer

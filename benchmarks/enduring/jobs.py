@@ -8,7 +8,7 @@ import random
 import signal
 from typing import Any
 
-from enduring.editors import SCRIPTED, Place, asked, eventually, offered, sessions
+from enduring.editors import SCRIPTED, Place, accepted, asked, eventually, offered, sessions
 from evokernel_core import temporary
 
 _LATEST_S = 0.9
@@ -68,13 +68,21 @@ async def kills(place: Place, count: int) -> dict[str, Any]:
 
 async def _finished_by_the_next(place: Place, made: Any, path: Any) -> bool:
     editor = await made.start()
-    editor.answers = ["Apply"] * 5
     uri = editor.open(path)
     states = "SELECT state FROM jobs WHERE file = ? AND kind = 'generate'"
-    done = await eventually(lambda: "evokernel_kernels" in editor.texts[uri], 60.0)
+    done = await eventually(lambda: _accepted(editor, uri), 60.0)
     done = done and await eventually(lambda: place.database.rows(states, str(path)) == [("done",)], 60.0)
     await made.stop(editor)
     return done
+
+
+async def _accepted(editor: Any, uri: str) -> bool:
+    """Accepts the kernel once it is ready; whether its call is in the text."""
+    if "evokernel_kernels" in editor.texts[uri]:
+        return True
+    for place in (await editor.command("evokernel.status"))["pending"]:
+        await accepted(editor, uri, place["regionId"])
+    return False
 
 
 async def two_servers(place: Place, count: int) -> dict[str, Any]:

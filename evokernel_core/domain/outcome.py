@@ -8,6 +8,7 @@ from attrs import frozen
 
 
 class OutcomeKind(StrEnum):
+    READY = "ready"
     SHOWN = "shown"
     OPENED_DIFF = "opened_diff"
     ACCEPTED = "accepted"
@@ -18,6 +19,8 @@ class OutcomeKind(StrEnum):
     SURVIVED = "survived"
     EXPIRED = "expired"
     SNOOZED = "snoozed"
+    NEVER = "never"
+    OFFERED_AGAIN = "offered_again"
 
 
 class Objection(StrEnum):
@@ -32,7 +35,9 @@ class Objection(StrEnum):
 @frozen
 class Outcome:
     """``detail`` is the reason of a rejection or what explains it later, the way of a revert (undo, manual,
-    git) or the horizon of a survival (30s, 5m, 15m, commit). ``at`` is seconds since the epoch."""
+    git) or the horizon of a survival (30s, 5m, 15m, commit). ``at`` is seconds since the epoch. ``READY`` is
+    a verified kernel that waits for review; ``NEVER`` and ``OFFERED_AGAIN`` are about the place, whatever
+    kernel it has."""
 
     kind: OutcomeKind
     region_id: str

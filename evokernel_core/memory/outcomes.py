@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.outcome import Outcome, OutcomeKind
 from evokernel_core.memory.candidates import Candidates
+from evokernel_core.memory.connection import marks
 from evokernel_core.memory.ledger import Reward
 from evokernel_core.memory.rows import Row, decoded, number, text
 
@@ -14,10 +15,13 @@ REWARDS: Mapping[OutcomeKind, float] = {
     OutcomeKind.ACCEPTED: 1.0,
     OutcomeKind.PARTIALLY_ACCEPTED: 0.5,
     OutcomeKind.OPENED_DIFF: 0.1,
+    OutcomeKind.READY: 0.0,
     OutcomeKind.SHOWN: 0.0,
     OutcomeKind.EXPIRED: 0.0,
     OutcomeKind.SNOOZED: 0.0,
     OutcomeKind.EXPLAINED: 0.0,
+    OutcomeKind.NEVER: 0.0,
+    OutcomeKind.OFFERED_AGAIN: 0.0,
     OutcomeKind.REVERTED: -0.7,
     OutcomeKind.REJECTED: -1.0,
 }
@@ -84,6 +88,12 @@ class Outcomes(Candidates):
         """All outcomes, or those of a region, oldest first."""
         where = "? = '' OR region_id = ?"
         rows = self.rows("outcomes", where, (region_id, region_id), order_by="seq")
+        return self.readable(_outcome, rows)
+
+    def outcomes_of(self, kinds: Sequence[OutcomeKind]) -> tuple[Outcome, ...]:
+        """All outcomes of some kinds, oldest first."""
+        names = tuple(kind.value for kind in kinds)
+        rows = self.rows("outcomes", f"kind IN ({marks(names)})", names, order_by="seq")
         return self.readable(_outcome, rows)
 
 

@@ -30,7 +30,10 @@ from evokernel_core.synthesis.sample import Samples, Taken, author
 
 PER_TASK = 16
 """Samples of one task that are kept."""
-_LOOKING = (OutcomeKind.SHOWN, OutcomeKind.OPENED_DIFF, OutcomeKind.EXPIRED, OutcomeKind.SNOOZED)
+_LOOKING = (
+    OutcomeKind.READY, OutcomeKind.SHOWN, OutcomeKind.OPENED_DIFF, OutcomeKind.EXPIRED, OutcomeKind.SNOOZED,
+    OutcomeKind.NEVER, OutcomeKind.OFFERED_AGAIN,
+)  # fmt: skip
 
 
 class Dropped(StrEnum):

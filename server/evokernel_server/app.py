@@ -24,11 +24,14 @@ from evokernel_core.domain.job import Job, JobKind
 from evokernel_core.domain.settings import Settings
 from evokernel_core.foreign import read_foreign
 from evokernel_server import features, stdio, tcp
+from evokernel_server.acceptance import Acceptance
+from evokernel_server.calls import Calls
 from evokernel_server.capture import Capture
 from evokernel_server.claims import Claims
 from evokernel_server.diagnostics import Diagnostics
 from evokernel_server.jobs import JobQueue, Report
 from evokernel_server.kernels import Kernels, installed_kernels
+from evokernel_server.never import Nevers
 from evokernel_server.notices import Notices
 from evokernel_server.offers import Offer, Offers
 from evokernel_server.options import Options, ServerOptions
@@ -38,12 +41,14 @@ from evokernel_server.pages import Pages
 from evokernel_server.plain import message
 from evokernel_server.progress import Operations
 from evokernel_server.protocol import EvoKernelProtocol
+from evokernel_server.ready import Ready
 from evokernel_server.reviews import Reviews
 from evokernel_server.states import mode_of, state_of
 from evokernel_server.status import Mode, Status
 from evokernel_server.store import Store
 from evokernel_server.tasks import Latest, cancel_all, spawn
 from evokernel_server.trust import REASON, Trust, sentence
+from evokernel_server.undo import Undo
 from evokernel_server.watcher import Watcher
 from evokernel_server.worker import Worker
 from evokernel_server.workspace import Document, Problem, Workspace
@@ -102,12 +107,26 @@ class EvoKernelServer(LanguageServer):
         self.offers = Offers(
             self.store, self.outcomes, lambda: self.server_options, self._ask,
             is_open=lambda file: self.documents.at(file) is not None,
-            changed=lambda count: self.status.learn(offers=count),
+            changed=self.offers_changed,
+        )  # fmt: skip
+        self.nevers = Nevers(
+            self.store, self.jobs, self.offers, changed=self.regions_changed, again=self._offer_again
+        )
+        self.ready = Ready(
+            self.store, self.jobs, self.outcomes, self.offers, self.nevers,
+            verified_by=lambda verifier: self.status.learn(verifier=verifier),
+        )  # fmt: skip
+        self.undo = Undo(self.documents, self.outcomes, self.worker, self.read_packages)
+        self.outcomes.gone = self.undo.gone
+        self.acceptance = Acceptance(
+            self.documents, self.worker, Calls(self, self.documents, self.worker), self.jobs, self.outcomes,
+            self.offers, self.store, self.undo, lambda: self.options, lambda: self.own_client,
+            self.read_packages,
         )  # fmt: skip
         self.kernels = Kernels(
             self, self.documents, self.worker, self.jobs, self.outcomes, self.offers, self.operations,
-            self.store, lambda: self.options, self._trusts_path, self.read_packages,
-            verified_by=lambda verifier: self.status.learn(verifier=verifier),
+            self.store, self.ready, self.acceptance, lambda: self.options, self._trusts_path,
+            lambda: self.own_client, self.read_packages,
         )  # fmt: skip
         self.pages = Pages(self)
         self.notices = Notices(self, self.kernels, self.pages, lambda: self.own_client)
@@ -164,6 +183,20 @@ class EvoKernelServer(LanguageServer):
     async def _job_finished(self, job: Job, report: Report) -> None:
         await self.kernels.resumed(job, report)
 
+    def offers_changed(self, count: int) -> None:
+        """Shows which kernels wait: as a count, and in the documents for whose code they are."""
+        self.status.learn(offers=count)
+        for document in self.documents.torch_documents():
+            ready = self.offers.ready(document.path)
+            if ready != document.ready:
+                document.ready = ready
+                self.refresh()
+        self.show_status()
+
+    def _offer_again(self, document: Document) -> None:
+        self.capture.again(document)
+        spawn(self.ready.restore(document), "ready kernels")
+
     async def _ask(self, group: Sequence[Offer]) -> None:
         await self.notices.ask(group)
 
@@ -208,7 +241,10 @@ class EvoKernelServer(LanguageServer):
         await asyncio.to_thread(heal, document.path, time.time())
         await asyncio.to_thread(self.watcher.cover, document.path)
         await self.read_packages(document)
+        await self.nevers.load(document)
         await self.outcomes.restore(document)
+        await self.ready.restore(document)
+        self.offers_changed(len(self.offers.pending))
         self.jobs.start()
         self.jobs.wake()
         for name, installed in document.installed.items():
@@ -228,6 +264,7 @@ class EvoKernelServer(LanguageServer):
         else:
             self.capture.soon(document)
             self.outcomes.observe(document)
+            self.undo.observe(document)
         if document.counts().keys() - document.installed.keys():
             spawn(self.read_packages(document), "reading packages")
 

@@ -13,6 +13,8 @@ from pygls.lsp.server import LanguageServer
 from evokernel_server.text import Edit, Extent, Text
 from evokernel_server.workspace import Document
 
+_ANNOTATION = "evokernel"
+
 
 @frozen
 class Refusal:
@@ -39,24 +41,33 @@ def _position(data: Mapping[str, int]) -> types.Position:
 
 
 def workspace_edit(
-    document: Document, edits: Sequence[Edit], capabilities: types.ClientCapabilities
+    document: Document,
+    edits: Sequence[Edit],
+    capabilities: types.ClientCapabilities,
+    annotation: types.ChangeAnnotation | None = None,
 ) -> types.WorkspaceEdit:
-    """The edit in the richest form that the client takes: with the document's version where it can."""
+    """The edit in the richest form that the client takes: with the document's version where it can, and with
+    an annotation where it understands them."""
     changes = [types.TextEdit(document.text.range(Extent(edit.start, edit.end)), edit.text) for edit in edits]
-    if not _takes_document_changes(capabilities):
+    can = capabilities.workspace.workspace_edit if capabilities.workspace else None
+    if can is None or not can.document_changes:
         return types.WorkspaceEdit(changes={document.uri: changes})
     identifier = types.OptionalVersionedTextDocumentIdentifier(uri=document.uri, version=document.version)
-    return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(identifier, list(changes))])
-
-
-def _takes_document_changes(capabilities: types.ClientCapabilities) -> bool:
-    workspace = capabilities.workspace
-    edit = workspace.workspace_edit if workspace else None
-    return bool(edit and edit.document_changes)
+    if annotation is None or can.change_annotation_support is None:
+        return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(identifier, list(changes))])
+    annotated = [types.AnnotatedTextEdit(_ANNOTATION, item.range, item.new_text) for item in changes]
+    return types.WorkspaceEdit(
+        document_changes=[types.TextDocumentEdit(identifier, list(annotated))],
+        change_annotations={_ANNOTATION: annotation},
+    )
 
 
 async def apply(
-    server: LanguageServer, document: Document, edits: Sequence[Edit], label: str
+    server: LanguageServer,
+    document: Document,
+    edits: Sequence[Edit],
+    label: str,
+    annotation: types.ChangeAnnotation | None = None,
 ) -> Refusal | None:
     """Asks the client to make the edits; a Refusal says why it did not."""
     workspace = server.client_capabilities.workspace
@@ -64,7 +75,7 @@ async def apply(
         return Refusal(
             "This editor does not let a language server edit files; use `evokernel synth --apply`."
         )
-    edit = workspace_edit(document, edits, server.client_capabilities)
+    edit = workspace_edit(document, edits, server.client_capabilities, annotation)
     try:
         answer = await server.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(edit, label))
     except JsonRpcException as error:

@@ -158,7 +158,22 @@ class JobQueue:
 
     async def finish(self, job: Job, state: JobState, reason: str = "") -> None:
         await self.store(lambda memory: memory.update_job(job.id, state=state, reason=reason))
+        self.ended(job)
+
+    def ended(self, job: Job) -> None:
+        """The end of a job is saved: nobody takes it again."""
         self.claims.release(job.id, finished=True)
+        self.announce()
+
+    async def drop(self, file: str, region_id: str) -> None:
+        """Ends the work for a place where no kernel is wanted any more."""
+        running = self.running
+        if running is not None and (running.file, running.region_id) == (file, region_id):
+            self.cancel_background()
+        for job in await self.store(lambda memory: memory.jobs(UNFINISHED, file=file)):
+            if job.region_id == region_id and (running is None or job.id != running.id):
+                self._forget_waiting(job)
+                await self._save(job, JobState.CANCELLED, "no kernel is wanted here")
         self.announce()
 
     def cancel_background(self) -> bool:

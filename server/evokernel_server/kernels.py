@@ -1,12 +1,11 @@
-"""What a person asks for: generate a kernel, apply or turn down a faster one, take one out again."""
+"""What a person asks for: generate a kernel, turn one down, take one out again."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import shutil
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,30 +13,28 @@ from attrs import define, evolve
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
-from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.domain.serial import to_data
+from evokernel_server.acceptance import Acceptance, Choice, kernel_words, package_names
+from evokernel_server.calls import EDIT_TRIES, TOO_FAST, write_package
 from evokernel_server.edits import Refusal, apply, read_edits
+from evokernel_server.errors import Refused
 from evokernel_server.jobs import VERIFIER_AWAY, AttemptEvent, Best, JobQueue, Report, region_of
 from evokernel_server.offers import Offer, Offers, microseconds
 from evokernel_server.options import Options
-from evokernel_server.outcomes import OutcomeLog, Placement
+from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.packages import Installed, package_folder, read_installed
 from evokernel_server.progress import Operation, Operations
+from evokernel_server.ready import Ready
 from evokernel_server.store import Store
 from evokernel_server.worker import Cancelled, Worker, WorkerError
-from evokernel_server.workspace import Document, Workspace, text_hash
+from evokernel_server.workspace import Document, Workspace
 
 log = logging.getLogger(__name__)
 
-_EDIT_TRIES = 5
 REPLACEABLE = (RegionStatus.CANDIDATE, RegionStatus.VERIFIED, RegionStatus.INFEASIBLE)
-
-
-class Refused(EvoKernelError):
-    """What was asked for cannot be done; the message says why."""
 
 
 @define(eq=False)
@@ -52,13 +49,16 @@ class Kernels:
     offers: Offers
     operations: Operations
     store: Store
+    ready: Ready
+    acceptance: Acceptance
     options: Callable[[], Options]
     trusts: Callable[[Path], bool]
+    own_client: Callable[[], bool]
     installed_changed: Callable[[Document], Awaitable[None]]
-    verified_by: Callable[[str], None]
 
     async def generate(self, uri: str, region_id: str) -> dict[str, Any]:
-        """Writes, verifies and puts in place a kernel for a region. Gives ``{"status", "message", ...}``."""
+        """Writes and verifies a kernel for a region, which then waits for review; with ``editAtOnce`` it is
+        put in place. Gives ``{"status", "message", ...}``."""
         document, region = self._region(uri, region_id)
         title = f"EvoKernel: {region.op_category} at line {region.span.line}"
         async with self.operations.begin(title, "ended") as operation:
@@ -85,6 +85,8 @@ class Kernels:
 
     def _region(self, uri: str, region_id: str) -> tuple[Document, Region]:
         document = self.workspace.get(uri)
+        if document is not None and region_id in document.hidden:
+            raise Refused("You said never here: run EvoKernel's *Offer Kernels Again* for this file first.")
         tracked = document.region(region_id) if document else None
         if document is None or tracked is None:
             raise Refused("The code of this region changed meanwhile; ask again at its present place.")
@@ -103,98 +105,33 @@ class Kernels:
         report = await self.jobs.run_now(job, lambda event: _report(operation, event), operation.cancel)
         if report.best is None:
             return {"status": "infeasible", "message": _infeasible(report), "attempts": report.attempts}
-        operation.report("verified; writing the package", 1.0)
-        try:
-            return await self.place(document.uri, region, report.best, job)
-        except EvoKernelError as error:
-            await self.jobs.finish(job, JobState.FAILED, str(error))
-            raise
-
-    async def place(self, uri: str, region: Region, best: Best, job: Job | None) -> dict[str, Any]:
-        """Writes the package of a verified kernel and puts its call into the document."""
-        document = self.workspace.get(uri)
-        if document is None:
-            raise Refused("The file was closed before its kernel was ready; open it and ask again.")
-        name, fresh = await self._package(document.path, region, best.source_id)
-        before = await self._edit(uri, region, name)
-        if isinstance(before, Refusal):
-            await self._withdraw(document, name, fresh, job, before)
-            return {"status": "refused", "message": before.reason, "name": name}
-        self.verified_by(best.verifier)
-        placement = Placement(
-            document.path, name, region.id, _task_id(region), best.source_id, time.time(), before
-        )
-        await self.outcomes.accept(placement, job)
-        if job is not None:
-            self.jobs.claims.release(job.id, finished=True)
-        await self.installed_changed(document)
-        if self.options().settings.refine_in_background:
-            await self.refine(document.path, region)
+        offer = await self.ready.become(document.uri, document.path, region, report.best, job, told=True)
+        if offer is None:
+            return {"status": "infeasible", "message": "Only a kernel that you turned down was found."}
+        if self.options().server.edit_at_once:
+            operation.report("verified; writing the package", 1.0)
+            return await self.acceptance.accept(
+                document.uri, [await self.acceptance.choose(document, region.id)]
+            )
         return {
-            "status": "applied",
-            "message": f"{name}: {microseconds(best.latency.us)} {best.latency.source.value}"
-            f" (was {microseconds(best.latency.baseline_us)}), verified by {best.verifier}.",
-            "name": name,
-            "sourceId": best.source_id,
+            "status": "ready",
+            "message": f"{offer.name} is ready: {kernel_words(report.best)}. Nothing was edited; review it.",
+            "regionId": region.id,
+            "sourceId": offer.source_id,
         }
 
     async def use_vendor(self, uri: str, region_id: str) -> dict[str, Any]:
         """Puts a call of the vendor's operator in a region's place, under the guards of kernels."""
         document, region = self._region(uri, region_id)
-        before = await asyncio.to_thread(_package_names, document.path)
+        before = await asyncio.to_thread(package_names, document.path)
         name = str((await self.worker.request_again("borrow", {"region": to_data(region)}))["name"])
-        done = await self._edit(uri, region, name)
+        done = await self.acceptance.calls.put(uri, [(region, name)])
         if isinstance(done, Refusal):
-            await self._withdraw(document, name, name not in before, None, done)
+            if name not in before:
+                await asyncio.to_thread(shutil.rmtree, package_folder(document.path, name), True)
             raise Refused(done.reason)
         await self.installed_changed(document)
         return {"status": "applied", "message": f"{name} calls the vendor's operator.", "name": name}
-
-    async def _package(self, file: Path, region: Region, source_id: str) -> tuple[str, bool]:
-        """The package's name, and whether it was not there before."""
-        before = await asyncio.to_thread(_package_names, file)
-        result = await self.worker.request_again(
-            "package", {"region": to_data(region), "source_id": source_id}
-        )
-        name = str(result["name"])
-        return name, name not in before
-
-    async def _withdraw(
-        self, document: Document, name: str, fresh: bool, job: Job | None, refusal: Refusal
-    ) -> None:
-        """A package whose call was refused is not left behind."""
-        if fresh:
-            await asyncio.to_thread(shutil.rmtree, package_folder(document.path, name), True)
-        if job is not None:
-            await self.jobs.finish(job, JobState.FAILED, refusal.reason)
-
-    async def _edit(self, uri: str, region: Region, name: str) -> Refusal | str:
-        """Puts the call in place; gives the hash of the text before, or why it was refused.
-
-        The edit is planned on one version. Where the document moved on meanwhile it is planned again
-        on the region's new place.
-        """
-        for _ in range(_EDIT_TRIES):
-            document = self.workspace.get(uri)
-            anchored = document.anchored(region) if document else None
-            if document is None or anchored is None:
-                return Refusal("The code of this region changed while its kernel was made; ask again.")
-            text, version = document.text, document.version
-            params = {"text": text.content, "region": to_data(anchored), "name": name}
-            try:
-                result = await self.worker.request_again("edit", params)
-            except WorkerError as error:
-                return Refusal(str(error))
-            if document.version != version:
-                continue
-            refusal = await apply(
-                self.server, document, read_edits(text, result["edits"]), f"EvoKernel: use {name}"
-            )
-            if refusal is None:
-                return text_hash(text.content)
-            if document.version == version:
-                return refusal
-        return Refusal("The file changes too fast for an edit; ask again when you pause.")
 
     async def refine(self, file: Path, region: Region) -> Job:
         """Queues background refinement of a region's kernel."""
@@ -239,6 +176,7 @@ class Kernels:
             raise Refused(refusal.reason)
         if placement is not None:
             await self.outcomes.record(OutcomeKind.REVERTED, placement, "command")
+            await self.acceptance.undo.gone(placement, undone=False)
         offer = self.offers.find(document.path, region.id)
         if offer is not None:
             self.offers.take(offer)
@@ -246,7 +184,7 @@ class Kernels:
         return {"status": "reverted", "message": f"{name} was taken out; your code is back."}
 
     async def _revert_edit(self, document: Document, region: Region, name: str) -> Refusal | None:
-        for _ in range(_EDIT_TRIES):
+        for _ in range(EDIT_TRIES):
             text, version = document.text, document.version
             params = {"text": text.content, "region": to_data(region), "name": name}
             try:
@@ -256,26 +194,40 @@ class Kernels:
             if document.version == version:
                 edits = read_edits(text, result["edits"])
                 return await apply(self.server, document, edits, f"EvoKernel: revert {name}")
-        return Refusal("The file changes too fast for an edit; ask again when you pause.")
+        return Refusal(TOO_FAST)
+
+    async def apply(
+        self, uri: str, region_id: str, name: str, source_id: str, region_ids: Sequence[str]
+    ) -> dict[str, Any]:
+        """Accepts the kernel that waits for a region or is offered for a call, the verified one that is
+        named, or those of several regions."""
+        document = self._document(uri)
+        if region_ids:
+            return await self.acceptance.accept_some(uri, region_ids, region_id)
+        offer = self.offers.find(document.path, region_id, name)
+        if offer is not None and source_id in ("", offer.source_id):
+            return await self.apply_offer(offer)
+        if not source_id:
+            raise Refused("There is no kernel for this place any more.")
+        self._need_trust(document)
+        name = name or (offer.name if offer is not None and offer.old is not None else "")
+        if not name:
+            return await self.acceptance.accept(
+                uri, [await self.acceptance.choose(document, region_id, source_id)]
+            )
+        region = await self.region_of(document.path, name)
+        choice = Choice(region, await self.acceptance.verified(region, source_id), offer)
+        return await self.acceptance.replace(document.path, name, choice)
 
     async def apply_offer(self, offer: Offer) -> dict[str, Any]:
         """Puts an offered kernel in place: into its package, or into the file where it is not yet called."""
-        self.offers.take(offer)
-        best = Best(offer.source_id, offer.new, offer.verifier)
+        choice = Choice(offer.region, Best(offer.source_id, offer.new, offer.verifier), offer)
+        if offer.old is not None:
+            return await self.acceptance.replace(offer.file, offer.name, choice)
         document = self.workspace.at(offer.file)
-        if offer.old is None:
-            if document is None:
-                raise Refused("Open the file first.")
-            return await self.place(document.uri, offer.region, best, None)
-        await self._package(offer.file, offer.region, offer.source_id)
-        now = time.time()
-        placement = offer.placement(now)
-        old = self.outcomes.find(offer.file, offer.name)
-        await self.outcomes.accept(evolve(placement, before=old.before if old else ""))
-        if document is not None:
-            await self.installed_changed(document)
-        return {"status": "applied", "message": f"{offer.name} is now {microseconds(offer.new.us)}.",
-                "name": offer.name, "sourceId": offer.source_id}  # fmt: skip
+        if document is None:
+            raise Refused("Open the file first.")
+        return await self.acceptance.accept(document.uri, [choice])
 
     async def reject(self, offer: Offer, reason: str = "") -> dict[str, Any]:
         """Turns an offered kernel down for good."""
@@ -297,7 +249,7 @@ class Kernels:
         placed = self.outcomes.find(document.path, name)
         if placed is None:
             raise Refused(f"No accepted kernel of {name} is known; revert it and generate it again.")
-        await self._package(document.path, region, placed.source_id)
+        await write_package(self.worker, region, placed.source_id)
         await self.installed_changed(document)
         return {"status": "applied", "message": f"The package of {name} is back."}
 
@@ -314,9 +266,10 @@ class Kernels:
         fresh = await self.store(lambda memory: memory.job(job.id))
         if fresh is None or fresh.state is JobState.DONE:
             return
-        await self.jobs.finish(job, JobState.DONE, "ready")
-        if report.best is not None:
-            await self._offer_first(file, region, report.best)
+        if report.best is None:
+            await self.jobs.finish(job, JobState.DONE)
+        else:
+            await self.ready.become(self._uri(file), file, region, report.best, job)
 
     async def _offer_refined(self, file: Path, region: Region) -> None:
         for placement in [p for p in self.outcomes.placements if p.file == file]:
@@ -325,32 +278,17 @@ class Kernels:
                 if installed is not None:
                     await self.offers.consider(self._uri(file), file, region, installed)
 
-    async def _offer_first(self, file: Path, region: Region, best: Best) -> None:
-        name = region.task.name if region.task else region.op_category
-        offer = Offer(self._uri(file), file, region, name, best.source_id, None, best.latency, best.verifier)
-        await self.offers.put(offer)
-
     def _uri(self, file: Path) -> str:
         document = self.workspace.at(file)
         return document.uri if document else file.as_uri()
 
     def _tell(self, answer: Mapping[str, Any]) -> None:
-        """A request that did not end in an edit is answered in words."""
-        if answer["status"] in {"applied", "cancelled"}:
+        """What a request ended in, in words; a client of ours shows a kernel that is ready itself."""
+        is_ready = answer["status"] == "ready"
+        if answer["status"] in {"applied", "cancelled"} or (is_ready and self.own_client()):
             return
-        self.server.window_show_message(
-            types.ShowMessageParams(types.MessageType.Warning, f"EvoKernel: {answer['message']}")
-        )
-
-
-def _task_id(region: Region) -> str:
-    assert region.task is not None
-    return region.task.task_id
-
-
-def _package_names(file: Path) -> set[str]:
-    folder = package_folder(file, "x").parent
-    return {item.name for item in folder.iterdir()} if folder.is_dir() else set()
+        kind = types.MessageType.Info if is_ready else types.MessageType.Warning
+        self.server.window_show_message(types.ShowMessageParams(kind, f"EvoKernel: {answer['message']}"))
 
 
 def _report(operation: Operation, event: AttemptEvent) -> None:

@@ -11,6 +11,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
+from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.outcome import Objection, OutcomeKind
 from evokernel_core.foreign import read_foreign
 from evokernel_server.kernels import Kernels
@@ -74,7 +75,11 @@ class Notices:
     async def _do(self, choice: str, offer: Offer) -> None:
         """Dismissing the message is not a decision: the offer stays."""
         if choice == APPLY:
-            await self.kernels.apply_offer(offer)
+            try:
+                await self.kernels.apply_offer(offer)
+            except EvoKernelError as error:
+                words = types.ShowMessageParams(types.MessageType.Warning, f"EvoKernel: {error}")
+                self.server.window_show_message(words)
         elif choice == REJECT:
             await self.kernels.reject(offer)
         elif choice == SNOOZE:

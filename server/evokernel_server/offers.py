@@ -20,6 +20,7 @@ from evokernel_core.domain.verdict import Latency
 from evokernel_server.options import ServerOptions
 from evokernel_server.outcomes import OutcomeLog, Placement
 from evokernel_server.packages import Installed
+from evokernel_server.standing import is_never
 from evokernel_server.store import Store
 from evokernel_server.tasks import spawn
 
@@ -76,6 +77,12 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
+def ready_words(latency: Latency) -> str:
+    """A kernel that waits for review, in the words of its hint and lens."""
+    was = microseconds(latency.baseline_us).removesuffix(" µs")
+    return f"ready: {microseconds(latency.us)} {latency.source.value} (was {was}), review"
+
+
 def gain(old: Latency, new: Latency) -> float:
     """The share of the old latency that the new one saves; 0 for figures that do not compare."""
     if (old.source, old.chip) != (new.source, new.chip) or old.us <= 0:
@@ -95,6 +102,7 @@ class Offers:
     changed: Callable[[int], None]
     pending: dict[tuple[Path, str], Offer] = field(factory=dict)
     _shown: set[Question] = field(factory=set)
+    _told: set[Question] = field(factory=set)
     _snoozed: dict[Question, float] = field(factory=dict)
     _toasts: list[float] = field(factory=list)
     _gathering: asyncio.Task[None] | None = None
@@ -116,9 +124,7 @@ class Offers:
 
     async def put(self, offer: Offer) -> Offer | None:
         """Keeps an offer unless the person has rejected that kernel; a better one replaces a worse."""
-        placement = offer.placement(0.0)
-        past = await self.store(lambda memory: memory.outcomes(placement.key))
-        if any(o.kind is OutcomeKind.REJECTED and o.source_id == offer.source_id for o in past):
+        if await self.is_rejected(offer):
             return None
         key = (offer.file, offer.region.id)
         older = self.pending.get(key)
@@ -128,6 +134,21 @@ class Offers:
         self.changed(len(self.pending))
         self.soon()
         return offer
+
+    async def is_rejected(self, offer: Offer) -> bool:
+        """Whether the person turned this kernel down for this place, or wants none there."""
+        key = offer.placement(0.0).key
+        past = await self.store(lambda memory: memory.outcomes(key))
+        rejected = any(o.kind is OutcomeKind.REJECTED and o.source_id == offer.source_id for o in past)
+        return rejected or is_never(past)
+
+    def ready(self, file: Path) -> dict[str, Latency]:
+        """The kernels of a file that wait for review and were not put off, by region."""
+        return {
+            offer.region.id: offer.new
+            for offer in self.pending.values()
+            if offer.file == file and offer.old is None and self._is_awake(offer)
+        }
 
     def find(self, file: Path, region_id: str = "", name: str = "") -> Offer | None:
         """The offer for a region, or for the kernel of a generated call."""
@@ -139,13 +160,30 @@ class Offers:
     def take(self, offer: Offer) -> None:
         """Removes an offer that was decided; should an older package come back, it is a new question."""
         self.pending.pop((offer.file, offer.region.id), None)
-        self._shown.discard(offer.key)
+        self._forget_told(offer)
         self.changed(len(self.pending))
 
-    def snooze(self, offer: Offer) -> None:
-        self._snoozed[offer.key] = time.monotonic() + self.options().snooze_s
+    def _forget_told(self, offer: Offer) -> None:
         self._shown.discard(offer.key)
-        self._later(self.options().snooze_s)
+        self._told.discard(offer.key)
+
+    def snooze(self, offer: Offer) -> None:
+        self.sleep(offer, self.options().snooze_s)
+        self.changed(len(self.pending))
+
+    def sleep(self, offer: Offer, seconds: float) -> None:
+        """Says nothing of an offer for a while."""
+        self._snoozed[offer.key] = time.monotonic() + seconds
+        self._forget_told(offer)
+        asyncio.get_running_loop().call_later(seconds, self._wake)
+
+    def _wake(self) -> None:
+        self.changed(len(self.pending))
+        self.soon()
+
+    def was_told(self, offer: Offer) -> None:
+        """The person knows of an offer: no message is needed."""
+        self._told.add(offer.key)
 
     def soon(self) -> None:
         """Tells the person, together with what else arrives in a moment."""
@@ -173,8 +211,11 @@ class Offers:
         await self.ask(group)
 
     def _may_show(self, offer: Offer) -> bool:
-        awake = self._snoozed.get(offer.key, 0.0) <= time.monotonic()
-        return awake and offer.key not in self._shown and self.is_open(offer.file)
+        known = offer.key in self._shown or offer.key in self._told
+        return self._is_awake(offer) and not known and self.is_open(offer.file)
+
+    def _is_awake(self, offer: Offer) -> bool:
+        return self._snoozed.get(offer.key, 0.0) <= time.monotonic()
 
     def _allowed(self) -> bool:
         options = self.options()

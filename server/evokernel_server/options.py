@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any, cast, get_origin, get_type_hints
 
 import cattrs
@@ -16,10 +17,20 @@ from evokernel_core.domain.settings import ModelEndpoint, Settings
 from evokernel_server.trust import OPTION, Trust, read_trust
 
 
+class Confirm(StrEnum):
+    """``AUTO``: where the client has no review of its own."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
 @frozen
 class ServerOptions:
     """The server's own options. Times are seconds.
 
+    ``edit_at_once``: a generated kernel is put in place without review.
+    ``confirm_edits``: whether the editor is to ask before it makes the edit of an acceptance.
     ``pause_s``: how long typing must rest before a capture and a refresh of hints.
     ``least_gain``: how much faster a refined kernel must be to be offered, as a fraction.
     ``toast_interval_s``, ``toasts_per_session``: limits on offers shown as a message; others are a badge.
@@ -27,6 +38,8 @@ class ServerOptions:
     ``revert_grace_s``: how long a call must be gone before that counts as the person's own revert.
     """
 
+    edit_at_once: bool = False
+    confirm_edits: Confirm = Confirm.AUTO
     inlay_hints: bool = True
     diagnostics: bool = True
     code_lens: bool = False

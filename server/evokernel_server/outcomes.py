@@ -12,7 +12,7 @@ import hashlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from attrs import define, evolve, field, frozen
 
 from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.outcome import Outcome, OutcomeKind
-from evokernel_server.jobs import UNFINISHED
 from evokernel_server.packages import Installed, read_installed
 from evokernel_server.store import Store
 from evokernel_server.tasks import spawn
@@ -29,7 +28,15 @@ from evokernel_server.workspace import Document, find_calls, text_hash
 log = logging.getLogger(__name__)
 
 HORIZONS = ("30s", "5m", "15m")
-_SETTLED = (OutcomeKind.REVERTED, OutcomeKind.EXPIRED)
+_SETTLED = (
+    OutcomeKind.READY, OutcomeKind.ACCEPTED, OutcomeKind.PARTIALLY_ACCEPTED, OutcomeKind.REVERTED,
+)  # fmt: skip
+_BRANCH = "branch"
+
+
+def _settles(outcome: Outcome) -> bool:
+    """Whether an outcome says what became of a place. An offer that expired says nothing of what is there."""
+    return outcome.kind in _SETTLED or (outcome.kind is OutcomeKind.EXPIRED and outcome.detail == _BRANCH)
 
 
 def place_key(file: Path, region_id: str) -> str:
@@ -55,38 +62,52 @@ class Placement:
         return place_key(self.file, self.region_id)
 
 
+async def _nobody(placement: Placement, undone: bool) -> None:
+    """Hears of calls that were taken out, and does nothing."""
+
+
 @define(eq=False)
 class OutcomeLog:
-    """Records outcomes durably and watches placements. ``clock`` gives seconds since the epoch."""
+    """Records outcomes durably and watches placements. ``clock`` gives seconds since the epoch; ``gone``
+    hears of each call that was taken out, and whether by undoing its acceptance."""
 
     store: Store
     grace_s: Callable[[], float]
     survival_s: Callable[[], tuple[float, float, float]]
+    gone: Callable[[Placement, bool], Awaitable[None]] = field(default=_nobody)
     clock: Callable[[], float] = time.time
     placements: list[Placement] = field(factory=list)
     _doubts: dict[Path, asyncio.Task[None]] = field(factory=dict)
     _watches: dict[Placement, asyncio.Task[None]] = field(factory=dict)
+    _undone: set[Placement] = field(factory=set)
 
     async def record(self, kind: OutcomeKind, placement: Placement, detail: str = "") -> None:
         """Saves one outcome of a kernel; it is durable when this returns."""
-        outcome = Outcome(kind, placement.key, placement.task_id, placement.source_id, self.clock(), detail)
+        outcome = _outcome(kind, placement, self.clock(), detail)
         await self.store(lambda memory: _record(memory, outcome, placement.at))
         log.info("%s %s %s", kind.value, placement.name, detail)
 
-    async def accept(self, placement: Placement, job: Job | None = None) -> None:
-        """Records an acceptance and ends its job in one transaction, then watches the call."""
-        outcome = Outcome(
-            OutcomeKind.ACCEPTED, placement.key, placement.task_id, placement.source_id, placement.at
-        )
+    async def accept(self, *placements: Placement, job: Job | None = None) -> None:
+        """Records acceptances made at once, and the end of a job, in one transaction, then watches the
+        calls."""
+        outcomes = [_outcome(OutcomeKind.ACCEPTED, placement, placement.at) for placement in placements]
+        await self._save(outcomes, job, "accepted")
+        for placement in placements:
+            self.watch(placement)
 
+    async def ready(self, placement: Placement, job: Job) -> None:
+        """Records that a kernel waits for review, and the end of its job, in one transaction."""
+        await self._save([_outcome(OutcomeKind.READY, placement, self.clock())], job, "ready")
+
+    async def _save(self, outcomes: Sequence[Outcome], job: Job | None, reason: str) -> None:
         def save(memory: Any) -> None:
             with memory.transaction():
-                memory.record_outcome(outcome)
+                for outcome in outcomes:
+                    memory.record_outcome(outcome)
                 if job is not None:
-                    memory.update_job(job.id, state=JobState.DONE, reason="accepted")
+                    memory.update_job(job.id, state=JobState.DONE, reason=reason)
 
         await self.store(save)
-        self.watch(placement)
 
     def watch(self, placement: Placement) -> None:
         """Follows a call; a newer kernel in the same place takes the older one's."""
@@ -107,6 +128,10 @@ class OutcomeLog:
     def find(self, file: Path, name: str) -> Placement | None:
         return next(reversed(self._of(file, name)), None)
 
+    def watched(self, file: Path, name: str) -> int:
+        """How many calls of a kernel in a file are followed."""
+        return len(self._of(file, name))
+
     def observe(self, document: Document) -> None:
         """Compares an open document with its placements after an edit."""
         self._compare(document.path, document.counts(), lambda: document.text.content, "manual")
@@ -120,12 +145,13 @@ class OutcomeLog:
         """Ends the watch over files whose branch was switched: no verdict about their kernels."""
         for placement in [p for p in self.placements if files(p.file)]:
             self._drop(placement)
-            spawn(self.record(OutcomeKind.EXPIRED, placement, "branch"), "outcome")
+            spawn(self.record(OutcomeKind.EXPIRED, placement, _BRANCH), "outcome")
 
     def _of(self, file: Path, name: str) -> list[Placement]:
         return [p for p in self.placements if (p.file, p.name) == (file, name)]
 
     def _drop(self, placement: Placement) -> None:
+        self._undone.discard(placement)
         if placement in self.placements:
             self.placements.remove(placement)
         if task := self._watches.pop(placement, None):
@@ -133,14 +159,22 @@ class OutcomeLog:
 
     def _compare(self, file: Path, counts: Counter[str], content: Callable[[], str], how: str) -> None:
         missing = self._missing(file, counts)
+        self._note_undone(missing, content, how)
         doubt = self._doubts.get(file)
         if not missing:
             if doubt is not None:
                 doubt.cancel()
                 del self._doubts[file]
+            self._undone -= {placement for placement in self._undone if placement.file == file}
             return
         if doubt is None or doubt.done():
             self._doubts[file] = spawn(self._settle(file, content, how), "revert")
+
+    def _note_undone(self, missing: Sequence[Placement], content: Callable[[], str], how: str) -> None:
+        """A call is gone and the text is the one before it came: that is seen at once, as a person may type
+        on within the moment that is waited."""
+        now = text_hash(content()) if missing and how == "manual" else ""
+        self._undone |= {placement for placement in missing if now and placement.before == now}
 
     def _missing(self, file: Path, counts: Counter[str]) -> list[Placement]:
         """Placements beyond the number of calls that are left, the latest first."""
@@ -157,9 +191,10 @@ class OutcomeLog:
         text = content()
         counts = Counter(call.name for call in find_calls(text))
         for placement in self._missing(file, counts):
+            undone = placement in self._undone
             self._drop(placement)
-            undone = how == "manual" and text_hash(text) == placement.before
             await self.record(OutcomeKind.REVERTED, placement, "undo" if undone else how)
+            await self.gone(placement, undone)
 
     async def _survive(self, placement: Placement) -> None:
         for horizon, seconds in zip(HORIZONS, self.survival_s(), strict=True):
@@ -174,30 +209,40 @@ class OutcomeLog:
         accepted call that is no longer there was reverted.
         """
         jobs = await self.store(lambda memory: memory.jobs(file=str(document.path)))
-        done: set[str] = set()
-        for job in reversed([job for job in jobs if job.kind is JobKind.GENERATE]):
-            if job.region_id not in done:
-                done.add(job.region_id)
-                await self._restore(document, job)
+        latest = {job.region_id: job for job in jobs if job.kind is JobKind.GENERATE}
+        unsaved = [job for job in reversed(latest.values()) if not await self._is_restored(document, job)]
+        for job in unsaved:
+            await self._save_acceptance(document, job)
         self.observe(document)
 
-    async def _restore(self, document: Document, job: Job) -> None:
+    async def _is_restored(self, document: Document, job: Job) -> bool:
+        """Watches the call of an acceptance again, or records that it was reverted. False where the last
+        that is known of the place is a kernel that waits for review."""
         if any(p.file == document.path and p.region_id == job.region_id for p in self.placements):
-            return
+            return True
         key = place_key(document.path, job.region_id)
         outcomes = await self.store(lambda memory: memory.outcomes(key))
-        decided = [o for o in outcomes if o.kind in (OutcomeKind.ACCEPTED, *_SETTLED)]
-        installed = await self._called(document, job)
-        if decided and decided[-1].kind is OutcomeKind.ACCEPTED:
-            last = decided[-1]
+        decided = [outcome for outcome in outcomes if _settles(outcome)]
+        last = decided[-1] if decided else None
+        if last is not None and last.kind is OutcomeKind.READY:
+            return False
+        if last is not None and last.kind is OutcomeKind.ACCEPTED:
+            installed = await self._called(document, job)
             name = installed.name if installed else ""
             placement = Placement(document.path, name, job.region_id, last.task_id, last.source_id, last.at)
             if installed is None:
                 await self.record(OutcomeKind.REVERTED, placement, "manual")
             else:
                 await self._catch_up(placement, installed)
-        elif installed is not None and job.state in UNFINISHED:
-            await self.accept(_placement(document.path, job, installed, self.clock()), job)
+        return True
+
+    async def _save_acceptance(self, document: Document, job: Job) -> None:
+        """A call in the text that no acceptance accounts for is one that was not saved."""
+        installed = await self._called(document, job)
+        if installed is None:
+            return
+        if document.counts()[installed.name] > self.watched(document.path, installed.name):
+            await self.accept(_placement(document.path, job, installed, self.clock()), job=job)
 
     async def _catch_up(self, placement: Placement, installed: Installed) -> None:
         """A refined kernel whose acceptance was not saved is the one that is installed."""
@@ -223,6 +268,10 @@ def _record(memory: Any, outcome: Outcome, since: float) -> None:
         }
         if (outcome.kind, outcome.source_id, outcome.detail) not in known:
             memory.record_outcome(outcome)
+
+
+def _outcome(kind: OutcomeKind, placement: Placement, at: float, detail: str = "") -> Outcome:
+    return Outcome(kind, placement.key, placement.task_id, placement.source_id, at, detail)
 
 
 def _placement(file: Path, job: Job, installed: Installed, at: float) -> Placement:

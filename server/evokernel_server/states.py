@@ -37,6 +37,9 @@ def mode_of(problem: Problem) -> Mode:
 
 def _found(document: Document) -> tuple[Mode, str]:
     name = document.path.name
+    if waiting := document.to_review():
+        many = "1 kernel waits" if len(waiting) == 1 else f"{len(waiting)} kernels wait"
+        return Mode.READY_TO_REVIEW, f"{many} for review in {name}."
     gains = [item.found.estimate.gain for item in winners(document) if item.found.estimate]
     if gains:
         many = "1 kernel" if len(gains) == 1 else f"{len(gains)} kernels"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import accumulate
 
@@ -162,6 +163,17 @@ def _common(left: str, right: str) -> int:
         else:
             high = middle - 1
     return low
+
+
+def edits_between(before: str, after: str) -> tuple[Edit, ...]:
+    """The differing pieces as edits of the text before, found line by line."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    starts = [0, *accumulate(map(len, old))]
+    edits = []
+    for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            edits.append(narrow(before, Edit(starts[a], starts[b], "".join(new[c:d]))))
+    return tuple(edits)
 
 
 def re_anchor(text: str, extent: Extent | None, source: str) -> Extent | None:

@@ -9,7 +9,7 @@ from attrs import frozen
 from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_core.memory.candidates import Stored
 from evokernel_core.memory.store import Memory
-from evokernel_server.kernels import Refused
+from evokernel_server.errors import Refused
 
 NONE = "No kernel of this code is verified yet; generate one first."
 

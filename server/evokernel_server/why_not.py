@@ -107,7 +107,7 @@ def _touches(document: Document, extent: Extent, first: int, last: int) -> bool:
 def reason_of(document: Document, tracked: Tracked) -> Reason | None:
     """Why a region has no kernel on offer; None where it has one, or is part of code that has."""
     why = _refused(tracked)
-    if why is None or _is_covered(document.tracked, tracked.extent):
+    if why is None or tracked.region.id in document.ready or _is_covered(document.tracked, tracked.extent):
         return None
     code, sentence = why
     return Reason(document.text.line_of(tracked.extent.start), code, sentence, HELP[code])

@@ -16,6 +16,7 @@ from pygls.uris import from_fs_path, to_fs_path
 from evokernel_core.capture import finder
 from evokernel_core.capture.text import TextChange
 from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_core.domain.verdict import Latency
 from evokernel_core.synthesis.offers import Estimate
 from evokernel_server.packages import Installed
 from evokernel_server.text import Edit, Extent, Text, narrow, re_anchor, shift
@@ -136,6 +137,10 @@ class Document:
     """Whether it is a file of this machine; other texts are left alone."""
     installed: Mapping[str, Installed | None] = field(factory=dict)
     """The packages of the calls, as last read; None for one that is missing."""
+    ready: Mapping[str, Latency] = field(factory=dict)
+    """The kernels that wait for review, by region."""
+    hidden: frozenset[str] = frozenset()
+    """Regions where the person wants no kernel: they are not tracked."""
     _tree: finder.Document | None = None
     _edits: list[Edit] = field(factory=list)
     _edits_dropped: int = 0
@@ -157,7 +162,10 @@ class Document:
     def _apply(self, edit: Edit) -> None:
         before, self.text = self.text, self.text.apply(edit)
         moved = ((item, shift(item.extent, edit)) for item in self.tracked)
-        self.tracked = tuple(evolve(item, extent=extent) for item, extent in moved if extent)
+        kept = tuple(evolve(item, extent=extent) for item, extent in moved if extent)
+        if len(kept) < len(self.tracked):
+            self.captured = ""  # should the text be as before again, its regions are to be placed again
+        self.tracked = kept
         self._edits.append(edit)
         if len(self._edits) > MAX_EDITS_KEPT:
             self._edits_dropped += len(self._edits)
@@ -203,11 +211,21 @@ class Document:
             extent: Extent | None = captured_from.extent(item.region.span)
             for edit in since:
                 extent = shift(extent, edit) if extent else None
-            if extent:
+            if extent and item.region.id not in self.hidden:
                 placed.append(Tracked(item, extent))
         self.tracked = tuple(placed)
         self.captured = text_hash(captured_from.content)
         return True
+
+    def hide(self, region_ids: frozenset[str]) -> None:
+        """Takes regions off the page, now and in later captures. Those that were hidden and are not any
+        more come with the next capture."""
+        self.hidden = region_ids
+        self.tracked = tuple(item for item in self.tracked if item.region.id not in region_ids)
+
+    def to_review(self) -> tuple[Tracked, ...]:
+        """The regions whose kernel waits for review."""
+        return tuple(item for item in self.tracked if item.region.id in self.ready)
 
     def region(self, region_id: str) -> Tracked | None:
         return next((item for item in self.tracked if item.region.id == region_id), None)

@@ -52,6 +52,9 @@ class Editor:
         self.refreshed = 0
         self.edits: list[types.ApplyWorkspaceEditParams] = []
         self.refuse_edits = False
+        self.confirmed: list[types.ChangeAnnotation] = []
+        """The annotations of edits that the person was asked about."""
+        self.declines = False
         self._register()
 
     def _register(self) -> None:
@@ -88,6 +91,13 @@ class Editor:
     def _apply(self, params: types.ApplyWorkspaceEditParams) -> types.ApplyWorkspaceEditResult:
         if self.refuse_edits:
             return types.ApplyWorkspaceEditResult(applied=False, failure_reason="the file is read-only")
+        for annotation in (params.edit.change_annotations or {}).values():
+            if annotation.needs_confirmation:
+                self.confirmed.append(annotation)
+                if self.declines:
+                    return types.ApplyWorkspaceEditResult(
+                        applied=False, failure_reason="it was not confirmed"
+                    )
         for change in params.edit.document_changes or ():
             assert isinstance(change, types.TextDocumentEdit)
             uri = change.text_document.uri
@@ -137,14 +147,19 @@ class Editor:
         params = types.DidSaveTextDocumentParams(types.TextDocumentIdentifier(uri))
         self.client.text_document_did_save(params)
 
+    async def labels(self, uri: str, words: str = "") -> list[str]:
+        """The labels of the hints that hold some words."""
+        return [str(hint.label) for hint in await self.hints(uri) if words in str(hint.label)]
+
     async def hints(self, uri: str) -> list[types.InlayHint]:
         whole = types.Range(types.Position(0, 0), types.Position(100_000, 0))
         params = types.InlayHintParams(types.TextDocumentIdentifier(uri), whole)
         return list(await self.client.text_document_inlay_hint_async(params) or ())
 
-    async def actions(self, uri: str, line: int) -> list[types.CodeAction]:
+    async def actions(self, uri: str, line: int, only: list[str] | None = None) -> list[types.CodeAction]:
         where = types.Range(types.Position(line, 0), types.Position(line, 0))
-        params = types.CodeActionParams(types.TextDocumentIdentifier(uri), where, types.CodeActionContext([]))
+        context = types.CodeActionContext([], only=only)
+        params = types.CodeActionParams(types.TextDocumentIdentifier(uri), where, context)
         found = await self.client.text_document_code_action_async(params) or ()
         return [_as_action(item) for item in found]
 
@@ -252,13 +267,18 @@ def workspace(tmp_path: Path) -> Path:
     return folder
 
 
-def capabilities(encoding: str = "utf-16", *, document_changes: bool = True) -> types.ClientCapabilities:
-    """What a full client says that it can do."""
+def capabilities(
+    encoding: str = "utf-16", *, document_changes: bool = True, annotations: bool = False, ours: bool = True
+) -> types.ClientCapabilities:
+    """What a full client says that it can do; ``ours``: it is EvoKernel's own."""
     return types.ClientCapabilities(
         general=types.GeneralClientCapabilities(position_encodings=[encoding]),
         workspace=types.WorkspaceClientCapabilities(
             apply_edit=True,
-            workspace_edit=types.WorkspaceEditClientCapabilities(document_changes=document_changes),
+            workspace_edit=types.WorkspaceEditClientCapabilities(
+                document_changes=document_changes,
+                change_annotation_support=types.ChangeAnnotationsSupportOptions() if annotations else None,
+            ),
             inlay_hint=types.InlayHintWorkspaceClientCapabilities(refresh_support=True),
         ),
         window=types.WindowClientCapabilities(
@@ -272,7 +292,7 @@ def capabilities(encoding: str = "utf-16", *, document_changes: bool = True) -> 
             ),
             inlay_hint=types.InlayHintClientCapabilities(),
         ),
-        experimental={"evokernel": True},
+        experimental={"evokernel": True} if ours else None,
     )  # fmt: skip
 
 

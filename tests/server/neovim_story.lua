@@ -130,7 +130,11 @@ local function tell()
   for number, place in ipairs(story.places) do
     local before = #log.asked
     local answer = run(client, action(client, place, "Generate NPU kernel"))
-    check(answer.status == "applied", "generate: " .. answer.message)
+    check(answer.status == "ready", "generate: " .. answer.message)
+    check(not buffer_text():find(".run(" .. place:match("%((%w+)") .. ")", 1, true), "nothing is edited yet")
+    table.remove(log.answers)
+    answer = run(client, action(client, place, "Accept the "))
+    check(answer.status == "applied", "accept: " .. answer.message)
     local call = answer.name .. ".run("
     check(buffer_text():find(call, 1, true), "the call is not in the buffer")
     if story.signals then

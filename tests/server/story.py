@@ -38,12 +38,21 @@ class Story:
         return dict(await self.editor.run(action))
 
     async def generate(self, words: str) -> str:
-        """Has a kernel written and put in place; gives its name."""
+        """Has a kernel written, which changes nothing, and accepts it; gives its name."""
+        before, text = self.packages(), self.editor.texts[self.uri]
         answer = await self.act(words, "Generate NPU kernel")
+        assert answer["status"] == "ready", answer
+        assert (self.packages(), self.editor.texts[self.uri]) == (before, text)
+        await eventually(lambda: self.editor.labels(self.uri, "⚡ ready: "), PATIENCE_S)
+        answer = await self.act(words, "Accept the ")
         assert answer["status"] == "applied", answer
         name = str(answer["name"])
         assert f"{name}.run(" in self.editor.texts[self.uri]
         return name
+
+    def packages(self) -> set[str]:
+        """The kernels beside the file."""
+        return {folder.name for folder in (self.path.parent / "evokernel_kernels").glob("[!._]*_*")}
 
     async def refine(self, name: str, answers: list[str]) -> None:
         """The background has refined; a slower package comes back, as by a checkout; it refines again.

@@ -25,11 +25,14 @@ NO_REFINING = {"refineInBackground": False}
 
 
 async def generated(editor: Any, eventually: Any, path: Path) -> tuple[str, Any]:
-    """Opens the model and generates its kernel."""
+    """Opens the model, generates its kernel and accepts it where it is ready."""
     uri = editor.open(path)
     await eventually(lambda: editor.hints(uri))
-    action = await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Generate NPU kernel")
-    return uri, await editor.run(action)
+    line = editor.line_of(uri, "torch.softmax")
+    answer = await editor.run(await editor.action(uri, line, "Generate NPU kernel"))
+    if answer["status"] != "ready":
+        return uri, answer
+    return uri, await editor.run(await editor.action(uri, line, "Accept the softmax kernel"))
 
 
 async def test_the_whole_story(sessions: Any, workspace: Path, database: Any, eventually: Any) -> None:
@@ -42,6 +45,12 @@ async def test_the_whole_story(sessions: Any, workspace: Path, database: Any, ev
     action = await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Generate NPU kernel")
     assert action.command is None
     answer = await editor.run(action)
+    assert (answer["status"], set(answer)) == ("ready", {"status", "message", "regionId", "sourceId"})
+    assert not editor.edits and not (workspace / "evokernel_kernels").exists()
+    assert await eventually(lambda: editor.labels(uri, "⚡ ready: 55.0 µs modelled (was 412), review"))
+    await eventually(lambda: editor.statuses[-1].mode == "ready_to_review")
+    accept = await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Accept the softmax kernel")
+    answer = await editor.run(accept)
     assert answer["status"] == "applied"
     name = answer["name"]
     assert guarded(name, "x") in editor.texts[uri]
@@ -52,9 +61,9 @@ async def test_the_whole_story(sessions: Any, workspace: Path, database: Any, ev
     assert type(reports[0]).__name__ == "WorkDoneProgressBegin"
     assert any("attempt 1/30" in (report.message or "") for report in reports)
 
-    await eventually(lambda: ("accepted", "") in database.outcomes()[1:])
+    await eventually(lambda: database.outcomes().count(("accepted", "")) == 2)
     kinds = [kind for kind, _ in database.outcomes()]
-    assert kinds[0] == "accepted"
+    assert kinds[:2] == ["ready", "accepted"]
     assert "opened_diff" in kinds
     assert editor.custom[0][0] == "evokernel/refined"
     assert any(method == "evokernel/showDiff" for method, _ in editor.custom)
@@ -131,7 +140,33 @@ async def test_a_refused_edit_leaves_no_package(
     assert answer["status"] == "refused"
     assert "read-only" in answer["message"]
     assert not list(workspace.glob("evokernel_kernels/softmax*"))
-    assert database.outcomes() == []
+    assert database.outcomes() == [("ready", "")], "it still waits"
+
+
+@pytest.mark.parametrize(
+    ("settings", "status", "outcomes"),
+    [
+        ({}, "ready", [("ready", "")]),
+        ({"editAtOnce": False}, "ready", [("ready", "")]),
+        ({"editAtOnce": True}, "applied", [("ready", ""), ("accepted", "")]),
+    ],
+)
+async def test_the_file_is_edited_at_once_only_where_that_is_set(
+    settings: dict[str, Any],
+    status: str,
+    outcomes: list[tuple[str, str]],
+    sessions: Any,
+    workspace: Path,
+    database: Any,
+    eventually: Any,
+) -> None:
+    editor = await sessions.start(settings={**NO_REFINING, **settings})
+    uri = editor.open(workspace / "model.py")
+    await eventually(lambda: editor.hints(uri))
+    action = await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Generate NPU kernel")
+    assert (await editor.run(action))["status"] == status
+    assert database.outcomes() == outcomes
+    assert bool(editor.edits) == (workspace / "evokernel_kernels").exists() == (status == "applied")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
@@ -280,6 +315,21 @@ async def test_a_snoozed_kernel_comes_back(
     await eventually(lambda: "snoozed" in dict(database.outcomes()))
     titles = [a.title for a in await editor.actions(uri, editor.line_of(uri, ".run("))]
     assert any(title.startswith("Apply the faster kernel") for title in titles)
+
+
+async def test_an_offer_that_was_shown_comes_back_in_the_next_session(
+    sessions: Any, workspace: Path, database: Any, eventually: Any
+) -> None:
+    path = workspace / "model.py"
+    editor = await sessions.start()
+    uri, _ = await generated(editor, eventually, path)
+    await eventually(lambda: editor.asked)
+    path.write_text(editor.texts[uri], "utf-8")
+    await sessions.stop(editor)
+    assert ("expired", "") in database.outcomes()
+    again = await sessions.start()
+    again.open(path)
+    await eventually(lambda: again.statuses and again.statuses[-1].offers == 1)
 
 
 async def test_limits_on_messages_leave_a_count_in_the_status(

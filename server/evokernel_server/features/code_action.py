@@ -13,6 +13,7 @@ from evokernel_server import command_names as names
 from evokernel_server.features import inputs
 from evokernel_server.features.inlay_hint import estimate_words, latencies, lines_around
 from evokernel_server.kernels import REPLACEABLE
+from evokernel_server.offers import Offer
 from evokernel_server.plain import plain
 from evokernel_server.text import Extent
 from evokernel_server.trust import REASON
@@ -22,9 +23,8 @@ from evokernel_server.workspace import Document, GeneratedCall, Tracked
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
 
-KIND = types.CodeActionKind.RefactorRewrite
-EXPLAIN_KIND = "refactor.rewrite.evokernel"
-"""Nothing is rewritten, but no fix is made either."""
+KIND = "refactor.rewrite.evokernel"
+"""A kind of our own, so that a client can bind a key to it; it belongs to ``refactor.rewrite``."""
 
 
 def register(server: EvoKernelServer) -> None:
@@ -50,7 +50,8 @@ def register(server: EvoKernelServer) -> None:
 
 def _is_wanted(action: types.CodeAction, only: Any) -> bool:
     kind = str(getattr(action.kind, "value", action.kind))
-    return not only or any(kind.startswith(str(getattr(item, "value", item))) for item in only)
+    asked = [str(getattr(item, "value", item)) for item in only or ()]
+    return not asked or any(not item or f"{kind}.".startswith(f"{item}.") for item in asked)
 
 
 def actions(
@@ -65,8 +66,15 @@ def actions(
     touched.sort(key=lambda item: item.extent.end - item.extent.start)  # the innermost first
     yield from _for_rivals(document, touched)
     for tracked in touched:
-        if asked or tracked.found.estimate is None or tracked.found.wins:
+        waits = server.offers.find(document.path, tracked.region.id) is not None
+        if asked or waits or tracked.found.estimate is None or tracked.found.wins:
             yield from _for_region(server, document, tracked)
+    if any(item.region.id in document.ready for item in touched):
+        yield from _for_all_ready(document)
+    if asked and document.hidden:
+        title = "Offer kernels again where you said never"
+        command = types.Command(title, names.OFFER_AGAIN, arguments=[{"uri": document.uri}])
+        yield types.CodeAction(title=title, kind=KIND, command=command)
     for call in document.calls:
         if _touches(lines, call.extent):
             yield from _for_call(server, document, call)
@@ -77,13 +85,13 @@ def _explained(document: Document, wanted: types.Range, only: Any) -> Iterator[t
     """Why code of the lines has no kernel on offer, and what would help. Who asks for rewrites is offered
     kernels that gain little instead."""
     first, last = wanted.start.line, wanted.end.line
-    if only and EXPLAIN_KIND not in [str(getattr(item, "value", item)) for item in only]:
+    if only and KIND not in [str(getattr(item, "value", item)) for item in only]:
         return
     if any(item.code != REASON for item in reasons_on(document, first, last)):
         title = "Explain why no kernel is offered here"
         asked = {"uri": document.uri, "line": first, "endLine": last}
         command = types.Command(title, names.WHY_NOT, arguments=[asked])
-        yield types.CodeAction(title=title, kind=EXPLAIN_KIND, command=command)
+        yield types.CodeAction(title=title, kind=KIND, command=command)
 
 
 def _for_trust(server: EvoKernelServer, document: Document) -> Iterator[types.CodeAction]:
@@ -107,7 +115,10 @@ def _touches(lines: Extent, extent: Extent) -> bool:
 
 def _for_region(server: EvoKernelServer, document: Document, tracked: Tracked) -> Iterator[types.CodeAction]:
     region = tracked.region
-    if region.status in REPLACEABLE:
+    offer = server.offers.find(document.path, region.id)
+    if offer is not None and offer.old is None:
+        yield from _for_ready(document, offer)
+    elif region.status in REPLACEABLE:
         gain = f": {estimate_words(tracked.found.estimate)}" if tracked.found.estimate else ""
         what = f"{lines_around(document, tracked)}{region.op_category}"
         label = f"Generate NPU kernel ({what}{gain})"
@@ -121,9 +132,35 @@ def _for_region(server: EvoKernelServer, document: Document, tracked: Tracked) -
             kind=KIND,
             disabled=types.CodeActionDisabled(region.reason or "No kernel family covers this region."),
         )
-    offer = server.offers.find(document.path, region.id)
-    if offer is not None and offer.old is None:
-        yield _command(f"Apply the kernel that is ready ({offer.words})", names.APPLY, document, region.id)
+    if offer is not None or tracked.found.wins:
+        title = f"Never offer a kernel for this {region.op_category}"
+        yield _command(title, names.NEVER, document, region.id)
+
+
+def _for_ready(document: Document, offer: Offer) -> Iterator[types.CodeAction]:
+    """What a person can answer to a kernel that waits for review."""
+    what = f"the {offer.region.op_category} kernel that is ready"
+    for title, name in (
+        (f"Review {what} ({offer.words})", names.REVIEW),
+        (f"Accept {what}", names.APPLY),
+        (f"Reject {what}", names.REJECT),
+        (f"Snooze {what}", names.SNOOZE),
+    ):
+        yield _command(title, name, document, offer.region.id)
+
+
+def _for_all_ready(document: Document) -> Iterator[types.CodeAction]:
+    """Accepts all kernels of a file that wait, by one edit; of overlapping ones those that save most."""
+    chosen: list[Tracked] = []
+    gain = {id: latency.baseline_us - latency.us for id, latency in document.ready.items()}
+    for tracked in sorted(document.to_review(), key=lambda item: gain[item.region.id], reverse=True):
+        if not any(_touches(tracked.extent, other.extent) for other in chosen):
+            chosen.append(tracked)
+    if len(chosen) > 1:
+        argument = {"uri": document.uri, "regionIds": [item.region.id for item in chosen]}
+        title = f"Accept the {len(chosen)} kernels of this file that are ready"
+        command = types.Command(title, names.APPLY, arguments=[argument])
+        yield types.CodeAction(title=title, kind=KIND, command=command)
 
 
 def _for_rivals(document: Document, touched: Iterable[Tracked]) -> Iterator[types.CodeAction]:
@@ -160,6 +197,7 @@ def _for_call(server: EvoKernelServer, document: Document, call: GeneratedCall) 
         yield _command(f"Apply the faster kernel ({offer.words})", names.APPLY, document, region_id)
         yield _command("Show the faster kernel's diff", names.SHOW_DIFF, document, region_id)
         yield _command("Reject the faster kernel", names.REJECT, document, region_id)
+        yield _command("Snooze the faster kernel", names.SNOOZE, document, region_id)
     installed = document.installed.get(name)
     if installed is not None and installed.function:
         yield _command(f"Revert {installed.function}", names.REVERT, document, name, "name")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
 from evokernel_server import command_names as names
 from evokernel_server.features.inlay_hint import estimate_words
+from evokernel_server.offers import ready_words
 from evokernel_server.states import winners
-from evokernel_server.workspace import Document
+from evokernel_server.workspace import Document, Tracked
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
@@ -25,11 +27,21 @@ def register(server: EvoKernelServer) -> None:
 
 
 def lenses(document: Document) -> list[types.CodeLens]:
-    """One lens above each region whose kernel is offered."""
-    made = []
+    """Lenses above each region whose kernel waits for review, and one where a kernel is offered."""
+    made = [lens for tracked in document.to_review() for lens in _ready(document, tracked)]
     for tracked in winners(document):
+        if tracked.region.id in document.ready:
+            continue
         gain = f": {estimate_words(tracked.found.estimate)}" if tracked.found.estimate else ""
         argument = {"uri": document.uri, "regionId": tracked.region.id, "version": document.version}
         command = types.Command(f"Generate NPU kernel{gain}", names.GENERATE, arguments=[argument])
         made.append(types.CodeLens(document.text.range(tracked.extent), command))
     return made
+
+
+def _ready(document: Document, tracked: Tracked) -> Iterator[types.CodeLens]:
+    argument = {"uri": document.uri, "regionId": tracked.region.id}
+    where = document.text.range(tracked.extent)
+    words = ready_words(document.ready[tracked.region.id])
+    for title, name in ((f"⚡ {words}", names.REVIEW), ("accept", names.APPLY)):
+        yield types.CodeLens(where, types.Command(title, name, arguments=[argument]))

@@ -13,12 +13,13 @@ from evokernel_core.capture.observe import workspace_of
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_server import command_names as names
 from evokernel_server.edits import apply
+from evokernel_server.errors import Refused
 from evokernel_server.features import reviewing
 from evokernel_server.features.inputs import observe_command, shapes_edit, unknown_words
-from evokernel_server.kernels import Refused
 from evokernel_server.offers import Offer
 from evokernel_server.plain import plain
 from evokernel_server.tasks import spawn
+from evokernel_server.workspace import Document
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
@@ -60,7 +61,11 @@ async def use_vendor(server: EvoKernelServer, given: Arguments) -> Answer:
 
 
 async def apply_offer(server: EvoKernelServer, given: Arguments) -> Answer:
-    return await server.kernels.apply_offer(_offer(server, given))
+    ids = given.get("regionIds") or ()
+    if not isinstance(ids, list | tuple) or not all(isinstance(item, str) for item in ids):
+        raise Refused("The argument 'regionIds' is a list of regions' ids; run it from a code action.")
+    region_id, name, source_id = (str(given.get(key) or "") for key in ("regionId", "name", "sourceId"))
+    return await server.kernels.apply(_text(given, "uri"), region_id, name, source_id, tuple(ids))
 
 
 async def show_diff(server: EvoKernelServer, given: Arguments) -> Answer:
@@ -85,6 +90,14 @@ async def reject(server: EvoKernelServer, given: Arguments) -> Answer:
 
 async def snooze(server: EvoKernelServer, given: Arguments) -> Answer:
     return await server.kernels.snooze(_offer(server, given))
+
+
+async def never(server: EvoKernelServer, given: Arguments) -> Answer:
+    return dict(await server.nevers.say(_document(server, given), _text(given, "regionId")))
+
+
+async def offer_again(server: EvoKernelServer, given: Arguments) -> Answer:
+    return dict(await server.nevers.offer_again(_document(server, given)))
 
 
 async def revert(server: EvoKernelServer, given: Arguments) -> Answer:
@@ -150,7 +163,7 @@ async def cancel(server: EvoKernelServer, given: Arguments) -> Answer:
 
 async def status(server: EvoKernelServer, given: Arguments) -> Answer:
     offers = [
-        {"uri": o.uri, "regionId": o.region.id, "name": o.name, "words": o.words}
+        {"uri": o.uri, "regionId": o.region.id, "name": o.name, "words": o.words, "ready": o.old is None}
         for o in server.offers.pending.values()
     ]
     return {**asdict(server.status.current), "pending": offers}
@@ -163,12 +176,19 @@ def _text(given: Arguments, key: str) -> str:
     return value
 
 
+def _document(server: EvoKernelServer, given: Arguments) -> Document:
+    document = server.documents.get(_text(given, "uri"))
+    if document is None:
+        raise Refused("Open the file first.")
+    return document
+
+
 def _offer(server: EvoKernelServer, given: Arguments) -> Offer:
     document = server.documents.get(_text(given, "uri"))
     region_id, name = str(given.get("regionId", "")), str(given.get("name", ""))
     offer = server.offers.find(document.path, region_id, name) if document else None
     if offer is None:
-        raise Refused("There is no faster kernel for this place any more.")
+        raise Refused("There is no kernel for this place any more.")
     return offer
 
 
@@ -180,6 +200,8 @@ COMMANDS: dict[str, Work] = {
     names.PREVIEW: preview,
     names.REJECT: reject,
     names.SNOOZE: snooze,
+    names.NEVER: never,
+    names.OFFER_AGAIN: offer_again,
     names.REVERT: revert,
     names.RESTORE: restore,
     names.REFINE_NOW: refine_now,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from evokernel_server.features.inlay_hint import evidence, installed_evidence
+from evokernel_server.features.inlay_hint import installed_evidence, tooltip
 from evokernel_server.plain import markdown
 from evokernel_server.text import Extent
 from evokernel_server.why_not import reason_of
@@ -35,7 +35,7 @@ def hover_at(document: Document, position: types.Position) -> types.Hover | None
     if not holding:
         return None
     inner = min(holding, key=lambda item: item.extent.end - item.extent.start)
-    words = evidence(inner)
+    words = tooltip(document, inner)
     reason = reason_of(document, inner)
     if words and reason is not None:
         words = f"{words}\n\n{markdown(reason.help)}"

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_core.domain.verdict import Latency
 from evokernel_core.synthesis.offers import Estimate, better_us, gain_of
 from evokernel_core.twin.accuracy import MODEL_ERROR
 from evokernel_core.vendor.rival import Rival
-from evokernel_server.offers import microseconds, percent
+from evokernel_server.offers import microseconds, percent, ready_words
 from evokernel_server.packages import Installed
 from evokernel_server.plain import code, markdown, plain
 from evokernel_server.review_words import CAUTION_ABOVE
@@ -50,7 +51,7 @@ def _all(document: Document) -> Iterator[types.InlayHint]:
         label = _label(document, tracked)
         if label:
             line = document.text.line_of(tracked.extent.start)
-            yield _hint(document, line, label, evidence(tracked))
+            yield _hint(document, line, label, tooltip(document, tracked))
     for call in document.calls:
         line = document.text.line_of(call.extent.start)
         installed = document.installed.get(call.name)
@@ -95,6 +96,9 @@ def _short(reason: str) -> str:
 
 def _label(document: Document, tracked: Tracked) -> str:
     estimate = tracked.found.estimate
+    ready = document.ready.get(tracked.region.id)
+    if ready is not None:
+        return f"⚡ {lines_around(document, tracked)}{ready_words(ready)}"
     if tracked.region.status is RegionStatus.NEEDS_SHAPES:
         return "⚡ shapes needed"
     if estimate is None or tracked.region.status is RegionStatus.UNSUPPORTED:
@@ -154,6 +158,27 @@ def _rival_line(rival: Rival | None) -> Iterator[str]:
     if rival is not None:
         row = f" ({markdown(rival.source)})" if rival.source else ""
         yield f"- as one operator, {code(rival.name)}: {_figures(rival)}{row}"
+
+
+def tooltip(document: Document, tracked: Tracked) -> str:
+    """Markdown: what is known of a region's kernel, verified where one waits for review."""
+    ready = document.ready.get(tracked.region.id)
+    return evidence(tracked) if ready is None else ready_evidence(tracked, ready)
+
+
+def ready_evidence(tracked: Tracked, latency: Latency) -> str:
+    """Markdown: what the figures of a kernel that waits for review rest on."""
+    region = tracked.region
+    lines = [
+        f"**{markdown(region.op_category)}** in {code(region.symbol)}: a verified kernel waits for review;"
+        " nothing was edited",
+        f"- {microseconds(latency.us)} {latency.source.value} on {markdown(latency.chip)},"
+        f" {latency.block_dim} vector cores",
+        f"- the same ops one by one: {microseconds(latency.baseline_us)}",
+        f"- bound: {microseconds(latency.roofline_us)}; bottleneck: {markdown(latency.bottleneck)}",
+        *_inputs(region),
+    ]
+    return "\n".join(lines)
 
 
 def evidence(tracked: Tracked) -> str:

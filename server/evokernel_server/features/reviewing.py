@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from evokernel_server import command_names as names
-from evokernel_server.kernels import Refused
+from evokernel_server.errors import Refused
 from evokernel_server.packages import package_folder
 from evokernel_server.plain import plain
 from evokernel_server.review import wire

@@ -1,0 +1,100 @@
+"""Packages and calls of kernels: the worker writes and plans them, the editor makes one edit of all calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from attrs import define, evolve
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+
+from evokernel_core.domain.region import Region
+from evokernel_core.domain.serial import to_data
+from evokernel_server.edits import Refusal, apply, read_edits
+from evokernel_server.text import Edit, Extent, Text, edits_between, re_anchor, shift
+from evokernel_server.worker import Worker, WorkerError
+from evokernel_server.workspace import Document, Workspace, text_hash
+
+CHANGED = "The code of this region changed since its kernel was made: undo that change, or generate it again."
+EDIT_TRIES = 5
+TOO_FAST = "The file changes too fast for an edit; ask again when you pause."
+
+
+@define(eq=False)
+class Calls:
+    """Plans and makes the edits that put calls of packages in place."""
+
+    server: LanguageServer
+    workspace: Workspace
+    worker: Worker
+
+    async def put(
+        self,
+        uri: str,
+        regions: Sequence[tuple[Region, str]],
+        annotation: types.ChangeAnnotation | None = None,
+    ) -> Refusal | str:
+        """Puts calls of packages in place; gives the hash of the text before, or why it was refused.
+
+        The edit is planned on one version. Where the document moved on meanwhile it is planned again
+        on the regions' new places.
+        """
+        label = f"EvoKernel: use {', '.join(name for _, name in regions)}"
+        for _ in range(EDIT_TRIES):
+            document = self.workspace.get(uri)
+            if document is None:
+                return Refusal("The file was closed meanwhile; open it and ask again.")
+            text, version = document.text, document.version
+            try:
+                edits = await self._plan(document, regions)
+            except WorkerError as error:
+                return Refusal(str(error))
+            if isinstance(edits, Refusal):
+                return edits
+            if document.version != version:
+                continue
+            refusal = await apply(self.server, document, edits, label, annotation)
+            if refusal is None:
+                return text_hash(text.content)
+            if document.version == version or annotation is not None:  # a person is asked once
+                return refusal
+        return Refusal(TOO_FAST)
+
+    async def _plan(
+        self, document: Document, regions: Sequence[tuple[Region, str]]
+    ) -> Refusal | tuple[Edit, ...]:
+        """The edit of all calls. Each is planned on the text that the ones before leave."""
+        start = text = document.text
+        anchored = [document.anchored(region) for region, _ in regions]
+        extents = [start.extent(region.span) if region else None for region in anchored]
+        edits: tuple[Edit, ...] = ()
+        for number, (region, name) in enumerate(regions):
+            extent = extents[number] or re_anchor(text.content, None, region.source)
+            if extent is None:
+                return Refusal(CHANGED)
+            params = {
+                "text": text.content, "region": to_data(evolve(region, span=text.span(extent))), "name": name,
+            }  # fmt: skip
+            edits = read_edits(text, (await self.worker.request_again("edit", params))["edits"])
+            text, extents = _applied(text, edits, extents)
+        if len(regions) == 1:
+            return edits
+        return await asyncio.to_thread(edits_between, start.content, text.content)
+
+
+async def write_package(worker: Worker, region: Region, source_id: str) -> str:
+    """Writes a kernel's package, whole or not at all; gives its name. Raises WorkerError."""
+    params = {"region": to_data(region), "source_id": source_id}
+    return str((await worker.request_again("package", params))["name"])
+
+
+def _applied(
+    text: Text, edits: Sequence[Edit], extents: Sequence[Extent | None]
+) -> tuple[Text, list[Extent | None]]:
+    """A text after edits, and where spans are then; None for those that an edit touched."""
+    moved = list(extents)
+    for edit in sorted(edits, key=lambda item: item.start, reverse=True):
+        text = text.apply(edit)
+        moved = [shift(extent, edit) if extent else None for extent in moved]
+    return text, moved

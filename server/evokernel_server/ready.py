@@ -1,0 +1,107 @@
+"""Verified kernels that wait for review: nothing is edited and no package is written until one is accepted.
+
+That a kernel is ready is an outcome of its place, saved with the end of its job, so it outlives the server.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from attrs import define
+
+from evokernel_core.domain.job import Job, JobKind, JobState
+from evokernel_core.domain.outcome import Outcome
+from evokernel_core.domain.region import Region
+from evokernel_core.memory.candidates import Stored
+from evokernel_server.jobs import Best, JobQueue, region_of
+from evokernel_server.never import Nevers
+from evokernel_server.offers import Offer, Offers
+from evokernel_server.outcomes import OutcomeLog, place_key
+from evokernel_server.standing import snoozed_until, waiting
+from evokernel_server.store import Store
+from evokernel_server.workspace import Document
+
+
+@define(eq=False)
+class Ready:
+    """Puts kernels that became ready among the offers, and finds those of earlier sessions again."""
+
+    store: Store
+    jobs: JobQueue
+    outcomes: OutcomeLog
+    offers: Offers
+    nevers: Nevers
+    verified_by: Callable[[str], None]
+
+    async def become(
+        self, uri: str, file: Path, region: Region, best: Best, job: Job, *, told: bool = False
+    ) -> Offer | None:
+        """A synthesis ended with a kernel. None where the person wants none there, or not this one. ``told``:
+        the person waits for it, so that no message is needed."""
+        offer = _offer(uri, file, region, best)
+        if await self.offers.is_rejected(offer):
+            await self.jobs.finish(job, JobState.DONE, "turned down")
+            return None
+        if told:
+            self.offers.was_told(offer)
+        self.verified_by(best.verifier)
+        await self.outcomes.ready(offer.placement(0.0), job)
+        self.jobs.ended(job)
+        return await self.offers.put(offer)
+
+    async def restore(self, document: Document) -> None:
+        """Finds the kernels that wait in a reopened file; its hints say so, no message does."""
+        jobs = await self.store(lambda memory: memory.jobs(file=str(document.path)))
+        latest = {job.region_id: job for job in jobs if job.kind is JobKind.GENERATE}
+        for job in latest.values():
+            if not await self.nevers.holds(document.path, job.region_id):
+                await self._restore(document, job)
+
+    async def _restore(self, document: Document, job: Job) -> None:
+        key = place_key(document.path, job.region_id)
+        outcomes = await self.store(lambda memory: memory.outcomes(key))
+        outcome = waiting(outcomes)
+        known = self.offers.pending.get((document.path, job.region_id))
+        if outcome is None or known is not None:
+            return
+        best = await self.store(lambda memory: best_since(memory, outcome))
+        if best is None:  # its kernel was forgotten
+            return
+        offer = _offer(document.uri, document.path, region_of(job), best)
+        asleep_s = snoozed_until(outcomes, best.source_id, self.offers.options().snooze_s) - time.time()
+        if asleep_s > 0:
+            self.offers.sleep(offer, asleep_s)
+            await self.offers.put(offer)
+            return
+        self.offers.was_told(offer)
+        await self.offers.put(offer)
+
+
+def _offer(uri: str, file: Path, region: Region, best: Best) -> Offer:
+    name = region.task.name if region.task else region.op_category
+    return Offer(uri, file, region, name, best.source_id, None, best.latency, best.verifier)
+
+
+def verified(memory: Any, task_id: str, source_id: str) -> Best | None:
+    """A kernel of a task with its latest verdict; None where no verifier accepts it."""
+    for item in reversed(memory.candidates(task_id)):
+        if item.source.source_id == source_id and item.verdict.feasible:
+            return _best(item)
+    return None
+
+
+def best_since(memory: Any, outcome: Outcome) -> Best | None:
+    """The kernel that became ready, or a faster one of the same source of figures found since."""
+    found = verified(memory, outcome.task_id, outcome.source_id)
+    if found is None:
+        return None
+    better = memory.best(outcome.task_id, found.latency.chip, found.latency.source)
+    return _best(better) if better is not None and _best(better).latency.us < found.latency.us else found
+
+
+def _best(item: Stored) -> Best:
+    assert item.verdict.latency is not None
+    return Best(item.source.source_id, item.verdict.latency, item.verdict.verifier)

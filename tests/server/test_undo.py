@@ -1,0 +1,230 @@
+"""Several kernels are one edit, and one undo takes an acceptance back: text, outcome and package."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from evokernel_server.text import edits_between
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.server.conftest import eventually, guarded
+from tests.server.test_ready import QUIET, act, made_ready, opened, titles
+
+pytestmark = pytest.mark.usefixtures("scripted")
+
+THREE = """\
+import torch
+
+class A(torch.nn.Module):
+    def forward(self, x, y, z):
+        # µ😀 comes before, so columns differ by encoding
+        x = torch.softmax(x, dim=-1)
+        both = torch.softmax(y, dim=-1), torch.softmax(z, dim=-1)
+        return x, both
+"""
+PLACES = ("torch.softmax(x", "torch.softmax(y", "torch.softmax(z")
+
+
+def packages(workspace: Path) -> set[str]:
+    return {folder.name for folder in workspace.glob("evokernel_kernels/softmax_*")}
+
+
+@pytest.fixture
+def three(workspace: Path) -> Path:
+    path = workspace / "model.py"
+    path.write_text(THREE, "utf-8")
+    return path
+
+
+async def all_ready(editor: Any, uri: str) -> None:
+    """Generates the kernels of all three places, wherever on a line they are."""
+    for number, _ in enumerate(PLACES):
+        line = editor.line_of(uri, PLACES[number])
+        found = [item for item in await editor.actions(uri, line) if item.title.startswith("Generate")]
+        assert (await editor.run(found[0]))["status"] == "ready"
+    await eventually(lambda: _count(editor, uri, 3))
+
+
+async def _count(editor: Any, uri: str, number: int) -> bool:
+    return len(await editor.labels(uri, "⚡ ready: ")) == number
+
+
+async def test_three_kernels_are_one_edit_and_one_undo(
+    sessions: Any, workspace: Path, three: Path, database: Any
+) -> None:
+    editor, uri = await opened(sessions, three)
+    await all_ready(editor, uri)
+    assert not packages(workspace)
+    answer = await act(editor, uri, "Accept the 3 kernels of this file")
+    assert answer["status"] == "applied"
+    assert len(editor.edits) == 1, "one edit is one undo"
+    names = dict(zip("xyz", sorted(answer["names"], key=lambda n: _argument(editor, uri, n)), strict=True))
+    for argument, name in names.items():
+        call = f"({name}.run({argument}) if {name}.holds({argument}) else torch.softmax({argument}, dim=-1))"
+        assert call in editor.texts[uri]
+    assert packages(workspace) == set(answer["names"]) and len(packages(workspace)) == 3
+    await eventually(lambda: database.outcomes().count(("accepted", "")) == 3)
+
+    accepted = editor.texts[uri]
+    editor.set_text(uri, THREE)
+    await eventually(lambda: database.outcomes().count(("reverted", "undo")) == 3)
+    await eventually(lambda: not packages(workspace))
+    editor.set_text(uri, accepted)
+    await eventually(lambda: len(packages(workspace)) == 3)
+    await eventually(lambda: database.outcomes().count(("accepted", "")) == 6)
+    await eventually(lambda: _installed(editor, uri, 3))
+    editor.set_text(uri, THREE)
+    await eventually(lambda: database.outcomes().count(("reverted", "undo")) == 6)
+    await eventually(lambda: not packages(workspace))
+
+
+def _argument(editor: Any, uri: str, name: str) -> str:
+    return str(editor.texts[uri].partition(f"{name}.run(")[2][:1])
+
+
+async def _installed(editor: Any, uri: str, number: int) -> bool:
+    return len(await editor.labels(uri, "(was 412, gain")) == number
+
+
+async def test_two_acceptances_are_two_undos(
+    sessions: Any, workspace: Path, three: Path, database: Any
+) -> None:
+    editor, uri = await opened(sessions, three)
+    texts = [THREE]
+    for words in PLACES[:2]:
+        await made_ready(editor, uri, words)
+        assert (await act(editor, uri, "Accept the softmax kernel", words))["status"] == "applied"
+        texts.append(editor.texts[uri])
+        await eventually(lambda: titles(editor, uri, PLACES[1]))
+    editor.set_text(uri, texts[1])
+    editor.set_text(uri, texts[0])
+    editor.set_text(uri, "# typed on within the moment that is waited\n" + texts[0])
+    await eventually(lambda: database.outcomes().count(("reverted", "undo")) == 2)
+    await eventually(lambda: not packages(workspace))
+
+
+def in_another_file(workspace: Path, name: str) -> None:
+    text = f"from evokernel_kernels import {name}\n\n\ndef f(x):\n    return {name}.run(x)\n"
+    (workspace / "other.py").write_text(text, "utf-8")
+
+
+def changed(workspace: Path, name: str) -> None:
+    kernel = workspace / "evokernel_kernels" / name / "op_kernel.cpp"
+    kernel.write_text(kernel.read_text() + "// mine\n")
+
+
+def with_a_file_more(workspace: Path, name: str) -> None:
+    (workspace / "evokernel_kernels" / name / "notes.md").write_text("mine")
+
+
+def with_caches(workspace: Path, name: str) -> None:
+    folder = workspace / "evokernel_kernels" / name / "__pycache__"
+    folder.mkdir()
+    (folder / "x.pyc").write_bytes(b"x")
+
+
+def named_in_another_file(workspace: Path, name: str) -> None:
+    (workspace / "other.py").write_text(f"# {name} was tried here\n", "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "stays"),
+    [
+        (in_another_file, True),
+        (changed, True),
+        (with_a_file_more, True),
+        (with_caches, False),
+        (named_in_another_file, False),
+    ],
+)
+async def test_only_what_nobody_needs_goes(
+    meanwhile: Any, stays: bool, sessions: Any, workspace: Path, database: Any
+) -> None:
+    path = workspace / "model.py"
+    editor, uri = await opened(sessions, path)
+    await made_ready(editor, uri)
+    name = (await act(editor, uri, "Accept the softmax kernel"))["name"]
+    meanwhile(workspace, name)
+    editor.set_text(uri, path.read_text("utf-8"))
+    await eventually(lambda: ("reverted", "undo") in database.outcomes())
+    if not stays:
+        await eventually(lambda: not packages(workspace))
+    else:
+        await made_ready(editor, uri)  # the answer to a later request: what was to go is gone
+        assert packages(workspace) == {name}
+
+
+async def test_a_package_that_was_there_before_stays(sessions: Any, workspace: Path, database: Any) -> None:
+    path = workspace / "model.py"
+    editor, uri = await opened(sessions, path)
+    await made_ready(editor, uri)
+    name = (await act(editor, uri, "Accept the softmax kernel"))["name"]
+    assert (await act(editor, uri, "Revert kernel", ".run("))["status"] == "reverted"
+    assert packages(workspace) == {name}
+    await eventually(lambda: editor.labels(uri, "⚡ 412"))
+    await made_ready(editor, uri)
+    await act(editor, uri, "Accept the softmax kernel")
+    assert database.outcomes().count(("accepted", "")) == 2, "accepting again is no redo"
+    editor.set_text(uri, path.read_text("utf-8"))
+    await eventually(lambda: ("reverted", "undo") in database.outcomes())
+    await made_ready(editor, uri)
+    assert packages(workspace) == {name}
+
+
+async def test_the_undo_of_a_revert_is_an_acceptance(sessions: Any, workspace: Path, database: Any) -> None:
+    editor, uri = await opened(sessions, workspace / "model.py")
+    await made_ready(editor, uri)
+    name = (await act(editor, uri, "Accept the softmax kernel"))["name"]
+    text = editor.texts[uri]
+    await act(editor, uri, "Revert kernel", ".run(")
+    editor.set_text(uri, text)
+    await eventually(lambda: database.outcomes().count(("accepted", "")) == 2)
+    assert guarded(name, "x") in editor.texts[uri]
+
+
+async def test_a_part_of_a_larger_kernel_is_accepted(
+    sessions: Any, workspace: Path, three: Path, database: Any
+) -> None:
+    editor, uri = await opened(sessions, three, programs=True)
+
+    async def around() -> list[Any]:
+        return [a for a in await editor.actions(uri, 5) if a.title.startswith("Generate NPU kernel (lines")]
+
+    (whole,) = await eventually(around)
+    answer = await editor.run(whole)
+    assert answer["status"] == "ready"
+    place = {"uri": uri, "regionId": answer["regionId"]}
+    part = await made_ready(editor, uri, PLACES[1])
+    overlapping = {**place, "regionIds": [place["regionId"], part["regionId"]]}
+    refused = await editor.command("evokernel.apply", overlapping)
+    assert (refused["status"], "same code" in refused["message"]) == ("refused", True)
+    assert not packages(workspace) and not editor.edits
+    done = await editor.command("evokernel.apply", {**place, "regionIds": [part["regionId"]]})
+    assert done["status"] == "applied"
+    await eventually(lambda: ("partially_accepted", "") in database.outcomes())
+    assert [kind for kind, _ in database.outcomes()].count("accepted") == 1
+    assert (await editor.command("evokernel.apply", place))["status"] == "refused"
+
+
+async def test_ids_that_are_no_list_are_refused(sessions: Any, workspace: Path) -> None:
+    editor, uri = await opened(sessions, workspace / "model.py", **QUIET)
+    for ids in ("forward/0", [7], {"a": 1}, 3):
+        answer = await editor.command("evokernel.apply", {"uri": uri, "regionIds": ids})
+        assert answer["status"] == "refused", ids
+
+
+LINES = st.lists(st.sampled_from(["a = 1", "b = 2\r", "", "😀", "c\fd"]), max_size=12).map("\n".join)
+
+
+@given(LINES, LINES)
+def test_edits_between_two_texts_lead_from_one_to_the_other(before: str, after: str) -> None:
+    edits = edits_between(before, after)
+    text = before
+    for edit in reversed(edits):
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    assert text == after
+    assert all(first.end <= second.start for first, second in pairwise(edits))
