@@ -66,7 +66,7 @@ class Capture:
 
     def again(self, document: Document) -> None:
         """Captures a text anew: what is known of its inputs has changed."""
-        self._cache.pop(text_hash(document.text.content), None)
+        self._cache.pop(_key(document, document.text), None)
         document.captured = ""
         self.soon(document, now=True)
 
@@ -96,11 +96,10 @@ class Capture:
 
     async def _capture(self, document: Document) -> None:
         text, mark = document.text, document.mark()
-        key = text_hash(text.content)
-        if key == document.captured and not document.problem:
+        if text_hash(text.content) == document.captured and not document.problem:
             self.changed(document)
             return
-        found = self._cached(key)
+        found = self._cached(_key(document, text))
         try:
             known = await self._ask(document, text, programs=False) if found is None else found
         except WorkerError as error:
@@ -127,7 +126,7 @@ class Capture:
 
     async def _follow(self, document: Document, text: Text, mark: int, single: tuple[Found, ...]) -> None:
         """Keeps all regions of a text in the cache, and shows those that are not single ones too."""
-        key = text_hash(text.content)
+        key = _key(document, text)
         if not self.programs():
             self._keep(key, single)
             return
@@ -162,6 +161,11 @@ class Capture:
         self._cache.move_to_end(key)
         while len(self._cache) > CACHE_SIZE:
             self._cache.popitem(last=False)
+
+
+def _key(document: Document, text: Text) -> str:
+    """Equal texts in two places import different things, and their kernels belong to different packages."""
+    return f"{text_hash(text.content)} {document.path}"
 
 
 def read_regions(result: dict[str, Any]) -> tuple[Found, ...]:

@@ -8,6 +8,7 @@ away a job waits, and is tried again after a growing pause.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 import uuid
@@ -91,6 +92,8 @@ class JobQueue:
     _not_before: dict[str, tuple[float, float]] = field(factory=dict)
     """When a waiting job is tried again (monotonic), and the pause after that."""
     _deaths: dict[str, int] = field(factory=dict)
+    _cancels: dict[str, asyncio.Event] = field(factory=dict)
+    """What ends a person's request that runs or waits for its turn, by job."""
     _ended: set[str] = field(factory=set)
     _task: asyncio.Task[None] | None = None
 
@@ -135,6 +138,7 @@ class JobQueue:
         if self._preempt is not None:
             self._preempt.set()
         kept = False
+        self._cancels[job.id] = cancel
         try:
             async with self._turn:
                 report = await self._run_until_answered(job, listener, cancel)
@@ -144,6 +148,7 @@ class JobQueue:
             await self._save(job, JobState.CANCELLED, "cancelled")
             raise
         finally:
+            self._cancels.pop(job.id, None)
             if not kept:
                 self.claims.release(job.id)
 
@@ -160,6 +165,25 @@ class JobQueue:
         await self.store(lambda memory: memory.update_job(job.id, state=state, reason=reason))
         self.claims.release(job.id, finished=True)
         self.announce()
+
+    async def move(self, old: Path, new: Path) -> None:
+        """Jobs of a file are for another, which it has become; one that runs gives way and goes on there."""
+        if self.running is not None and self.running.file == str(old) and self._preempt is not None:
+            self._preempt.set()
+        await self.store(lambda memory: _move(memory, old, new))
+        for job in [item for item in self.waiting.values() if item.file == str(old)]:
+            self.waiting[job.id] = evolve(job, file=str(new))
+        self.wake()
+
+    async def end(self, file: Path) -> None:
+        """Jobs of a file that was deleted are no use any more."""
+        if self.running is not None and self.running.file == str(file):
+            self.cancel_background()
+        for job in await self.store(lambda memory: memory.jobs(UNFINISHED, file=str(file))):
+            self._forget_waiting(job)
+            if cancel := self._cancels.get(job.id):
+                cancel.set()
+            await self.finish(job, JobState.CANCELLED, "the file was deleted")
 
     def cancel_background(self) -> bool:
         """Ends the background job that runs now. Returns whether there was one."""
@@ -328,6 +352,14 @@ def region_of(job: Job) -> Region:
         raise WorkerError(
             "damaged", "What the memory holds of this request is damaged; ask for the kernel again."
         ) from error
+
+
+def _move(memory: Any, old: Path, new: Path) -> None:
+    with memory.transaction():
+        for job in memory.jobs(file=str(old)):
+            with contextlib.suppress(WorkerError):  # what is damaged stays as it is
+                region = dumps(evolve(region_of(job), file=str(new)))
+                memory.update_job(job.id, file=str(new), region=region)
 
 
 def _put_once(memory: Any, job: Job) -> Job:

@@ -301,6 +301,16 @@ class Kernels:
         await self.installed_changed(document)
         return {"status": "applied", "message": f"The package of {name} is back."}
 
+    async def repackage(self, placement: Placement) -> None:
+        """Writes the package of a call whose file was moved, beside its new place and with its new name."""
+        file = placement.file
+        if self.trusts(file):
+            region = await self.region_of(file, placement.name)
+            await self._package(file, evolve(region, file=str(file)), placement.source_id)
+        document = self.workspace.at(file)
+        if document is not None:
+            await self.installed_changed(document)
+
     async def resumed(self, job: Job, report: Report) -> None:
         """A job ended that no command waits for: an offer, where there is something to offer."""
         file = Path(job.file)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+from evokernel_core.domain.job import Job, JobKind
 from evokernel_core.domain.region import RegionStatus
 from evokernel_core.twin.accuracy import MODEL_ERROR
 from evokernel_server.kernels import REPLACEABLE
@@ -15,8 +17,34 @@ _OF_THE_FILE = {"import_failed", "agent_failed", "unsupported", "capture_failed"
 """Reasons that lie in the person's file; all others are failures of ours or of the environment."""
 
 
+_QUIET = (Mode.READY, Mode.READY_TO_REVIEW, Mode.NOTHING_TO_GAIN)
+"""States of a document beside which work in the background is worth a word."""
+
+
+def status_of(
+    document: Document | None, running: Job | None, waiting: Sequence[Job], *, analysing: bool, to_review: int
+) -> tuple[Mode, str, str]:
+    """Mode, sentence and URI: what a person waits for comes first, then the document in front, of which
+    ``to_review`` kernels wait for a decision, then work in the background."""
+    if running is not None and running.kind is JobKind.GENERATE:
+        return Mode.BUSY, f"Generating a kernel in {Path(running.file).name}.", ""
+    mode, text = Mode.READY, "EvoKernel is ready."
+    if document is not None:
+        mode, text = state_of(document, analysing=analysing)
+        if to_review and mode in _QUIET:
+            many = "1 kernel waits" if to_review == 1 else f"{to_review} kernels wait"
+            return Mode.READY_TO_REVIEW, f"{many} for your review in {document.path.name}.", document.uri
+    if mode in _QUIET and running is not None:
+        return Mode.BUSY, f"Refining a kernel in {Path(running.file).name}.", ""
+    if mode in _QUIET and waiting:
+        return Mode.QUEUED, f"{len(waiting)} waiting: {waiting[0].reason}", ""
+    return mode, text, document.uri if document else ""
+
+
 def state_of(document: Document, *, analysing: bool) -> tuple[Mode, str]:
-    """What is known of a file that imports torch."""
+    """What is known of a text that imports torch."""
+    if document.refusal:
+        return Mode.OFFLINE, document.refusal
     name = document.path.name
     if analysing or not (document.captured or document.problem):
         more = " Single kernels are shown; programs of several follow." if document.tracked else ""

@@ -17,6 +17,7 @@ class Mode(StrEnum):
     ANALYSING = "analysing"
     NEEDS_INPUTS = "needs_inputs"
     READY = "ready"
+    READY_TO_REVIEW = "ready_to_review"
     NOTHING_TO_GAIN = "nothing_to_gain"
     FAILED = "failed"
     ERROR = "error"

@@ -110,10 +110,10 @@ async def test_diagnostics_tell_every_client(
     two.write_text(f"{HEAD}def f(x):\n    y = torch.fft.fft(x)\n    return y, torch.fft.fft(x)\n")
     needs, fails, why = editor.open(files["needs_inputs"]), editor.open(files["failed"]), editor.open(two)
     (needed,) = await eventually(lambda: said(editor, needs))
-    assert (needed.severity, needed.code) == (types.DiagnosticSeverity.Information, "needs_shapes")
+    assert (needed.severity, needed.code) == (types.DiagnosticSeverity.Hint, "needs_shapes")
     assert needed.range.start == types.Position(3, 4)
     (failed,) = await eventually(lambda: said(editor, fails))
-    assert (failed.severity, failed.code) == (types.DiagnosticSeverity.Information, "import_failed")
+    assert (failed.severity, failed.code) == (types.DiagnosticSeverity.Hint, "import_failed")
     assert failed.range.start == types.Position(3, 0), "the line that the sentence names"
     (once,) = await eventually(lambda: said(editor, why))
     assert (once.severity, once.code) == (types.DiagnosticSeverity.Hint, "unsupported")
@@ -121,7 +121,7 @@ async def test_diagnostics_tell_every_client(
     assert {item.source for item in (needed, failed, once)} == {"evokernel"}
     assert not editor.client.messages, "nothing here asks a person to act at once"
     editor.set_text(needs, HEAD + BODIES["ready"])
-    await eventually(lambda: not said(editor, needs))
+    await eventually(lambda: [item.code for item in said(editor, needs)] == ["worth_fusing"])
     editor.client.text_document_did_close(types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(why)))
     await eventually(lambda: not said(editor, why))
 

@@ -11,16 +11,21 @@ from evokernel_core.domain.region import RegionStatus
 from evokernel_core.domain.settings import ProposerName
 from evokernel_server import command_names as names
 from evokernel_server.features import inputs
+from evokernel_server.features.diagnostic import attach
 from evokernel_server.features.inlay_hint import estimate_words, latencies, lines_around
 from evokernel_server.kernels import REPLACEABLE
 from evokernel_server.plain import plain
 from evokernel_server.text import Extent
+from evokernel_server.trust import REASON
 from evokernel_server.workspace import Document, GeneratedCall, Tracked
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
 
-KIND = types.CodeActionKind.RefactorRewrite
+KIND = "refactor.rewrite.evokernel"
+"""Below ``refactor.rewrite``, so that who asks for that kind gets ours too."""
+_WAITING = (REASON, RegionStatus.NEEDS_SHAPES.value)
+"""What another run of the analysis would not change."""
 
 
 def register(server: EvoKernelServer) -> None:
@@ -36,7 +41,9 @@ def register(server: EvoKernelServer) -> None:
         server.documents.touch(document.uri)
         only = params.context.only
         found = actions(server, document, params.range, asked=bool(only))
-        return [action for action in found if _is_wanted(action, only)]
+        wanted = [action for action in found if _is_wanted(action, only)]
+        attach(wanted, server.diagnostics.of(document))
+        return wanted
 
     @server.feature(types.CODE_ACTION_RESOLVE)
     def resolve(action: types.CodeAction) -> types.CodeAction:
@@ -44,8 +51,10 @@ def register(server: EvoKernelServer) -> None:
 
 
 def _is_wanted(action: types.CodeAction, only: Any) -> bool:
+    """``only`` names kinds with all that lie below them."""
     kind = str(getattr(action.kind, "value", action.kind))
-    return not only or any(kind.startswith(str(getattr(item, "value", item))) for item in only)
+    names = [str(getattr(item, "value", item)) for item in only or ()]
+    return not names or any(name in ("", kind) or kind.startswith(f"{name}.") for name in names)
 
 
 def actions(
@@ -66,6 +75,10 @@ def actions(
         if _touches(lines, call.extent):
             yield from _for_call(server, document, call)
     yield from inputs.actions(server, document, lines)
+    if document.problem is not None and document.problem.reason not in _WAITING and server.trusts(document):
+        title = "Analyse again"
+        command = types.Command(title, names.ANALYSE, arguments=[{"uri": document.uri}])
+        yield types.CodeAction(title=title, kind=types.CodeActionKind.QuickFix, command=command)
 
 
 def _for_trust(server: EvoKernelServer, document: Document) -> Iterator[types.CodeAction]:
