@@ -29,6 +29,7 @@ from evokernel_server.claims import Claims
 from evokernel_server.diagnostics import Diagnostics, can_pull
 from evokernel_server.features.diagnostic import diagnostics_of
 from evokernel_server.jobs import JobQueue, Report
+from evokernel_server.journal import Journal
 from evokernel_server.kernels import Kernels, installed_kernels
 from evokernel_server.moves import Moves
 from evokernel_server.notices import Notices
@@ -75,12 +76,13 @@ class EvoKernelServer(LanguageServer):
         self.documents = Workspace()
         self.status = Status(self.protocol.notify)
         self.operations = Operations(self)
-        self.store = Store(paths.memory_path(), self.tell_once)
+        self.store = Store(paths.memory_path(), self.tell_once, self.show_status)
         self.worker = Worker(self._settings)
         self._make_services()
         features.register(self)
 
     def _make_services(self) -> None:
+        self.journal = Journal(self.window_log_message)
         self.capture = Capture(
             self.worker,
             lambda: self.server_options.pause_s,
@@ -90,6 +92,7 @@ class EvoKernelServer(LanguageServer):
             progressed=self.analysis_progressed,
             runs_in=lambda interpreter: self.status.learn(interpreter=interpreter),
             root_of=self._trusted_root,
+            say=self.journal.say,
         )
         self.refreshing = Refreshing(self)
         self.diagnostics = Diagnostics(
@@ -103,7 +106,7 @@ class EvoKernelServer(LanguageServer):
         self.jobs = JobQueue(
             self.store, self.worker, Claims(paths.data_path() / "claims"),
             eligible=self._may_run, finished=self._job_finished, announce=self.show_status,
-            retry_s=lambda: self.server_options.retry_s,
+            retry_s=lambda: self.server_options.retry_s, say=self.journal.say,
         )  # fmt: skip
         self.offers = Offers(
             self.store, self.outcomes, lambda: self.server_options, self._ask,
@@ -350,6 +353,7 @@ class EvoKernelServer(LanguageServer):
             document, self.jobs.running, tuple(self.jobs.waiting.values()),
             analysing=document is not None and self.capture.is_analysing(document),
             to_review=self.offers.count(document.path) if document is not None else 0,
+            trouble=self.store.trouble,
         )  # fmt: skip
 
     # --- the end

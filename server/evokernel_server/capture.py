@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +34,7 @@ CACHE_SIZE = 64
 class Capture:
     """``changed`` is called with a document whenever its regions or its problem changed, ``progressed``
     whenever its analysis begins or ends. ``root_of`` gives the folder of the client's that a file is in,
-    ``runs_in`` hears which interpreter a file's code ran in."""
+    ``runs_in`` hears which interpreter a file's code ran in, ``say`` what was done."""
 
     worker: Worker
     pause_s: Callable[[], float]
@@ -43,6 +44,7 @@ class Capture:
     progressed: Callable[[Document], None]
     root_of: Callable[[Document], str]
     runs_in: Callable[[str], None]
+    say: Callable[[str], None] = lambda _: None
     _cache: OrderedDict[str, tuple[Found, ...]] = field(factory=OrderedDict)
     _timers: dict[str, asyncio.TimerHandle] = field(factory=dict)
     _tasks: dict[str, asyncio.Task[None]] = field(factory=dict)
@@ -104,7 +106,6 @@ class Capture:
             known = await self._ask(document, text, programs=False) if found is None else found
         except WorkerError as error:
             document.problem = Problem(error.reason, str(error))
-            log.info("No regions for %s: %s", document.path, error)
             self.changed(document)
             return
         document.problem = None
@@ -147,9 +148,19 @@ class Capture:
             "path": str(document.path), "text": text.content, "programs": programs,
             "workspace": self.root_of(document),
         }  # fmt: skip
-        answer = await self.worker.request_again("regions", params)
-        self.runs_in(str(answer.get("interpreter", "")))
-        return read_regions(answer)
+        began = time.monotonic()
+        try:
+            answer = await self.worker.request_again("regions", params)
+        except WorkerError as error:
+            seconds = time.monotonic() - began
+            self.say(f"{document.path.name}: not analysed after {seconds:.1f} s ({error.reason}): {error}")
+            raise
+        interpreter, found = str(answer.get("interpreter", "")), read_regions(answer)
+        what = "regions and programs" if programs else "regions"
+        seconds = time.monotonic() - began
+        self.say(f"{document.path.name}: {len(found)} {what} in {seconds:.1f} s, run by {interpreter}.")
+        self.runs_in(interpreter)
+        return found
 
     def _cached(self, key: str) -> tuple[Found, ...] | None:
         if key in self._cache:

@@ -63,6 +63,8 @@ class AttemptEvent:
     feasible: bool
     latency_us: float | None
     best_us: float | None
+    verdict: str = ""
+    """The verdict in a sentence."""
 
 
 Listener = Callable[[AttemptEvent], None]
@@ -83,6 +85,8 @@ class JobQueue:
     announce: Callable[[], None]
     retry_s: Callable[[], tuple[float, float]]
     clock: Callable[[], float] = time.time
+    say: Callable[[str], None] = lambda _: None
+    """Hears what was done."""
     running: Job | None = None
     waiting: dict[str, Job] = field(factory=dict)
     """Jobs whose verifier is away, by id."""
@@ -294,6 +298,8 @@ class JobQueue:
             attempt = read_attempt(event)
             if attempt is None:
                 return
+            done = f"attempt {attempt.n}/{attempt.budget} ({attempt.stage})"
+            self.say(f"{_subject(job, region)}: {done}: {attempt.verdict}")
             save = self.store(lambda memory: memory.update_job(job.id, spent=attempt.n))
             task = asyncio.ensure_future(_then(save, listener, attempt))
             saves.add(task)
@@ -307,9 +313,12 @@ class JobQueue:
         }
         result = await self.worker.request("synthesise", params, on_event=heard, cancel=cancel)
         await asyncio.gather(*saves)
-        return from_data({**_EMPTY, **result}, Report)
+        report = from_data({**_EMPTY, **result}, Report)
+        self.say(f"{_subject(job, region)}: {_ending(report)}")
+        return report
 
     async def _fail(self, job: Job, error: WorkerError) -> None:
+        self.say(f"{Path(job.file).name}: the {job.kind.value} job stopped ({error.reason}): {error}")
         if error.reason != VERIFIER_AWAY:
             self._forget_waiting(job)
             await self._save(job, JobState.FAILED, str(error))
@@ -336,6 +345,18 @@ _EMPTY: Mapping[str, Any] = {
     "first_latency_us": None,
     "best": None,
 }
+
+
+def _subject(job: Job, region: Region) -> str:
+    return f"{Path(job.file).name}, {region.op_category} in {region.symbol}"
+
+
+def _ending(report: Report) -> str:
+    if report.best is None:
+        return f"no kernel in {report.attempts} attempts: {report.reason or 'no reason was given'}"
+    latency = report.best.latency
+    figure = f"{latency.us:,.1f} µs {latency.source.value} on {latency.chip}"
+    return f"verified by {report.best.verifier} after {report.attempts} attempts, {figure}."
 
 
 async def _then(save: Awaitable[object], listener: Listener, attempt: AttemptEvent) -> None:
@@ -382,4 +403,5 @@ def read_attempt(event: Mapping[str, Any]) -> AttemptEvent | None:
         feasible=bool(event.get("feasible")),
         latency_us=event.get("latency_us"),
         best_us=event.get("best_us"),
+        verdict=str(event.get("verdict_summary", "")),
     )

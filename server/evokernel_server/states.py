@@ -22,18 +22,27 @@ _QUIET = (Mode.READY, Mode.READY_TO_REVIEW, Mode.NOTHING_TO_GAIN)
 
 
 def status_of(
-    document: Document | None, running: Job | None, waiting: Sequence[Job], *, analysing: bool, to_review: int
+    document: Document | None,
+    running: Job | None,
+    waiting: Sequence[Job],
+    *,
+    analysing: bool = False,
+    to_review: int = 0,
+    trouble: str = "",
 ) -> tuple[Mode, str, str]:
     """Mode, sentence and URI: what a person waits for comes first, then the document in front, of which
-    ``to_review`` kernels wait for a decision, then work in the background."""
+    ``to_review`` kernels wait for a decision, then work in the background. ``trouble`` is why nothing can be
+    kept, as where the disk is full."""
     if running is not None and running.kind is JobKind.GENERATE:
         return Mode.BUSY, f"Generating a kernel in {Path(running.file).name}.", ""
     mode, text = Mode.READY, "EvoKernel is ready."
     if document is not None:
         mode, text = state_of(document, analysing=analysing)
-        if to_review and mode in _QUIET:
-            many = "1 kernel waits" if to_review == 1 else f"{to_review} kernels wait"
-            return Mode.READY_TO_REVIEW, f"{many} for your review in {document.path.name}.", document.uri
+    if trouble and mode in _QUIET:
+        return Mode.ERROR, trouble, ""
+    if document is not None and to_review and mode in _QUIET:
+        many = "1 kernel waits" if to_review == 1 else f"{to_review} kernels wait"
+        return Mode.READY_TO_REVIEW, f"{many} for your review in {document.path.name}.", document.uri
     if mode in _QUIET and running is not None:
         return Mode.BUSY, f"Refining a kernel in {Path(running.file).name}.", ""
     if mode in _QUIET and waiting:
