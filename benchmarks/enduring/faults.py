@@ -90,7 +90,8 @@ async def _asking(place: Place, environment: Mapping[str, str], modes: str, **re
     async with _opened(place, {**SCRIPTED, **environment}, text, rest) as (editor, uri):
         task = await _generate(editor, uri)
         seen = await _watch(editor, uri, frozenset(modes.split()))
-        task.cancel()
+        await editor.command("evokernel.cancel")
+        await asyncio.wait({task}, timeout=30.0)
     return seen
 
 

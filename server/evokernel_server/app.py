@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,11 +18,10 @@ from pygls.lsp.server import LanguageServer
 
 from evokernel_core import __version__, paths, temporary
 from evokernel_core.capture.observations import ObservationStore
-from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.job import Job, JobKind
 from evokernel_core.domain.settings import Settings
 from evokernel_core.foreign import read_foreign
-from evokernel_server import features, stdio, tcp
+from evokernel_server import features, stdio
 from evokernel_server.capture import Capture
 from evokernel_server.claims import Claims
 from evokernel_server.diagnostics import Diagnostics, can_pull
@@ -385,40 +383,3 @@ def _text_of(path: Path) -> str:
     """The text of a file of a person's, which may be a link. Raises as ``read_foreign``: what has come in its
     place may be a pipe, which nobody writes to, or a device."""
     return read_foreign(path.resolve())
-
-
-def configure_logging() -> None:
-    """One handler on stderr. pygls logs whole messages, which hold a person's code: it stays silent."""
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=os.environ.get("EVOKERNEL_LOG", "WARNING").upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
-    logging.getLogger("pygls").setLevel(logging.CRITICAL)
-    logging.getLogger("asyncio").setLevel(logging.ERROR)
-
-
-def serve_stdio() -> None:
-    """Serves one client over standard input and output until either ends."""
-    stdout = stdio.guard_stdout()
-    stdin = stdio.guard_stdin()
-    configure_logging()
-    server = EvoKernelServer()
-    try:
-        server.start_io(stdin, stdio.QueuedStream(stdout))  # type: ignore[arg-type]
-    finally:
-        server.close()
-
-
-def serve_tcp(host: str, port: int) -> None:
-    """Serves one client over TCP. Raises EvoKernelError where the address cannot be had."""
-    configure_logging()
-    server = EvoKernelServer()
-    try:
-        asyncio.run(tcp.serve_one(server, host, port))
-    except OSError as error:
-        raise EvoKernelError(
-            f"Cannot listen on {host}:{port}: {error.strerror}; choose another port."
-        ) from error
-    finally:
-        server.close()
