@@ -25,6 +25,7 @@ _SECONDS = 6.0
 """How long each fault is looked at."""
 _LIMIT_MS = 100.0
 SOFTMAX_MODEL = "import torch\n\n\ndef f(x):\n    y = x\n\n    return torch.softmax(y, dim=-1)\n"
+_SCRIPT = {**SCRIPTED, "SCRIPT_PAUSE_S": "0.02", "SCRIPT_AWAY": ""}
 _NO_ENDPOINT = {"proposer": "llm", "modelUrl": "http://127.0.0.1:9/v1", "model": "none", "budget": 1}
 
 
@@ -87,7 +88,7 @@ async def _generate(editor: Editor, uri: str) -> asyncio.Task[Any]:
 async def _asking(place: Place, environment: Mapping[str, str], modes: str, **rest: Any) -> dict[str, Any]:
     """A kernel is asked for in a world of this environment."""
     text = rest.pop("text", SOFTMAX_MODEL)
-    async with _opened(place, {**SCRIPTED, **environment}, text, rest) as (editor, uri):
+    async with _opened(place, {**_SCRIPT, **environment}, text, rest) as (editor, uri):
         task = await _generate(editor, uri)
         seen = await _watch(editor, uri, frozenset(modes.split()))
         await editor.command("evokernel.cancel")
@@ -110,7 +111,7 @@ async def _verifier_away(place: Place) -> dict[str, Any]:
 
 
 async def _database_locked(place: Place) -> dict[str, Any]:
-    async with _opened(place, SCRIPTED, SOFTMAX_MODEL) as (editor, uri):
+    async with _opened(place, _SCRIPT, SOFTMAX_MODEL) as (editor, uri):
         await (await _generate(editor, uri))
         lock = sqlite3.connect(place.database.path, isolation_level=None, timeout=30)
         lock.execute("BEGIN EXCLUSIVE")
@@ -124,7 +125,7 @@ async def _database_locked(place: Place) -> dict[str, Any]:
 
 
 async def _worker_killed(place: Place) -> dict[str, Any]:
-    async with _opened(place, SCRIPTED, SOFTMAX_MODEL) as (editor, uri):
+    async with _opened(place, _SCRIPT, SOFTMAX_MODEL) as (editor, uri):
         killing = asyncio.ensure_future(_kill(editor, "scripted_worker"))
         seen = await _watch(editor, uri, frozenset({"error"}))
         killing.cancel()
@@ -166,7 +167,7 @@ async def _disk_full(place: Place) -> dict[str, Any]:
         small.work.mkdir()
         small.model("model.py", SOFTMAX_MODEL)
         filler = fill(place.home.parent / "disk")
-        async with sessions(small, SCRIPTED) as made:
+        async with sessions(small, _SCRIPT) as made:
             editor = await made.start(settings={"refineInBackground": False})
             uri = editor.open(small.work / "model.py")
             task = await _generate(editor, uri)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
 import pytest
 from evokernel_server import help_pages
+from evokernel_server.features.diagnostic import outermost
 from evokernel_server.stale import fits, stale_calls
+from evokernel_server.text import Extent
+from hypothesis import given
+from hypothesis import strategies as st
 from lsprotocol import types
 
 from evokernel_core.domain import errors
@@ -157,6 +162,15 @@ async def test_a_call_goes_stale_and_fits_again(sessions: Any, workspace: Path, 
     assert f"Restore the package of {name}" in named and f"Revert kernel {name}" in named
     kernel.write_text(text)
     await eventually(lambda: not stale())
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 6)), max_size=8))
+def test_the_outermost_are_those_that_no_other_holds(spans: list[tuple[int, int]]) -> None:
+    regions = [SimpleNamespace(extent=Extent(start, start + length)) for start, length in spans]
+    found = [item.extent for item in outermost(regions)]  # type: ignore[arg-type]
+    extents = {item.extent for item in regions}
+    expected = {one for one in extents if not any(two != one and two.holds(one) for two in extents)}
+    assert set(found) == expected and len(found) == len(expected)
 
 
 EXPRESSION = "torch.softmax(x * 2, dim=-1)"

@@ -42,7 +42,8 @@ def register(server: EvoKernelServer) -> None:
         only = params.context.only
         found = actions(server, document, params.range, asked=bool(only))
         wanted = [action for action in found if _is_wanted(action, only)]
-        attach(wanted, server.diagnostics.of(document))
+        if wanted:
+            attach(wanted, server.diagnostics.of(document))
         return wanted
 
     @server.feature(types.CODE_ACTION_RESOLVE)

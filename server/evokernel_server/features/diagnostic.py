@@ -85,15 +85,21 @@ def _needing(document: Document) -> Iterator[types.Diagnostic]:
 
 def _worth(document: Document) -> Iterator[types.Diagnostic]:
     """On the first line of each region that is offered and lies in no other such region."""
-    offered = winners(document)
-    for tracked in offered:
-        inside = (other is not tracked and other.extent.holds(tracked.extent) for other in offered)
-        if tracked.found.estimate is None or any(inside):
-            continue
-        first = _line_at(document, document.text.line_of(tracked.extent.start))
-        where = Extent(tracked.extent.start, min(tracked.extent.end, first.end))
-        words = f"Worth fusing: {tracked.region.op_category}, {estimate_words(tracked.found.estimate)}."
-        yield _diagnostic(document, where, words, WORTH_FUSING, {"regionId": tracked.region.id})
+    for tracked in outermost(winners(document)):
+        if tracked.found.estimate is not None:
+            first = _line_at(document, document.text.line_of(tracked.extent.start))
+            where = Extent(tracked.extent.start, min(tracked.extent.end, first.end))
+            words = f"Worth fusing: {tracked.region.op_category}, {estimate_words(tracked.found.estimate)}."
+            yield _diagnostic(document, where, words, WORTH_FUSING, {"regionId": tracked.region.id})
+
+
+def outermost(regions: Sequence[Tracked]) -> Iterator[Tracked]:
+    """Those that lie in no other, in the order of the text; of equal ones the first."""
+    reached = -1
+    for tracked in sorted(regions, key=lambda item: (item.extent.start, -item.extent.end)):
+        if tracked.extent.end > reached:
+            reached = tracked.extent.end
+            yield tracked
 
 
 def _stale(document: Document) -> Iterator[types.Diagnostic]:
