@@ -252,6 +252,7 @@ class EvoKernelServer(LanguageServer):
         self.diagnostics.changed(document)
 
     def document_changed(self, document: Document) -> None:
+        self.jobs.failures.pop(str(document.path), None)
         if not document.is_local:
             self._refused(document)
         elif not self.trusts(document):
@@ -351,7 +352,7 @@ class EvoKernelServer(LanguageServer):
             document, self.jobs.running, tuple(self.jobs.waiting.values()),
             analysing=document is not None and self.capture.is_analysing(document),
             to_review=self.offers.count(document.path) if document is not None else 0,
-            trouble=self.store.trouble,
+            trouble=self.store.trouble or self.jobs.failures.get(str(document.path) if document else "", ""),
         )  # fmt: skip
 
     # --- the end

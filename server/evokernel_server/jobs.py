@@ -90,6 +90,8 @@ class JobQueue:
     running: Job | None = None
     waiting: dict[str, Job] = field(factory=dict)
     """Jobs whose verifier is away, by id."""
+    failures: dict[str, str] = field(factory=dict)
+    """Why the last job of a file came to nothing for a reason that lies not in the file, by path."""
     _turn: asyncio.Lock = field(factory=asyncio.Lock)
     _wake: asyncio.Event = field(factory=asyncio.Event)
     _preempt: asyncio.Event | None = None
@@ -270,6 +272,7 @@ class JobQueue:
         await self.store(lambda memory: memory.update_job(job.id, state=state, reason=str(error)))
 
     async def _run(self, job: Job, listener: Listener, cancel: asyncio.Event) -> Report:
+        self.failures.pop(job.file, None)
         self.running = await self.store(
             lambda memory: memory.update_job(job.id, state=JobState.RUNNING, reason="")
         )
@@ -277,6 +280,8 @@ class JobQueue:
         try:
             report = await self._synthesise(job, listener, cancel)
             self._forget_waiting(job)
+            if report.best is None and not report.attempts and report.reason:
+                self.failures[job.file] = report.reason
         except WorkerDied:
             raise
         except WorkerError as error:
@@ -320,6 +325,7 @@ class JobQueue:
     async def _fail(self, job: Job, error: WorkerError) -> None:
         self.say(f"{Path(job.file).name}: the {job.kind.value} job stopped ({error.reason}): {error}")
         if error.reason != VERIFIER_AWAY:
+            self.failures[job.file] = str(error)
             self._forget_waiting(job)
             await self._save(job, JobState.FAILED, str(error))
             return

@@ -12,7 +12,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 
-from attrs import define
+from attrs import define, field
 
 from evokernel_core.capture.observations import ObservationStore
 from evokernel_core.domain.errors import EvoKernelError
@@ -29,7 +29,8 @@ _MOST_FILES = 5_000
 
 @define(eq=False)
 class Moves:
-    """``repackage`` writes the package of a moved call beside its file's new place."""
+    """``repackage`` writes the package of a moved call beside its file's new place. One move at a time: the
+    next may be of the same file."""
 
     store: Store
     jobs: JobQueue
@@ -37,19 +38,22 @@ class Moves:
     offers: Offers
     observations: ObservationStore
     repackage: Callable[[Placement], Awaitable[None]]
+    _turn: asyncio.Lock = field(factory=asyncio.Lock)
 
     async def renamed(self, old: Path, new: Path) -> None:
         """A file, or a folder with all that is in it, has another name."""
-        inside = await asyncio.to_thread(lambda: list(_python_files(new)))
-        for before, after in self._pairs(old, new, [*inside, *await self._known()]):
-            await self._move(before, after)
+        async with self._turn:
+            inside = await asyncio.to_thread(lambda: list(_python_files(new)))
+            for before, after in self._pairs(old, new, [*inside, *await self._known()]):
+                await self._move(before, after)
 
     async def deleted(self, path: Path) -> None:
         """A file, or a folder with all that is in it, is gone."""
-        for file in {item for item in await self._known() if item == path or item.is_relative_to(path)}:
-            self.outcomes.end(file)
-            await self.offers.end(file)
-            await self.jobs.end(file)
+        async with self._turn:
+            for file in {item for item in await self._known() if item.is_relative_to(path)}:
+                self.outcomes.end(file)
+                await self.offers.end(file)
+                await self.jobs.end(file)
 
     async def _known(self) -> list[Path]:
         """Files of which jobs or watches tell."""

@@ -32,7 +32,7 @@ def status_of(
 ) -> tuple[Mode, str, str]:
     """Mode, sentence and URI: what a person waits for comes first, then the document in front, of which
     ``to_review`` kernels wait for a decision, then work in the background. ``trouble`` is why nothing can be
-    kept, as where the disk is full."""
+    kept or written, as where the disk is full or a model's endpoint is dead."""
     if running is not None and running.kind is JobKind.GENERATE:
         return Mode.BUSY, f"Generating a kernel in {Path(running.file).name}.", ""
     mode, text = Mode.READY, "EvoKernel is ready."

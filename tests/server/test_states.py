@@ -136,6 +136,20 @@ async def test_a_kernel_that_waits_for_review_is_a_state(
     await eventually(lambda: mode(editor) == "ready")
 
 
+async def test_what_stopped_a_kernel_is_a_state_until_the_next_edit(
+    sessions: Any, files: dict[str, Path], eventually: Any
+) -> None:
+    words = "The model endpoint cannot be reached; check its address."
+    editor = await sessions.start(environment={"SCRIPT_DEAD": words})
+    uri = editor.open(files["ready"])
+    await eventually(lambda: editor.hints(uri))
+    action = await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Generate NPU kernel")
+    assert (await editor.run(action))["message"] == words
+    await eventually(lambda: (mode(editor), editor.statuses[-1].text) == ("error", words))
+    editor.set_text(uri, editor.texts[uri] + "\n")
+    await eventually(lambda: mode(editor) == "ready")
+
+
 async def test_diagnostics_tell_every_client(
     sessions: Any, files: dict[str, Path], workspace: Path, eventually: Any, capabilities: Any
 ) -> None:

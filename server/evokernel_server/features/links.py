@@ -29,7 +29,9 @@ def register(server: EvoKernelServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_LINK, types.DocumentLinkOptions(resolve_provider=True))
     def document_link(params: types.DocumentLinkParams) -> list[types.DocumentLink]:
         document = server.documents.get(params.text_document.uri)
-        return list(links(document)) if document is not None else []
+        text = server.client_capabilities.text_document
+        tooltips = bool(text and text.document_link and text.document_link.tooltip_support)
+        return list(links(document, tooltips=tooltips)) if document is not None else []
 
     @server.feature(types.DOCUMENT_LINK_RESOLVE)
     async def resolve(link: types.DocumentLink) -> types.DocumentLink:
@@ -44,11 +46,11 @@ def register(server: EvoKernelServer) -> None:
         return [symbol_of(kernel) for kernel in found if matches(params.query, kernel.name)]
 
 
-def links(document: Document) -> Iterator[types.DocumentLink]:
+def links(document: Document, *, tooltips: bool) -> Iterator[types.DocumentLink]:
     """One on each generated call; where it leads is looked up when it is followed."""
     for call in document.calls:
         data = {"uri": document.uri, "name": call.name}
-        words = f"Open the kernel {plain(call.name)}"
+        words = f"Open the kernel {plain(call.name)}" if tooltips else None
         yield types.DocumentLink(document.text.range(call.extent), tooltip=words, data=data)
 
 
