@@ -7,15 +7,15 @@ A dead endpoint and a killed agent are tried with the real worker, the rest with
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sqlite3
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-import psutil
 from lsprotocol import types
 
 from enduring.disks import fill, small_disk
@@ -127,29 +127,43 @@ async def _database_locked(place: Place) -> dict[str, Any]:
 
 async def _worker_killed(place: Place) -> dict[str, Any]:
     async with _opened(place, _SCRIPT, SOFTMAX_MODEL) as (editor, uri):
-        killing = asyncio.ensure_future(_kill(editor, "scripted_worker"))
-        seen = await _watch(editor, uri, frozenset({"error"}))
-        killing.cancel()
+        with _killing(editor, "scripted_worker"):
+            seen = await _watch(editor, uri, frozenset({"error"}))
     return seen
 
 
 async def _agent_killed(place: Place) -> dict[str, Any]:
     async with _opened(place, {}, REAL_MODEL) as (editor, uri):
-        killing = asyncio.ensure_future(_kill(editor, "capture/agent"))
-        seen = await _watch(editor, uri, frozenset({"failed", "error"}))
-        killing.cancel()
+        with _killing(editor, "capture/agent"):
+            seen = await _watch(editor, uri, frozenset({"failed", "error"}))
     return seen
 
 
-async def _kill(editor: Editor, words: str) -> None:
-    """Ends every process below the server whose command line holds these words, as soon as it is there."""
-    server = psutil.Process(editor.client._server.pid)  # type: ignore[union-attr]
-    while True:
-        for child in server.children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                if any(words in part for part in child.cmdline()):
-                    child.kill()
-        await asyncio.sleep(0.05)
+_KILLER = """
+import psutil, sys, time
+server, words = psutil.Process(int(sys.argv[1])), sys.argv[2]
+while server.is_running():
+    for child in server.children(recursive=True):
+        try:
+            if any(words in part for part in child.cmdline()):
+                child.kill()
+        except psutil.Error:
+            pass
+    time.sleep(0.05)
+"""
+
+
+@contextmanager
+def _killing(editor: Editor, words: str) -> Iterator[None]:
+    """Ends every process below the server whose command line holds these words, as soon as it is there. Looking
+    for them is another process's work, which does not slow what is measured here."""
+    number = str(editor.client._server.pid)  # type: ignore[union-attr]
+    killer = subprocess.Popen([sys.executable, "-c", _KILLER, number, words], stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        killer.kill()
+        killer.wait()
 
 
 async def _endpoint_dead(place: Place) -> dict[str, Any]:

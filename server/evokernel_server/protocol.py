@@ -95,19 +95,18 @@ class EvoKernelProtocol(LanguageServerProtocol):
         msg_id = msg_id or str(uuid.uuid4())
         self._own.add(msg_id)
         future = super().send_request(method, params, callback, msg_id)
-        future.add_done_callback(lambda _: self._own.discard(msg_id))
+        future.add_done_callback(lambda _: self._forget(msg_id))
         return future
+
+    def _forget(self, msg_id: Any) -> None:
+        """A request of ours was answered or taken back: a reply that comes yet is dropped."""
+        self._own.discard(msg_id)
+        self._request_futures.pop(msg_id, None)
+        self._result_types.pop(msg_id, None)
 
     def _handle_cancel_notification(self, msg_id: Any) -> None:
         if msg_id not in self._own:
             super()._handle_cancel_notification(msg_id)
-
-    def _handle_response(self, msg_id: Any, result: Any | None = None, error: Any | None = None) -> None:
-        future = self._request_futures.get(msg_id)
-        if future is not None and future.done():
-            del self._request_futures[msg_id]
-            return
-        super()._handle_response(msg_id, result, error)
 
     def _execute_handler(
         self,

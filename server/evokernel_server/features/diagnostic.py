@@ -67,11 +67,11 @@ def _line_at(document: Document, line: int) -> Extent:
 def _problem(document: Document) -> Iterator[types.Diagnostic]:
     if document.problem is None or document.tracked:
         return
-    where = _line_at(document, _line_in(document, document.problem.message))
+    where = _line_at(document, line_of(document, document.problem.message))
     yield _diagnostic(document, where, document.problem.message, document.problem.reason)
 
 
-def _line_in(document: Document, sentence: str) -> int:
+def line_of(document: Document, sentence: str) -> int:
     """The line, from 0, that a sentence names, else that of the first definition with tensor code."""
     named = re.search(r"\bline (\d+)\b", sentence, re.IGNORECASE)
     line = int(named[1]) - 1 if named else -1
