@@ -155,8 +155,8 @@ while server.is_running():
 
 @contextmanager
 def _killing(editor: Editor, words: str) -> Iterator[None]:
-    """Ends every process below the server whose command line holds these words, as soon as it is there. Looking
-    for them is another process's work, which does not slow what is measured here."""
+    """Ends every process below the server whose command line holds these words, as soon as it is there.
+    Looking for them is another process's work, which does not slow what is measured here."""
     number = str(editor.client._server.pid)  # type: ignore[union-attr]
     killer = subprocess.Popen([sys.executable, "-c", _KILLER, number, words], stderr=subprocess.DEVNULL)
     try:
