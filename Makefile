@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Files in their order: by number of tests, those of one long test would come last and leave a core idle.
 SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup demo test thorough attacks lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels prompts exemplars vendor-operators vsix clean
+.PHONY: setup demo test fuzz-editor thorough attacks lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels prompts exemplars vendor-operators vsix clean
 
 setup: $(STAMP)
 
@@ -31,6 +31,12 @@ test: $(STAMP) lint
 # Every attack on task, source, sandbox, service, package and editor; prints caught and total by class.
 attacks: $(STAMP)
 	$(BIN)/python -m pytest -q $(SPREAD) tests/attacks
+
+# Malformed, reordered, cancelled and duplicated messages to the language server. Minutes.
+FUZZ_MESSAGES ?= 100000
+FUZZ_SEED ?= 20
+fuzz-editor: $(STAMP)
+	$(BIN)/python -m tests.server.fuzzing $(FUZZ_MESSAGES) $(FUZZ_SEED)
 
 # What make test leaves out because it takes many seconds. Minutes.
 thorough: $(STAMP)

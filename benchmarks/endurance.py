@@ -1,5 +1,6 @@
 """What the language server stands: kills in mid-job, messages in any order, a full disk, a clock that jumps,
-a home that is not written to, two servers on one memory. Prints figures; docs/security.md states them.
+a home that is not written to, two servers on one memory, and how quick its answers are while a verifier, an
+endpoint, the disk, the database or a process is broken. Prints figures; docs/security.md states them.
 
 The server is the real one. Where the kernel author is not on trial, a worker that follows a script takes its
 place; ``full_disk`` and ``read_only_home`` have the real one. They mount a tmpfs
@@ -17,13 +18,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 os.environ.pop("EVOKERNEL_WORKER_COMMAND", None)
 
-from enduring import disks, jobs, messages
+from enduring import disks, faults, jobs, messages
 from enduring.editors import Place
 
 Trial = Callable[[Place], Any]
@@ -36,6 +38,7 @@ TRIALS: dict[str, Trial] = {
     "jumping_clock": disks.jumping_clock,
     "random_messages": lambda place: messages.random_messages(place, MESSAGES),
     "flat_memory": lambda place: messages.flat_memory(place, EDITS),
+    **{name: partial(faults.fault, name) for name in faults.FAULTS},
 }
 WRONG: dict[str, Callable[[dict[str, Any]], bool]] = {
     "kills": lambda seen: bool(seen["lost"] or seen["doubled"] or seen["folders"]),
@@ -49,8 +52,11 @@ WRONG: dict[str, Callable[[dict[str, Any]], bool]] = {
         not (seen["applied"] == seen["jumps"] and seen["watches_settled"] and seen["dates_seen"] > 1)
         or seen["doubled"]
     ),
-    "random_messages": lambda seen: not seen["equal_to_a_fresh_server"],
+    "random_messages": lambda seen: bool(
+        seen["unanswered"] or seen["answered_twice"] or not seen["equal_to_a_fresh_server"]
+    ),
     "flat_memory": lambda seen: abs(seen["bytes_per_edit"]) > 50,
+    **dict.fromkeys(faults.FAULTS, faults.not_borne),
 }  # fmt: skip
 """Whether a trial's figures say that something was lost."""
 

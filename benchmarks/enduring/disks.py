@@ -30,7 +30,7 @@ def small_disk(folder: Path, size: str = "32m") -> Iterator[str]:
             subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def _fill(folder: Path) -> Path:
+def fill(folder: Path) -> Path:
     """Takes every byte that is left."""
     path = folder / "filler"
     with path.open("wb", buffering=0) as file:
@@ -52,7 +52,7 @@ async def full_disk(folder: Path) -> dict[str, Any]:
         place.work.mkdir()
         path = place.model("model.py", REAL_MODEL)
         async with sessions(place, {"EVOKERNEL_HOME": str(place.home)}) as made:
-            filler = _fill(folder)
+            filler = fill(folder)
             editor = await made.start(settings={"budget": 2, "refineInBackground": False})
             full = await asked(editor, path)
             alive = editor.client._server.returncode is None  # type: ignore[union-attr]

@@ -87,6 +87,13 @@ class ObservationStore:
         except OSError as error:
             raise StoreError(f"{self.folder} cannot be written ({error.strerror}): free it.") from error
 
+    def move(self, old: Path, new: Path) -> None:
+        """A file has another name now. Raises StoreError as ``add``."""
+        known = self.of(old)
+        if known is not None:
+            self.add([evolve(known, file=os.path.realpath(new))])
+            self.path_of(old).unlink(missing_ok=True)
+
     def forget(self, below: Path | None = None) -> int:
         """Deletes what is known of a file, of the files below a folder, or of all. The number of files."""
         known = list(self.all(below))

@@ -12,14 +12,14 @@ from evokernel_core.domain.errors import UsageError
 @click.option("--tcp", metavar="HOST:PORT", help="Listen for one client on an address of this machine.")
 def command(stdio: bool, tcp: str | None) -> None:
     """Run the language server."""
-    from evokernel_server import app
+    from evokernel_server import serve
 
     if stdio and tcp:
         raise click.UsageError("Give either --stdio or --tcp, not both.")
     if tcp is None:
-        app.serve_stdio()
+        serve.serve_stdio()
     else:
-        app.serve_tcp(*_address(tcp))
+        serve.serve_tcp(*_address(tcp))
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -155,7 +155,7 @@ class Connection:
             return self._db.execute(sql, given).fetchall()  # type: ignore[no-any-return]
 
     def execute(self, sql: str, given: Given = ()) -> None:
-        """Runs a statement on temporary tables, of which sqlite-utils knows nothing."""
+        """Runs a statement that sqlite-utils has no words for: on temporary tables, or of many rows."""
         with self._lock, self._reporting():
             self._db.execute(sql, given)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from evokernel_core.domain.experience import Stage
@@ -83,6 +84,14 @@ class Outcomes(Candidates):
                     at=outcome.at,
                 )
             )
+
+    def move_outcomes(self, before: str, after: str) -> None:
+        """Renames regions whose ids end with ``before``, as those of a file that has another name now. What
+        another record says already is not said twice."""
+        escaped = re.sub(r"([%_~])", r"~\1", before)
+        renamed = "UPDATE OR IGNORE outcomes SET region_id = substr(region_id, 1, length(region_id) - ?) || ?"
+        with self.transaction():
+            self.execute(f"{renamed} WHERE region_id LIKE ? ESCAPE '~'", (len(before), after, f"%{escaped}"))
 
     def outcomes(self, region_id: str = "") -> tuple[Outcome, ...]:
         """All outcomes, or those of a region, oldest first."""

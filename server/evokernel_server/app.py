@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,18 +18,20 @@ from pygls.lsp.server import LanguageServer
 
 from evokernel_core import __version__, paths, temporary
 from evokernel_core.capture.observations import ObservationStore
-from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.job import Job, JobKind
 from evokernel_core.domain.settings import Settings
 from evokernel_core.foreign import read_foreign
-from evokernel_server import features, stdio, tcp
+from evokernel_server import features, stdio
 from evokernel_server.acceptance import Acceptance
 from evokernel_server.calls import Calls
 from evokernel_server.capture import Capture
 from evokernel_server.claims import Claims
-from evokernel_server.diagnostics import Diagnostics
+from evokernel_server.diagnostics import Diagnostics, can_pull
+from evokernel_server.features.diagnostic import diagnostics_of
 from evokernel_server.jobs import JobQueue, Report
+from evokernel_server.journal import Journal
 from evokernel_server.kernels import Kernels, installed_kernels
+from evokernel_server.moves import Moves
 from evokernel_server.never import Nevers
 from evokernel_server.notices import Notices
 from evokernel_server.offers import Offer, Offers
@@ -42,13 +43,16 @@ from evokernel_server.plain import message
 from evokernel_server.progress import Operations
 from evokernel_server.protocol import EvoKernelProtocol
 from evokernel_server.ready import Ready
+from evokernel_server.refreshing import Refreshing
 from evokernel_server.reviews import Reviews
-from evokernel_server.states import mode_of, state_of
+from evokernel_server.stale import stale_calls
+from evokernel_server.states import mode_of, status_of
 from evokernel_server.status import Mode, Status
 from evokernel_server.store import Store
 from evokernel_server.tasks import Latest, cancel_all, spawn
 from evokernel_server.trust import REASON, Trust, sentence
 from evokernel_server.undo import Undo
+from evokernel_server.watched import ClientWatch
 from evokernel_server.watcher import Watcher
 from evokernel_server.worker import Worker
 from evokernel_server.workspace import Document, Problem, Workspace
@@ -56,8 +60,6 @@ from evokernel_server.workspace import Document, Problem, Workspace
 log = logging.getLogger(__name__)
 
 _PARENT_CHECK_S = 2.0
-_REFRESH_S = 30.0
-"""A client that has not answered a refresh by then is asked anew at the next one."""
 _WORKER_END_S = 1.0
 """A killed worker is gone in milliseconds; then what it left in the temporary directory is removed."""
 
@@ -65,24 +67,27 @@ _WORKER_END_S = 1.0
 class EvoKernelServer(LanguageServer):
     """One client's server. Handlers in ``features`` read its documents and call its services."""
 
+    protocol: EvoKernelProtocol
+
     def __init__(self) -> None:
         super().__init__(
-            "evokernel", __version__, protocol_cls=EvoKernelProtocol, converter_factory=get_converter
-        )
+            "evokernel", __version__, protocol_cls=EvoKernelProtocol, converter_factory=get_converter,
+            notebook_document_sync=features.notebook.SYNC,
+        )  # fmt: skip
         self.options = Options()
         self.own_client = False
-        self.begun = False
         self.granted = Trust()
         self._told: set[str] = set()
         self.documents = Workspace()
         self.status = Status(self.protocol.notify)
         self.operations = Operations(self)
-        self.store = Store(paths.memory_path(), self.tell_once)
+        self.store = Store(paths.memory_path(), self.tell_once, self.show_status)
         self.worker = Worker(self._settings)
         self._make_services()
         features.register(self)
 
     def _make_services(self) -> None:
+        self.journal = Journal(self.window_log_message)
         self.capture = Capture(
             self.worker,
             lambda: self.server_options.pause_s,
@@ -92,17 +97,21 @@ class EvoKernelServer(LanguageServer):
             progressed=self.analysis_progressed,
             runs_in=lambda interpreter: self.status.learn(interpreter=interpreter),
             root_of=self._trusted_root,
+            say=self.journal.say,
         )
+        self.refreshing = Refreshing(self)
         self.diagnostics = Diagnostics(
-            self.text_document_publish_diagnostics, lambda: self.server_options.diagnostics
-        )
+            self._diagnostics_of, self.text_document_publish_diagnostics,
+            refresh=self.refreshing.diagnostics,
+            pulls=lambda: can_pull(self.client_capabilities),
+        )  # fmt: skip
         self.outcomes = OutcomeLog(
             self.store, lambda: self.server_options.revert_grace_s, lambda: self.server_options.survival_s
         )
         self.jobs = JobQueue(
             self.store, self.worker, Claims(paths.data_path() / "claims"),
             eligible=self._may_run, finished=self._job_finished, announce=self.show_status,
-            retry_s=lambda: self.server_options.retry_s,
+            retry_s=lambda: self.server_options.retry_s, say=self.journal.say,
         )  # fmt: skip
         self.offers = Offers(
             self.store, self.outcomes, lambda: self.server_options, self._ask,
@@ -131,10 +140,13 @@ class EvoKernelServer(LanguageServer):
         self.pages = Pages(self)
         self.notices = Notices(self, self.kernels, self.pages, lambda: self.own_client)
         self.reviews = Reviews(self.kernels, lambda: self.options.settings.chip)
-        self.refreshing = Latest(self._refresh, "refresh")
         self.rereading = Latest(self._packages_changed, "reading packages")
         self.observations = ObservationStore()
-        self.watcher = Watcher(self.path_changed, self.observations.folder)
+        self.client_watch = ClientWatch(self, lambda: self.documents.roots, self.observations.folder)
+        self.watcher = Watcher(self.path_changed, self.observations.folder, self.client_watch.covers)
+        self.moves = Moves(
+            self.store, self.jobs, self.outcomes, self.offers, self.observations, self.kernels.repackage
+        )
 
     @property
     def server_options(self) -> ServerOptions:
@@ -214,14 +226,17 @@ class EvoKernelServer(LanguageServer):
     def report_server_error(self, error: Exception, source: Any) -> None:
         """An error in a handler is a line in the log, not a message over the person's work."""
         log.error("%s: %s", getattr(source, "__name__", source), error)
+        if source is JsonRpcException:  # the loop that reads messages could not read one
+            self.protocol.reject_unreadable()
         log.debug("The traceback follows.", exc_info=error)
 
     # --- documents
 
     def document_opened(self, document: Document) -> None:
-        self.show_status()
         if not document.has_torch:
+            self._refused(document)
             return
+        self.show_status()
         self._analyse(document)
         spawn(self._take_up(document), "reopening")
 
@@ -254,12 +269,29 @@ class EvoKernelServer(LanguageServer):
                 await self.offers.consider(document.uri, document.path, region, installed)
 
     async def read_packages(self, document: Document) -> None:
-        """Reads the manifests behind a document's calls and shows what they say."""
+        """Reads the packages behind a document's calls and shows what they say, and which do not fit."""
         document.installed = await installed_kernels(document)
+        text, names = document.text.content, tuple(document.counts())
+        chip = self.options.settings.chip
+        document.stale = await asyncio.to_thread(stale_calls, document.path, text, names, chip)
+        self.diagnostics.changed(document)
         self.refresh()
 
+    def _diagnostics_of(self, document: Document) -> Sequence[types.Diagnostic]:
+        if not self.server_options.diagnostics:
+            return ()
+        return diagnostics_of(document, done=not self.capture.is_analysing(document))
+
+    def _refused(self, document: Document) -> None:
+        """A text that is not analysed: one of another machine or program is told why."""
+        self.show_status()
+        self.diagnostics.changed(document)
+
     def document_changed(self, document: Document) -> None:
-        if not self.trusts(document):
+        self.jobs.failures.pop(str(document.path), None)
+        if not document.is_local:
+            self._refused(document)
+        elif not self.trusts(document):
             self._analyse(document)
         else:
             self.capture.soon(document)
@@ -283,13 +315,15 @@ class EvoKernelServer(LanguageServer):
         if document.uri in self.documents.documents:
             self.analysis_progressed(document)
             self.refresh()
+            if document.calls:  # the code beside them may have been edited
+                self.rereading.ask(document.uri)
             if document.problem is not None and mode_of(document.problem) is Mode.ERROR:
                 self.tell_once(document.problem.message)
 
     def analysis_progressed(self, document: Document) -> None:
         self.show_status()
         if document.uri in self.documents.documents:
-            self.diagnostics.publish(document, done=not self.capture.is_analysing(document))
+            self.diagnostics.changed(document)
 
     def tell_once(self, sentence: str) -> None:
         """Shows a message where a person has to act; the same one never twice."""
@@ -313,6 +347,16 @@ class EvoKernelServer(LanguageServer):
         elif any(p.file == path for p in self.outcomes.placements) and self.documents.at(path) is None:
             spawn(self._read_changed(path), "reading a changed file")
 
+    async def watch_through_client(self) -> None:
+        """Has the client watch what it can; where it does not want to, we do."""
+        if not await self.client_watch.register():
+            self.cover_again()
+
+    def cover_again(self) -> None:
+        """Who watches what has changed."""
+        for document in self.documents.torch_documents():
+            spawn(asyncio.to_thread(self.watcher.cover, document.path), "watching")
+
     async def _packages_changed(self, uri: str) -> None:
         document = self.documents.get(uri)
         if document is None:
@@ -331,41 +375,22 @@ class EvoKernelServer(LanguageServer):
     # --- what the client shows
 
     def refresh(self) -> None:
-        """Asks the client for its hints again; clients that cannot are left alone."""
-        workspace = self.client_capabilities.workspace
-        if workspace and workspace.inlay_hint and workspace.inlay_hint.refresh_support:
-            self.refreshing.ask(types.WORKSPACE_INLAY_HINT_REFRESH)
-        lens = self.server_options.code_lens
-        if lens and workspace and workspace.code_lens and workspace.code_lens.refresh_support:
-            self.refreshing.ask(types.WORKSPACE_CODE_LENS_REFRESH)
-
-    async def _refresh(self, method: str) -> None:
-        try:
-            await asyncio.wait_for(self.protocol.send_request_async(method, None), _REFRESH_S)
-        except (JsonRpcException, TimeoutError) as error:
-            log.info("The client did not refresh: %s", error)
+        """Asks the client for its hints again."""
+        self.refreshing.hints(lenses=self.server_options.code_lens)
 
     def show_status(self) -> None:
         self.status.set(*self._state())
 
     def _state(self) -> tuple[Mode, str, str]:
-        """What a person waits for comes first, then the document in front, then work in the background."""
-        running = self.jobs.running
-        if running is not None and running.kind is JobKind.GENERATE:
-            return Mode.BUSY, f"Generating a kernel in {Path(running.file).name}.", ""
         document = self.documents.active
-        mode, text = Mode.READY, "EvoKernel is ready."
         if document is None and not (self.options.trust or self.granted):
-            mode, text = Mode.OFFLINE, sentence(self.own_client)
-        elif document is not None:
-            mode, text = state_of(document, analysing=self.capture.is_analysing(document))
-        if mode in (Mode.READY, Mode.NOTHING_TO_GAIN):
-            if running is not None:
-                return Mode.BUSY, f"Refining a kernel in {Path(running.file).name}.", ""
-            if self.jobs.waiting:
-                reason = next(iter(self.jobs.waiting.values())).reason
-                return Mode.QUEUED, f"{len(self.jobs.waiting)} waiting: {reason}", ""
-        return mode, text, document.uri if document else ""
+            return Mode.OFFLINE, sentence(self.own_client), ""
+        return status_of(
+            document, self.jobs.running, tuple(self.jobs.waiting.values()),
+            analysing=document is not None and self.capture.is_analysing(document),
+            to_review=self.offers.count(document.path) if document is not None else 0,
+            trouble=self.store.trouble or self.jobs.failures.get(str(document.path) if document else "", ""),
+        )  # fmt: skip
 
     # --- the end
 
@@ -396,40 +421,3 @@ def _text_of(path: Path) -> str:
     """The text of a file of a person's, which may be a link. Raises as ``read_foreign``: what has come in its
     place may be a pipe, which nobody writes to, or a device."""
     return read_foreign(path.resolve())
-
-
-def configure_logging() -> None:
-    """One handler on stderr. pygls logs whole messages, which hold a person's code: it stays silent."""
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=os.environ.get("EVOKERNEL_LOG", "WARNING").upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
-    logging.getLogger("pygls").setLevel(logging.CRITICAL)
-    logging.getLogger("asyncio").setLevel(logging.ERROR)
-
-
-def serve_stdio() -> None:
-    """Serves one client over standard input and output until either ends."""
-    stdout = stdio.guard_stdout()
-    stdin = stdio.guard_stdin()
-    configure_logging()
-    server = EvoKernelServer()
-    try:
-        server.start_io(stdin, stdio.QueuedStream(stdout))  # type: ignore[arg-type]
-    finally:
-        server.close()
-
-
-def serve_tcp(host: str, port: int) -> None:
-    """Serves one client over TCP. Raises EvoKernelError where the address cannot be had."""
-    configure_logging()
-    server = EvoKernelServer()
-    try:
-        asyncio.run(tcp.serve_one(server, host, port))
-    except OSError as error:
-        raise EvoKernelError(
-            f"Cannot listen on {host}:{port}: {error.strerror}; choose another port."
-        ) from error
-    finally:
-        server.close()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +34,7 @@ CACHE_SIZE = 64
 class Capture:
     """``changed`` is called with a document whenever its regions or its problem changed, ``progressed``
     whenever its analysis begins or ends. ``root_of`` gives the folder of the client's that a file is in,
-    ``runs_in`` hears which interpreter a file's code ran in."""
+    ``runs_in`` hears which interpreter a file's code ran in, ``say`` what was done."""
 
     worker: Worker
     pause_s: Callable[[], float]
@@ -43,6 +44,7 @@ class Capture:
     progressed: Callable[[Document], None]
     root_of: Callable[[Document], str]
     runs_in: Callable[[str], None]
+    say: Callable[[str], None] = lambda _: None
     _cache: OrderedDict[str, tuple[Found, ...]] = field(factory=OrderedDict)
     _timers: dict[str, asyncio.TimerHandle] = field(factory=dict)
     _tasks: dict[str, asyncio.Task[None]] = field(factory=dict)
@@ -66,7 +68,7 @@ class Capture:
 
     def again(self, document: Document) -> None:
         """Captures a text anew: what is known of its inputs has changed."""
-        self._cache.pop(text_hash(document.text.content), None)
+        self._cache.pop(_key(document, document.text), None)
         document.captured = ""
         self.soon(document, now=True)
 
@@ -96,16 +98,14 @@ class Capture:
 
     async def _capture(self, document: Document) -> None:
         text, mark = document.text, document.mark()
-        key = text_hash(text.content)
-        if key == document.captured and not document.problem:
+        if text_hash(text.content) == document.captured and not document.problem:
             self.changed(document)
             return
-        found = self._cached(key)
+        found = self._cached(_key(document, text))
         try:
             known = await self._ask(document, text, programs=False) if found is None else found
         except WorkerError as error:
             document.problem = Problem(error.reason, str(error))
-            log.info("No regions for %s: %s", document.path, error)
             self.changed(document)
             return
         document.problem = None
@@ -127,7 +127,7 @@ class Capture:
 
     async def _follow(self, document: Document, text: Text, mark: int, single: tuple[Found, ...]) -> None:
         """Keeps all regions of a text in the cache, and shows those that are not single ones too."""
-        key = text_hash(text.content)
+        key = _key(document, text)
         if not self.programs():
             self._keep(key, single)
             return
@@ -148,9 +148,19 @@ class Capture:
             "path": str(document.path), "text": text.content, "programs": programs,
             "workspace": self.root_of(document),
         }  # fmt: skip
-        answer = await self.worker.request_again("regions", params)
-        self.runs_in(str(answer.get("interpreter", "")))
-        return read_regions(answer)
+        began = time.monotonic()
+        try:
+            answer = await self.worker.request_again("regions", params)
+        except WorkerError as error:
+            seconds = time.monotonic() - began
+            self.say(f"{document.path.name}: not analysed after {seconds:.1f} s ({error.reason}): {error}")
+            raise
+        interpreter, found = str(answer.get("interpreter", "")), read_regions(answer)
+        what = "regions and programs" if programs else "regions"
+        seconds = time.monotonic() - began
+        self.say(f"{document.path.name}: {len(found)} {what} in {seconds:.1f} s, run by {interpreter}.")
+        self.runs_in(interpreter)
+        return found
 
     def _cached(self, key: str) -> tuple[Found, ...] | None:
         if key in self._cache:
@@ -162,6 +172,11 @@ class Capture:
         self._cache.move_to_end(key)
         while len(self._cache) > CACHE_SIZE:
             self._cache.popitem(last=False)
+
+
+def _key(document: Document, text: Text) -> str:
+    """Equal texts in two places import different things, and their kernels belong to different packages."""
+    return f"{text_hash(text.content)} {document.path}"
 
 
 def read_regions(result: dict[str, Any]) -> tuple[Found, ...]:

@@ -1,91 +1,68 @@
-"""Diagnostics that every client shows: which inputs are needed, why a file failed, why code has no kernel.
-
-They are hints and information, never warnings: the file is right, only a kernel is missing.
-"""
+"""Diagnostics on their way to a client: given to one that asks, which is asked to ask again, else sent.
+What they say is made in ``features.diagnostic``."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 
 from attrs import define, field
 from lsprotocol import types
 
-from evokernel_core.domain.region import RegionStatus
-from evokernel_server.workspace import Document, Tracked
+from evokernel_server.workspace import Document
 
-SOURCE = "evokernel"
-_LINE = re.compile(r"^Line \d+ ")
-_HINT, _INFORMATION = types.DiagnosticSeverity.Hint, types.DiagnosticSeverity.Information
+Report = types.RelatedFullDocumentDiagnosticReport | types.RelatedUnchangedDocumentDiagnosticReport
 
 
-def diagnostics_of(document: Document, *, done: bool) -> list[types.Diagnostic]:
-    """What is to be said of a document, each sentence once. Until its analysis is ``done``, a program of
-    several kernels may yet cover what no single one computes."""
-    if not document.has_torch:
-        return []
-    return [*_problem(document), *_needing(document), *(_unsupported(document) if done else ())]
+def can_pull(client: types.ClientCapabilities) -> bool:
+    """Whether a client asks for diagnostics and can be asked to ask again: one that cannot would not hear of
+    what an analysis found after it asked."""
+    text, workspace = client.text_document, client.workspace
+    asks = text is not None and text.diagnostic is not None
+    return bool(asks and workspace and workspace.diagnostics and workspace.diagnostics.refresh_support)
 
 
-def _problem(document: Document) -> Iterator[types.Diagnostic]:
-    if document.problem is None or document.tracked:
-        return
-    line = line_of(document, document.problem.message)
-    start, end = document.text.starts[line], document.text.starts[line] + len(document.text.line(line))
-    where = types.Range(document.text.position(start), document.text.position(end))
-    yield _diagnostic(where, document.problem.message, document.problem.reason, _INFORMATION)
-
-
-def line_of(document: Document, sentence: str) -> int:
-    """The line, from 0, that a sentence names, else that of the first definition with tensor code."""
-    named = re.search(r"\bline (\d+)\b", sentence, re.IGNORECASE)
-    line = int(named[1]) - 1 if named else -1
-    return line if 0 <= line < len(document.text.starts) else document.first_line()
-
-
-def _needing(document: Document) -> Iterator[types.Diagnostic]:
-    for tracked in document.regions(RegionStatus.NEEDS_SHAPES):
-        where = document.text.range(tracked.extent)
-        yield _diagnostic(where, tracked.region.reason, RegionStatus.NEEDS_SHAPES.value, _INFORMATION)
-
-
-def _unsupported(document: Document) -> Iterator[types.Diagnostic]:
-    groups: dict[str, list[Tracked]] = {}
-    for tracked in document.regions(RegionStatus.UNSUPPORTED):
-        if tracked.region.reason:
-            groups.setdefault(_LINE.sub("", tracked.region.reason), []).append(tracked)
-    for first, *others in groups.values():
-        lines = [document.text.position(item.extent.start).line + 1 for item in others]
-        also = f" Also on line {', '.join(map(str, lines))}." if lines else ""
-        where = document.text.range(first.extent)
-        yield _diagnostic(where, f"No kernel: {first.region.reason}{also}", "unsupported", _HINT)
-
-
-def _diagnostic(
-    where: types.Range, message: str, code: str, severity: types.DiagnosticSeverity
-) -> types.Diagnostic:
-    return types.Diagnostic(where, message, severity=severity, code=code, source=SOURCE)
+def result_id(found: Sequence[types.Diagnostic]) -> str:
+    """Equal for equal diagnostics."""
+    return hashlib.sha256(repr(found).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 @define(eq=False)
 class Diagnostics:
-    """Publishes what changed."""
+    """``of`` says what is known of an open document now, ``pulls`` whether the client asks; ``refresh`` asks
+    it to ask again."""
 
+    of: Callable[[Document], Sequence[types.Diagnostic]]
     send: Callable[[types.PublishDiagnosticsParams], None]
-    enabled: Callable[[], bool]
-    _published: dict[str, Sequence[types.Diagnostic]] = field(factory=dict)
+    refresh: Callable[[], None]
+    pulls: Callable[[], bool]
+    _told: dict[str, str] = field(factory=dict)
+    """What was told of each document, as its result id."""
 
-    def publish(self, document: Document, *, done: bool) -> None:
-        """Says what is known of an open document."""
-        found = diagnostics_of(document, done=done) if self.enabled() else []
-        self._publish(document.uri, found, document.version)
+    def changed(self, document: Document) -> None:
+        """Something about a document may have changed."""
+        self._tell(document.uri, self.of(document), document.version)
 
     def withdraw(self, uri: str) -> None:
         """Takes back what was said of a document that was closed."""
-        self._publish(uri, [], None)
+        if not self.pulls():
+            self._tell(uri, [], None)
+        self._told.pop(uri, None)
 
-    def _publish(self, uri: str, found: Sequence[types.Diagnostic], version: int | None) -> None:
-        if found == self._published.get(uri, []):
+    def report(self, document: Document, previous: str | None) -> Report:
+        """The answer to a client that asks and has what it got as ``previous``."""
+        found = self.of(document)
+        known = self._told[document.uri] = result_id(found)
+        if previous == known:
+            return types.RelatedUnchangedDocumentDiagnosticReport(known)
+        return types.RelatedFullDocumentDiagnosticReport(list(found), result_id=known)
+
+    def _tell(self, uri: str, found: Sequence[types.Diagnostic], version: int | None) -> None:
+        known = result_id(found)
+        if known == self._told.get(uri, result_id([])):
             return
-        self._published[uri] = found
-        self.send(types.PublishDiagnosticsParams(uri, list(found), version))
+        self._told[uri] = known
+        if self.pulls():
+            self.refresh()
+        else:
+            self.send(types.PublishDiagnosticsParams(uri, list(found), version))

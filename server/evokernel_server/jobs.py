@@ -8,6 +8,7 @@ away a job waits, and is tried again after a growing pause.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 import uuid
@@ -62,6 +63,8 @@ class AttemptEvent:
     feasible: bool
     latency_us: float | None
     best_us: float | None
+    verdict: str = ""
+    """The verdict in a sentence."""
 
 
 Listener = Callable[[AttemptEvent], None]
@@ -82,15 +85,21 @@ class JobQueue:
     announce: Callable[[], None]
     retry_s: Callable[[], tuple[float, float]]
     clock: Callable[[], float] = time.time
+    say: Callable[[str], None] = lambda _: None
+    """Hears what was done."""
     running: Job | None = None
     waiting: dict[str, Job] = field(factory=dict)
     """Jobs whose verifier is away, by id."""
+    failures: dict[str, str] = field(factory=dict)
+    """Why the last job of a file came to nothing for a reason that lies not in the file, by path."""
     _turn: asyncio.Lock = field(factory=asyncio.Lock)
     _wake: asyncio.Event = field(factory=asyncio.Event)
     _preempt: asyncio.Event | None = None
     _not_before: dict[str, tuple[float, float]] = field(factory=dict)
     """When a waiting job is tried again (monotonic), and the pause after that."""
     _deaths: dict[str, int] = field(factory=dict)
+    _cancels: dict[str, asyncio.Event] = field(factory=dict)
+    """What ends a person's request that runs or waits for its turn, by job."""
     _ended: set[str] = field(factory=set)
     _task: asyncio.Task[None] | None = None
 
@@ -135,6 +144,7 @@ class JobQueue:
         if self._preempt is not None:
             self._preempt.set()
         kept = False
+        self._cancels[job.id] = cancel
         try:
             async with self._turn:
                 report = await self._run_until_answered(job, listener, cancel)
@@ -144,6 +154,7 @@ class JobQueue:
             await self._save(job, JobState.CANCELLED, "cancelled")
             raise
         finally:
+            self._cancels.pop(job.id, None)
             if not kept:
                 self.claims.release(job.id)
 
@@ -175,6 +186,25 @@ class JobQueue:
                 self._forget_waiting(job)
                 await self._save(job, JobState.CANCELLED, "no kernel is wanted here")
         self.announce()
+
+    async def move(self, old: Path, new: Path) -> None:
+        """Jobs of a file are for another, which it has become; one that runs gives way and goes on there."""
+        if self.running is not None and self.running.file == str(old) and self._preempt is not None:
+            self._preempt.set()
+        await self.store(lambda memory: _move(memory, old, new))
+        for job in [item for item in self.waiting.values() if item.file == str(old)]:
+            self.waiting[job.id] = evolve(job, file=str(new))
+        self.wake()
+
+    async def end(self, file: Path) -> None:
+        """Jobs of a file that was deleted are no use any more."""
+        if self.running is not None and self.running.file == str(file):
+            self.cancel_background()
+        for job in await self.store(lambda memory: memory.jobs(UNFINISHED, file=str(file))):
+            self._forget_waiting(job)
+            if cancel := self._cancels.get(job.id):
+                cancel.set()
+            await self.finish(job, JobState.CANCELLED, "the file was deleted")
 
     def cancel_background(self) -> bool:
         """Ends the background job that runs now. Returns whether there was one."""
@@ -257,6 +287,7 @@ class JobQueue:
         await self.store(lambda memory: memory.update_job(job.id, state=state, reason=str(error)))
 
     async def _run(self, job: Job, listener: Listener, cancel: asyncio.Event) -> Report:
+        self.failures.pop(job.file, None)
         self.running = await self.store(
             lambda memory: memory.update_job(job.id, state=JobState.RUNNING, reason="")
         )
@@ -264,6 +295,8 @@ class JobQueue:
         try:
             report = await self._synthesise(job, listener, cancel)
             self._forget_waiting(job)
+            if report.best is None and not report.attempts and report.reason:
+                self.failures[job.file] = report.reason
         except WorkerDied:
             raise
         except WorkerError as error:
@@ -285,6 +318,8 @@ class JobQueue:
             attempt = read_attempt(event)
             if attempt is None:
                 return
+            done = f"attempt {attempt.n}/{attempt.budget} ({attempt.stage})"
+            self.say(f"{_subject(job, region)}: {done}: {attempt.verdict}")
             save = self.store(lambda memory: memory.update_job(job.id, spent=attempt.n))
             task = asyncio.ensure_future(_then(save, listener, attempt))
             saves.add(task)
@@ -298,10 +333,14 @@ class JobQueue:
         }
         result = await self.worker.request("synthesise", params, on_event=heard, cancel=cancel)
         await asyncio.gather(*saves)
-        return from_data({**_EMPTY, **result}, Report)
+        report = from_data({**_EMPTY, **result}, Report)
+        self.say(f"{_subject(job, region)}: {_ending(report)}")
+        return report
 
     async def _fail(self, job: Job, error: WorkerError) -> None:
+        self.say(f"{Path(job.file).name}: the {job.kind.value} job stopped ({error.reason}): {error}")
         if error.reason != VERIFIER_AWAY:
+            self.failures[job.file] = str(error)
             self._forget_waiting(job)
             await self._save(job, JobState.FAILED, str(error))
             return
@@ -329,6 +368,18 @@ _EMPTY: Mapping[str, Any] = {
 }
 
 
+def _subject(job: Job, region: Region) -> str:
+    return f"{Path(job.file).name}, {region.op_category} in {region.symbol}"
+
+
+def _ending(report: Report) -> str:
+    if report.best is None:
+        return f"no kernel in {report.attempts} attempts: {report.reason or 'no reason was given'}"
+    latency = report.best.latency
+    figure = f"{latency.us:,.1f} µs {latency.source.value} on {latency.chip}"
+    return f"verified by {report.best.verifier} after {report.attempts} attempts, {figure}."
+
+
 async def _then(save: Awaitable[object], listener: Listener, attempt: AttemptEvent) -> None:
     """Durable first, announced second."""
     await save
@@ -343,6 +394,14 @@ def region_of(job: Job) -> Region:
         raise WorkerError(
             "damaged", "What the memory holds of this request is damaged; ask for the kernel again."
         ) from error
+
+
+def _move(memory: Any, old: Path, new: Path) -> None:
+    with memory.transaction():
+        for job in memory.jobs(file=str(old)):
+            with contextlib.suppress(WorkerError):  # what is damaged stays as it is
+                region = dumps(evolve(region_of(job), file=str(new)))
+                memory.update_job(job.id, file=str(new), region=region)
 
 
 def _put_once(memory: Any, job: Job) -> Job:
@@ -365,4 +424,5 @@ def read_attempt(event: Mapping[str, Any]) -> AttemptEvent | None:
         feasible=bool(event.get("feasible")),
         latency_us=event.get("latency_us"),
         best_us=event.get("best_us"),
+        verdict=str(event.get("verdict_summary", "")),
     )

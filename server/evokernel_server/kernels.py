@@ -24,7 +24,7 @@ from evokernel_server.errors import Refused
 from evokernel_server.jobs import VERIFIER_AWAY, AttemptEvent, Best, JobQueue, Report, region_of
 from evokernel_server.offers import Offer, Offers, microseconds
 from evokernel_server.options import Options
-from evokernel_server.outcomes import OutcomeLog
+from evokernel_server.outcomes import OutcomeLog, Placement
 from evokernel_server.packages import Installed, package_folder, read_installed
 from evokernel_server.progress import Operation, Operations
 from evokernel_server.ready import Ready
@@ -252,6 +252,16 @@ class Kernels:
         await write_package(self.worker, region, placed.source_id)
         await self.installed_changed(document)
         return {"status": "applied", "message": f"The package of {name} is back."}
+
+    async def repackage(self, placement: Placement) -> None:
+        """Writes the package of a call whose file was moved, beside its new place and with its new name."""
+        file = placement.file
+        if self.trusts(file):
+            region = await self.region_of(file, placement.name)
+            await write_package(self.worker, evolve(region, file=str(file)), placement.source_id)
+        document = self.workspace.at(file)
+        if document is not None:
+            await self.installed_changed(document)
 
     async def resumed(self, job: Job, report: Report) -> None:
         """A job ended that no command waits for: an offer, where there is something to offer."""

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.domain.region import Region
@@ -157,11 +157,28 @@ class Offers:
                 return offer
         return None
 
+    def count(self, file: Path) -> int:
+        """How many kernels of a file wait for a decision."""
+        return sum(offer.file == file for offer in self.pending.values())
+
     def take(self, offer: Offer) -> None:
         """Removes an offer that was decided; should an older package come back, it is a new question."""
         self.pending.pop((offer.file, offer.region.id), None)
         self._forget_told(offer)
         self.changed(len(self.pending))
+
+    def move(self, old: Path, new: Path) -> None:
+        """What was offered for a file is offered for another, which it has become."""
+        for offer in [item for item in self.pending.values() if item.file == old]:
+            del self.pending[(old, offer.region.id)]
+            region = evolve(offer.region, file=str(new))
+            self.pending[(new, offer.region.id)] = evolve(offer, uri=new.as_uri(), file=new, region=region)
+
+    async def end(self, file: Path) -> None:
+        """A file was deleted, and with it the question."""
+        for offer in [item for item in self.pending.values() if item.file == file]:
+            self.take(offer)
+            await self.outcomes.record(OutcomeKind.EXPIRED, offer.placement(0.0), "deleted")
 
     def _forget_told(self, offer: Offer) -> None:
         self._shown.discard(offer.key)

@@ -41,7 +41,12 @@ def _settles(outcome: Outcome) -> bool:
 
 def place_key(file: Path, region_id: str) -> str:
     """How outcomes name a region: ids of regions are unique within a file only."""
-    return f"{region_id}@{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
+    return f"{region_id}{key_end(file)}"
+
+
+def key_end(file: Path) -> str:
+    """How the names of all regions of a file end."""
+    return f"@{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
 
 
 @frozen
@@ -147,6 +152,28 @@ class OutcomeLog:
             self._drop(placement)
             spawn(self.record(OutcomeKind.EXPIRED, placement, _BRANCH), "outcome")
 
+    def move(self, old: Path, new: Path) -> tuple[Placement, ...]:
+        """The calls of a file are in another file now. Gives their placements there."""
+        moved = []
+        self._forget_doubt(old)
+        for placement in [p for p in self.placements if p.file == old]:
+            self._drop(placement)
+            moved.append(evolve(placement, file=new))
+            self.watch(moved[-1])
+        return tuple(moved)
+
+    def end(self, file: Path) -> None:
+        """A file was deleted: no verdict about its kernels."""
+        self._forget_doubt(file)
+        for placement in [p for p in self.placements if p.file == file]:
+            self._drop(placement)
+            spawn(self.record(OutcomeKind.EXPIRED, placement, "deleted"), "outcome")
+
+    def _forget_doubt(self, file: Path) -> None:
+        doubt = self._doubts.pop(file, None)
+        if doubt is not None:
+            doubt.cancel()
+
     def _of(self, file: Path, name: str) -> list[Placement]:
         return [p for p in self.placements if (p.file, p.name) == (file, name)]
 
@@ -162,9 +189,7 @@ class OutcomeLog:
         self._note_undone(missing, content, how)
         doubt = self._doubts.get(file)
         if not missing:
-            if doubt is not None:
-                doubt.cancel()
-                del self._doubts[file]
+            self._forget_doubt(file)
             self._undone -= {placement for placement in self._undone if placement.file == file}
             return
         if doubt is None or doubt.done():

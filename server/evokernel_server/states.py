@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+from evokernel_core.domain.job import Job, JobKind
 from evokernel_core.domain.region import RegionStatus
 from evokernel_core.twin.accuracy import MODEL_ERROR
 from evokernel_server.kernels import REPLACEABLE
@@ -15,8 +17,43 @@ _OF_THE_FILE = {"import_failed", "agent_failed", "unsupported", "capture_failed"
 """Reasons that lie in the person's file; all others are failures of ours or of the environment."""
 
 
+_QUIET = (Mode.READY, Mode.READY_TO_REVIEW, Mode.NOTHING_TO_GAIN)
+"""States of a document beside which work in the background is worth a word."""
+
+
+def status_of(
+    document: Document | None,
+    running: Job | None,
+    waiting: Sequence[Job],
+    *,
+    analysing: bool = False,
+    to_review: int = 0,
+    trouble: str = "",
+) -> tuple[Mode, str, str]:
+    """Mode, sentence and URI: what a person waits for comes first, then the document in front, of which
+    ``to_review`` kernels wait for a decision, then work in the background. ``trouble`` is why nothing can be
+    kept or written, as where the disk is full or a model's endpoint is dead."""
+    if running is not None and running.kind is JobKind.GENERATE:
+        return Mode.BUSY, f"Generating a kernel in {Path(running.file).name}.", ""
+    mode, text = Mode.READY, "EvoKernel is ready."
+    if document is not None:
+        mode, text = state_of(document, analysing=analysing)
+    if trouble and mode in _QUIET:
+        return Mode.ERROR, trouble, ""
+    if document is not None and to_review and mode in _QUIET:
+        many = "1 kernel waits" if to_review == 1 else f"{to_review} kernels wait"
+        return Mode.READY_TO_REVIEW, f"{many} for your review in {document.path.name}.", document.uri
+    if mode in _QUIET and running is not None:
+        return Mode.BUSY, f"Refining a kernel in {Path(running.file).name}.", ""
+    if mode in _QUIET and waiting:
+        return Mode.QUEUED, f"{len(waiting)} waiting: {waiting[0].reason}", ""
+    return mode, text, document.uri if document else ""
+
+
 def state_of(document: Document, *, analysing: bool) -> tuple[Mode, str]:
-    """What is known of a file that imports torch."""
+    """What is known of a text that imports torch."""
+    if document.refusal:
+        return Mode.OFFLINE, document.refusal
     name = document.path.name
     if analysing or not (document.captured or document.problem):
         more = " Single kernels are shown; programs of several follow." if document.tracked else ""
@@ -37,9 +74,6 @@ def mode_of(problem: Problem) -> Mode:
 
 def _found(document: Document) -> tuple[Mode, str]:
     name = document.path.name
-    if waiting := document.to_review():
-        many = "1 kernel waits" if len(waiting) == 1 else f"{len(waiting)} kernels wait"
-        return Mode.READY_TO_REVIEW, f"{many} for review in {name}."
     gains = [item.found.estimate.gain for item in winners(document) if item.found.estimate]
     if gains:
         many = "1 kernel" if len(gains) == 1 else f"{len(gains)} kernels"

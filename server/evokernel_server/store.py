@@ -18,22 +18,38 @@ class Store:
     """``await store(lambda memory: ...)`` runs a short transaction and gives its result.
 
     The file is opened at the first use. Another process's lock is waited for on the thread. ``failed`` hears
-    the sentence of each StoreError: a person has to act, as where the disk is full.
+    the sentence of each StoreError: a person has to act, as where the disk is full. ``trouble`` is that of
+    the last transaction, empty where it was done; ``changed`` is called when it changes.
     """
 
-    def __init__(self, path: Path, failed: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        failed: Callable[[str], None] = lambda _: None,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.trouble = ""
         self._path = path
         self._failed = failed
+        self._changed = changed
         self._memory: Memory | None = None
         self._closed = False
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memory")
 
     async def __call__(self, work: Callable[[Memory], T]) -> T:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work)
+            result = await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work)
         except StoreError as error:
             self._failed(str(error))
+            self._note(str(error))
             raise
+        self._note("")
+        return result
+
+    def _note(self, trouble: str) -> None:
+        if trouble != self.trouble:
+            self.trouble = trouble
+            self._changed()
 
     def _run(self, work: Callable[[Memory], T]) -> T:
         if self._memory is None:

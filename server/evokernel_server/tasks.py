@@ -33,10 +33,11 @@ def cancel_all() -> None:
 @define(eq=False)
 class Latest:
     """Work that is asked for far more often than it is worth doing: for each key one at a time, and once more
-    afterwards where it was asked for meanwhile."""
+    afterwards where it was asked for meanwhile. What is asked within ``gather_s`` is one piece of work."""
 
     work: Callable[[str], Coroutine[Any, Any, None]]
     name: str
+    gather_s: float = 0.0
     _again: dict[str, bool] = field(factory=dict)
 
     def ask(self, key: str) -> None:
@@ -49,6 +50,8 @@ class Latest:
     async def _run(self, key: str) -> None:
         try:
             while self._again[key]:
+                if self.gather_s:
+                    await asyncio.sleep(self.gather_s)
                 self._again[key] = False
                 await self.work(key)
         finally:

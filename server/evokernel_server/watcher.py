@@ -1,7 +1,8 @@
 """What changes outside the editor: deleted packages, checkouts, files rewritten by other tools.
 
-Only the folders of open torch files are watched, their packages, the repository's HEAD, and what was
-observed.
+A client that watches files is asked to (``watched``), and ours is the rest: files outside its folders, and
+all for a client that does not. Only the folders of open torch files are watched, their packages, the
+repository's HEAD, and what was observed.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ class Watcher:
 
     changed: Callable[[Path], None]
     observations: Path
+    client_covers: Callable[[Path], bool] = lambda _: False
+    """Whether the client watches a folder."""
     settle_s: float = 0.2
     _observer: Any = None
     _loop: asyncio.AbstractEventLoop | None = None
@@ -61,7 +64,7 @@ class Watcher:
             observer.stop()
 
     def _watch(self, folder: Path, *, recursive: bool) -> None:
-        if folder in self._watched or not folder.is_dir():
+        if folder in self._watched or self.client_covers(folder) or not folder.is_dir():
             return
         from watchdog.events import FileSystemEvent, FileSystemEventHandler
         from watchdog.observers import Observer
@@ -89,6 +92,10 @@ class Watcher:
         if path and self._loop is not None and not self._loop.is_closed():
             text = path.decode() if isinstance(path, bytes) else str(path)
             self._loop.call_soon_threadsafe(self._soon, Path(text))
+
+    def heard(self, path: Path) -> None:
+        """The client says that something happened to a path."""
+        self._soon(path)
 
     def _soon(self, path: Path) -> None:
         if timer := self._timers.pop(path, None):

@@ -19,6 +19,7 @@ from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.domain.verdict import Latency
 from evokernel_core.synthesis.offers import Estimate
 from evokernel_server.packages import Installed
+from evokernel_server.plain import plain
 from evokernel_server.text import Edit, Extent, Text, narrow, re_anchor, shift
 
 _IMPORT = re.compile(r"from evokernel_kernels import (?:\(([^()]{0,4000})\)|([^\r\n]{0,4000}))")
@@ -30,6 +31,14 @@ _CONTINUES = re.compile(r"[\w.]")
 _LONGEST_NAME = 200
 _FEW_NAMES = 16
 _COMMENT = re.compile(r"#[^\r\n]*")
+NOT_SERVED = "not_served"
+"""The code of a text that no capture can import."""
+CELL = "vscode-notebook-cell"
+_REFUSALS = {
+    "untitled": "Unsaved text is not analysed: save it as a Python file.",
+    "git": "A version in a repository is not analysed: open the file itself.",
+    CELL: "Cells of a notebook are not analysed: move the model into a file that it imports.",
+}
 MAX_EDITS_KEPT = 2_000
 """Edits remembered while a capture runs; one that lasts longer is simply captured again."""
 
@@ -141,12 +150,23 @@ class Document:
     """The kernels that wait for review, by region."""
     hidden: frozenset[str] = frozenset()
     """Regions where the person wants no kernel: they are not tracked."""
+    stale: Mapping[str, str] = field(factory=dict)
+    """Why calls do not fit their packages any more, by kernel, as last looked at."""
+    refusal: str = ""
+    """Why a text about torch that is no file is left alone, empty for all others."""
+    origin: str = ""
+    """What a text is that is no file of this machine: the scheme of its URI, ``CELL`` for a notebook's."""
     _tree: finder.Document | None = None
     _edits: list[Edit] = field(factory=list)
     _edits_dropped: int = 0
 
     def __attrs_post_init__(self) -> None:
         self._look()
+
+    @property
+    def is_about_torch(self) -> bool:
+        """Whether a person should hear of the document: it is served, or refused with a reason."""
+        return self.has_torch or bool(self.refusal)
 
     @property
     def hash(self) -> str:
@@ -176,7 +196,9 @@ class Document:
     def _look(self) -> None:
         """What a text alone tells: whether it is about torch, and which generated ops it calls."""
         content = self.text.content
-        self.has_torch = self.is_local and "torch" in content and finder.imports_torch(content)
+        about_torch = "torch" in content and finder.imports_torch(content)
+        self.has_torch = self.is_local and about_torch
+        self.refusal = refusal_of(self.origin) if about_torch and not self.is_local else ""
         self.calls = find_calls(content) if self.has_torch else ()
         if not self.has_torch:
             self._tree = None
@@ -270,16 +292,20 @@ class Workspace:
 
     @property
     def active(self) -> Document | None:
-        """The document in front of the person, where it imports torch."""
+        """The document in front of the person, where it is about torch."""
         document = self.documents.get(self._active)
         if document is None and not self._told_active:  # it was closed
             document = next(reversed(self.documents.values()), None)
-        return document if document is not None and document.has_torch else None
+        return document if document is not None and document.is_about_torch else None
 
-    def open(self, item: types.TextDocumentItem) -> Document:
-        path = local_path(item.uri)
+    def open(self, item: types.TextDocumentItem, *, is_cell: bool = False) -> Document:
+        """``is_cell``: of a notebook, which is no file whatever its URI says."""
+        path = None if is_cell else local_path(item.uri)
         text = Text(item.text, self.encoding)
-        document = Document(item.uri, path or Path(item.uri), item.version, text, is_local=path is not None)
+        origin = "" if path is not None else CELL if is_cell else item.uri.partition(":")[0]
+        document = Document(
+            item.uri, path or Path(item.uri), item.version, text, is_local=path is not None, origin=origin
+        )
         self.documents[item.uri] = document
         return document
 
@@ -310,10 +336,17 @@ class Workspace:
 def local_path(uri: str) -> Path | None:
     """The file that a URI names; None for what is no file of this machine, as a notebook's cell, a version in
     a repository or an unsaved buffer."""
-    path = to_fs_path(uri) if uri.startswith("file:") else None
+    path = to_fs_path(uri) if uri.startswith("file:") and "#" not in uri and "?" not in uri else None
     if not path or "\0" in path or not Path(path).is_absolute() or path.startswith("//"):
         return None
     return Path(os.path.normpath(path))
+
+
+def refusal_of(origin: str) -> str:
+    """Why a text that is no file of this machine is left alone, and what to do: one sentence."""
+    where = plain(f"{origin}:", 40)
+    other = f"Text of {where} is no file of this machine and is not analysed: open the file where it is."
+    return _REFUSALS.get(origin, other)
 
 
 def uri_of(path: Path) -> str:

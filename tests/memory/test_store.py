@@ -119,6 +119,29 @@ def outcome(
     return Outcome(kind, "region", task.task_id, source.source_id, at, detail)
 
 
+@pytest.mark.parametrize(
+    ("end", "moved"),
+    [("@aa", ["r/1@bb", "r/1@aax", "x@aaz"]), ("@a_", ["r/1@aa", "r/1@aax", "x@aaz"]), ("%", None)],
+)
+def test_outcomes_of_a_renamed_file_move(end: str, moved: list[str] | None, tmp_path: Path) -> None:
+    regions = ["r/1@aa", "r/1@aax", "x@aaz"]
+    with Memory(tmp_path / "memory.db") as memory:
+        for number, region in enumerate(regions):
+            memory.record_outcome(Outcome(OutcomeKind.SHOWN, region, "task", "source", float(number)))
+        memory.move_outcomes(end, "@bb")
+        assert [item.region_id for item in memory.outcomes()] == (moved or regions)
+    with Memory(tmp_path / "memory.db") as memory:
+        assert [item.region_id for item in memory.outcomes()] == (moved or regions), "it is kept"
+
+
+def test_a_move_says_nothing_twice(tmp_path: Path) -> None:
+    with Memory(tmp_path / "memory.db") as memory:
+        for region in ("r@old", "r@new"):
+            memory.record_outcome(Outcome(OutcomeKind.SHOWN, region, "task", "source", 1.0))
+        memory.move_outcomes("@old", "@new")
+        assert [item.region_id for item in memory.outcomes("r@new")] == ["r@new"]
+
+
 @pytest.mark.parametrize("kind", [kind for kind in OutcomeKind if kind is not OutcomeKind.SURVIVED])
 def test_an_outcome_pays_once(
     kind: OutcomeKind, filled: Memory, make_task: MakeTask, make_source: MakeSource

@@ -2,7 +2,7 @@
 
 It finds ``torch.softmax(NAME, dim=-1)``, "verifies" kernels of decreasing latency and keeps them in the
 memory. Behaviour comes from the environment: SCRIPT_PAUSE_S between attempts, SCRIPT_AWAY names a file
-whose presence means that the verifier is away.
+whose presence means that the verifier is away; SCRIPT_DEAD is what a synthesis says that finds no endpoint.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from evokernel_core.memory.store import Memory
 
 PAUSE_S = float(os.environ.get("SCRIPT_PAUSE_S", "0.02"))
 AWAY = os.environ.get("SCRIPT_AWAY", "")
+DEAD = os.environ.get("SCRIPT_DEAD", "")
 CHIP = "ascend910b1"
 VERIFIER = "scripted"
 SOFTMAX = re.compile(r"(?<!else )torch\.softmax\((\w+), dim=-1\)")
@@ -156,6 +157,8 @@ def synthesise(number: int, params: dict[str, object]) -> dict[str, object]:
         offset = 0 if params["mode"] == "generate" else 1
         for n in range(done + 1, last + 1):
             time.sleep(PAUSE_S)
+            if DEAD:
+                raise Failure("endpoint_error", DEAD)
             if number in cancelled:
                 raise Failure("cancelled", "The synthesis was cancelled.")
             if AWAY and Path(AWAY).exists():

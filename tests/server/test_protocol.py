@@ -7,7 +7,8 @@ import logging
 from typing import Any
 
 import pytest
-from evokernel_server.app import EvoKernelServer, configure_logging
+from evokernel_server.app import EvoKernelServer
+from evokernel_server.serve import configure_logging
 from lsprotocol import types
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from evokernel_server.states import mode_of
+from evokernel_server.states import mode_of, status_of
 from evokernel_server.status import Mode
-from evokernel_server.workspace import Problem
+from evokernel_server.store import Store
+from evokernel_server.text import Text
+from evokernel_server.workspace import Document, Problem
 from lsprotocol import types
 
+from evokernel_core.domain.errors import StoreError
+from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.twin.accuracy import MODEL_ERROR
 
 pytestmark = pytest.mark.usefixtures("scripted")
@@ -100,6 +105,51 @@ async def test_it_is_not_ready_while_it_analyses(
     assert words[-1].endswith("programs of several follow."), "single kernels come first"
 
 
+async def test_the_log_tells_what_was_done(sessions: Any, files: dict[str, Path], eventually: Any) -> None:
+    editor = await sessions.start(settings={"refineInBackground": False})
+    uri = editor.open(files["ready"])
+    await eventually(lambda: editor.hints(uri))
+    failed = editor.open(files["failed"])
+    await eventually(lambda: said(editor, failed))
+    await editor.run(await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Generate NPU kernel"))
+    words = "\n".join(item.message for item in editor.client.log_messages)
+    for pattern in (
+        r"ready.py: 1 regions in \d+\.\d s, run by /usr/bin/python3",
+        r"failed.py: not analysed after \d+\.\d s \(import_failed\): Importing it failed",
+        r"ready.py, softmax in Model.forward: attempt 1/30 \(draft\): feasible",
+        r"ready.py, softmax in Model.forward: verified by scripted after 1 attempts, .* µs modelled on",
+    ):
+        assert re.search(pattern, words), words
+    assert "return" not in words and str(files["ready"].parent) not in words, "no code, no folders"
+
+
+async def test_a_kernel_that_waits_for_review_is_a_state(
+    sessions: Any, files: dict[str, Path], eventually: Any
+) -> None:
+    editor = await sessions.start()
+    uri = editor.open(files["ready"])
+    await eventually(lambda: editor.hints(uri))
+    await editor.run(await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Generate NPU kernel"))
+    await eventually(lambda: mode(editor) == "ready_to_review" and editor.statuses[-1].uri == uri)
+    assert editor.statuses[-1].text == "1 kernel waits for your review in ready.py."
+    editor.answers = ["Reject", "Other"]
+    await eventually(lambda: mode(editor) == "ready")
+
+
+async def test_what_stopped_a_kernel_is_a_state_until_the_next_edit(
+    sessions: Any, files: dict[str, Path], eventually: Any
+) -> None:
+    words = "The model endpoint cannot be reached; check its address."
+    editor = await sessions.start(environment={"SCRIPT_DEAD": words})
+    uri = editor.open(files["ready"])
+    await eventually(lambda: editor.hints(uri))
+    action = await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Generate NPU kernel")
+    assert (await editor.run(action))["message"] == words
+    await eventually(lambda: (mode(editor), editor.statuses[-1].text) == ("error", words))
+    editor.set_text(uri, editor.texts[uri] + "\n")
+    await eventually(lambda: mode(editor) == "ready")
+
+
 async def test_diagnostics_tell_every_client(
     sessions: Any, files: dict[str, Path], workspace: Path, eventually: Any, capabilities: Any
 ) -> None:
@@ -110,10 +160,10 @@ async def test_diagnostics_tell_every_client(
     two.write_text(f"{HEAD}def f(x):\n    y = torch.fft.fft(x)\n    return y, torch.fft.fft(x)\n")
     needs, fails, why = editor.open(files["needs_inputs"]), editor.open(files["failed"]), editor.open(two)
     (needed,) = await eventually(lambda: said(editor, needs))
-    assert (needed.severity, needed.code) == (types.DiagnosticSeverity.Information, "needs_shapes")
+    assert (needed.severity, needed.code) == (types.DiagnosticSeverity.Hint, "needs_shapes")
     assert needed.range.start == types.Position(3, 4)
     (failed,) = await eventually(lambda: said(editor, fails))
-    assert (failed.severity, failed.code) == (types.DiagnosticSeverity.Information, "import_failed")
+    assert (failed.severity, failed.code) == (types.DiagnosticSeverity.Hint, "import_failed")
     assert failed.range.start == types.Position(3, 0), "the line that the sentence names"
     (once,) = await eventually(lambda: said(editor, why))
     assert (once.severity, once.code) == (types.DiagnosticSeverity.Hint, "unsupported")
@@ -121,7 +171,7 @@ async def test_diagnostics_tell_every_client(
     assert {item.source for item in (needed, failed, once)} == {"evokernel"}
     assert not editor.client.messages, "nothing here asks a person to act at once"
     editor.set_text(needs, HEAD + BODIES["ready"])
-    await eventually(lambda: not said(editor, needs))
+    await eventually(lambda: [item.code for item in said(editor, needs)] == ["worth_fusing"])
     editor.client.text_document_did_close(types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(why)))
     await eventually(lambda: not said(editor, why))
 
@@ -184,3 +234,48 @@ async def test_what_gains_too_little_is_offered_only_when_asked_for(
 )
 def test_only_ours_and_the_environments_failures_are_errors(reason: str, mode: Mode) -> None:
     assert mode_of(Problem(reason, "A sentence.")) is mode
+
+
+def _document() -> Document:
+    return Document("file:///w/m.py", Path("/w/m.py"), 1, Text("import torch\n"), captured="yes")
+
+
+def _job(kind: JobKind, reason: str = "") -> Job:
+    return Job("1", kind, JobState.RUNNING, "/w/other.py", "r", "t", "", 1, 0, 0.0, 0.0, reason)
+
+
+GENERATING, REFINING = _job(JobKind.GENERATE), _job(JobKind.REFINE)
+AWAY = [_job(JobKind.GENERATE, "the verifier is away")]
+
+
+@pytest.mark.parametrize(
+    ("state", "expected", "words"),
+    [
+        ({}, Mode.NOTHING_TO_GAIN, "Nothing to gain in m.py"),
+        ({"analysing": True, "to_review": 2, "waiting": AWAY}, Mode.ANALYSING, "Analysing m.py"),
+        ({"to_review": 2, "running": REFINING}, Mode.READY_TO_REVIEW, "2 kernels wait for your review"),
+        ({"running": GENERATING, "trouble": "full"}, Mode.BUSY, "Generating a kernel in other.py"),
+        ({"running": REFINING, "waiting": AWAY}, Mode.BUSY, "Refining a kernel in other.py"),
+        ({"waiting": AWAY}, Mode.QUEUED, "1 waiting: the verifier is away"),
+        ({"trouble": "The disk is full.", "to_review": 1}, Mode.ERROR, "The disk is full."),
+        ({"document": None}, Mode.READY, "EvoKernel is ready."),
+        ({"document": None, "waiting": AWAY}, Mode.QUEUED, "1 waiting"),
+    ],
+)
+def test_what_a_person_waits_for_comes_first(state: dict[str, Any], expected: Mode, words: str) -> None:
+    given = {"document": _document(), "running": None, "waiting": [], **state}
+    mode, text, _ = status_of(given.pop("document"), given.pop("running"), given.pop("waiting"), **given)
+    assert mode is expected and text.startswith(words)
+
+
+async def test_what_cannot_be_kept_is_shown_until_it_can(tmp_path: Path) -> None:
+    seen: list[str] = []
+    (tmp_path / "memory.db").write_text("no database " * 100)
+    store = Store(tmp_path / "memory.db", changed=lambda: seen.append(store.trouble))
+    for _ in range(2):
+        with pytest.raises(StoreError):
+            await store(lambda memory: memory.counts())
+    (tmp_path / "memory.db").unlink()
+    await store(lambda memory: memory.counts())
+    store.close()
+    assert len(seen) == 2 and "move the file aside" in seen[0] and not seen[1]

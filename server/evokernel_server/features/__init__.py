@@ -8,9 +8,13 @@ from evokernel_server.features import (
     code_action,
     code_lens,
     commands,
+    diagnostic,
+    files,
     hover,
     inlay_hint,
     lifecycle,
+    links,
+    notebook,
     sync,
 )
 
@@ -18,7 +22,12 @@ if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
 
 
+_FEATURES = (
+    lifecycle, sync, notebook, files, inlay_hint, code_action, commands, code_lens, hover, diagnostic, links,
+)  # fmt: skip
+
+
 def register(server: EvoKernelServer) -> None:
     """Registers every feature."""
-    for feature in (lifecycle, sync, inlay_hint, code_action, commands, code_lens, hover):
+    for feature in _FEATURES:
         feature.register(server)

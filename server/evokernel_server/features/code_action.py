@@ -11,6 +11,7 @@ from evokernel_core.domain.region import RegionStatus
 from evokernel_core.domain.settings import ProposerName
 from evokernel_server import command_names as names
 from evokernel_server.features import inputs
+from evokernel_server.features.diagnostic import attach
 from evokernel_server.features.inlay_hint import estimate_words, latencies, lines_around
 from evokernel_server.kernels import REPLACEABLE
 from evokernel_server.offers import Offer
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 KIND = "refactor.rewrite.evokernel"
 """A kind of our own, so that a client can bind a key to it; it belongs to ``refactor.rewrite``."""
+_WAITING = (REASON, RegionStatus.NEEDS_SHAPES.value)
+"""What another run of the analysis would not change."""
 
 
 def register(server: EvoKernelServer) -> None:
@@ -41,6 +44,8 @@ def register(server: EvoKernelServer) -> None:
         only = params.context.only
         found = actions(server, document, params.range, asked=bool(only))
         wanted = [action for action in found if _is_wanted(action, only)]
+        if wanted:
+            attach(wanted, server.diagnostics.of(document))
         return [*wanted, *_explained(document, params.range, only)]
 
     @server.feature(types.CODE_ACTION_RESOLVE)
@@ -49,6 +54,7 @@ def register(server: EvoKernelServer) -> None:
 
 
 def _is_wanted(action: types.CodeAction, only: Any) -> bool:
+    """``only`` names kinds with all that lie below them."""
     kind = str(getattr(action.kind, "value", action.kind))
     asked = [str(getattr(item, "value", item)) for item in only or ()]
     return not asked or any(not item or f"{kind}.".startswith(f"{item}.") for item in asked)
@@ -79,6 +85,10 @@ def actions(
         if _touches(lines, call.extent):
             yield from _for_call(server, document, call)
     yield from inputs.actions(server, document, lines)
+    if document.problem is not None and document.problem.reason not in _WAITING and server.trusts(document):
+        title = "Analyse again"
+        command = types.Command(title, names.ANALYSE, arguments=[{"uri": document.uri}])
+        yield types.CodeAction(title=title, kind=types.CodeActionKind.QuickFix, command=command)
 
 
 def _explained(document: Document, wanted: types.Range, only: Any) -> Iterator[types.CodeAction]:

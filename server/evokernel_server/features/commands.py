@@ -141,6 +141,17 @@ async def observe(server: EvoKernelServer, given: Arguments) -> Answer:
     return {"status": "shown", "message": message, "commandLine": line, "folder": folder}
 
 
+async def analyse(server: EvoKernelServer, given: Arguments) -> Answer:
+    """Captures a file anew, as where what it imports was corrected meanwhile."""
+    document = server.documents.get(_text(given, "uri"))
+    if document is None or not document.has_torch:
+        raise Refused("There is no open file that could be analysed: open one that imports torch.")
+    if not server.trusts(document):
+        raise Refused("This folder is not trusted, so its code is not run; trust it first.")
+    server.capture.again(document)
+    return {"status": "analysing", "message": f"{plain(document.path.name)} is analysed again."}
+
+
 async def trust(server: EvoKernelServer, given: Arguments) -> Answer:
     """Trusts the folder of a file until the client ends. Our own client has the editor's trust instead."""
     document = server.documents.get(_text(given, "uri"))
@@ -207,6 +218,7 @@ COMMANDS: dict[str, Work] = {
     names.REFINE_NOW: refine_now,
     names.INSERT_SHAPES: insert_shapes,
     names.OBSERVE: observe,
+    names.ANALYSE: analyse,
     names.TRUST: trust,
     names.CANCEL: cancel,
     names.STATUS: status,

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
-from pygls.uris import to_fs_path
+from pygls.uris import from_fs_path
 
 from evokernel_core import temporary
 from evokernel_core.domain.errors import UsageError
 from evokernel_server.options import Options, read_options, update_options
 from evokernel_server.tasks import spawn
 from evokernel_server.trust import OPTION, Trust, read_trust
+from evokernel_server.workspace import local_path
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
@@ -42,27 +43,29 @@ def register(server: EvoKernelServer) -> None:
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
     def did_change_folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
-        removed = {_path(folder.uri) for folder in params.event.removed}
-        added = [_path(folder.uri) for folder in params.event.added]
-        server.documents.roots = [r for r in server.documents.roots if r not in removed] + added
+        removed = set(_folders(params.event.removed))
+        added = [folder for folder in _folders(params.event.added) if folder not in removed]
+        kept = [root for root in server.documents.roots if root not in (*removed, *added)]
+        server.documents.roots = kept + added
         server.jobs.wake()
+        server.cover_again()
 
     @server.feature(types.SHUTDOWN)
     async def shutdown(params: None) -> None:
         await server.settle()
 
 
-def _path(uri: str) -> Path:
-    return Path(to_fs_path(uri) or uri)
+def _folders(given: Sequence[types.WorkspaceFolder]) -> Iterator[Path]:
+    """Folders of this machine; those of others are left alone, as their files are."""
+    for folder in given:
+        path = local_path(folder.uri)
+        if path is not None:
+            yield path
 
 
 def begin(server: EvoKernelServer, params: types.InitializeParams) -> None:
     """Takes over options and folders; a bad setting is reported and the rest still holds. A client begins
-    once: what it trusts cannot be said again."""
-    if server.begun:
-        log.warning("The client sent initialize again; nothing of it is taken over.")
-        return
-    server.begun = True
+    once (``gate``): what it trusts cannot be said again."""
     try:
         server.options = read_options(params.initialization_options)
     except UsageError as error:
@@ -71,9 +74,9 @@ def begin(server: EvoKernelServer, params: types.InitializeParams) -> None:
         server.options = Options(trust=_trust_alone(params.initialization_options))
     server.own_client = _knows_us(params)
     server.documents.encoding = str(getattr(_encoding(server), "value", _encoding(server)))
-    folders = [folder.uri for folder in params.workspace_folders or []]
-    root = params.root_uri or (Path(params.root_path).as_uri() if params.root_path else None)
-    server.documents.roots = [_path(uri) for uri in folders or ([root] if root else [])]
+    root = params.root_uri or (from_fs_path(params.root_path) if params.root_path else None)
+    alone = [types.WorkspaceFolder(root, "")] if root else []
+    server.documents.roots = list(_folders(params.workspace_folders or alone))
 
 
 def _trust_alone(options: object) -> Trust:
@@ -99,6 +102,7 @@ async def initialised(server: EvoKernelServer) -> None:
     server.watcher.start(asyncio.get_running_loop())
     if server.process_id:
         spawn(server.watch_parent(server.process_id), "parent watch")
+    spawn(server.watch_through_client(), "watched files")
     await reconfigure(server, None)
     if server.options.trust:
         server.jobs.start()

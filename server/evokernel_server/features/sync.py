@@ -26,9 +26,9 @@ def register(server: EvoKernelServer) -> None:
         document = server.documents.get(params.text_document.uri)
         if document is not None:
             server.documents.touch(document.uri)
-            had_torch = document.has_torch
+            had_torch = document.is_about_torch
             document.update(params.content_changes, params.text_document.version)
-            if document.has_torch or had_torch:
+            if document.is_about_torch or had_torch:
                 server.document_changed(document)
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)

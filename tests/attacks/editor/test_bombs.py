@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from evokernel_server.diagnostics import diagnostics_of
+from evokernel_server.features.diagnostic import diagnostics_of
 from evokernel_server.features.inlay_hint import hints
 from evokernel_server.features.inputs import parameters_of
 from evokernel_server.tasks import Latest

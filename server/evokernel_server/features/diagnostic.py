@@ -1,0 +1,151 @@
+"""``textDocument/diagnostic``, and what is sent to clients that do not ask: code that is worth fusing, calls
+that went stale, inputs that are needed, why a file failed and why code has no kernel.
+
+All of them are hints: the file is right, only a kernel is missing. Each has a code, the page about it, and in
+``data`` what a code action needs to be found for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+
+from evokernel_core.domain.region import RegionStatus
+from evokernel_server.features.inlay_hint import estimate_words
+from evokernel_server.help_pages import page_of
+from evokernel_server.plain import plain
+from evokernel_server.states import winners
+from evokernel_server.text import Extent
+from evokernel_server.workspace import NOT_SERVED, Document, Tracked
+
+if TYPE_CHECKING:
+    from evokernel_server.app import EvoKernelServer
+
+SOURCE = "evokernel"
+WORTH_FUSING, STALE = "worth_fusing", "stale_kernel"
+_LINE = re.compile(r"^Line \d+ ")
+
+
+def register(server: EvoKernelServer) -> None:
+    options = types.DiagnosticOptions(
+        inter_file_dependencies=False, workspace_diagnostics=False, identifier=SOURCE
+    )
+
+    @server.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, options)
+    def diagnostic(params: types.DocumentDiagnosticParams) -> types.DocumentDiagnosticReport:
+        document = server.documents.get(params.text_document.uri)
+        if document is None:
+            return types.RelatedFullDocumentDiagnosticReport([])
+        return server.diagnostics.report(document, params.previous_result_id)
+
+
+def diagnostics_of(document: Document, *, done: bool) -> list[types.Diagnostic]:
+    """What is to be said of a document, each sentence once. Until its analysis is ``done``, a program of
+    several kernels may yet cover what no single one computes."""
+    if document.refusal:
+        return [_diagnostic(document, _import_line(document), document.refusal, NOT_SERVED)]
+    if not document.has_torch:
+        return []
+    late = [*_worth(document), *_unsupported(document)] if done else []
+    return [*_problem(document), *_needing(document), *_stale(document), *late]
+
+
+def _import_line(document: Document) -> Extent:
+    """The first line with torch in it."""
+    at = document.text.content.find("torch")
+    return _line_at(document, document.text.line_of(max(at, 0)))
+
+
+def _line_at(document: Document, line: int) -> Extent:
+    start = document.text.starts[line]
+    return Extent(start, start + len(document.text.line(line)))
+
+
+def _problem(document: Document) -> Iterator[types.Diagnostic]:
+    if document.problem is None or document.tracked:
+        return
+    where = _line_at(document, line_of(document, document.problem.message))
+    yield _diagnostic(document, where, document.problem.message, document.problem.reason)
+
+
+def line_of(document: Document, sentence: str) -> int:
+    """The line, from 0, that a sentence names, else that of the first definition with tensor code."""
+    named = re.search(r"\bline (\d+)\b", sentence, re.IGNORECASE)
+    line = int(named[1]) - 1 if named else -1
+    return line if 0 <= line < len(document.text.starts) else document.first_line()
+
+
+def _needing(document: Document) -> Iterator[types.Diagnostic]:
+    for tracked in document.regions(RegionStatus.NEEDS_SHAPES):
+        yield _diagnostic(document, tracked.extent, tracked.region.reason, RegionStatus.NEEDS_SHAPES.value)
+
+
+def _worth(document: Document) -> Iterator[types.Diagnostic]:
+    """On the first line of each region that is offered and lies in no other such region."""
+    for tracked in outermost(winners(document)):
+        if tracked.found.estimate is not None:
+            first = _line_at(document, document.text.line_of(tracked.extent.start))
+            where = Extent(tracked.extent.start, min(tracked.extent.end, first.end))
+            words = f"Worth fusing: {tracked.region.op_category}, {estimate_words(tracked.found.estimate)}."
+            yield _diagnostic(document, where, words, WORTH_FUSING, {"regionId": tracked.region.id})
+
+
+def outermost(regions: Sequence[Tracked]) -> Iterator[Tracked]:
+    """Those that lie in no other, in the order of the text; of equal ones the first."""
+    reached = -1
+    for tracked in sorted(regions, key=lambda item: (item.extent.start, -item.extent.end)):
+        if tracked.extent.end > reached:
+            reached = tracked.extent.end
+            yield tracked
+
+
+def _stale(document: Document) -> Iterator[types.Diagnostic]:
+    """At the first call of each kernel that no longer fits."""
+    calls = {call.name: call for call in reversed(document.calls)}
+    for name, why in document.stale.items():
+        if name in calls:
+            yield _diagnostic(document, calls[name].extent, why, STALE, {"name": name})
+
+
+def _unsupported(document: Document) -> Iterator[types.Diagnostic]:
+    groups: dict[str, list[Tracked]] = {}
+    for tracked in document.regions(RegionStatus.UNSUPPORTED):
+        if tracked.region.reason:
+            groups.setdefault(_LINE.sub("", tracked.region.reason), []).append(tracked)
+    for first, *others in groups.values():
+        lines = [document.text.line_of(item.extent.start) + 1 for item in others]
+        also = f" Also on line {', '.join(map(str, lines))}." if lines else ""
+        words = f"No kernel: {first.region.reason}{also}"
+        yield _diagnostic(document, first.extent, words, "unsupported", {"regionId": first.region.id})
+
+
+def _diagnostic(
+    document: Document, where: Extent, message: str, code: str, data: dict[str, str] | None = None
+) -> types.Diagnostic:
+    return types.Diagnostic(
+        document.text.range(where), plain(message, 4_000), severity=types.DiagnosticSeverity.Hint,
+        code=code, code_description=page_of(code), source=SOURCE, data=data,
+    )  # fmt: skip
+
+
+def attach(actions: Sequence[types.CodeAction], found: Sequence[types.Diagnostic]) -> None:
+    """Names with each action the diagnostics that it is about: by region or kernel, and a quick fix is about
+    what says that something is needed or failed."""
+    for action in actions:
+        about = _about(action)
+        named = [item for item in found if item.data and item.data.items() <= about.items()]
+        if not named and action.kind == types.CodeActionKind.QuickFix:
+            named = [item for item in found if item.data is None]
+        action.diagnostics = named or None
+
+
+def _about(action: types.CodeAction) -> dict[str, Any]:
+    arguments = action.command.arguments if action.command and action.command.arguments else [action.data]
+    about: dict[str, Any] = {}
+    for item in arguments:
+        if isinstance(item, dict):
+            about |= {"regionId" if key == "region_id" else key: value for key, value in item.items()}
+    return about

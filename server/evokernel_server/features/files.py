@@ -1,0 +1,51 @@
+"""``workspace/didRenameFiles``, ``didDeleteFiles`` and ``didChangeWatchedFiles``.
+
+Nothing in a person's files has to change before a rename or a deletion, so the *will* requests are not asked
+for. Watched files are registered where the client takes that; ``watcher`` covers what it does not watch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from evokernel_server.tasks import spawn
+from evokernel_server.workspace import local_path
+
+if TYPE_CHECKING:
+    from evokernel_server.app import EvoKernelServer
+
+_FILTERS = types.FileOperationRegistrationOptions(
+    [
+        types.FileOperationFilter(
+            types.FileOperationPattern("**/*.py", matches=types.FileOperationPatternKind.File), "file"
+        ),
+        types.FileOperationFilter(
+            types.FileOperationPattern("**", matches=types.FileOperationPatternKind.Folder), "file"
+        ),
+    ]
+)
+
+
+def register(server: EvoKernelServer) -> None:
+    @server.feature(types.WORKSPACE_DID_RENAME_FILES, _FILTERS)
+    def did_rename(params: types.RenameFilesParams) -> None:
+        for item in params.files:
+            old, new = local_path(item.old_uri), local_path(item.new_uri)
+            if old is not None and new is not None and old != new:
+                spawn(server.moves.renamed(old, new), "renaming")
+
+    @server.feature(types.WORKSPACE_DID_DELETE_FILES, _FILTERS)
+    def did_delete(params: types.DeleteFilesParams) -> None:
+        for item in params.files:
+            path = local_path(item.uri)
+            if path is not None:
+                spawn(server.moves.deleted(path), "deleting")
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    def did_change_watched(params: types.DidChangeWatchedFilesParams) -> None:
+        for change in params.changes:
+            path = local_path(change.uri)
+            if path is not None:
+                server.watcher.heard(path)

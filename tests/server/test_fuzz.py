@@ -1,0 +1,36 @@
+"""A few thousand of the messages that ``make fuzz-editor`` sends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.server.conftest import MODEL
+from tests.server.fuzzing import answers_due, framed, fuzz
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_each_is_answered_and_the_server_knows_what_a_fresh_one_knows(seed: int, tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(MODEL, "utf-8")
+    seen = fuzz(path, tmp_path / "home", 2_000, seed)
+    assert seen["requests"] > 500 and seen["hints"]
+    assert not seen["unanswered"] and not seen["answered_twice"] and seen["equal_to_a_fresh_server"], seen
+
+
+@pytest.mark.parametrize(
+    ("body", "due"),
+    [
+        (b'{"jsonrpc":"2.0","id":1,"method":"x"}', [1]),
+        (b'{"jsonrpc":"2.0","method":"x"}', []),
+        (b'{"jsonrpc":"2.0","id":1,"result":1}', []),
+        (b'{"jsonrpc":"2.0","id":[],"method":"x"}', [None]),
+        (b'{"id":1,"method":"x"}', [1]),
+        (b"[]", [None]),
+        (b"no", [None]),
+        (b"", []),
+    ],
+)
+def test_the_answers_that_are_due(body: bytes, due: list[object]) -> None:
+    assert list(answers_due(framed(body))) == due
