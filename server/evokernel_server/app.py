@@ -219,11 +219,11 @@ class EvoKernelServer(LanguageServer):
         self.refresh()
 
     def document_changed(self, document: Document) -> None:
-        if not self.trusts(document):
-            self._analyse(document)
-        else:
-            self.capture.soon(document)
+        if self.trusts(document):
             self.outcomes.observe(document)
+        else:
+            self._analyse(document)
+        self.capture.soon(document)
         if document.counts().keys() - document.installed.keys():
             spawn(self.read_packages(document), "reading packages")
 

@@ -17,8 +17,9 @@ from pygls.lsp.server import LanguageServer
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.outcome import OutcomeKind
-from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
+from evokernel_server.choices import REPLACEABLE
 from evokernel_server.edits import Refusal, apply, read_edits
 from evokernel_server.jobs import VERIFIER_AWAY, AttemptEvent, Best, JobQueue, Report, region_of
 from evokernel_server.offers import Offer, Offers, microseconds
@@ -33,7 +34,6 @@ from evokernel_server.workspace import Document, Workspace, text_hash
 log = logging.getLogger(__name__)
 
 _EDIT_TRIES = 5
-REPLACEABLE = (RegionStatus.CANDIDATE, RegionStatus.VERIFIED, RegionStatus.INFEASIBLE)
 
 
 class Refused(EvoKernelError):

@@ -8,6 +8,7 @@ from evokernel_server.features import (
     code_action,
     code_lens,
     commands,
+    highlight,
     hover,
     inlay_hint,
     lifecycle,
@@ -20,5 +21,5 @@ if TYPE_CHECKING:
 
 def register(server: EvoKernelServer) -> None:
     """Registers every feature."""
-    for feature in (lifecycle, sync, inlay_hint, code_action, commands, code_lens, hover):
+    for feature in (lifecycle, sync, inlay_hint, code_action, commands, code_lens, hover, highlight):
         feature.register(server)

@@ -10,11 +10,10 @@ from lsprotocol import types
 from evokernel_core.domain.region import RegionStatus
 from evokernel_core.domain.settings import ProposerName
 from evokernel_server import command_names as names
+from evokernel_server.choices import REPLACEABLE, touches
+from evokernel_server.evidence import estimate_words, latencies, lines_around
 from evokernel_server.features import inputs
-from evokernel_server.features.inlay_hint import estimate_words, latencies, lines_around
-from evokernel_server.kernels import REPLACEABLE
 from evokernel_server.plain import plain
-from evokernel_server.text import Extent
 from evokernel_server.workspace import Document, GeneratedCall, Tracked
 
 if TYPE_CHECKING:
@@ -55,15 +54,15 @@ def actions(
     also offers kernels that are not modelled to gain enough to be offered unasked."""
     if not server.trusts(document):
         yield from _for_trust(server, document)
-    lines = _lines(document, wanted)
-    touched = [item for item in document.tracked if _touches(lines, item.extent)]
+    lines = document.text.lines(wanted.start.line, wanted.end.line)
+    touched = [item for item in document.tracked if touches(lines, item.extent)]
     touched.sort(key=lambda item: item.extent.end - item.extent.start)  # the innermost first
     yield from _for_rivals(document, touched)
     for tracked in touched:
         if asked or tracked.found.estimate is None or tracked.found.wins:
             yield from _for_region(server, document, tracked)
     for call in document.calls:
-        if _touches(lines, call.extent):
+        if touches(lines, call.extent):
             yield from _for_call(server, document, call)
     yield from inputs.actions(server, document, lines)
 
@@ -75,16 +74,6 @@ def _for_trust(server: EvoKernelServer, document: Document) -> Iterator[types.Co
     title = f"Trust {plain(str(server.folder_to_trust(document)))} and run its code to find kernels"
     command = types.Command(title, names.TRUST, arguments=[{"uri": document.uri}])
     yield types.CodeAction(title=title, kind=types.CodeActionKind.QuickFix, command=command)
-
-
-def _lines(document: Document, wanted: types.Range) -> Extent:
-    """The whole lines of a range: a cursor anywhere on a region's line is enough."""
-    start = document.text.offset(types.Position(wanted.start.line, 0))
-    return Extent(start, document.text.offset(types.Position(wanted.end.line + 1, 0)))
-
-
-def _touches(lines: Extent, extent: Extent) -> bool:
-    return extent.start < lines.end and lines.start < max(extent.end, extent.start + 1)
 
 
 def _for_region(server: EvoKernelServer, document: Document, tracked: Tracked) -> Iterator[types.CodeAction]:
