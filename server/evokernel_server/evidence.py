@@ -11,7 +11,7 @@ from evokernel_core.twin.accuracy import MODEL_ERROR
 from evokernel_core.vendor.rival import Rival
 from evokernel_server import command_names as names
 from evokernel_server.choices import choice
-from evokernel_server.links import command_link
+from evokernel_server.hyperlinks import command_link
 from evokernel_server.offers import microseconds
 from evokernel_server.packages import Installed
 from evokernel_server.pipes import picture

@@ -34,7 +34,8 @@ CALL = "import torch\nfrom evokernel_kernels import k\nz = k.run(x)\n"
 EVERYTHING = types.Range(types.Position(0, 0), types.Position(99, 0))
 LAZY = Showing(parts=True, lazy=True)
 LATENCY = Latency(
-    20.0, LatencySource.MODELLED, "ascend910b1", 24, (("V", 5.0), ("MTE2", 18.0), ("S", 0.0)), "MTE2", 10.0, 90.0
+    20.0, LatencySource.MODELLED, "ascend910b1", 24, (("V", 5.0), ("MTE2", 18.0), ("S", 0.0)),
+    "MTE2", 10.0, 90.0,
 )  # fmt: skip
 INSTALLED = Installed("k", Path("/work/evokernel_kernels/k (1)"), "t", "s", LATENCY, "twin 0.1.0")
 

@@ -40,7 +40,8 @@ class Block(nn.Module):
 )
 PIECES = [
     "", "", "x", " ", "\n", "    ", "(", ")", "'", '"""', "é😀", "\r\n", "#", ":", "import torch\n", "torch",
-    "from evokernel_kernels import softmax_1\n", "torch.softmax(z, dim=0)", "    return torch.softmax(q, dim=1)\n",
+    "from evokernel_kernels import softmax_1\n", "torch.softmax(z, dim=0)",
+    "    return torch.softmax(q, dim=1)\n",
     "def f(x):\n    return torch.relu(x)\n", "# evokernel: x=f32[2]\n", "# note\n" * 130,
     "class A(nn.Module):\n    def forward(self, x):\n        return torch.fft(x)\n",
 ]  # fmt: skip

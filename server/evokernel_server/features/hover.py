@@ -10,7 +10,7 @@ from lsprotocol import types
 from evokernel_server import command_names as names
 from evokernel_server.evidence import call_words, region_words
 from evokernel_server.features.inlay_hint import Showing, knows, ready_latency, showing
-from evokernel_server.links import command_link, file_link
+from evokernel_server.hyperlinks import command_link, file_link
 from evokernel_server.packages import Installed
 from evokernel_server.text import Extent
 from evokernel_server.workspace import Document
