@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.editing.public_model import PublicModel  # noqa: E402
 from benchmarks.editing.wire import Server  # noqa: E402
 
-STARTS = 5
+STARTS = 3
 ROUNDS = 150
 WARMING = 10
 SCREEN = 60

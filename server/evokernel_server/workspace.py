@@ -139,9 +139,9 @@ class Document:
     _tree: finder.Document | None = None
     _outline: tuple[tuple[finder.Definition, Extent], ...] | None = None
     """The definitions as last looked for, and where their text is now; None before they are needed."""
-    _holders: tuple[tuple[Tracked, ...], frozenset[str]] = ((), frozenset())
     _settled: bool = True
     """Whether ``_outline`` is of this very text."""
+    _holders: tuple[tuple[Tracked, ...], frozenset[str]] = ((), frozenset())
     _edits: list[Edit] = field(factory=list)
     _edits_dropped: int = 0
 
