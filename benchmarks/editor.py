@@ -30,8 +30,6 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.editing.public_model import FUNCTIONS, PublicModel  # noqa: E402
 from benchmarks.editing.wire import Server  # noqa: E402
 
-STARTS = 3
-ROUNDS = 150
 WARMING = 10
 SCREEN = 60
 CAPTURE_TIMEOUT_S = 120.0
@@ -111,11 +109,11 @@ def _position(line: int, character: int) -> dict[str, int]:
     return {"line": line, "character": character}
 
 
-async def measure_starts(entered: tuple[Contestant, ...], folder: Path) -> dict[str, float]:
+async def measure_starts(entered: tuple[Contestant, ...], folder: Path, count: int) -> dict[str, float]:
     """Median seconds to the answer of ``initialize``. The first starts load code from disk, and are left
     out."""
     taken = defaultdict(list)
-    for _ in range(STARTS + 1):
+    for _ in range(count + 1):
         for contestant in entered:
             server = Server(contestant.command, os.environ)
             taken[contestant.name].append(await server.start(folder, contestant.options))
@@ -134,12 +132,12 @@ async def captured(typist: Typist) -> int:
     raise SystemExit(f"The server showed {len(hints)} hints after {CAPTURE_TIMEOUT_S:.0f} s.")
 
 
-async def measure_typing(typists: list[Typist], line: int) -> dict[str, dict[str, list[float]]]:
+async def measure_typing(typists: list[Typist], line: int, rounds: int) -> dict[str, dict[str, list[float]]]:
     """Milliseconds from each question to its answer, each right behind a sign that is typed into the line:
     the text is valid Python now and then."""
     rng = random.Random(1)
     taken: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for number in range(WARMING + ROUNDS):
+    for number in range(WARMING + rounds):
         at = number % len(TYPED)
         if number and at == 0:
             for typist in typists:
@@ -199,10 +197,10 @@ async def measure_endurance(typist: Typist, edits: int) -> tuple[float, float]:
     return grown, (sum(typist.server.process.cpu_times()[:2]) - used) / IDLE_S
 
 
-async def measure(model: PublicModel, edits: int) -> dict[str, Any]:
+async def measure(model: PublicModel, starts: int, rounds: int, edits: int) -> dict[str, Any]:
     entered = contestants(model)
     folder = model.path.parent
-    starts = await measure_starts(entered, folder)
+    started = await measure_starts(entered, folder, starts)
     typists = []
     for contestant in entered:
         server = Server(contestant.command, os.environ)
@@ -210,13 +208,13 @@ async def measure(model: PublicModel, edits: int) -> dict[str, Any]:
         typists.append(Typist(contestant, server, model))
     found = await captured(typists[0])
     line = typists[0].text[: typists[0].text.index("class BigBirdIntermediate")].count("\n") + 10
-    taken = await measure_typing(typists, line)
+    taken = await measure_typing(typists, line, rounds)
     memory = {typist.contestant.name: typist.server.rss_mb() for typist in typists}
     grown, idle = await measure_endurance(typists[0], edits)
     for typist in typists:
         await typist.server.stop()
     return {
-        "hints": found, "start_s": starts, "rss_mb": memory, "grown_mb": grown,
+        "hints": found, "start_s": started, "rss_mb": memory, "grown_mb": grown,
         "edits": edits, "idle": idle, "lines": typists[0].lines,
         "pauses_ms": await measure_pauses(entered[0], model),
         "ms": {name: spread(of) for name, of in taken.items()},
@@ -256,6 +254,8 @@ def main() -> None:
     parser.add_argument(
         "--environment", type=Path, default=ROOT / ".cache" / "editor", help="made where it is not"
     )
+    parser.add_argument("--starts", type=int, default=5, help="of each server")
+    parser.add_argument("--rounds", type=int, default=150, help="signs that are typed")
     parser.add_argument("--edits", type=int, default=20_000, help="edits over which memory is watched")
     arguments = parser.parse_args()
     model = PublicModel(arguments.environment.absolute())
@@ -263,7 +263,7 @@ def main() -> None:
         worker = ROOT / "tests" / "server" / "scripted_worker.py"
         os.environ["EVOKERNEL_WORKER_COMMAND"] = f"'{sys.executable}' '{worker}'"
         os.environ["EVOKERNEL_HOME"] = str(Path(name) / "home")
-        summary = asyncio.run(measure(model, arguments.edits))
+        summary = asyncio.run(measure(model, arguments.starts, arguments.rounds, arguments.edits))
     show(summary)
     if arguments.json:
         arguments.json.write_text(json.dumps({"summary": summary}, indent=2) + "\n")
