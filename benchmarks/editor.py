@@ -1,8 +1,9 @@
-"""What the editor's user waits for: the server's start, its memory, and inlay hints from its cache.
+"""What the editor's user waits for, beside the servers that people know, in one run.
 
-A file of 2,500 lines with forty annotated functions is opened in the real server; the real worker
-captures it once. Then hints are asked for the whole file and for a screenful, before and after edits.
-Figures are measured on this machine.
+A model file of 2,501 lines from transformers, with forty regions behind it that a scripted worker finds, is
+opened in our server, in the least that pygls can do, in ruff's server, and in jedi's. A person types, and
+after each sign asks for the same things, one server after the other. Figures are measured
+on this machine, which others use too: compare those of one run.
 """
 
 from __future__ import annotations
@@ -16,186 +17,254 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import psutil
-from lsprotocol import types
-from pygls.lsp.client import LanguageClient
+from attrs import field, frozen
 
-LINES = 2_500
-FUNCTIONS = 40
-STARTS = 5
-REQUESTS = 400
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.editing.public_model import FUNCTIONS, PublicModel  # noqa: E402
+from benchmarks.editing.wire import Server  # noqa: E402
+
+WARMING = 10
 SCREEN = 60
-CAPTURE_TIMEOUT_S = 300.0
-
-FUNCTION = """\
-# evokernel: x=f16[64,{size}]
-def attention_{number}(x):
-    scores = torch.softmax(x * 0.125, dim=-1)
-    return torch.nn.functional.gelu(scores) + 1.0
-
-
-"""
-FILLER = "SETTING_{number} = {{'name': 'value {number}', 'unit': 'µs'}}\n"
+CAPTURE_TIMEOUT_S = 120.0
+PAUSES = 12
+PAUSE_S = 0.2
+IDLE_S = 10.0
+TYPED = "scores = torch.softmax(x * (0.125 + bias), dim=-1)\n        "
+OURS = "evokernel"
 
 
-def model_text() -> str:
-    """A file of LINES lines with FUNCTIONS functions that hold tensor code."""
-    parts = ["import torch\n\n"]
-    per_function = (LINES - 2) // FUNCTIONS
-    for number in range(FUNCTIONS):
-        body = FUNCTION.format(number=number, size=1024 + 128 * number)
-        filler = per_function - body.count("\n")
-        parts += [body, *(FILLER.format(number=number * 1000 + n) for n in range(filler))]
-    text = "".join(parts)
-    return text + "# end\n" * (LINES - text.count("\n"))
+@frozen
+class Contestant:
+    """A server with what it can be asked for beside code actions and hovers."""
+
+    name: str
+    command: tuple[str, ...]
+    options: Mapping[str, Any] = field(factory=dict)
+    hints: bool = False
+    highlights: bool = False
 
 
-class Session:
-    """One server process and a plain client."""
+def contestants(model: PublicModel) -> tuple[Contestant, ...]:
+    here = Path(sys.executable).parent
+    settings = {"pauseS": 3600.0, "programs": False}
+    ours = {"settings": settings, "trusted": True}
+    bare = str(Path(__file__).parent / "editing" / "bare_pygls.py")
+    return (
+        Contestant(OURS, (str(here / "evokernel"), "lsp", "--stdio"), ours, hints=True, highlights=True),
+        Contestant("bare pygls", (sys.executable, bare), hints=True, highlights=True),
+        Contestant("ruff", (str(here / "ruff"), "server")),
+        Contestant("jedi", (str(model.bin / "jedi-language-server"),), highlights=True),
+    )
 
-    def __init__(self) -> None:
-        self.client = LanguageClient("benchmark", "1")
-        self.started = 0.0
 
-        @self.client.feature(types.WORKSPACE_INLAY_HINT_REFRESH)
-        def refresh(params: None) -> None:
-            return None
+class Typist:
+    """One open document in one server, and what a person does in it."""
 
-        @self.client.feature("evokernel/status")
-        def status(params: Any) -> None:
-            return None
+    def __init__(self, contestant: Contestant, server: Server, model: PublicModel) -> None:
+        self.contestant = contestant
+        self.server = server
+        self.uri = model.path.as_uri()
+        self.text = model.text
+        self.lines = self.text.count("\n")
+        self.version = 1
+        item = {"uri": self.uri, "languageId": "python", "version": 1, "text": self.text}
+        server.tell("textDocument/didOpen", {"textDocument": item})
 
-    async def start(self, folder: Path) -> float:
-        """Seconds from the spawn to the answer of ``initialize``."""
-        command = str(Path(sys.executable).with_name("evokernel"))
-        began = time.perf_counter()
-        await self.client.start_io(command, "lsp", "--stdio")
-        await self.client.initialize_async(
-            types.InitializeParams(
-                capabilities=types.ClientCapabilities(),
-                process_id=os.getpid(),
-                workspace_folders=[types.WorkspaceFolder(folder.as_uri(), "benchmark")],
-                initialization_options={"settings": {"pauseS": 3600.0}, "trusted": True},
+    def change(self, start: tuple[int, int], end: tuple[int, int], text: str) -> None:
+        self.version += 1
+        where = {"start": _position(*start), "end": _position(*end)}
+        self.server.tell("textDocument/didChange", {
+            "textDocument": {"uri": self.uri, "version": self.version},
+            "contentChanges": [{"range": where, "text": text}],
+        })  # fmt: skip
+
+    async def ask(self, what: str, line: int, character: int) -> Any:
+        document, here = {"textDocument": {"uri": self.uri}}, _position(line, character)
+        if what.startswith("hints"):
+            first, last = (
+                (0, 2 * self.lines) if what == "hints, file" else (line - SCREEN // 2, line + SCREEN // 2)
             )
-        )
-        took = time.perf_counter() - began
-        self.client.initialized(types.InitializedParams())
-        return took
+            area = {"start": _position(max(0, first), 0), "end": _position(last, 0)}
+            return await self.server.ask("textDocument/inlayHint", {**document, "range": area})
+        if what == "code action":
+            area = {"range": {"start": here, "end": here}, "context": {"diagnostics": []}}
+            return await self.server.ask("textDocument/codeAction", {**document, **area})
+        method = {"hover": "textDocument/hover", "highlight": "textDocument/documentHighlight"}[what]
+        return await self.server.ask(method, {**document, "position": here})
 
-    def rss_mb(self) -> float:
-        assert self.client._server is not None
-        return float(psutil.Process(self.client._server.pid).memory_info().rss / 2**20)
-
-    async def hints(self, uri: str, first: int, last: int) -> list[types.InlayHint]:
-        wanted = types.Range(types.Position(first, 0), types.Position(last, 0))
-        params = types.InlayHintParams(types.TextDocumentIdentifier(uri), wanted)
-        return list(await self.client.text_document_inlay_hint_async(params) or ())
-
-    async def stop(self) -> None:
-        await self.client.shutdown_async(None)
-        self.client.exit(None)
-        await self.client.stop()
+    @property
+    def questions(self) -> tuple[str, ...]:
+        hints = ("hints, screen", "hints, file") if self.contestant.hints else ()
+        return ("code action", "hover", *hints, *(("highlight",) if self.contestant.highlights else ()))
 
 
-async def measure_starts(folder: Path) -> list[float]:
-    """The first start loads the code from disk and is left out."""
-    taken = []
-    for _ in range(STARTS + 1):
-        session = Session()
-        taken.append(await session.start(folder))
-        await session.stop()
-    return taken[1:]
+def _position(line: int, character: int) -> dict[str, int]:
+    return {"line": line, "character": character}
 
 
-async def measure_hints(folder: Path) -> tuple[list[float], list[float], float, int]:
-    """Milliseconds of requests from the cache and of those right behind an edit, MiB of the server, and
-    the number of hints in the file."""
-    path = folder / "model.py"
-    path.write_text(model_text(), "utf-8")
-    session = Session()
-    await session.start(folder)
-    item = types.TextDocumentItem(path.as_uri(), "python", 1, path.read_text("utf-8"))
-    session.client.text_document_did_open(types.DidOpenTextDocumentParams(item))
-    found = await wait_for_hints(session, item.uri)
-    cached, edited = await ask_while_typing(session, item.uri)
-    memory = session.rss_mb()
-    await session.stop()
-    return cached, edited, memory, found
+async def measure_starts(entered: tuple[Contestant, ...], folder: Path, count: int) -> dict[str, float]:
+    """Median seconds to the answer of ``initialize``. The first starts load code from disk, and are left
+    out."""
+    taken = defaultdict(list)
+    for _ in range(count + 1):
+        for contestant in entered:
+            server = Server(contestant.command, os.environ)
+            taken[contestant.name].append(await server.start(folder, contestant.options))
+            await server.stop()
+    return {name: statistics.median(values[1:]) for name, values in taken.items()}
 
 
-async def wait_for_hints(session: Session, uri: str) -> int:
+async def captured(typist: Typist) -> int:
+    """How many hints the file gets, once they are there."""
     end = time.monotonic() + CAPTURE_TIMEOUT_S
     while time.monotonic() < end:
-        found = await session.hints(uri, 0, LINES)
-        if len(found) >= FUNCTIONS:
-            return len(found)
+        hints = await typist.ask("hints, file", 0, 0)
+        if len(hints) >= FUNCTIONS:
+            return len(hints)
         await asyncio.sleep(0.2)
-    raise SystemExit(f"The server showed {len(found)} hints after {CAPTURE_TIMEOUT_S:.0f} s.")
+    raise SystemExit(f"The server showed {len(hints)} hints after {CAPTURE_TIMEOUT_S:.0f} s.")
 
 
-async def ask_while_typing(session: Session, uri: str) -> tuple[list[float], list[float]]:
-    """Whole-file and screenful requests by turns; every tenth is sent right behind an edit, so that it
-    waits for the edit to be parsed. Those are counted apart."""
+async def measure_typing(typists: list[Typist], line: int, rounds: int) -> dict[str, dict[str, list[float]]]:
+    """Milliseconds from each question to its answer, each right behind a sign that is typed into the line:
+    the text is valid Python now and then."""
     rng = random.Random(1)
-    cached: list[float] = []
-    edited: list[float] = []
-    for number in range(REQUESTS):
-        typed = number % 10 == 0
-        if typed:
-            type_a_line(session, uri, number + 2)
-        first = 0 if number % 2 else rng.randrange(LINES - SCREEN)
-        last = LINES * 2 if number % 2 else first + SCREEN
-        began = time.perf_counter()
-        await session.hints(uri, first, last)
-        (edited if typed else cached).append(1000 * (time.perf_counter() - began))
-    return cached, edited
+    taken: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for number in range(WARMING + rounds):
+        at = number % len(TYPED)
+        if number and at == 0:
+            for typist in typists:
+                typist.change((line, 0), (line + 1, 8), "        ")
+        column = 8 + at if at <= TYPED.index("\n") else at - TYPED.index("\n") - 1
+        row = line + (at > TYPED.index("\n"))
+        for typist in rng.sample(typists, len(typists)):
+            for what in typist.questions:
+                typist.change((row, column), (row, column), TYPED[at] if what == "code action" else "")
+                began = time.perf_counter()
+                await typist.ask(what, row, column)
+                if number >= WARMING:
+                    taken[typist.contestant.name][what].append(1000 * (time.perf_counter() - began))
+    return taken
 
 
-def type_a_line(session: Session, uri: str, version: int) -> None:
-    start = types.Position(1, 0)
-    change = types.TextDocumentContentChangePartial(range=types.Range(start, start), text="# typed\n")
-    session.client.text_document_did_change(
-        types.DidChangeTextDocumentParams(
-            types.VersionedTextDocumentIdentifier(version=version, uri=uri), [change]
-        )
+async def measure_pauses(ours: Contestant, model: PublicModel) -> list[float]:
+    """Milliseconds from the end of a pause in typing to the request to show hints anew, for a text that was
+    captured before, as behind an undo: what the server itself adds to a capture."""
+    server = Server(ours.command, os.environ)
+    await server.start(
+        model.path.parent, {**ours.options, "settings": {**ours.options["settings"], "pauseS": PAUSE_S}}
     )
+    typist = Typist(ours, server, model)
+    await captured(typist)
+    refreshed = asyncio.Event()
+    server.heard = lambda method: refreshed.set() if method == "workspace/inlayHint/refresh" else None
+    taken = []
+    for _ in range(PAUSES):
+        typist.change((1, 0), (1, 0), "x")
+        typist.change((1, 0), (1, 1), "")
+        refreshed.clear()
+        began = time.perf_counter()
+        async with asyncio.timeout(CAPTURE_TIMEOUT_S):
+            await refreshed.wait()
+        taken.append(1000 * (time.perf_counter() - began - PAUSE_S))
+        await asyncio.sleep(PAUSE_S)
+    await server.stop()
+    return taken
+
+
+async def measure_endurance(typist: Typist, edits: int) -> tuple[float, float]:
+    """MiB that the server has grown by over many edits, behind a tenth of them, and the share of a core that
+    it takes while nobody does anything."""
+    before = 0.0
+    for number in range(edits):
+        typist.change((1, 0), (1, number % 2), "" if number % 2 else "#")
+        if number % 200 == 0:
+            await typist.ask("hints, screen", 40, 0)
+        if number == edits // 10:
+            before = typist.server.rss_mb()
+    await typist.ask("hints, screen", 40, 0)
+    grown = typist.server.rss_mb() - before
+    await asyncio.sleep(1.0)
+    used = sum(typist.server.process.cpu_times()[:2])
+    await asyncio.sleep(IDLE_S)
+    return grown, (sum(typist.server.process.cpu_times()[:2]) - used) / IDLE_S
+
+
+async def measure(model: PublicModel, starts: int, rounds: int, edits: int) -> dict[str, Any]:
+    entered = contestants(model)
+    folder = model.path.parent
+    started = await measure_starts(entered, folder, starts)
+    typists = []
+    for contestant in entered:
+        server = Server(contestant.command, os.environ)
+        await server.start(folder, contestant.options)
+        typists.append(Typist(contestant, server, model))
+    found = await captured(typists[0])
+    line = typists[0].text[: typists[0].text.index("class BigBirdIntermediate")].count("\n") + 10
+    taken = await measure_typing(typists, line, rounds)
+    memory = {typist.contestant.name: typist.server.rss_mb() for typist in typists}
+    grown, idle = await measure_endurance(typists[0], edits)
+    for typist in typists:
+        await typist.server.stop()
+    return {
+        "hints": found, "start_s": started, "rss_mb": memory, "grown_mb": grown,
+        "edits": edits, "idle": idle, "lines": typists[0].lines,
+        "pauses_ms": await measure_pauses(entered[0], model),
+        "ms": {name: spread(of) for name, of in taken.items()},
+    }  # fmt: skip
+
+
+def spread(of: Mapping[str, list[float]]) -> dict[str, tuple[float, float]]:
+    return {what: (statistics.median(values), p95(values)) for what, values in of.items()}
 
 
 def p95(values: list[float]) -> float:
     return statistics.quantiles(values, n=20)[-1]
 
 
-async def measure() -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        os.environ["EVOKERNEL_HOME"] = str(folder / "home")
-        starts = await measure_starts(folder)
-        hints, edited, memory, found = await measure_hints(folder)
-    return {
-        "hints_p95_ms": round(p95(hints), 2),
-        "hints_p50_ms": round(statistics.median(hints), 2),
-        "hints_after_edit_p95_ms": round(p95(edited), 2),
-        "hints": found,
-        "rss_mb": round(memory, 1),
-        "start_s": round(statistics.median(starts), 3),
-    }
+def show(summary: dict[str, Any]) -> None:
+    """Prints a table with a column for each server."""
+    names = list(summary["start_s"])
+    print(f"{summary['lines']} lines, {summary['hints']} hints")
+    print(f"{'':26}" + "".join(f"{name:>16}" for name in names))
+    print(f"{'start, s':26}" + "".join(f"{summary['start_s'][name]:>16.2f}" for name in names))
+    print(f"{'memory, MiB':26}" + "".join(f"{summary['rss_mb'][name]:>16.0f}" for name in names))
+    for what in summary["ms"][OURS]:
+        cells = (summary["ms"][name].get(what) for name in names)
+        row = "".join(f"{f'{cell[0]:.1f} / {cell[1]:.1f}' if cell else '-':>16}" for cell in cells)
+        print(f"{f'{what}, ms p50 / p95':26}" + row)
+    pauses = summary["pauses_ms"]
+    print(
+        f"pause to fresh regions    p50 {statistics.median(pauses):.1f} ms, p95 {p95(pauses):.1f} ms (a text"
+        f" captured before)\nover {summary['edits']:,} edits       {summary['grown_mb']:+.1f} MiB\n"
+        f"idle                      {100 * summary['idle']:.2f} % of a core"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures as JSON")
-    arguments = parser.parse_args()
-    summary = asyncio.run(measure())
-    print(f"server start          {summary['start_s']:.2f} s to initialized (median of {STARTS})")
-    print(f"server memory         {summary['rss_mb']:.0f} MiB resident with a {LINES}-line file open")
-    print(
-        f"inlay hints           p50 {summary['hints_p50_ms']:.1f} ms, p95 {summary['hints_p95_ms']:.1f} ms"
-        f" from cache, p95 {summary['hints_after_edit_p95_ms']:.1f} ms right behind an edit"
-        f" ({summary['hints']} hints, {LINES} lines, measured at the client)"
+    parser.add_argument(
+        "--environment", type=Path, default=ROOT / ".cache" / "editor", help="made where it is not"
     )
+    parser.add_argument("--starts", type=int, default=5, help="of each server")
+    parser.add_argument("--rounds", type=int, default=150, help="signs that are typed")
+    parser.add_argument("--edits", type=int, default=20_000, help="edits over which memory is watched")
+    arguments = parser.parse_args()
+    model = PublicModel(arguments.environment.absolute())
+    with tempfile.TemporaryDirectory() as name:
+        worker = ROOT / "tests" / "server" / "scripted_worker.py"
+        os.environ["EVOKERNEL_WORKER_COMMAND"] = f"'{sys.executable}' '{worker}'"
+        os.environ["EVOKERNEL_HOME"] = str(Path(name) / "home")
+        summary = asyncio.run(measure(model, arguments.starts, arguments.rounds, arguments.edits))
+    show(summary)
     if arguments.json:
         arguments.json.write_text(json.dumps({"summary": summary}, indent=2) + "\n")
 

@@ -72,7 +72,7 @@ def imports_torch(text: str) -> bool:
 
 def parsable(source: bytes) -> bytes:
     """The text with blanks in place of comments in long runs of them; all offsets stay."""
-    runs = [found.span() for found in _RUN.finditer(source)]
+    runs = [found.span() for found in _RUN.finditer(source)] if _may_have_runs(source) else []
     if not runs:
         return source
     blank = bytearray(source)
@@ -85,6 +85,25 @@ def parsable(source: bytes) -> bytes:
     return bytes(blank)
 
 
+def _may_have_runs(source: bytes) -> bool:
+    """Whether around one of every so many lines there are as many without code: each run holds such a line.
+    The search for runs itself takes longer than the parser needs for an edit."""
+    lines = source.split(b"\n")
+    for middle in range(_LONG_RUN - 1, len(lines), _LONG_RUN):
+        first = last = middle
+        while first >= 0 and not _is_code(lines[first]):
+            first -= 1
+        while last < len(lines) and not _is_code(lines[last]):
+            last += 1
+        if last - first > _LONG_RUN:
+            return True
+    return False
+
+
+def _is_code(line: bytes) -> bool:
+    return not line.lstrip().startswith(b"#") if line.strip() else False
+
+
 def _line_from_the_end(source: bytes, start: int, end: int) -> int:
     """Where the last lines of a run begin that are kept."""
     for _ in range(_KEPT_LINES + 1):
@@ -95,8 +114,8 @@ def _line_from_the_end(source: bytes, start: int, end: int) -> int:
 class Document:
     """A text with its syntax tree.
 
-    After updates the tree equals a fresh one wherever the text parses. In between, recovery from
-    syntax errors may depend on what was there before, which keeps definitions stable while typing.
+    After updates the tree equals a fresh one. Where the text does not parse, recovery from its errors would
+    depend on what was there before, so such a text is parsed from scratch.
     """
 
     def __init__(self, text: str) -> None:
@@ -135,11 +154,9 @@ class Document:
         self._tree = self._parsed()
 
     def _parsed(self) -> Tree:
-        """The tree of the text; what was there before can keep an error alive that the text has no more."""
         source = parsable(self._bytes)
         tree = self._parser.parse(source, self._tree)
-        fresh = self._parser.parse(source) if tree.root_node.has_error else tree
-        return tree if fresh.root_node.has_error else fresh
+        return self._parser.parse(source) if tree.root_node.has_error else tree
 
     def _change(self, change: TextChange) -> None:
         span = change.span

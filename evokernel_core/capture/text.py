@@ -48,7 +48,13 @@ class TextChange:
 
 def line_starts(text: str) -> list[int]:
     """The offset of each line. Form feeds and Unicode separators end no line, unlike in splitlines."""
-    return [0, *(match.end() for match in _LINE_END.finditer(text))]
+    if "\r" in text:
+        return [0, *(match.end() for match in _LINE_END.finditer(text))]
+    starts, start = [0], text.find("\n") + 1
+    while start:
+        starts.append(start)
+        start = text.find("\n", start) + 1
+    return starts
 
 
 def offset_of(starts: list[int], text: str, line: int, column: int) -> int:

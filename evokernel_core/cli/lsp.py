@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import click
 
 from evokernel_core.domain.errors import UsageError
@@ -12,8 +14,11 @@ from evokernel_core.domain.errors import UsageError
 @click.option("--tcp", metavar="HOST:PORT", help="Listen for one client on an address of this machine.")
 def command(stdio: bool, tcp: str | None) -> None:
     """Run the language server."""
+    gc.disable()  # all that is imported stays: looking for garbage in it costs start and every later request
     from evokernel_server import serve
 
+    gc.freeze()
+    gc.enable()
     if stdio and tcp:
         raise click.UsageError("Give either --stdio or --tcp, not both.")
     if tcp is None:

@@ -35,6 +35,12 @@ class Estimate:
     planned_us: float = 0.0
 
     @property
+    def is_sound(self) -> bool:
+        """Whether every figure is one that a time can have: they are divided by, and shown."""
+        rivals = (us for us, _ in self.rival.figures) if self.rival else ()
+        return all(0 < us < math.inf for us in (self.now_us, self.after_us, self.bound_us, *rivals))
+
+    @property
     def is_verified(self) -> bool:
         return self.planned_us > 0
 

@@ -291,12 +291,13 @@ class EvoKernelServer(LanguageServer):
         self.jobs.failures.pop(str(document.path), None)
         if not document.is_local:
             self._refused(document)
-        elif not self.trusts(document):
-            self._analyse(document)
-        else:
-            self.capture.soon(document)
+        elif self.trusts(document):
             self.outcomes.observe(document)
             self.undo.observe(document)
+        else:
+            self._analyse(document)
+        if document.is_local:
+            self.capture.soon(document)
         if document.counts().keys() - document.installed.keys():
             spawn(self.read_packages(document), "reading packages")
 

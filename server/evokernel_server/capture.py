@@ -53,9 +53,10 @@ class Capture:
     """One trace of a document at a time."""
 
     def soon(self, document: Document, *, now: bool = False) -> None:
-        """Captures after a pause; a later call puts the pause off."""
+        """Looks at a text anew after a pause, and captures it where it is trusted; a later call puts the
+        pause off."""
         self.forget(document.uri)
-        if not document.has_torch or not self.enabled(document):
+        if not document.has_torch:
             return
         pause = 0.0 if now else self.pause_s()
         loop = asyncio.get_running_loop()
@@ -83,6 +84,9 @@ class Capture:
 
     def _begin(self, document: Document) -> None:
         self._timers.pop(document.uri, None)
+        document.settle()
+        if not self.enabled(document):
+            return
         running = self._tasks.get(document.uri)
         if running is not None:
             running.add_done_callback(lambda _: self._begin(document))
@@ -188,4 +192,9 @@ def read_regions(result: dict[str, Any]) -> tuple[Found, ...]:
 
 
 def _estimate(data: dict[str, Any] | None) -> Estimate | None:
-    return from_data(data, Estimate) if data else None
+    """None also where a figure is none that a time can have: it would be divided by, and shown."""
+    estimate = from_data(data, Estimate) if data else None
+    if estimate is None or estimate.is_sound:
+        return estimate
+    log.warning("A region's estimate is left out: %s", estimate)
+    return None

@@ -15,10 +15,11 @@ from pygls.lsp.server import LanguageServer
 
 from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.outcome import OutcomeKind
-from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
 from evokernel_server.acceptance import Acceptance, Choice, kernel_words, package_names
 from evokernel_server.calls import EDIT_TRIES, TOO_FAST, write_package
+from evokernel_server.choices import REPLACEABLE
 from evokernel_server.edits import Refusal, apply, read_edits
 from evokernel_server.errors import Refused
 from evokernel_server.jobs import VERIFIER_AWAY, AttemptEvent, Best, JobQueue, Report, region_of
@@ -33,8 +34,6 @@ from evokernel_server.worker import Cancelled, Worker, WorkerError
 from evokernel_server.workspace import Document, Workspace
 
 log = logging.getLogger(__name__)
-
-REPLACEABLE = (RegionStatus.CANDIDATE, RegionStatus.VERIFIED, RegionStatus.INFEASIBLE)
 
 
 @define(eq=False)

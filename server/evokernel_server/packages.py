@@ -155,6 +155,8 @@ def _borrowed(name: str, folder: Path, manifest: Mapping[str, Any]) -> Installed
     bound, now = least_us(task, chip), eager_us(task, chip)
     latency = Latency(us, LatencySource(word), chip.name, 0, (), "", bound, now)
     region = from_data(manifest["region"], Region)
+    if not _is_sound(latency):
+        return None
     return Installed(name, folder, "", "", latency, "", function=rival.name, region=region)
 
 

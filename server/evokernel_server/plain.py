@@ -17,7 +17,9 @@ _MARKUP = re.compile(r"([\\`\[\]<>])")
 
 def plain(text: str, longest: int = LONGEST) -> str:
     """One line without control characters, also those that turn the direction of writing."""
-    shown = "".join(char if char.isprintable() else " " for char in text)
+    shown = text
+    if not text.isprintable():
+        shown = "".join(char if char.isprintable() else " " for char in text)
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 
 

@@ -17,9 +17,10 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.memory.candidates import Stored
 from evokernel_core.memory.store import Memory
 from evokernel_core.vendor.rival import Rival
+from evokernel_server.choices import REPLACEABLE
 from evokernel_server.edits import read_edits
 from evokernel_server.errors import Refused
-from evokernel_server.kernels import REPLACEABLE, Kernels
+from evokernel_server.kernels import Kernels
 from evokernel_server.offers import microseconds
 from evokernel_server.packages import Installed, kernel_files, read_kernel
 from evokernel_server.plain import plain

@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from evokernel_core.domain.errors import StoreError
-from evokernel_core.memory.store import Memory
+
+if TYPE_CHECKING:
+    from evokernel_core.memory.store import Memory
 
 T = TypeVar("T")
 
@@ -53,6 +55,8 @@ class Store:
 
     def _run(self, work: Callable[[Memory], T]) -> T:
         if self._memory is None:
+            from evokernel_core.memory.store import Memory  # on the thread: the server starts without it
+
             self._memory = Memory(self._path)
         return work(self._memory)
 

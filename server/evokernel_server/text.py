@@ -95,6 +95,13 @@ class Text:
         """The 0-based line of an offset, without counting along the line."""
         return bisect_right(self.starts, offset) - 1
 
+    def lines(self, first: int, last: int) -> Extent:
+        """The whole lines from one to another, both 0-based: a cursor anywhere on them is enough."""
+        places = (
+            self.starts[line] if line < len(self.starts) else len(self.content) for line in (first, last + 1)
+        )
+        return Extent(*places)
+
     def range(self, extent: Extent) -> types.Range:
         return types.Range(self.position(extent.start), self.position(extent.end))
 
@@ -140,6 +147,20 @@ def shift(extent: Extent, edit: Edit) -> Extent | None:
         moved = len(edit.text) - (edit.end - edit.start)
         return Extent(extent.start + moved, extent.end + moved)
     return extent if edit.start >= extent.end else None
+
+
+def stretch(extent: Extent, edit: Edit) -> Extent | None:
+    """Where a span is after an edit that may lie inside it, which it then covers; None once all of it is
+    replaced."""
+    moved = len(edit.text) - (edit.end - edit.start)
+    if edit.end <= extent.start:
+        return Extent(extent.start + moved, extent.end + moved)
+    if edit.start >= extent.end:
+        return extent
+    if edit.start <= extent.start and extent.end <= edit.end:
+        return None
+    start = extent.start if edit.start >= extent.start else edit.start + len(edit.text)
+    return Extent(start, extent.end + moved if edit.end <= extent.end else edit.start)
 
 
 def narrow(before: str, edit: Edit) -> Edit:

@@ -9,8 +9,8 @@ from attrs import frozen
 from evokernel_core.domain.region import RegionStatus
 from evokernel_core.synthesis.offers import better_us
 from evokernel_core.twin.accuracy import MODEL_ERROR
+from evokernel_server.choices import REPLACEABLE
 from evokernel_server.features.diagnostic import line_of
-from evokernel_server.kernels import REPLACEABLE
 from evokernel_server.offers import microseconds, percent
 from evokernel_server.text import Extent
 from evokernel_server.trust import REASON

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from attrs import define, evolve, field, frozen
@@ -20,7 +20,7 @@ from evokernel_core.domain.verdict import Latency
 from evokernel_core.synthesis.offers import Estimate
 from evokernel_server.packages import Installed
 from evokernel_server.plain import plain
-from evokernel_server.text import Edit, Extent, Text, narrow, re_anchor, shift
+from evokernel_server.text import Edit, Extent, Text, narrow, re_anchor, shift, stretch
 
 _IMPORT = re.compile(r"from evokernel_kernels import (?:\(([^()]{0,4000})\)|([^\r\n]{0,4000}))")
 """Starts with a literal, which the regular expression engine finds at the speed of a plain search. Bounded: a
@@ -157,6 +157,11 @@ class Document:
     origin: str = ""
     """What a text is that is no file of this machine: the scheme of its URI, ``CELL`` for a notebook's."""
     _tree: finder.Document | None = None
+    _outline: tuple[tuple[finder.Definition, Extent], ...] | None = None
+    """The definitions as last looked for, and where their text is now; None before they are needed."""
+    _settled: bool = True
+    """Whether ``_outline`` is of this very text."""
+    _holders: tuple[tuple[Tracked, ...], frozenset[str]] = ((), frozenset())
     _edits: list[Edit] = field(factory=list)
     _edits_dropped: int = 0
 
@@ -180,18 +185,22 @@ class Document:
         self._look()
 
     def _apply(self, edit: Edit) -> None:
-        before, self.text = self.text, self.text.apply(edit)
+        self.text = self.text.apply(edit)
         moved = ((item, shift(item.extent, edit)) for item in self.tracked)
-        kept = tuple(evolve(item, extent=extent) for item, extent in moved if extent)
+        kept = tuple(
+            item if extent is item.extent else Tracked(item.found, extent) for item, extent in moved if extent
+        )
         if len(kept) < len(self.tracked):
             self.captured = ""  # should the text be as before again, its regions are to be placed again
         self.tracked = kept
+        if self._outline is not None:
+            places = ((item, stretch(extent, edit)) for item, extent in self._outline)
+            self._outline = tuple((item, extent) for item, extent in places if extent)
+        self._settled = False
         self._edits.append(edit)
         if len(self._edits) > MAX_EDITS_KEPT:
             self._edits_dropped += len(self._edits)
             self._edits.clear()
-        if self._tree is not None:
-            self._tree.update([_tree_change(before, edit)])
 
     def _look(self) -> None:
         """What a text alone tells: whether it is about torch, and which generated ops it calls."""
@@ -201,16 +210,34 @@ class Document:
         self.refusal = refusal_of(self.origin) if about_torch and not self.is_local else ""
         self.calls = find_calls(content) if self.has_torch else ()
         if not self.has_torch:
-            self._tree = None
+            self._tree = self._outline = None
             self.tracked = ()
 
+    def settle(self) -> None:
+        """Typing has paused: definitions are looked for in this text. In between they move with it, since an
+        edit that leaves a file of 2,500 lines without a valid syntax takes 20 ms to parse."""
+        if not self.has_torch or (self._settled and self._outline is not None):
+            return
+        content = self.text.content
+        if self._tree is None:
+            self._tree = finder.Document(content)
+        else:
+            before = Text(self._tree.text)
+            edit = narrow(before.content, Edit(0, len(before.content), content))
+            self._tree.update([TextChange(before.span(Extent(edit.start, edit.end)), edit.text)])
+        self._outline = tuple((item, self.text.extent(item.span)) for item in finder.find(self._tree))
+        self._settled = True
+
     def definitions(self) -> tuple[finder.Definition, ...]:
-        """The classes and functions with tensor code, from an incrementally kept syntax tree."""
+        """The classes and functions with tensor code, where their text is now; exact once typing pauses."""
         if not self.has_torch:
             return ()
-        if self._tree is None:
-            self._tree = finder.Document(self.text.content)
-        return finder.find(self._tree)
+        if self._outline is None:
+            self.settle()
+        outline = self._outline or ()
+        if self._settled:
+            return tuple(item for item, _ in outline)
+        return tuple(evolve(item, span=self.text.span(extent)) for item, extent in outline)
 
     def first_line(self) -> int:
         """The line, from 0, of the first definition with tensor code, where the whole file is spoken of."""
@@ -249,6 +276,12 @@ class Document:
         """The regions whose kernel waits for review."""
         return tuple(item for item in self.tracked if item.region.id in self.ready)
 
+    def holders(self) -> frozenset[str]:
+        """The ids of the regions that others lie in."""
+        if self._holders[0] is not self.tracked:
+            self._holders = self.tracked, frozenset(_holders(self.tracked))
+        return self._holders[1]
+
     def region(self, region_id: str) -> Tracked | None:
         return next((item for item in self.tracked if item.region.id == region_id), None)
 
@@ -266,8 +299,18 @@ class Document:
         return tuple(item for item in self.tracked if item.region.status in states)
 
 
-def _tree_change(before: Text, edit: Edit) -> TextChange:
-    return TextChange(before.span(Extent(edit.start, edit.end)), edit.text)
+def _holders(tracked: Sequence[Tracked]) -> Iterator[str]:
+    """In one pass over the regions by their start, where the widest of those that start alike comes first."""
+    ordered = sorted(tracked, key=lambda item: (item.extent.start, -item.extent.end))
+    for number, item in enumerate(ordered):
+        for other in ordered[number + 1 :]:
+            if other.extent.start > item.extent.end:
+                break
+            if item.extent.holds(other.extent):
+                yield item.region.id
+                if other.extent == item.extent:
+                    yield other.region.id
+                break
 
 
 @define(eq=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lsprotocol import types
 
 from tests.server.conftest import guarded
 
@@ -39,7 +40,7 @@ async def test_the_whole_story(sessions: Any, workspace: Path, database: Any, ev
     editor = await sessions.start()
     uri = editor.open(workspace / "model.py")
     (hint,) = await eventually(lambda: editor.hints(uri))
-    assert hint.label == "⚡ 412 µs → 35.0 µs modelled, gain 92 % (bound 31.0)"
+    assert hint.label == "⚡ 12x: 412 → 35.0 µs modelled"
 
     editor.answers = ["Show diff", "Apply"]
     action = await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Generate NPU kernel")
@@ -204,10 +205,10 @@ async def test_programs_are_offered_beside_single_kernels(
     (workspace / "model.py").write_text(TWO)
     editor = await sessions.start(settings={**NO_REFINING, "programs": programs})
     uri = editor.open(workspace / "model.py")
-    expected = ["⚡ 412", "⚡ 412"] + ["⚡ lines 5-6: 412"] * programs
+    expected = ["⚡ 12x", "⚡ 12x"] + ["⚡ 12x for lines 5-6"] * programs
 
     async def all_shown() -> bool:
-        labels = sorted(hint.label.partition(" µs")[0] for hint in await editor.hints(uri))
+        labels = sorted(hint.label.partition(":")[0] for hint in await editor.hints(uri))
         return labels == sorted(expected)
 
     await eventually(all_shown)
@@ -242,6 +243,31 @@ async def test_hints_move_with_the_text_before_the_next_capture(
     assert after.position.line == before.position.line + 1
     editor.set_text(uri, editor.texts[uri].replace("softmax", "relu"))
     assert await editor.hints(uri) == []
+
+
+async def test_a_client_that_resolves_hints_gets_the_rest_when_it_asks(
+    sessions: Any, workspace: Path, eventually: Any, capabilities: Any
+) -> None:
+    asked = capabilities()
+    asked.text_document.inlay_hint = types.InlayHintClientCapabilities(
+        resolve_support=types.ClientInlayHintResolveOptions(properties=["tooltip", "label.command"])
+    )
+    editor = await sessions.start(settings={"pauseS": 30.0}, client_capabilities=asked)
+    uri = editor.open(workspace / "model.py")
+    (hint,) = await eventually(lambda: editor.hints(uri))
+    assert [part.value for part in hint.label] == ["⚡ 12x: 412 → 35.0 µs modelled"]
+    assert hint.tooltip is None and hint.label[0].command is None
+    resolved = await editor.client.inlay_hint_resolve_async(hint)
+    assert "op by op now: 412 µs" in resolved.tooltip.value
+    command = resolved.label[0].command
+    assert command.command == "evokernel.generate"
+    place = types.DocumentHighlightParams(types.TextDocumentIdentifier(uri), hint.position)
+    (lines,) = await editor.client.text_document_document_highlight_async(place)
+    assert lines.range.start.line == lines.range.end.line == hint.position.line
+    editor.set_text(uri, "# one more line\n" + editor.texts[uri])
+    stale = await editor.client.inlay_hint_resolve_async(hint)
+    assert stale.tooltip is None and stale.label[0].command is None
+    assert await editor.client.text_document_document_highlight_async(place) is None
 
 
 async def test_a_file_that_does_not_import_says_so_once(

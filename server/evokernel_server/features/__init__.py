@@ -10,6 +10,7 @@ from evokernel_server.features import (
     commands,
     diagnostic,
     files,
+    highlight,
     hover,
     inlay_hint,
     lifecycle,
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 
 _FEATURES = (
-    lifecycle, sync, notebook, files, inlay_hint, code_action, commands, code_lens, hover, diagnostic, links,
+    lifecycle, sync, notebook, files, inlay_hint, code_action, commands, code_lens, hover, highlight,
+    diagnostic, links,
 )  # fmt: skip
 
 

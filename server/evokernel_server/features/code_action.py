@@ -10,13 +10,12 @@ from lsprotocol import types
 from evokernel_core.domain.region import RegionStatus
 from evokernel_core.domain.settings import ProposerName
 from evokernel_server import command_names as names
+from evokernel_server.choices import REPLACEABLE, touches
+from evokernel_server.evidence import estimate_words, latencies, lines_around
 from evokernel_server.features import inputs
 from evokernel_server.features.diagnostic import attach
-from evokernel_server.features.inlay_hint import estimate_words, latencies, lines_around
-from evokernel_server.kernels import REPLACEABLE
 from evokernel_server.offers import Offer
 from evokernel_server.plain import plain
-from evokernel_server.text import Extent
 from evokernel_server.trust import REASON
 from evokernel_server.why_not import reasons_on
 from evokernel_server.workspace import Document, GeneratedCall, Tracked
@@ -67,8 +66,8 @@ def actions(
     also offers kernels that are not modelled to gain enough to be offered unasked."""
     if not server.trusts(document):
         yield from _for_trust(server, document)
-    lines = _lines(document, wanted)
-    touched = [item for item in document.tracked if _touches(lines, item.extent)]
+    lines = document.text.lines(wanted.start.line, wanted.end.line)
+    touched = [item for item in document.tracked if touches(lines, item.extent)]
     touched.sort(key=lambda item: item.extent.end - item.extent.start)  # the innermost first
     yield from _for_rivals(document, touched)
     for tracked in touched:
@@ -82,7 +81,7 @@ def actions(
         command = types.Command(title, names.OFFER_AGAIN, arguments=[{"uri": document.uri}])
         yield types.CodeAction(title=title, kind=KIND, command=command)
     for call in document.calls:
-        if _touches(lines, call.extent):
+        if touches(lines, call.extent):
             yield from _for_call(server, document, call)
     yield from inputs.actions(server, document, lines)
     if document.problem is not None and document.problem.reason not in _WAITING and server.trusts(document):
@@ -111,16 +110,6 @@ def _for_trust(server: EvoKernelServer, document: Document) -> Iterator[types.Co
     title = f"Trust {plain(str(server.folder_to_trust(document)))} and run its code to find kernels"
     command = types.Command(title, names.TRUST, arguments=[{"uri": document.uri}])
     yield types.CodeAction(title=title, kind=types.CodeActionKind.QuickFix, command=command)
-
-
-def _lines(document: Document, wanted: types.Range) -> Extent:
-    """The whole lines of a range: a cursor anywhere on a region's line is enough."""
-    start = document.text.offset(types.Position(wanted.start.line, 0))
-    return Extent(start, document.text.offset(types.Position(wanted.end.line + 1, 0)))
-
-
-def _touches(lines: Extent, extent: Extent) -> bool:
-    return extent.start < lines.end and lines.start < max(extent.end, extent.start + 1)
 
 
 def _for_region(server: EvoKernelServer, document: Document, tracked: Tracked) -> Iterator[types.CodeAction]:
@@ -164,7 +153,7 @@ def _for_all_ready(document: Document) -> Iterator[types.CodeAction]:
     chosen: list[Tracked] = []
     gain = {id: latency.baseline_us - latency.us for id, latency in document.ready.items()}
     for tracked in sorted(document.to_review(), key=lambda item: gain[item.region.id], reverse=True):
-        if not any(_touches(tracked.extent, other.extent) for other in chosen):
+        if not any(touches(tracked.extent, other.extent) for other in chosen):
             chosen.append(tracked)
     if len(chosen) > 1:
         argument = {"uri": document.uri, "regionIds": [item.region.id for item in chosen]}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from evokernel_server import command_names as names
-from evokernel_server.features.inlay_hint import estimate_words
+from evokernel_server.evidence import estimate_words
 from evokernel_server.offers import ready_words
 from evokernel_server.states import winners
 from evokernel_server.workspace import Document, Tracked

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from evokernel_core.domain.region import RegionStatus
-from evokernel_server.features.inlay_hint import estimate_words
+from evokernel_server.evidence import estimate_words
 from evokernel_server.help_pages import page_of
 from evokernel_server.plain import plain
 from evokernel_server.states import winners

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from evokernel_server.features.inlay_hint import installed_evidence, tooltip
+from evokernel_server import command_names as names
+from evokernel_server.evidence import call_words, region_words
+from evokernel_server.features.inlay_hint import Showing, showing
+from evokernel_server.hyperlinks import command_link, file_link
+from evokernel_server.packages import Installed
 from evokernel_server.plain import markdown
 from evokernel_server.text import Extent
 from evokernel_server.why_not import reason_of
@@ -15,37 +20,61 @@ from evokernel_server.workspace import Document
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
 
+_FILES = (("kernel", "op_kernel.cpp"), ("tiling", "tiling.h"))
+_OF_REGION = (
+    ("Review", names.REVIEW),
+    ("Timeline", names.TIMELINE),
+)
+
 
 def register(server: EvoKernelServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     def hover(params: types.HoverParams) -> types.Hover | None:
         document = server.documents.get(params.text_document.uri)
         server.documents.touch(params.text_document.uri)
-        return hover_at(document, params.position) if document else None
+        return hover_at(server, document, params.position) if document else None
 
 
-def hover_at(document: Document, position: types.Position) -> types.Hover | None:
+def hover_at(server: EvoKernelServer, document: Document, position: types.Position) -> types.Hover | None:
     """The innermost region or generated call at a position."""
     offset = document.text.offset(position)
+    client = showing(server.client_capabilities)
     for call in document.calls:
         installed = document.installed.get(call.name)
         if installed is not None and _holds(call.extent, offset):
-            return _hover(document, call.extent, installed_evidence(installed))
+            words = [call_words(installed), "", *_files(document, installed, client)]
+            return _hover(document, call.extent, words)
     holding = [item for item in document.tracked if _holds(item.extent, offset)]
     if not holding:
         return None
     inner = min(holding, key=lambda item: item.extent.end - item.extent.start)
-    words = tooltip(document, inner)
+    words = [region_words(document, inner, client.links)]
     reason = reason_of(document, inner)
-    if words and reason is not None:
-        words = f"{words}\n\n{markdown(reason.help)}"
-    return _hover(document, inner.extent, words) if words else None
+    if words[0] and reason is not None:
+        words += ["", markdown(reason.help)]
+    if inner.region.id in document.ready and client.links:
+        place = {"uri": document.uri, "regionId": inner.region.id}
+        links = [command_link(title, name, place) for title, name in _OF_REGION]
+        words += ["", " · ".join(links)]
+    return _hover(document, inner.extent, words)
+
+
+def _files(document: Document, installed: Installed, client: Showing) -> Iterator[str]:
+    """A line of links to what a call runs: none of the vendor's operator, which has no files."""
+    if installed.function:
+        return
+    links = [file_link(words, installed.folder / name) for words, name in _FILES]
+    if client.links:
+        place = {"uri": document.uri, "name": installed.name}
+        links.append(command_link("timeline", names.TIMELINE, place))
+    yield " · ".join(links)
 
 
 def _holds(extent: Extent, offset: int) -> bool:
     return extent.start <= offset < extent.end
 
 
-def _hover(document: Document, extent: Extent, words: str) -> types.Hover:
-    content = types.MarkupContent(types.MarkupKind.Markdown, words)
-    return types.Hover(content, document.text.range(extent))
+def _hover(document: Document, extent: Extent, words: list[str]) -> types.Hover | None:
+    shown = "\n".join(words).strip()
+    content = types.MarkupContent(types.MarkupKind.Markdown, shown)
+    return types.Hover(content, document.text.range(extent)) if shown else None

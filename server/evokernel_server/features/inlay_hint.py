@@ -1,24 +1,34 @@
-"""``textDocument/inlayHint``: what a fused kernel would gain, and what a generated one gives.
+"""``textDocument/inlayHint`` and ``inlayHint/resolve``: what a fused kernel would gain, and what a generated
+one gives.
 
-Hints are made from what is already known; asking for them starts no work.
+Hints are made from what is already known; asking for them starts no work. Clients that resolve hints get the
+tooltip and the command of the one that is pointed at, as things are then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
+from attrs import frozen
 from lsprotocol import types
 
-from evokernel_core.domain.region import Region, RegionStatus
-from evokernel_core.domain.verdict import Latency
-from evokernel_core.synthesis.offers import Estimate, better_us, gain_of
-from evokernel_core.twin.accuracy import MODEL_ERROR
-from evokernel_core.vendor.rival import Rival
-from evokernel_server.offers import microseconds, percent, ready_words
+from evokernel_core.domain.region import RegionStatus
+from evokernel_server import command_names as names
+from evokernel_server.evidence import (
+    bare,
+    better_of,
+    call_words,
+    from_to,
+    latencies,
+    lines_around,
+    ratio,
+    region_words,
+    times_words,
+)
+from evokernel_server.offers import microseconds, ready_words
 from evokernel_server.packages import Installed
-from evokernel_server.plain import code, markdown, plain
-from evokernel_server.review_words import CAUTION_ABOVE
+from evokernel_server.plain import markdown, plain
 from evokernel_server.trust import REASON
 from evokernel_server.workspace import Document, Tracked
 
@@ -26,62 +36,157 @@ if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
 
 
+@frozen
+class Showing:
+    """What a client takes. ``parts``: labels in parts, whose commands it asks for when they are pointed at;
+    ``lazy``: the same for tooltips; ``links``: Markdown may hold links that run our commands."""
+
+    parts: bool = False
+    lazy: bool = False
+    links: bool = False
+
+
+def showing(capabilities: types.ClientCapabilities) -> Showing:
+    """What a client says that it takes. ``experimental`` is ours: ``{evokernel: {commandLinks: true}}``."""
+    hint = capabilities.text_document.inlay_hint if capabilities.text_document else None
+    resolved = hint.resolve_support.properties if hint and hint.resolve_support else ()
+    experimental = capabilities.experimental
+    ours = experimental.get("evokernel") if isinstance(experimental, Mapping) else None
+    return Showing(
+        parts="label.command" in resolved,
+        lazy="tooltip" in resolved,
+        links=isinstance(ours, Mapping) and bool(ours.get("commandLinks")),
+    )
+
+
 def register(server: EvoKernelServer) -> None:
-    options = types.InlayHintOptions(resolve_provider=False)
+    options = types.InlayHintOptions(resolve_provider=True)
 
     @server.feature(types.TEXT_DOCUMENT_INLAY_HINT, options)
     def inlay_hint(params: types.InlayHintParams) -> list[types.InlayHint]:
         document = server.documents.get(params.text_document.uri)
         if document is None or not server.server_options.inlay_hints:
             return []
-        return hints(document, params.range)
+        return hints(document, params.range, showing(server.client_capabilities))
+
+    @server.feature(types.INLAY_HINT_RESOLVE)
+    def resolve(hint: types.InlayHint) -> types.InlayHint:
+        return resolved(server, hint)
 
 
-def hints(document: Document, wanted: types.Range) -> list[types.InlayHint]:
-    """The hints whose line lies in the wanted range."""
+def hints(document: Document, wanted: types.Range, client: Showing = Showing()) -> list[types.InlayHint]:
+    """The hints whose line lies in the wanted range. Nothing is made for the others."""
     if not document.has_torch:
         return []
-    first, last = wanted.start.line, wanted.end.line
-    return [hint for hint in _all(document) if first <= hint.position.line <= last]
+    lines = range(wanted.start.line, wanted.end.line + 1)
+    return [
+        *_of_problem(document, lines), *_of_regions(document, lines, client),
+        *_of_calls(document, lines, client),
+    ]  # fmt: skip
 
 
-def _all(document: Document) -> Iterator[types.InlayHint]:
-    yield from _problem(document)
+def _of_regions(document: Document, lines: range, client: Showing) -> Iterator[types.InlayHint]:
     for tracked in document.tracked:
-        label = _label(document, tracked)
-        if label:
-            line = document.text.line_of(tracked.extent.start)
-            yield _hint(document, line, label, tooltip(document, tracked))
+        line = document.text.line_of(tracked.extent.start)
+        if line in lines and (label := _label(document, tracked)):
+            words = "" if client.lazy else region_words(document, tracked, client.links)
+            yield _hint(document, line, label, words, client, {"region": tracked.region.id})
+
+
+def _of_calls(document: Document, lines: range, client: Showing) -> Iterator[types.InlayHint]:
     for call in document.calls:
         line = document.text.line_of(call.extent.start)
-        installed = document.installed.get(call.name)
-        if installed is not None:
-            yield _hint(document, line, _installed_label(installed), installed_evidence(installed))
-        elif call.name in document.installed:
+        if line not in lines or call.name not in document.installed:
+            continue
+        installed = document.installed[call.name]
+        if installed is None:
             words = f"The folder evokernel_kernels/{call.name} is missing or damaged; restore it or revert."
             yield _hint(document, line, "⚡ kernel package missing", words)
+        else:
+            words = "" if client.lazy else call_words(installed)
+            yield _hint(document, line, _installed_label(installed), words, client, {"name": call.name})
 
 
-def _hint(document: Document, line: int, label: str, tooltip: str) -> types.InlayHint:
+def _hint(
+    document: Document,
+    line: int,
+    label: str,
+    tooltip: str,
+    client: Showing = Showing(),
+    of: Mapping[str, str] | None = None,
+) -> types.InlayHint:
+    """A hint at the end of a line. ``of`` says what a client asks for more of."""
     end = document.text.starts[line] + len(document.text.line(line))
+    asks = of is not None and (client.parts or client.lazy)
+    words = plain(label)
     return types.InlayHint(
         position=document.text.position(end),
-        label=plain(label),
+        label=[types.InlayHintLabelPart(words)] if asks and client.parts else words,
         padding_left=True,
-        tooltip=types.MarkupContent(types.MarkupKind.Markdown, tooltip),
+        tooltip=types.MarkupContent(types.MarkupKind.Markdown, tooltip) if tooltip else None,
+        data={"uri": document.uri, "version": document.version, **(of or {})} if asks else None,
     )
 
 
-def _problem(document: Document) -> Iterator[types.InlayHint]:
+def resolved(server: EvoKernelServer, hint: types.InlayHint) -> types.InlayHint:
+    """The hint with its tooltip and command; as it came where it is of another version, or of code that is
+    gone."""
+    data = hint.data if isinstance(hint.data, Mapping) else {}
+    document = server.documents.get(str(data.get("uri", "")))
+    if document is None or document.version != data.get("version"):
+        return hint
+    tracked, installed = (
+        document.region(str(data.get("region", ""))),
+        document.installed.get(str(data.get("name", ""))),
+    )
+    client = showing(server.client_capabilities)
+    if tracked is not None:
+        words = region_words(document, tracked, client.links)
+        command = _command(server, document, tracked)
+    elif installed is not None:
+        words, command = call_words(installed), _call_command(server, document, installed)
+    else:
+        return hint
+    hint.tooltip = types.MarkupContent(types.MarkupKind.Markdown, words)
+    if client.parts and command is not None and not isinstance(hint.label, str):
+        for part in hint.label:
+            part.command = command
+    return hint
+
+
+def _command(server: EvoKernelServer, document: Document, tracked: Tracked) -> types.Command | None:
+    """What a click on a region's hint does."""
+    place: dict[str, Any] = {"uri": document.uri, "regionId": tracked.region.id}
+    estimate = tracked.found.estimate
+    if tracked.region.status is RegionStatus.NEEDS_SHAPES:
+        return _runs("Run something that uses this model", names.OBSERVE, {"uri": document.uri})
+    if tracked.region.id in document.ready:
+        return _runs("Review the kernel", names.REVIEW, place)
+    if estimate is not None and estimate.rival is not None and estimate.rival_leads:
+        return _runs(f"Use {estimate.rival.name}", names.USE_VENDOR, place)
+    return _runs("Generate NPU kernel", names.GENERATE, {**place, "version": document.version})
+
+
+def _call_command(server: EvoKernelServer, document: Document, installed: Installed) -> types.Command | None:
+    """What a click on the hint of a generated call does: the faster kernel where one waits."""
+    if server.offers.find(document.path, name=installed.name) is None:
+        return None
+    place = {"uri": document.uri, "name": installed.name}
+    return _runs("Review the faster kernel", names.REVIEW, place)
+
+
+def _runs(title: str, name: str, argument: Mapping[str, Any]) -> types.Command:
+    return types.Command(title, name, arguments=[dict(argument)])
+
+
+def _of_problem(document: Document, lines: range) -> Iterator[types.InlayHint]:
     """Why a file has no regions, once, at its first definition with tensor code."""
     if document.problem is None or document.tracked:
         return
-    yield _hint(
-        document,
-        document.first_line(),
-        f"⚡ {_short(document.problem.reason)}",
-        markdown(document.problem.message),
-    )
+    line = document.first_line()
+    if line in lines:
+        label = f"⚡ {_short(document.problem.reason)}"
+        yield _hint(document, line, label, markdown(document.problem.message))
 
 
 def _short(reason: str) -> str:
@@ -95,8 +200,7 @@ def _short(reason: str) -> str:
 
 
 def _label(document: Document, tracked: Tracked) -> str:
-    estimate = tracked.found.estimate
-    ready = document.ready.get(tracked.region.id)
+    estimate, ready = tracked.found.estimate, document.ready.get(tracked.region.id)
     if ready is not None:
         return f"⚡ {lines_around(document, tracked)}{ready_words(ready)}"
     if tracked.region.status is RegionStatus.NEEDS_SHAPES:
@@ -108,149 +212,17 @@ def _label(document: Document, tracked: Tracked) -> str:
         return f"⚡ {what}{estimate.rival.name}: {latencies(estimate, estimate.rival)}"
     if not estimate.wins:
         return ""
-    return f"⚡ {what}{estimate_words(estimate)} (bound {_bare(estimate.bound_us)})"
-
-
-def lines_around(document: Document, tracked: Tracked) -> str:
-    """``lines 3-7: `` where smaller regions are offered among them, so that the two are told apart."""
-    extent = tracked.extent
-    inside = (other for other in document.tracked if other is not tracked and extent.holds(other.extent))
-    if not any(inside):
-        return ""
-    first, last = (document.text.position(place).line + 1 for place in (extent.start, extent.end))
-    return f"lines {first}-{last}: " if last > first else f"all of line {first}: "
-
-
-def _bare(value: float) -> str:
-    return microseconds(value).removesuffix(" µs")
+    place = f" for {what.removesuffix(': ')}" if what else ""
+    return f"⚡ {times_words(estimate)}{place}: {from_to(estimate)}"
 
 
 def _installed_label(installed: Installed) -> str:
     latency = installed.latency
     if installed.function:
         figure = f"{microseconds(latency.us)} {latency.source.value}"
-        return f"⚡ {installed.function}: {figure} (was {_bare(latency.baseline_us)} modelled)"
+        return f"⚡ {installed.function}: {figure} (was {bare(latency.baseline_us)} modelled)"
+    before, over = better_of(installed)
     return (
-        f"⚡ {microseconds(latency.us)} {latency.source.value}"
-        f" (was {_bare(latency.baseline_us)}, {_gain(installed)},"
-        f" bound {_bare(latency.roofline_us)})"
+        f"⚡ {ratio(before, latency.us)}{over}: {microseconds(latency.us)} {latency.source.value}"
+        f" (was {bare(latency.baseline_us)}, bound {bare(latency.roofline_us)})"
     )
-
-
-def _gain(installed: Installed) -> str:
-    """The gain over the better of the ops one by one and the vendor's operator."""
-    latency, rival = installed.latency, installed.rival
-    before = better_us(latency.baseline_us, rival, latency.source.value)
-    over = f" over {rival.name}" if rival is not None and before < latency.baseline_us else ""
-    return f"gain {percent(gain_of(before, latency.us))}{over}"
-
-
-def latencies(estimate: Estimate, rival: Rival) -> str:
-    """The ops now and the vendor's operator in their place, each figure with its word."""
-    return f"{microseconds(estimate.now_us)} {estimate.source} → {_figures(rival)}"
-
-
-def _figures(rival: Rival) -> str:
-    return ", ".join(f"{microseconds(us)} {word}" for us, word in rival.figures)
-
-
-def _rival_line(rival: Rival | None) -> Iterator[str]:
-    if rival is not None:
-        row = f" ({markdown(rival.source)})" if rival.source else ""
-        yield f"- as one operator, {code(rival.name)}: {_figures(rival)}{row}"
-
-
-def tooltip(document: Document, tracked: Tracked) -> str:
-    """Markdown: what is known of a region's kernel, verified where one waits for review."""
-    ready = document.ready.get(tracked.region.id)
-    return evidence(tracked) if ready is None else ready_evidence(tracked, ready)
-
-
-def ready_evidence(tracked: Tracked, latency: Latency) -> str:
-    """Markdown: what the figures of a kernel that waits for review rest on."""
-    region = tracked.region
-    lines = [
-        f"**{markdown(region.op_category)}** in {code(region.symbol)}: a verified kernel waits for review;"
-        " nothing was edited",
-        f"- {microseconds(latency.us)} {latency.source.value} on {markdown(latency.chip)},"
-        f" {latency.block_dim} vector cores",
-        f"- the same ops one by one: {microseconds(latency.baseline_us)}",
-        f"- bound: {microseconds(latency.roofline_us)}; bottleneck: {markdown(latency.bottleneck)}",
-        *_inputs(region),
-    ]
-    return "\n".join(lines)
-
-
-def evidence(tracked: Tracked) -> str:
-    """Markdown: what the figures of a region's hint rest on."""
-    region, estimate = tracked.region, tracked.found.estimate
-    if estimate is None:
-        return markdown(region.reason)
-    lines = [
-        f"**{markdown(region.op_category)}** in {code(region.symbol)}",
-        f"- op by op now: {microseconds(estimate.now_us)}",
-        *_rival_line(estimate.rival),
-        f"- with fused kernels: {microseconds(estimate.after_us)}",
-        f"- gain: {percent(estimate.gain)}{_over(estimate)}{_why_not_offered(estimate)}",
-        f"- bound by bytes and operations: {microseconds(estimate.bound_us)}",
-        f"- {markdown(estimate.source)} on {markdown(estimate.chip)}, not yet verified",
-        *_inputs(region),
-    ]
-    if estimate.after_us > 0 and estimate.now_us / estimate.after_us > CAUTION_ABOVE:
-        lines.append("- a gain above 10x deserves a second look at what is compared")
-    return "\n".join(lines)
-
-
-def _over(estimate: Estimate) -> str:
-    """What a gain is over, where that is not the ops one by one."""
-    rival = estimate.rival
-    better = better_us(estimate.now_us, rival, estimate.source)
-    return f" over {rival.name}" if rival is not None and better < estimate.now_us else ""
-
-
-def _why_not_offered(estimate: Estimate) -> str:
-    if estimate.wins:
-        return ""
-    return (
-        f", not offered: that is no more than the model's own error of {percent(MODEL_ERROR)};"
-        " the code actions of kind refactor.rewrite and *Generate NPU Kernel at Cursor* still write it"
-    )
-
-
-def _inputs(region: Region) -> Iterator[str]:
-    if region.task is not None:
-        sizes = region.task.sizes
-        for item in region.task.graph.inputs:
-            shape = "×".join(str(size) for size in item.spec.sizes(sizes)) or "scalar"
-            yield f"- {code(item.expression or item.name)}: {item.spec.dtype} {shape}"
-
-
-def installed_evidence(installed: Installed) -> str:
-    """Markdown: what the figures of a generated call rest on."""
-    latency = installed.latency
-    if installed.function:
-        return "\n".join(
-            [
-                f"**{markdown(installed.function)}**, as its documentation says; no verifier runs it",
-                f"- {microseconds(latency.us)} {latency.source.value} on {markdown(latency.chip)}",
-                f"- the same ops one by one: {microseconds(latency.baseline_us)} modelled",
-                f"- bound: {microseconds(latency.roofline_us)} modelled",
-            ]
-        )
-    return "\n".join(
-        [
-            f"**{markdown(installed.name)}**, verified by {markdown(installed.verifier)}",
-            f"- {microseconds(latency.us)} {latency.source.value} on {markdown(latency.chip)},"
-            f" {latency.block_dim} vector cores",
-            f"- the same ops one by one: {microseconds(latency.baseline_us)}",
-            *_rival_line(installed.rival),
-            f"- {_gain(installed)}",
-            f"- bound: {microseconds(latency.roofline_us)}; bottleneck: {markdown(latency.bottleneck)}",
-        ]
-    )
-
-
-def estimate_words(estimate: Estimate) -> str:
-    """The gain in a few words, for titles."""
-    now, after = microseconds(estimate.now_us), microseconds(estimate.after_us)
-    return f"{now} → {after} {estimate.source}, gain {percent(estimate.gain)}{_over(estimate)}"

@@ -16,6 +16,7 @@ from evokernel_core.capture.observed_text import comment_of
 from evokernel_core.capture.suggest import command_for
 from evokernel_core.domain.region import RegionStatus
 from evokernel_server import command_names as names
+from evokernel_server.choices import touches
 from evokernel_server.edits import workspace_edit
 from evokernel_server.text import Edit, Extent
 from evokernel_server.workspace import Document
@@ -30,7 +31,7 @@ def actions(server: EvoKernelServer, document: Document, lines: Extent) -> Itera
     """First to run a program where inputs are unknown, then to note as a comment what is known."""
     touched = [
         item for item in document.definitions()
-        if not item.annotation and _touches(lines, document.text.extent(item.span))
+        if not item.annotation and touches(lines, document.text.extent(item.span))
     ]  # fmt: skip
     if touched and needs_shapes(document):
         command = types.Command(RUN, names.OBSERVE, arguments=[{"uri": document.uri}])
@@ -45,10 +46,6 @@ def actions(server: EvoKernelServer, document: Document, lines: Extent) -> Itera
                 kind=types.CodeActionKind.QuickFix,
                 edit=workspace_edit(document, [edit], server.client_capabilities),
             )
-
-
-def _touches(lines: Extent, extent: Extent) -> bool:
-    return extent.start < lines.end and lines.start < max(extent.end, extent.start + 1)
 
 
 def needs_shapes(document: Document) -> bool:

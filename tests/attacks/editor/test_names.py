@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from evokernel_server.features.inlay_hint import _hint, evidence, installed_evidence
+from evokernel_server.evidence import evidence, installed_evidence
+from evokernel_server.features.inlay_hint import _hint
 from evokernel_server.packages import Installed
 from evokernel_server.plain import message
 from evokernel_server.text import Extent, Text

@@ -1,0 +1,211 @@
+"""What figures rest on, in words: for hints, hovers and titles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evokernel_core.domain.region import Region
+from evokernel_core.domain.verdict import Latency
+from evokernel_core.synthesis.offers import Estimate, better_us
+from evokernel_core.twin.accuracy import MODEL_ERROR
+from evokernel_core.vendor.rival import Rival
+from evokernel_server import command_names as names
+from evokernel_server.choices import choice
+from evokernel_server.hyperlinks import command_link
+from evokernel_server.offers import microseconds, percent
+from evokernel_server.packages import Installed
+from evokernel_server.pipes import picture
+from evokernel_server.plain import code, markdown
+from evokernel_server.review_words import CAUTION_ABOVE
+from evokernel_server.workspace import Document, Tracked
+
+_MOST_OFFERS = 8
+"""Offers for overlapping code that are listed."""
+
+
+def evidence(tracked: Tracked) -> str:
+    """Markdown: what the figures of a region's hint rest on."""
+    region, estimate = tracked.region, tracked.found.estimate
+    if estimate is None:
+        return markdown(region.reason)
+    lines = [
+        f"**{markdown(region.op_category)}** in {code(region.symbol)}",
+        f"- op by op now: {microseconds(estimate.now_us)}",
+        *_rival_line(estimate.rival),
+        f"- with fused kernels: {microseconds(estimate.after_us)}",
+        f"- gain: {percent(estimate.gain)}{_over(estimate)}{_why_not_offered(estimate)}",
+        f"- bound by bytes and operations: {microseconds(estimate.bound_us)}",
+        f"- {markdown(estimate.source)} on {markdown(estimate.chip)}, not yet verified",
+        *_inputs(region),
+    ]
+    if estimate.after_us > 0 and estimate.now_us / estimate.after_us > CAUTION_ABOVE:
+        lines.append("- a gain above 10x deserves a second look at what is compared")
+    return "\n".join(lines)
+
+
+def installed_evidence(installed: Installed) -> str:
+    """Markdown: what the figures of a generated call rest on."""
+    latency = installed.latency
+    if installed.function:
+        return "\n".join(
+            [
+                f"**{markdown(installed.function)}**, as its documentation says; no verifier runs it",
+                f"- {microseconds(latency.us)} {latency.source.value} on {markdown(latency.chip)}",
+                f"- the same ops one by one: {microseconds(latency.baseline_us)} modelled",
+                f"- bound: {microseconds(latency.roofline_us)} modelled",
+            ]
+        )
+    before, over = better_of(installed)
+    return "\n".join(
+        [
+            f"**{markdown(installed.name)}**, verified by {markdown(installed.verifier)}",
+            f"- {microseconds(latency.us)} {latency.source.value} on {markdown(latency.chip)},"
+            f" {latency.block_dim} vector cores",
+            f"- the same ops one by one: {microseconds(latency.baseline_us)}",
+            *_rival_line(installed.rival),
+            f"- {ratio(before, latency.us)} as fast{over}",
+            f"- bound: {microseconds(latency.roofline_us)}; bottleneck: {markdown(latency.bottleneck)}",
+        ]
+    )
+
+
+def ready_evidence(tracked: Tracked, latency: Latency) -> str:
+    """Markdown: what the figures of a kernel that waits for review rest on."""
+    region = tracked.region
+    lines = [
+        f"**{markdown(region.op_category)}** in {code(region.symbol)}: a verified kernel waits for review;"
+        " nothing was edited",
+        f"- {microseconds(latency.us)} {latency.source.value} on {markdown(latency.chip)},"
+        f" {latency.block_dim} vector cores",
+        f"- the same ops one by one: {microseconds(latency.baseline_us)}",
+        f"- bound: {microseconds(latency.roofline_us)}; bottleneck: {markdown(latency.bottleneck)}",
+        *_inputs(region),
+    ]
+    return "\n".join(lines)
+
+
+def region_words(document: Document, tracked: Tracked, links: bool) -> str:
+    """Markdown: the evidence of a region, what else is offered for the same code, and the pipes of its kernel
+    where one is ready."""
+    ready = document.ready.get(tracked.region.id)
+    known = evidence(tracked) if ready is None else ready_evidence(tracked, ready)
+    lines = [known, *_choice(document, tracked, links)]
+    return "\n".join([*lines, *(("", *picture(ready)) if ready else ())])
+
+
+def call_words(installed: Installed) -> str:
+    """Markdown: the evidence of a generated call with its pipes."""
+    return "\n".join([installed_evidence(installed), "", *picture(installed.latency)]).rstrip()
+
+
+def estimate_words(estimate: Estimate) -> str:
+    """The gain in a few words, for titles."""
+    return f"{times_words(estimate)}, {from_to(estimate)}"
+
+
+def latencies(estimate: Estimate, rival: Rival) -> str:
+    """The ops now and the vendor's operator in their place, each figure with its word; how many times as
+    fast that is where the two words are one."""
+    us, word = rival.figures[0]
+    times = f"{ratio(estimate.now_us, us)}, " if word == estimate.source else ""
+    return f"{times}{microseconds(estimate.now_us)} {estimate.source} → {_figures(rival)}"
+
+
+def ratio(before_us: float, after_us: float) -> str:
+    """How many times as fast, with as many digits as that deserves."""
+    times = before_us / after_us
+    return f"{times:,.0f}x" if times >= 9.95 else f"{times:.1f}x" if times >= 1.95 else f"{times:.2f}x"
+
+
+def lines_around(document: Document, tracked: Tracked) -> str:
+    """``lines 3-7: `` where smaller regions are offered among them, so that the two are told apart."""
+    if tracked.region.id not in document.holders():
+        return ""
+    extent = tracked.extent
+    first, last = (document.text.line_of(place) + 1 for place in (extent.start, extent.end))
+    return f"lines {first}-{last}: " if last > first else f"all of line {first}: "
+
+
+def _choice(document: Document, chosen: Tracked, links: bool) -> Iterator[str]:
+    """The kernels of which a person chooses one, the smaller first."""
+    offered = choice(document, chosen)
+    if offered:
+        yield "\n**Choose one** of these kernels for overlapping lines:"
+    for number, item in enumerate(offered[:_MOST_OFFERS], 1):
+        what = f"{markdown(item.region.op_category)}, {_place(document, item)}"
+        if links and item is not chosen and item.found.wins:
+            argument = {"uri": document.uri, "regionId": item.region.id, "version": document.version}
+            what = command_link(what, names.GENERATE, argument)
+        yield f"{number}. {what}: {_gain_words(item)}{' ← here' if item is chosen else ''}"
+    if len(offered) > _MOST_OFFERS:
+        yield f"\nand {len(offered) - _MOST_OFFERS} more"
+
+
+def _place(document: Document, tracked: Tracked) -> str:
+    extent = tracked.extent
+    first, last = (document.text.line_of(place) + 1 for place in (extent.start, extent.end))
+    return f"lines {first}-{last}" if last > first else f"line {first}"
+
+
+def _gain_words(tracked: Tracked) -> str:
+    estimate = tracked.found.estimate
+    if estimate is None:
+        return ""
+    if estimate.rival is not None and estimate.rival_leads:
+        return f"{markdown(estimate.rival.name)}, {latencies(estimate, estimate.rival)}"
+    return markdown(estimate_words(estimate))
+
+
+def times_words(estimate: Estimate) -> str:
+    before = better_us(estimate.now_us, estimate.rival, estimate.source)
+    return f"{ratio(before, estimate.after_us)}{_over(estimate)}"
+
+
+def from_to(estimate: Estimate) -> str:
+    before = better_us(estimate.now_us, estimate.rival, estimate.source)
+    return f"{bare(before)} → {microseconds(estimate.after_us)} {estimate.source}"
+
+
+def better_of(installed: Installed) -> tuple[float, str]:
+    """The better of the ops one by one and the vendor's operator, and ``over`` which where it is that."""
+    latency, rival = installed.latency, installed.rival
+    before = better_us(latency.baseline_us, rival, latency.source.value)
+    return before, f" over {rival.name}" if rival is not None and before < latency.baseline_us else ""
+
+
+def _over(estimate: Estimate) -> str:
+    """What a gain is over, where that is not the ops one by one."""
+    rival = estimate.rival
+    better = better_us(estimate.now_us, rival, estimate.source)
+    return f" over {rival.name}" if rival is not None and better < estimate.now_us else ""
+
+
+def _why_not_offered(estimate: Estimate) -> str:
+    if estimate.wins:
+        return ""
+    return (
+        f", not offered: that is no more than the model's own error of {percent(MODEL_ERROR)};"
+        " the code actions of kind refactor.rewrite and *Generate NPU Kernel at Cursor* still write it"
+    )
+
+
+def _inputs(region: Region) -> Iterator[str]:
+    if region.task is not None:
+        sizes = region.task.sizes
+        for item in region.task.graph.inputs:
+            shape = "×".join(str(size) for size in item.spec.sizes(sizes)) or "scalar"
+            yield f"- {code(item.expression or item.name)}: {item.spec.dtype} {shape}"
+
+
+def _rival_line(rival: Rival | None) -> Iterator[str]:
+    if rival is not None:
+        row = f" ({markdown(rival.source)})" if rival.source else ""
+        yield f"- as one operator, {code(rival.name)}: {_figures(rival)}{row}"
+
+
+def _figures(rival: Rival) -> str:
+    return ", ".join(f"{microseconds(us)} {word}" for us, word in rival.figures)
+
+
+def bare(value: float) -> str:
+    return microseconds(value).removesuffix(" µs")

@@ -1,0 +1,35 @@
+"""``textDocument/documentHighlight``: the lines that a hint stands for, while the cursor is in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from evokernel_server.choices import innermost, is_offered
+from evokernel_server.workspace import Document
+
+if TYPE_CHECKING:
+    from evokernel_server.app import EvoKernelServer
+
+
+def register(server: EvoKernelServer) -> None:
+    @server.feature(types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
+    def highlight(params: types.DocumentHighlightParams) -> list[types.DocumentHighlight] | None:
+        document = server.documents.get(params.text_document.uri)
+        if document is None or not server.server_options.inlay_hints:
+            return None
+        return highlights(document, params.position)
+
+
+def highlights(document: Document, position: types.Position) -> list[types.DocumentHighlight] | None:
+    """The code of the smallest offer around a position, or on its line. None elsewhere, not an empty list: an
+    editor then asks the next server for the occurrences of the word."""
+    if not document.has_torch or not document.tracked:
+        return None
+    text = document.text
+    offered = [item for item in document.tracked if is_offered(item)]
+    found = innermost(offered, text.lines(position.line, position.line), text.offset(position))
+    if found is None:
+        return None
+    return [types.DocumentHighlight(text.range(found.extent), types.DocumentHighlightKind.Text)]

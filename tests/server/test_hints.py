@@ -1,0 +1,244 @@
+"""Labels, tooltips, commands, highlights and pipes: tables over documents without a server's process."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+from evokernel_server import command_names as names
+from evokernel_server.app import EvoKernelServer
+from evokernel_server.capture import read_regions
+from evokernel_server.choices import choice
+from evokernel_server.evidence import installed_evidence, ratio
+from evokernel_server.features.highlight import highlights
+from evokernel_server.features.hover import hover_at
+from evokernel_server.features.inlay_hint import Showing, hints, resolved
+from evokernel_server.offers import Offer
+from evokernel_server.packages import Installed
+from evokernel_server.pipes import bar, picture
+from evokernel_server.workspace import Document, Found
+from lsprotocol import types
+
+from evokernel_core.domain.serial import to_data
+from evokernel_core.domain.verdict import Latency, LatencySource
+from evokernel_core.synthesis.offers import Estimate
+from evokernel_core.vendor.rival import Rival
+from tests.server.regions import captured, document, estimate, found
+
+MODEL = "import torch\n\ndef f(x):\n    y = torch.softmax(x, dim=0)\n    return torch.softmax(y, dim=1) + 1\n"
+CALL = "import torch\nfrom evokernel_kernels import k\nz = k.run(x)\n"
+EVERYTHING = types.Range(types.Position(0, 0), types.Position(99, 0))
+LAZY = Showing(parts=True, lazy=True)
+LATENCY = Latency(
+    20.0, LatencySource.MODELLED, "ascend910b1", 24, (("V", 5.0), ("MTE2", 18.0), ("S", 0.0)),
+    "MTE2", 10.0, 90.0,
+)  # fmt: skip
+INSTALLED = Installed("k", Path("/work/evokernel_kernels/k (1)"), "t", "s", LATENCY, "twin 0.1.0")
+
+
+def serving(home: Path, document: Document, **inlay_hint: Any) -> EvoKernelServer:
+    """A server that has been initialized by a client, with one open document."""
+    server = EvoKernelServer()
+    experimental = {"evokernel": {"commandLinks": True}} if inlay_hint else {}
+    params = {
+        "capabilities": {"textDocument": {"inlayHint": inlay_hint}, "experimental": experimental},
+        "processId": None, "rootUri": None,
+    }  # fmt: skip
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    server.protocol.handle_message(server.protocol.structure_message(message))
+    server.documents.documents[document.uri] = document
+    return server
+
+
+VSCODE = {"resolveSupport": {"properties": ["tooltip", "textEdits", "label.tooltip", "label.command"]}}
+
+
+def with_estimate(given: Estimate) -> Document:
+    made = document(MODEL)
+    made.accept([evolve(item, estimate=given) for item in found(made.text)[:1]], made.text, made.mark())
+    return made
+
+
+MODELLED, MEASURED = Rival("torch_npu.f", 40.0), Rival("torch_npu.f", 40.0, 15.0, "a row")
+
+
+@pytest.mark.parametrize(
+    ("given", "label"),
+    [
+        (estimate(), "⚡ 2.6x: 62.2 → 23.8 µs modelled"),
+        (estimate(412.0, 35.0), "⚡ 12x: 412 → 35.0 µs modelled"),
+        (estimate(100.0, 80.0), "⚡ 1.25x: 100 → 80.0 µs modelled"),
+        (estimate(90_000.0, 10.0), "⚡ 9,000x: 90,000 → 10.0 µs modelled"),
+        (evolve(estimate(), rival=MODELLED), "⚡ 1.68x over torch_npu.f: 40.0 → 23.8 µs modelled"),
+        (
+            evolve(estimate(), rival=MEASURED),
+            "⚡ torch_npu.f: 62.2 µs modelled → 15.0 µs measured, 40.0 µs modelled",
+        ),
+        (
+            evolve(estimate(), rival=Rival("torch_npu.f", 20.0)),
+            "⚡ torch_npu.f: 3.1x, 62.2 µs modelled → 20.0 µs modelled",
+        ),
+        (estimate(100.0, 99.0), None),
+    ],
+)
+def test_a_label_says_how_many_times_as_fast(given: Estimate, label: str | None) -> None:
+    assert [item.label for item in hints(with_estimate(given), EVERYTHING)] == ([label] if label else [])
+
+
+@pytest.mark.parametrize(("before", "after", "words"), [(9.94, 1, "9.9x"), (9.95, 1, "10x"), (1, 2, "0.50x")])
+def test_ratios_have_the_digits_that_they_deserve(before: float, after: float, words: str) -> None:
+    assert ratio(before, after) == words
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("name", ["now_us", "after_us", "bound_us", "rival"])
+def test_a_figure_that_no_time_has_never_reaches_a_hint(wrong: float, name: str) -> None:
+    change: dict[str, Any] = {name: Rival("torch_npu.f", wrong) if name == "rival" else wrong}
+    made = document(MODEL)
+    region = found(made.text)[0].region
+    answer = {"regions": [{"region": to_data(region), "estimate": {**to_data(estimate()), **change}}]}
+    if name == "rival":
+        answer["regions"][0]["estimate"]["rival"] = {"name": "torch_npu.f", "modelled_us": wrong}
+    (item,) = read_regions(json.loads(json.dumps(answer)))
+    assert item == Found(region, None)
+    made.accept([item], made.text, made.mark())
+    assert hints(made, EVERYTHING) == []
+
+
+def test_a_sound_estimate_is_read() -> None:
+    region = found(document(MODEL).text)[0].region
+    (item,) = read_regions({"regions": [{"region": to_data(region), "estimate": to_data(estimate())}]})
+    assert item.estimate == estimate()
+
+
+def test_only_wanted_lines_get_hints() -> None:
+    made = captured(MODEL)
+    lines = {hint.position.line for hint in hints(made, EVERYTHING)}
+    assert lines == {3, 4}
+    for first in range(6):
+        wanted = types.Range(types.Position(first, 0), types.Position(first, 9))
+        assert {hint.position.line for hint in hints(made, wanted)} == lines & {first}
+
+
+def test_clients_that_resolve_nothing_get_all_at_once() -> None:
+    for hint in hints(captured(MODEL), EVERYTHING):
+        assert isinstance(hint.label, str) and hint.data is None
+        assert "modelled on ascend910b1, not yet verified" in hint.tooltip.value
+
+
+def test_clients_that_resolve_get_tooltip_and_command_when_they_ask(home: Path) -> None:
+    made = captured(MODEL)
+    server = serving(home, made, **VSCODE)
+    hint, *_ = hints(made, EVERYTHING, LAZY)
+    assert hint.tooltip is None and hint.label[0].command is None
+    before = types.InlayHint(hint.position, list(hint.label), data=dict(hint.data))
+    done = resolved(server, hint)
+    assert "not yet verified" in done.tooltip.value
+    command = done.label[0].command
+    assert command.command == names.GENERATE
+    assert command.arguments == [{"uri": made.uri, "regionId": made.tracked[0].region.id, "version": 1}]
+    made.update([types.TextDocumentContentChangeWholeDocument("# new\n" + MODEL)], 2)
+    assert resolved(server, evolve(before)) == before, "what is stale comes back as it was"
+
+
+@pytest.mark.parametrize(
+    "data", [None, 7, [], {}, {"uri": 1}, {"uri": "file:///work/model.py", "version": 1}]
+)
+def test_foreign_data_give_the_hint_back(data: Any, home: Path) -> None:
+    hint = types.InlayHint(types.Position(0, 0), "x", data=data)
+    assert resolved(serving(home, captured(MODEL), **VSCODE), hint) == types.InlayHint(
+        types.Position(0, 0), "x", data=data
+    )
+
+
+def test_a_kernel_that_is_ready_is_applied_or_reviewed(home: Path) -> None:
+    made = captured(MODEL)
+    server = serving(home, made, **VSCODE)
+    region = made.tracked[0].region
+    offer = Offer(made.uri, made.path, region, "k", "s", None, LATENCY, "twin 0.1.0")
+    server.offers.pending[made.path, region.id] = offer
+    done = resolved(server, hints(made, EVERYTHING, LAZY)[0])
+    known = names.REVIEW in server.protocol.fm.commands
+    assert done.label[0].command.command == (names.REVIEW if known else names.APPLY)
+    assert "MTE2  " in done.tooltip.value and "← bottleneck" in done.tooltip.value
+
+
+def test_nested_offers_read_as_a_choice(home: Path) -> None:
+    made = captured(MODEL)
+    whole = made.tracked[-1]
+    assert whole.region.op_category == "program"
+    assert [item.region.op_category for item in choice(made, whole)] == ["softmax", "program"]
+    assert choice(made, made.tracked[0]) == ()
+    server = serving(home, made, **VSCODE)
+    words = hover_at(server, made, types.Position(4, 14)).contents.value
+    assert "1. softmax, line 5: 2.6x, 62.2 → 23.8 µs modelled ← here" in words
+    assert "2. [program, line 5](command:evokernel.generate?" in words
+    plain = hover_at(serving(home, made), made, types.Position(4, 14)).contents.value
+    assert "2. program, line 5: 2.6x" in plain and "command:" not in plain
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ((3, 0), (8, 31)), ((3, 12), (8, 31)), ((4, 0), (11, 34)), ((4, 14), (11, 34)), ((4, 36), (4, 38)),
+        ((0, 3), None), ((2, 0), None), ((99, 0), None),
+    ],
+)  # fmt: skip
+def test_the_lines_of_a_hint_are_highlighted(
+    place: tuple[int, int], expected: tuple[int, int] | None
+) -> None:
+    found = highlights(captured(MODEL), types.Position(*place))
+    if expected is None:
+        assert found is None, "another server is asked then"
+    else:
+        ((start, end),) = [(item.range.start, item.range.end) for item in found]
+        assert (start.line, end.line) == (place[0], place[0])
+        assert (start.character, end.character) == expected
+
+
+def test_what_is_not_offered_is_not_highlighted() -> None:
+    assert highlights(with_estimate(estimate(100.0, 99.0)), types.Position(3, 12)) is None
+
+
+def test_a_calls_hover_shows_pipes_and_files(home: Path) -> None:
+    made = document(CALL)
+    made.installed = {"k": INSTALLED}
+    words = hover_at(serving(home, made), made, types.Position(2, 5)).contents.value
+    assert "- 4.5x as fast" in words
+    assert f"MTE2  {'█' * 18}░░   90 %  ← bottleneck\nV     {'█' * 5}{'░' * 15}   25 %\n```" in words
+    assert "[kernel](file:///work/evokernel_kernels/k%20%281%29/op_kernel.cpp)" in words
+    assert "[tiling](file:///work/evokernel_kernels/k%20%281%29/tiling.h)" in words
+    (hint,) = hints(made, EVERYTHING)
+    assert hint.label == "⚡ 4.5x: 20.0 µs modelled (was 90.0, bound 10.0)"
+
+
+def test_the_vendors_operator_has_neither_pipes_nor_files(home: Path) -> None:
+    made = document(CALL)
+    borrowed = evolve(INSTALLED, function="torch_npu.f", latency=evolve(LATENCY, pipes=()))
+    made.installed = {"k": borrowed}
+    shown = hover_at(serving(home, made), made, types.Position(2, 5)).contents.value
+    assert shown == installed_evidence(borrowed)
+
+
+@pytest.mark.parametrize(
+    ("share", "cells"),
+    [
+        (0.0, "░" * 20), (1.0, "█" * 20), (7.5, "█" * 20), (-1.0, "░" * 20), (0.5, "█" * 10 + "░" * 10),
+        (0.525, "█" * 10 + "▌" + "░" * 9),
+    ],
+)  # fmt: skip
+def test_bars(share: float, cells: str) -> None:
+    assert bar(share) == cells
+
+
+def test_pipes_that_a_package_made_up_stay_in_their_block() -> None:
+    wrong = (("```\n[x](command:y)", 1.0), ("V", math.nan), ("S", math.inf), ("M" * 10_000, 3.0))
+    shown = list(picture(evolve(LATENCY, pipes=wrong, bottleneck="```")))
+    assert (shown[0], shown[-1]) == ("```text", "```")
+    assert len(shown) == 4 and not any("`" in line for line in shown[1:-1])
+    assert max(map(len, shown)) < 80
+    assert list(picture(evolve(LATENCY, pipes=()))) == []
