@@ -4,6 +4,7 @@ import { debugInfo } from "./debugInfo";
 import { DiffDocuments } from "./diff";
 import { generateHere } from "./generate";
 import { KernelsView } from "./kernelsView";
+import { t, translateWith } from "./l10n";
 import { showMenu, type Offer } from "./menu";
 import type { StatusParams } from "./protocol";
 import { watchInterpreter } from "./pythonExtension";
@@ -16,6 +17,7 @@ const LOG_LINES = 100;
 let running: Server | undefined;
 
 export function activate(context: vscode.ExtensionContext): void {
+  translateWith((message, ...args) => vscode.l10n.t(message, ...args));
   const output = vscode.window.createOutputChannel("EvoKernel", { log: true });
   const item = new StatusItem();
   const diffs = new DiffDocuments();
@@ -68,7 +70,7 @@ function commands(
     },
     copyDebugInfo: async () => {
       await vscode.env.clipboard.writeText(await gather(context, server, item));
-      void vscode.window.setStatusBarMessage("EvoKernel: debug info copied.", 5_000);
+      void vscode.window.setStatusBarMessage(t("EvoKernel: debug info copied."), 5_000);
     },
     setApiKey: () => askForSecret(secrets, API_KEY),
     clearApiKey: () => clearSecret(secrets, API_KEY),

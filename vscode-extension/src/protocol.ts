@@ -1,12 +1,13 @@
 /** What the server says beyond the Language Server Protocol. */
 import { NotificationType } from "vscode-languageclient/node";
 
-/** The first six are states of the active document. `error` is a failure of EvoKernel or of the environment,
+/** The first seven are states of the active document. `error` is a failure of EvoKernel or of the environment,
  * `failed` one that lies in the file. */
 export type Mode =
   | "analysing"
   | "needs_inputs"
   | "ready"
+  | "ready_to_review"
   | "nothing_to_gain"
   | "failed"
   | "error"
