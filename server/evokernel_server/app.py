@@ -23,9 +23,11 @@ from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.job import Job, JobKind
 from evokernel_core.domain.settings import Settings
 from evokernel_core.foreign import read_foreign
-from evokernel_server import features, stdio, tcp
+from evokernel_server import changes, features, stdio, tcp
 from evokernel_server.capture import Capture
+from evokernel_server.changes import Changes
 from evokernel_server.claims import Claims
+from evokernel_server.dashboard import Dashboard
 from evokernel_server.diagnostics import Diagnostics
 from evokernel_server.jobs import JobQueue, Report
 from evokernel_server.kernels import Kernels, installed_kernels
@@ -70,7 +72,8 @@ class EvoKernelServer(LanguageServer):
         self.documents = Workspace()
         self.status = Status(self.protocol.notify)
         self.operations = Operations(self)
-        self.store = Store(paths.memory_path(), self.tell_once)
+        self.changes = Changes(self._tell_changed)
+        self.store = Store(paths.memory_path(), self.tell_once, self.changes.happened)
         self.worker = Worker(self._settings)
         self._make_services()
         features.register(self)
@@ -100,13 +103,16 @@ class EvoKernelServer(LanguageServer):
         self.offers = Offers(
             self.store, self.outcomes, lambda: self.server_options, self._ask,
             is_open=lambda file: self.documents.at(file) is not None,
-            changed=lambda count: self.status.learn(offers=count),
+            changed=self._offers_changed,
         )  # fmt: skip
         self.kernels = Kernels(
             self, self.documents, self.worker, self.jobs, self.outcomes, self.offers, self.operations,
             self.store, lambda: self.options, self._trusts_path, self.read_packages,
             verified_by=lambda verifier: self.status.learn(verifier=verifier),
         )  # fmt: skip
+        self.dashboard = Dashboard(
+            self.store, self.documents, self.jobs, self.offers, self.status, lambda: self.options
+        )
         self.notices = Notices(self, self.kernels, lambda: self.own_client)
         self.refreshing = Latest(self._refresh, "refresh")
         self.rereading = Latest(self._packages_changed, "reading packages")
@@ -163,6 +169,15 @@ class EvoKernelServer(LanguageServer):
     async def _ask(self, group: Sequence[Offer]) -> None:
         await self.notices.ask(group)
 
+    def _offers_changed(self, count: int) -> None:
+        self.status.learn(offers=count)
+        self.changes.happened()
+
+    def _tell_changed(self) -> None:
+        """Other clients have nothing that would show it."""
+        if self.own_client:
+            self.protocol.notify(changes.METHOD, {})
+
     def window_show_message(self, params: types.ShowMessageParams) -> None:
         """As the base class, with no link that a file's name or a program's error could have brought."""
         super().window_show_message(evolve(params, message=message(params.message)))
@@ -216,6 +231,7 @@ class EvoKernelServer(LanguageServer):
     async def read_packages(self, document: Document) -> None:
         """Reads the manifests behind a document's calls and shows what they say."""
         document.installed = await installed_kernels(document)
+        self.changes.happened()
         self.refresh()
 
     def document_changed(self, document: Document) -> None:

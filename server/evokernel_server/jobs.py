@@ -91,6 +91,8 @@ class JobQueue:
     _not_before: dict[str, tuple[float, float]] = field(factory=dict)
     """When a waiting job is tried again (monotonic), and the pause after that."""
     _deaths: dict[str, int] = field(factory=dict)
+    _cancels: dict[str, asyncio.Event] = field(factory=dict)
+    """What ends a request that a person waits for, by job."""
     _ended: set[str] = field(factory=set)
     _task: asyncio.Task[None] | None = None
 
@@ -135,6 +137,7 @@ class JobQueue:
         if self._preempt is not None:
             self._preempt.set()
         kept = False
+        self._cancels[job.id] = cancel
         try:
             async with self._turn:
                 report = await self._run_until_answered(job, listener, cancel)
@@ -144,6 +147,7 @@ class JobQueue:
             await self._save(job, JobState.CANCELLED, "cancelled")
             raise
         finally:
+            del self._cancels[job.id]
             if not kept:
                 self.claims.release(job.id)
 
@@ -168,6 +172,29 @@ class JobQueue:
         self._ended.add(self.running.id)
         self._preempt.set()
         return True
+
+    async def cancel(self, job_id: str) -> bool:
+        """Ends one job, whether it runs or waits. Returns whether it was there and not another window's."""
+        if job_id in self._cancels:
+            self._cancels[job_id].set()
+            return True
+        if self.running is not None and self.running.id == job_id:
+            return self.cancel_background()
+        job = await self.store(lambda memory: memory.job(job_id))
+        if job is None or job.state not in UNFINISHED or not self.claims.take(job_id):
+            return False
+        self._ended.add(job_id)  # the queue may have taken it already and wait for its turn
+        self._forget_waiting(job)
+        await self.finish(job, JobState.CANCELLED, "cancelled")
+        return True
+
+    async def alone(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Ends what runs in the background, and does ``work`` while no job runs."""
+        self.cancel_background()
+        async with self._turn:
+            await work()
+            self.waiting.clear()
+            self._not_before.clear()
 
     async def _work(self) -> None:
         pause, told = 0.0, ""
@@ -212,6 +239,10 @@ class JobQueue:
         return None
 
     async def _background(self, job: Job) -> None:
+        if job.id in self._ended:
+            self._ended.discard(job.id)
+            self.claims.release(job.id)
+            return
         self._preempt = asyncio.Event()
         try:
             report = await self._run(job, lambda _: None, self._preempt)

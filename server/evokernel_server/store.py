@@ -18,27 +18,38 @@ class Store:
     """``await store(lambda memory: ...)`` runs a short transaction and gives its result.
 
     The file is opened at the first use. Another process's lock is waited for on the thread. ``failed`` hears
-    the sentence of each StoreError: a person has to act, as where the disk is full.
+    the sentence of each StoreError: a person has to act, as where the disk is full. ``wrote`` hears of each
+    transaction that wrote something, once that is durable.
     """
 
-    def __init__(self, path: Path, failed: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        failed: Callable[[str], None] = lambda _: None,
+        wrote: Callable[[], None] = lambda: None,
+    ) -> None:
         self._path = path
         self._failed = failed
+        self._wrote = wrote
         self._memory: Memory | None = None
         self._closed = False
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memory")
 
     async def __call__(self, work: Callable[[Memory], T]) -> T:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work)
+            done, wrote = await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work)
         except StoreError as error:
             self._failed(str(error))
             raise
+        if wrote:
+            self._wrote()
+        return done
 
-    def _run(self, work: Callable[[Memory], T]) -> T:
+    def _run(self, work: Callable[[Memory], T]) -> tuple[T, bool]:
         if self._memory is None:
             self._memory = Memory(self._path)
-        return work(self._memory)
+        before = self._memory.changes
+        return work(self._memory), self._memory.changes > before
 
     def close(self) -> None:
         """Finishes what was handed in, then closes the file. Closing twice is fine."""

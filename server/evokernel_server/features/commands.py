@@ -14,6 +14,7 @@ from evokernel_core.domain.errors import EvoKernelError
 from evokernel_server import command_names as names
 from evokernel_server.edits import apply
 from evokernel_server.features.inputs import observe_command, shapes_edit, unknown_words
+from evokernel_server.forgetting import forget
 from evokernel_server.kernels import Refused
 from evokernel_server.offers import Offer
 from evokernel_server.plain import plain
@@ -140,6 +141,9 @@ async def trust(server: EvoKernelServer, given: Arguments) -> Answer:
 
 
 async def cancel(server: EvoKernelServer, given: Arguments) -> Answer:
+    if "jobId" in given:
+        ended = await server.jobs.cancel(_text(given, "jobId"))
+        return {"status": "cancelled" if ended else "idle", "message": ""}
     token = given.get("token")
     ended = server.operations.cancel(token)
     if token is None:
@@ -153,6 +157,14 @@ async def status(server: EvoKernelServer, given: Arguments) -> Answer:
         for o in server.offers.pending.values()
     ]
     return {**asdict(server.status.current), "pending": offers}
+
+
+async def dashboard(server: EvoKernelServer, given: Arguments) -> Answer:
+    return {"status": "shown", "message": "", "dashboard": await server.dashboard.state()}
+
+
+async def forget_memory(server: EvoKernelServer, given: Arguments) -> Answer:
+    return {"status": "forgotten", "message": await forget(server, _text(given, "what"))}
 
 
 def _text(given: Arguments, key: str) -> str:
@@ -187,5 +199,7 @@ COMMANDS: dict[str, Work] = {
     names.TRUST: trust,
     names.CANCEL: cancel,
     names.STATUS: status,
+    names.DASHBOARD: dashboard,
+    names.FORGET: forget_memory,
 }
 """Every command of the server."""

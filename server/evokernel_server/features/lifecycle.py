@@ -17,6 +17,7 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_server.options import Options, read_options, update_options
 from evokernel_server.tasks import spawn
 from evokernel_server.trust import OPTION, Trust, read_trust
+from evokernel_server.words import speak
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
@@ -63,6 +64,7 @@ def begin(server: EvoKernelServer, params: types.InitializeParams) -> None:
         log.warning("The client sent initialize again; nothing of it is taken over.")
         return
     server.begun = True
+    speak(params.locale or "")
     try:
         server.options = read_options(params.initialization_options)
     except UsageError as error:
