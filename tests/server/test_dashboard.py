@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from evokernel_server.changes import Changes
+from evokernel_server.dashboard import is_stale
+from evokernel_server.learned import sentence
+from evokernel_server.packages import Installed
 
 from evokernel_core import __version__
 from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_core.memory.activity import Lesson
-from evokernel_server.changes import Changes
-from evokernel_server.dashboard import is_stale
-from evokernel_server.learned import sentence
-from evokernel_server.packages import Installed
 
 CHIP = "ascend910b1"
 
@@ -181,7 +182,7 @@ async def test_an_answer_has_a_bound(
         for n in range(500):
             file = str(workspace / f"model{n}.py")
             memory.put_job(Job(
-                f"job{n}", JobKind.GENERATE, JobState.FAILED, file, "r" * 500, "t", "{}", 30, 3, n, n, "x" * 9000
+                f"job{n}", JobKind.GENERATE, JobState.FAILED, file, "r", "t", "{}", 30, 3, n, n, "x" * 9000
             ))  # fmt: skip
             memory.record_outcome(Outcome(OutcomeKind.REJECTED, "r", "t", f"s{n}", n, "y" * 9000))
     editor = await sessions.start()
@@ -212,7 +213,7 @@ async def test_changes_are_told_to_own_clients_alone(
         await sessions.stop(editor)
     own, other = heard
     assert other == []
-    assert all(later - earlier > 0.5 for earlier, later in zip(own, own[1:], strict=False))
+    assert all(later - earlier > 0.5 for earlier, later in pairwise(own))
 
 
 async def test_many_changes_are_one_notification_and_the_last_is_not_lost() -> None:
