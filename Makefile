@@ -95,7 +95,7 @@ vendor-operators: $(STAMP)
 e2e: $(STAMP)
 	bash tests/e2e/vscode/run.sh
 	@test -n "$(CHROMIUM)" || $(BIN)/python -m playwright install --with-deps chromium
-	CHROMIUM=$(CHROMIUM) $(BIN)/python -m pytest -q tests/e2e/report
+	CHROMIUM=$(CHROMIUM) $(BIN)/python -m pytest -q tests/e2e/report tests/e2e/dashboard
 
 vsix:
 	cd vscode-extension && npm ci --no-audit --no-fund && npm run lint && npm test && npm run package

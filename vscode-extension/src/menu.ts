@@ -39,6 +39,7 @@ function entries(actions: MenuActions, offers: readonly Offer[]): Entry[] {
     })),
     ...(actions.mode === "busy" ? [{ label: `$(stop-circle) ${t("Cancel what is running")}`, run: actions.cancel }] : []),
     entry(`$(zap) ${t("Generate NPU kernel at cursor")}`, "evokernel.generateHere"),
+    entry(`$(dashboard) ${t("Open dashboard")}`, "evokernel.openDashboard"),
     entry(`$(list-tree) ${t("Show kernels")}`, "evokernel.kernels.focus"),
     { label: "", kind: vscode.QuickPickItemKind.Separator },
     entry(`$(key) ${t("Set API key")}`, "evokernel.setApiKey"),

@@ -9,6 +9,7 @@ import { install } from "./install";
 import { t } from "./l10n";
 import {
   ActiveDocumentNotification,
+  ChangedNotification,
   ShowDiffNotification,
   StatusNotification,
   type ShowDiffParams,
@@ -26,6 +27,7 @@ const CRASHES_BEFORE_MESSAGE = 3;
 export interface Handlers {
   readonly status: (params: StatusParams) => void;
   readonly showDiff: (params: ShowDiffParams) => void;
+  readonly changed: () => void;
 }
 
 export class Server implements vscode.Disposable {
@@ -153,6 +155,7 @@ export class Server implements vscode.Disposable {
     // Handlers are there before the server can speak.
     connection.client.onNotification(StatusNotification, this.handlers.status);
     connection.client.onNotification(ShowDiffNotification, this.handlers.showDiff);
+    connection.client.onNotification(ChangedNotification, this.handlers.changed);
     return connection;
   }
 
