@@ -18,6 +18,7 @@ from evokernel_core.domain.outcome import Objection, OutcomeKind
 from evokernel_core.foreign import read_foreign
 from evokernel_core.private import private_folder
 from evokernel_server.kernels import Kernels
+from evokernel_server.notice_words import Review, notice, review_of
 from evokernel_server.offers import Offer
 from evokernel_server.packages import package_folder
 from evokernel_server.workspace import uri_of
@@ -42,8 +43,9 @@ class Notices:
         if self.own_client():
             for offer in group:
                 self.server.protocol.notify(REFINED_METHOD, _refined(offer))
+        words = notice([(offer, await self._review(offer)) for offer in group])
         actions = [APPLY, DIFF, REJECT, SNOOZE]
-        while (choice := await self._choose(_words(group), actions)) == DIFF:
+        while (choice := await self._choose(words, actions)) == DIFF:
             for offer in group:
                 await self.show_diff(offer)
             actions = [APPLY, REJECT, SNOOZE]
@@ -51,6 +53,15 @@ class Notices:
             await self._do(choice, offer)
         if choice == REJECT:
             await self.ask_why(group)
+
+    async def _review(self, offer: Offer) -> Review:
+        """What there is to read of an offer, beside the installed kernel."""
+        source = await self.kernels.store(lambda memory: memory.source(offer.source_id))
+        if source is None:
+            return Review(0, 0, "")
+        after = {_TILING_FILE: source.tiling_h, _KERNEL_FILE: source.op_kernel_cpp}
+        before = await asyncio.to_thread(_installed_files, offer) if offer.old else {}
+        return await asyncio.to_thread(review_of, before, after, source.strategy.move)
 
     async def ask_why(self, group: Sequence[Offer]) -> None:
         """Asks what was wrong with kernels that were turned down; the next one keeps to the answer. Who
@@ -123,13 +134,6 @@ class Notices:
             )
 
 
-def _words(group: Sequence[Offer]) -> str:
-    if len(group) == 1 and group[0].old is None:
-        return f"EvoKernel: a kernel is ready. {group[0].words}"
-    listed = "; ".join(offer.words for offer in group)
-    return f"EvoKernel: {'a kernel got' if len(group) == 1 else f'{len(group)} kernels got'} faster. {listed}"
-
-
 def _refined(offer: Offer) -> dict[str, object]:
     return {
         "uri": offer.uri, "regionId": offer.region.id, "name": offer.name, "sourceId": offer.source_id,
@@ -139,12 +143,17 @@ def _refined(offer: Offer) -> dict[str, object]:
 
 
 def _installed_text(offer: Offer) -> str:
+    found = _installed_files(offer)
+    return _both_files(found[_TILING_FILE], found[_KERNEL_FILE]) if found else ""
+
+
+def _installed_files(offer: Offer) -> dict[str, str]:
+    """Empty where they cannot be read."""
     folder = package_folder(offer.file, offer.name)
-    files = [folder / _TILING_FILE, folder / _KERNEL_FILE]
     try:
-        return _both_files(*map(read_foreign, files))
+        return {name: read_foreign(folder / name) for name in (_TILING_FILE, _KERNEL_FILE)}
     except (OSError, ValueError):
-        return ""
+        return {}
 
 
 def _both_files(tiling_h: str, op_kernel_cpp: str) -> str:
