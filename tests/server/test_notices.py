@@ -42,8 +42,8 @@ def test_the_cost_of_a_review_is_what_differs(
 def test_one_refined_kernel() -> None:
     assert notice([(offer(60.0, 45.0), Review(12, 2, "Two rows a tile"))]) == (
         "EvoKernel: softmax in Model.forward (model.py) takes 25% less: 60.0 µs → 45.0 µs modelled on "
-        "ascend910b1. To review: 12 lines in 2 files. Why: “Two rows a tile” was changed; it is 12% above its "
-        "bound now."
+        "ascend910b1. To review: 12 lines in 2 files. Why: “Two rows a tile” was changed; it is 12% above "
+        "its bound now."
     )
 
 
