@@ -42,3 +42,13 @@ def _(message: str, /, **values: object) -> str:
 def many(one: str, more: str, count: int, /, **values: object) -> str:
     """The same for a message that depends on a number, which fills ``{count}``."""
     return _spoken[0].ngettext(one, more, count).format(count=count, **values)
+
+
+def marked(message: str) -> str:
+    """The message as it is: for a constant, which is said with ``_`` where it is shown."""
+    return message
+
+
+def source_word(source: str) -> str:
+    """How a latency is known: different words in every language."""
+    return {"modelled": _("modelled"), "measured": _("measured")}.get(source, source)
