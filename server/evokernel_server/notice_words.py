@@ -10,7 +10,7 @@ from attrs import frozen
 from evokernel_core.domain.verdict import Latency
 from evokernel_server.offers import Offer, gain, microseconds
 from evokernel_server.plain import plain
-from evokernel_server.words import _, many
+from evokernel_server.words import _, many, source_word
 
 MOST_TOLD = 3
 """Kernels that one message describes; of others it gives the number."""
@@ -69,7 +69,7 @@ def _gained(offer: Offer) -> str:
         "what": offer.region.op_category,
         "where": where,
         "new": microseconds(offer.new.us),
-        "source": source_word(offer.new),
+        "source": source_word(offer.new.source.value),
         "chip": offer.new.chip,
     }
     if offer.old is None:
@@ -110,8 +110,3 @@ def _why(offer: Offer, review: Review) -> str:
 
 def _above_bound(us: float, latency: Latency) -> float:
     return us / latency.roofline_us - 1.0
-
-
-def source_word(latency: Latency) -> str:
-    """``modelled`` and ``measured`` are different words in every language."""
-    return {"modelled": _("modelled"), "measured": _("measured")}[latency.source.value]

@@ -18,13 +18,14 @@ from evokernel_core.domain.outcome import Objection, OutcomeKind
 from evokernel_core.foreign import read_foreign
 from evokernel_core.private import private_folder
 from evokernel_server.kernels import Kernels
+from evokernel_server.learned import objection
 from evokernel_server.notice_words import Review, notice, review_of
 from evokernel_server.offers import Offer
 from evokernel_server.packages import package_folder
+from evokernel_server.words import _, marked
 from evokernel_server.workspace import uri_of
 
-APPLY, DIFF, REJECT, SNOOZE = "Apply", "Show diff", "Reject", "Snooze"
-_WHY = "EvoKernel: what was wrong with it? The next kernel keeps to your answer."
+APPLY, DIFF, REJECT, SNOOZE = marked("Apply"), marked("Show diff"), marked("Reject"), marked("Snooze")
 SHOW_DIFF_METHOD = "evokernel/showDiff"
 REFINED_METHOD = "evokernel/refined"
 _TILING_FILE, _KERNEL_FILE = "tiling.h", "op_kernel.cpp"
@@ -66,21 +67,23 @@ class Notices:
     async def ask_why(self, group: Sequence[Offer]) -> None:
         """Asks what was wrong with kernels that were turned down; the next one keeps to the answer. Who
         dismisses the question has said enough."""
-        reasons = {reason.value.capitalize(): reason for reason in Objection}
-        chosen = reasons.get(await self._choose(_WHY, list(reasons)))
+        reasons = {objection(reason.value).capitalize(): reason for reason in Objection}
+        why = _("EvoKernel: what was wrong with it? The next kernel keeps to your answer.")
+        chosen = reasons.get(await self._choose(why, list(reasons)))
         if chosen is not None:
             for offer in group:
                 await self.kernels.outcomes.record(OutcomeKind.EXPLAINED, offer.placement(0.0), chosen)
 
     async def _choose(self, words: str, actions: Sequence[str]) -> str:
+        shown = {_(action): action for action in actions}
         params = types.ShowMessageRequestParams(
-            types.MessageType.Info, words, [types.MessageActionItem(action) for action in actions]
+            types.MessageType.Info, words, [types.MessageActionItem(title) for title in shown]
         )
         try:
             answer = await self.server.window_show_message_request_async(params)
         except JsonRpcException:
             return ""
-        return answer.title if answer else ""
+        return shown.get(answer.title, "") if answer else ""
 
     async def _do(self, choice: str, offer: Offer) -> None:
         """Dismissing the message is not a decision: the offer stays."""
@@ -111,15 +114,15 @@ class Notices:
             f"{name} (installed)", f"{name} (offered)",
         )  # fmt: skip
         path = paths.cache_dir() / "diffs" / f"{re.sub(r'[^A-Za-z0-9_]', '_', name)[:100]}.diff"
-        await self._open(path, f"{title}\n" + "".join(lines), "the diff")
+        await self._open(path, f"{title}\n" + "".join(lines))
 
     async def show_request(self, text: str) -> Path:
         """Shows what a model would be asked; gives the file that it is in."""
         path = paths.cache_dir() / "requests" / "preview.json"
-        await self._open(path, text, "the request")
+        await self._open(path, text)
         return path
 
-    async def _open(self, path: Path, text: str, what: str) -> None:
+    async def _open(self, path: Path, text: str) -> None:
         """Writes a text and opens it where the client can, else says where it is."""
         await asyncio.to_thread(private_folder, path.parent)
         await asyncio.to_thread(path.write_text, text, "utf-8")
@@ -130,7 +133,9 @@ class Notices:
             )
         else:
             self.server.window_show_message(
-                types.ShowMessageParams(types.MessageType.Info, f"EvoKernel: {what} is in {path}")
+                types.ShowMessageParams(
+                    types.MessageType.Info, _("EvoKernel: what you asked for is in {path}", path=path)
+                )
             )
 
 
