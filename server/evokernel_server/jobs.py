@@ -25,6 +25,7 @@ from evokernel_core.domain.serial import dumps, from_data, loads, to_data
 from evokernel_core.domain.verdict import Latency
 from evokernel_server.claims import Claims
 from evokernel_server.store import Store
+from evokernel_server.words import _
 from evokernel_server.worker import Cancelled, Worker, WorkerDied, WorkerError
 
 log = logging.getLogger(__name__)
@@ -133,7 +134,7 @@ class JobQueue:
         Raises Cancelled, or WorkerError for a stated reason; the job's state is saved first.
         """
         if not self.claims.take(job.id):
-            raise EvoKernelError("Another window is already generating this kernel; wait for it there.")
+            raise EvoKernelError(_("Another window is already generating this kernel; wait for it there."))
         if self._preempt is not None:
             self._preempt.set()
         kept = False
@@ -357,7 +358,7 @@ def region_of(job: Job) -> Region:
         return loads(job.region, Region)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, BaseValidationError) as error:
         raise WorkerError(
-            "damaged", "What the memory holds of this request is damaged; ask for the kernel again."
+            "damaged", _("What the memory holds of this request is damaged; ask for the kernel again.")
         ) from error
 
 
