@@ -27,6 +27,7 @@ from evokernel_server.outcomes import OutcomeLog, Placement
 from evokernel_server.packages import Installed, package_folder, read_installed
 from evokernel_server.progress import Operation, Operations
 from evokernel_server.store import Store
+from evokernel_server.words import _, source_word
 from evokernel_server.worker import Cancelled, Worker, WorkerError
 from evokernel_server.workspace import Document, Workspace, text_hash
 
@@ -60,13 +61,13 @@ class Kernels:
     async def generate(self, uri: str, region_id: str) -> dict[str, Any]:
         """Writes, verifies and puts in place a kernel for a region. Gives ``{"status", "message", ...}``."""
         document, region = self._region(uri, region_id)
-        title = f"EvoKernel: {region.op_category} at line {region.span.line}"
+        title = _("EvoKernel: {what} at line {line}", what=region.op_category, line=region.span.line)
         async with self.operations.begin(title, "ended") as operation:
             job = await self.jobs.add(JobKind.GENERATE, document.path, region, self.options().settings.budget)
             try:
                 answer = await self._generate(document, region, job, operation)
             except Cancelled:
-                answer = {"status": "cancelled", "message": "The generation was cancelled."}
+                answer = {"status": "cancelled", "message": _("The generation was cancelled.")}
             except WorkerError as error:
                 away = error.reason == VERIFIER_AWAY
                 answer = {"status": "queued" if away else "failed", "message": str(error)}
@@ -87,15 +88,15 @@ class Kernels:
         document = self.workspace.get(uri)
         tracked = document.region(region_id) if document else None
         if document is None or tracked is None:
-            raise Refused("The code of this region changed meanwhile; ask again at its present place.")
+            raise Refused(_("The code of this region changed meanwhile; ask again at its present place."))
         self._need_trust(document)
         if tracked.region.status not in REPLACEABLE:
-            raise Refused(tracked.region.reason or "No kernel can be written for this region.")
+            raise Refused(tracked.region.reason or _("No kernel can be written for this region."))
         return document, tracked.region
 
     def _need_trust(self, document: Document) -> None:
         if not self.trusts(document.path):
-            raise Refused("This folder is not trusted, so its code is not run; trust it first.")
+            raise Refused(_("This folder is not trusted, so its code is not run; trust it first."))
 
     async def _generate(
         self, document: Document, region: Region, job: Job, operation: Operation
@@ -103,7 +104,7 @@ class Kernels:
         report = await self.jobs.run_now(job, lambda event: _report(operation, event), operation.cancel)
         if report.best is None:
             return {"status": "infeasible", "message": _infeasible(report), "attempts": report.attempts}
-        operation.report("verified; writing the package", 1.0)
+        operation.report(_("verified; writing the package"), 1.0)
         try:
             return await self.place(document.uri, region, report.best, job)
         except EvoKernelError as error:
@@ -114,7 +115,7 @@ class Kernels:
         """Writes the package of a verified kernel and puts its call into the document."""
         document = self.workspace.get(uri)
         if document is None:
-            raise Refused("The file was closed before its kernel was ready; open it and ask again.")
+            raise Refused(_("The file was closed before its kernel was ready; open it and ask again."))
         name, fresh = await self._package(document.path, region, best.source_id)
         before = await self._edit(uri, region, name)
         if isinstance(before, Refusal):
@@ -132,8 +133,14 @@ class Kernels:
             await self.refine(document.path, region)
         return {
             "status": "applied",
-            "message": f"{name}: {microseconds(best.latency.us)} {best.latency.source.value}"
-            f" (was {microseconds(best.latency.baseline_us)}), verified by {best.verifier}.",
+            "message": _(
+                "{name}: {new} {source} (was {old}), verified by {verifier}.",
+                name=name,
+                new=microseconds(best.latency.us),
+                source=source_word(best.latency.source.value),
+                old=microseconds(best.latency.baseline_us),
+                verifier=best.verifier,
+            ),
             "name": name,
             "sourceId": best.source_id,
         }
@@ -148,7 +155,11 @@ class Kernels:
             await self._withdraw(document, name, name not in before, None, done)
             raise Refused(done.reason)
         await self.installed_changed(document)
-        return {"status": "applied", "message": f"{name} calls the vendor's operator.", "name": name}
+        return {
+            "status": "applied",
+            "message": _("{name} calls the vendor's operator.", name=name),
+            "name": name,
+        }
 
     async def _package(self, file: Path, region: Region, source_id: str) -> tuple[str, bool]:
         """The package's name, and whether it was not there before."""
@@ -174,11 +185,11 @@ class Kernels:
         The edit is planned on one version. Where the document moved on meanwhile it is planned again
         on the region's new place.
         """
-        for _ in range(_EDIT_TRIES):
+        for _turn in range(_EDIT_TRIES):
             document = self.workspace.get(uri)
             anchored = document.anchored(region) if document else None
             if document is None or anchored is None:
-                return Refusal("The code of this region changed while its kernel was made; ask again.")
+                return Refusal(_("The code of this region changed while its kernel was made; ask again."))
             text, version = document.text, document.version
             params = {"text": text.content, "region": to_data(anchored), "name": name}
             try:
@@ -188,13 +199,16 @@ class Kernels:
             if document.version != version:
                 continue
             refusal = await apply(
-                self.server, document, read_edits(text, result["edits"]), f"EvoKernel: use {name}"
+                self.server,
+                document,
+                read_edits(text, result["edits"]),
+                _("EvoKernel: use {name}", name=name),
             )
             if refusal is None:
                 return text_hash(text.content)
             if document.version == version:
                 return refusal
-        return Refusal("The file changes too fast for an edit; ask again when you pause.")
+        return Refusal(_("The file changes too fast for an edit; ask again when you pause."))
 
     async def refine(self, file: Path, region: Region) -> Job:
         """Queues background refinement of a region's kernel."""
@@ -206,12 +220,12 @@ class Kernels:
         self._need_trust(document)
         region = await self.region_of(document.path, name)
         await self.refine(document.path, region)
-        return {"status": "queued", "message": f"{name} is queued for refinement."}
+        return {"status": "queued", "message": _("{name} is queued for refinement.", name=name)}
 
     def _document(self, uri: str) -> Document:
         document = self.workspace.get(uri)
         if document is None:
-            raise Refused("Open the file first.")
+            raise Refused(_("Open the file first."))
         return document
 
     async def region_of(self, file: Path, name: str) -> Region:
@@ -225,7 +239,9 @@ class Kernels:
         for job in reversed(jobs):
             if job.task_id == wanted and (placed is None or placed.region_id == job.region_id):
                 return region_of(job)
-        raise Refused(f"Nothing is known about the code that {name} replaced; use your version control.")
+        raise Refused(
+            _("Nothing is known about the code that {name} replaced; use your version control.", name=name)
+        )
 
     async def revert(self, uri: str, name: str) -> dict[str, Any]:
         """Takes a generated call out and puts the person's code back."""
@@ -243,10 +259,10 @@ class Kernels:
         if offer is not None:
             self.offers.take(offer)
         await self.installed_changed(document)
-        return {"status": "reverted", "message": f"{name} was taken out; your code is back."}
+        return {"status": "reverted", "message": _("{name} was taken out; your code is back.", name=name)}
 
     async def _revert_edit(self, document: Document, region: Region, name: str) -> Refusal | None:
-        for _ in range(_EDIT_TRIES):
+        for _turn in range(_EDIT_TRIES):
             text, version = document.text, document.version
             params = {"text": text.content, "region": to_data(region), "name": name}
             try:
@@ -255,8 +271,8 @@ class Kernels:
                 return Refusal(str(error))
             if document.version == version:
                 edits = read_edits(text, result["edits"])
-                return await apply(self.server, document, edits, f"EvoKernel: revert {name}")
-        return Refusal("The file changes too fast for an edit; ask again when you pause.")
+                return await apply(self.server, document, edits, _("EvoKernel: revert {name}", name=name))
+        return Refusal(_("The file changes too fast for an edit; ask again when you pause."))
 
     async def apply_offer(self, offer: Offer) -> dict[str, Any]:
         """Puts an offered kernel in place: into its package, or into the file where it is not yet called."""
@@ -265,7 +281,7 @@ class Kernels:
         document = self.workspace.at(offer.file)
         if offer.old is None:
             if document is None:
-                raise Refused("Open the file first.")
+                raise Refused(_("Open the file first."))
             return await self.place(document.uri, offer.region, best, None)
         await self._package(offer.file, offer.region, offer.source_id)
         now = time.time()
@@ -274,20 +290,21 @@ class Kernels:
         await self.outcomes.accept(evolve(placement, before=old.before if old else ""))
         if document is not None:
             await self.installed_changed(document)
-        return {"status": "applied", "message": f"{offer.name} is now {microseconds(offer.new.us)}.",
+        message = _("{name} is now {new}.", name=offer.name, new=microseconds(offer.new.us))
+        return {"status": "applied", "message": message,
                 "name": offer.name, "sourceId": offer.source_id}  # fmt: skip
 
     async def reject(self, offer: Offer, reason: str = "") -> dict[str, Any]:
         """Turns an offered kernel down for good."""
         self.offers.take(offer)
         await self.outcomes.record(OutcomeKind.REJECTED, offer.placement(0.0), reason)
-        return {"status": "rejected", "message": f"{offer.name} stays as it is."}
+        return {"status": "rejected", "message": _("{name} stays as it is.", name=offer.name)}
 
     async def snooze(self, offer: Offer) -> dict[str, Any]:
         """Keeps an offer for later."""
         self.offers.snooze(offer)
         await self.outcomes.record(OutcomeKind.SNOOZED, offer.placement(0.0))
-        return {"status": "snoozed", "message": f"{offer.name} will be offered again later."}
+        return {"status": "snoozed", "message": _("{name} will be offered again later.", name=offer.name)}
 
     async def restore_package(self, uri: str, name: str) -> dict[str, Any]:
         """Writes the package of a call again whose folder was deleted."""
@@ -296,10 +313,12 @@ class Kernels:
         region = await self.region_of(document.path, name)
         placed = self.outcomes.find(document.path, name)
         if placed is None:
-            raise Refused(f"No accepted kernel of {name} is known; revert it and generate it again.")
+            raise Refused(
+                _("No accepted kernel of {name} is known; revert it and generate it again.", name=name)
+            )
         await self._package(document.path, region, placed.source_id)
         await self.installed_changed(document)
-        return {"status": "applied", "message": f"The package of {name} is back."}
+        return {"status": "applied", "message": _("The package of {name} is back.", name=name)}
 
     async def resumed(self, job: Job, report: Report) -> None:
         """A job ended that no command waits for: an offer, where there is something to offer."""
@@ -354,14 +373,16 @@ def _package_names(file: Path) -> set[str]:
 
 
 def _report(operation: Operation, event: AttemptEvent) -> None:
-    best = f", best {microseconds(event.best_us)} modelled" if event.best_us else ""
     share = event.n / event.budget if event.budget else None
-    operation.report(f"attempt {event.n}/{event.budget}{best}", share)
+    words = _("attempt {n}/{budget}", n=event.n, budget=event.budget)
+    if event.best_us:
+        words += _(", best {us} modelled", us=microseconds(event.best_us))
+    operation.report(words, share)
 
 
 def _infeasible(report: Report) -> str:
-    why = report.reason or "no reason was given"
-    return f"No kernel was verified in {report.attempts} attempts: {why}"
+    why = report.reason or _("no reason was given")
+    return _("No kernel was verified in {count} attempts: {why}", count=report.attempts, why=why)
 
 
 async def installed_kernels(document: Document) -> dict[str, Installed | None]:
