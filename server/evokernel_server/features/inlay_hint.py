@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_core.domain.verdict import Latency
 from evokernel_core.synthesis.offers import Estimate, better_us, gain_of
 from evokernel_core.twin.accuracy import MODEL_ERROR
 from evokernel_core.vendor.rival import Rival
@@ -18,6 +19,7 @@ from evokernel_server.offers import microseconds
 from evokernel_server.packages import Installed
 from evokernel_server.plain import code, markdown, plain
 from evokernel_server.trust import REASON
+from evokernel_server.words import _, source_word
 from evokernel_server.workspace import Document, Tracked
 
 if TYPE_CHECKING:
@@ -59,8 +61,9 @@ def _all(document: Document) -> Iterator[types.InlayHint]:
         if installed is not None:
             yield _hint(document, line, _installed_label(installed), installed_evidence(installed))
         elif call.name in document.installed:
-            words = f"The folder evokernel_kernels/{call.name} is missing or damaged; restore it or revert."
-            yield _hint(document, line, "⚡ kernel package missing", words)
+            folder = f"evokernel_kernels/{call.name}"
+            words = _("The folder {folder} is missing or damaged; restore it or revert.", folder=folder)
+            yield _hint(document, line, _("⚡ kernel package missing"), words)
 
 
 def _hint(document: Document, line: int, label: str, tooltip: str) -> types.InlayHint:
@@ -87,18 +90,18 @@ def _problem(document: Document) -> Iterator[types.InlayHint]:
 
 def _short(reason: str) -> str:
     return {
-        "needs_shapes": "shapes needed",
-        "no_interpreter": "no Python with torch",
-        "import_failed": "file does not import",
-        "agent_failed": "torch stopped",
-        REASON: "not trusted",
-    }.get(reason, "not analysed")
+        "needs_shapes": _("shapes needed"),
+        "no_interpreter": _("no Python with torch"),
+        "import_failed": _("file does not import"),
+        "agent_failed": _("torch stopped"),
+        REASON: _("not trusted"),
+    }.get(reason, _("not analysed"))
 
 
 def _label(document: Document, tracked: Tracked) -> str:
     estimate = tracked.found.estimate
     if tracked.region.status is RegionStatus.NEEDS_SHAPES:
-        return "⚡ shapes needed"
+        return f"⚡ {_short('needs_shapes')}"
     if estimate is None or tracked.region.status is RegionStatus.UNSUPPORTED:
         return ""  # the hover says why there is no offer
     what = lines_around(document, tracked)
@@ -106,7 +109,8 @@ def _label(document: Document, tracked: Tracked) -> str:
         return f"⚡ {what}{estimate.rival.name}: {latencies(estimate, estimate.rival)}"
     if not estimate.wins:
         return ""
-    return f"⚡ {what}{estimate_words(estimate)} (bound {_bare(estimate.bound_us)})"
+    bound = _("(bound {us})", us=_bare(estimate.bound_us))
+    return f"⚡ {what}{estimate_words(estimate)} {bound}"
 
 
 def lines_around(document: Document, tracked: Tracked) -> str:
@@ -116,7 +120,9 @@ def lines_around(document: Document, tracked: Tracked) -> str:
     if not any(inside):
         return ""
     first, last = (document.text.position(place).line + 1 for place in (extent.start, extent.end))
-    return f"lines {first}-{last}: " if last > first else f"all of line {first}: "
+    if last > first:
+        return _("lines {first}-{last}: ", first=first, last=last)
+    return _("all of line {first}: ", first=first)
 
 
 def _bare(value: float) -> str:
@@ -126,36 +132,50 @@ def _bare(value: float) -> str:
 def _installed_label(installed: Installed) -> str:
     latency = installed.latency
     if installed.function:
-        figure = f"{microseconds(latency.us)} {latency.source.value}"
-        return f"⚡ {installed.function}: {figure} (was {_bare(latency.baseline_us)} modelled)"
-    return (
-        f"⚡ {microseconds(latency.us)} {latency.source.value}"
-        f" (was {_bare(latency.baseline_us)}, {_gain(installed)},"
-        f" bound {_bare(latency.roofline_us)})"
+        was = _("(was {us} modelled)", us=_bare(latency.baseline_us))
+        return f"⚡ {installed.function}: {_figure(latency)} {was}"
+    return "⚡ " + _(
+        "{figure} (was {was}, {gain}, bound {bound})",
+        figure=_figure(latency),
+        was=_bare(latency.baseline_us),
+        gain=_gain(installed),
+        bound=_bare(latency.roofline_us),
     )
+
+
+def _figure(latency: Latency) -> str:
+    return f"{microseconds(latency.us)} {source_word(latency.source.value)}"
 
 
 def _gain(installed: Installed) -> str:
     """The gain over the better of the ops one by one and the vendor's operator."""
     latency, rival = installed.latency, installed.rival
     before = better_us(latency.baseline_us, rival, latency.source.value)
-    over = f" over {rival.name}" if rival is not None and before < latency.baseline_us else ""
-    return f"gain {_percent(gain_of(before, latency.us))}{over}"
+    over = rival is not None and before < latency.baseline_us
+    return _gain_words(gain_of(before, latency.us), rival.name if rival is not None and over else "")
+
+
+def _gain_words(share: float, over: str) -> str:
+    """``over`` names what a gain is over, where that is not the ops one by one."""
+    if over:
+        return _("gain {share} over {name}", share=_percent(share), name=over)
+    return _("gain {share}", share=_percent(share))
 
 
 def latencies(estimate: Estimate, rival: Rival) -> str:
     """The ops now and the vendor's operator in their place, each figure with its word."""
-    return f"{microseconds(estimate.now_us)} {estimate.source} → {_figures(rival)}"
+    return f"{microseconds(estimate.now_us)} {source_word(estimate.source)} → {_figures(rival)}"
 
 
 def _figures(rival: Rival) -> str:
-    return ", ".join(f"{microseconds(us)} {word}" for us, word in rival.figures)
+    return ", ".join(f"{microseconds(us)} {source_word(word)}" for us, word in rival.figures)
 
 
 def _rival_line(rival: Rival | None) -> Iterator[str]:
     if rival is not None:
         row = f" ({markdown(rival.source)})" if rival.source else ""
-        yield f"- as one operator, {code(rival.name)}: {_figures(rival)}{row}"
+        figures = f"{_figures(rival)}{row}"
+        yield "- " + _("as one operator, {name}: {figures}", name=code(rival.name), figures=figures)
 
 
 def evidence(tracked: Tracked) -> str:
@@ -164,33 +184,45 @@ def evidence(tracked: Tracked) -> str:
     if estimate is None:
         return markdown(region.reason)
     lines = [
-        f"**{markdown(region.op_category)}** in {code(region.symbol)}",
-        f"- op by op now: {microseconds(estimate.now_us)}",
+        _("**{what}** in {where}", what=markdown(region.op_category), where=code(region.symbol)),
+        "- " + _("op by op now: {us}", us=microseconds(estimate.now_us)),
         *_rival_line(estimate.rival),
-        f"- with fused kernels: {microseconds(estimate.after_us)}",
-        f"- gain: {_percent(estimate.gain)}{_over(estimate)}{_why_not_offered(estimate)}",
-        f"- bound by bytes and operations: {microseconds(estimate.bound_us)}",
-        f"- {markdown(estimate.source)} on {markdown(estimate.chip)}, not yet verified",
+        "- " + _("with fused kernels: {us}", us=microseconds(estimate.after_us)),
+        "- " + _("gain: {share}", share=_share(estimate)) + _why_not_offered(estimate),
+        "- " + _("bound by bytes and operations: {us}", us=microseconds(estimate.bound_us)),
+        "- "
+        + _(
+            "{source} on {chip}, not yet verified",
+            source=source_word(estimate.source),
+            chip=markdown(estimate.chip),
+        ),
         *_inputs(region),
     ]
     if estimate.after_us > 0 and estimate.now_us / estimate.after_us > CAUTION_ABOVE:
-        lines.append("- a gain above 10x deserves a second look at what is compared")
+        lines.append("- " + _("a gain above 10x deserves a second look at what is compared"))
     return "\n".join(lines)
 
 
 def _over(estimate: Estimate) -> str:
-    """What a gain is over, where that is not the ops one by one."""
+    """The vendor's operator where a gain is over that and not over the ops one by one."""
     rival = estimate.rival
     better = better_us(estimate.now_us, rival, estimate.source)
-    return f" over {rival.name}" if rival is not None and better < estimate.now_us else ""
+    return rival.name if rival is not None and better < estimate.now_us else ""
+
+
+def _share(estimate: Estimate) -> str:
+    name = _over(estimate)
+    share = _percent(estimate.gain)
+    return _("{share} over {name}", share=share, name=name) if name else share
 
 
 def _why_not_offered(estimate: Estimate) -> str:
     if estimate.wins:
         return ""
-    return (
-        f", not offered: that is no more than the model's own error of {_percent(MODEL_ERROR)};"
-        " the code actions of kind refactor.rewrite and *Generate NPU Kernel at Cursor* still write it"
+    return _(
+        ", not offered: that is no more than the model's own error of {error};"
+        " the code actions of kind refactor.rewrite and *Generate NPU Kernel at Cursor* still write it",
+        error=_percent(MODEL_ERROR),
     )
 
 
@@ -212,21 +244,38 @@ def installed_evidence(installed: Installed) -> str:
     if installed.function:
         return "\n".join(
             [
-                f"**{markdown(installed.function)}**, as its documentation says; no verifier runs it",
-                f"- {microseconds(latency.us)} {latency.source.value} on {markdown(latency.chip)}",
-                f"- the same ops one by one: {microseconds(latency.baseline_us)} modelled",
-                f"- bound: {microseconds(latency.roofline_us)} modelled",
+                _(
+                    "**{name}**, as its documentation says; no verifier runs it",
+                    name=markdown(installed.function),
+                ),
+                "- " + _("{figure} on {chip}", figure=_figure(latency), chip=markdown(latency.chip)),
+                "- " + _("the same ops one by one: {us} modelled", us=microseconds(latency.baseline_us)),
+                "- " + _("bound: {us} modelled", us=microseconds(latency.roofline_us)),
             ]
         )
     return "\n".join(
         [
-            f"**{markdown(installed.name)}**, verified by {markdown(installed.verifier)}",
-            f"- {microseconds(latency.us)} {latency.source.value} on {markdown(latency.chip)},"
-            f" {latency.block_dim} vector cores",
-            f"- the same ops one by one: {microseconds(latency.baseline_us)}",
+            _(
+                "**{name}**, verified by {verifier}",
+                name=markdown(installed.name),
+                verifier=markdown(installed.verifier),
+            ),
+            "- "
+            + _(
+                "{figure} on {chip}, {count} vector cores",
+                figure=_figure(latency),
+                chip=markdown(latency.chip),
+                count=latency.block_dim,
+            ),
+            "- " + _("the same ops one by one: {us}", us=microseconds(latency.baseline_us)),
             *_rival_line(installed.rival),
             f"- {_gain(installed)}",
-            f"- bound: {microseconds(latency.roofline_us)}; bottleneck: {markdown(latency.bottleneck)}",
+            "- "
+            + _(
+                "bound: {us}; bottleneck: {what}",
+                us=microseconds(latency.roofline_us),
+                what=markdown(latency.bottleneck),
+            ),
         ]
     )
 
@@ -234,4 +283,11 @@ def installed_evidence(installed: Installed) -> str:
 def estimate_words(estimate: Estimate) -> str:
     """The gain in a few words, for titles."""
     now, after = microseconds(estimate.now_us), microseconds(estimate.after_us)
-    return f"{now} → {after} {estimate.source}, gain {_percent(estimate.gain)}{_over(estimate)}"
+    gain = _gain_words(estimate.gain, _over(estimate))
+    return _(
+        "{now} → {after} {source}, {gain}",
+        now=now,
+        after=after,
+        source=source_word(estimate.source),
+        gain=gain,
+    )
