@@ -9,6 +9,7 @@ from lsprotocol import types
 from evokernel_server import command_names as names
 from evokernel_server.features.inlay_hint import estimate_words
 from evokernel_server.states import winners
+from evokernel_server.words import _
 from evokernel_server.workspace import Document
 
 if TYPE_CHECKING:
@@ -30,6 +31,6 @@ def lenses(document: Document) -> list[types.CodeLens]:
     for tracked in winners(document):
         gain = f": {estimate_words(tracked.found.estimate)}" if tracked.found.estimate else ""
         argument = {"uri": document.uri, "regionId": tracked.region.id, "version": document.version}
-        command = types.Command(f"Generate NPU kernel{gain}", names.GENERATE, arguments=[argument])
+        command = types.Command(_("Generate NPU kernel") + gain, names.GENERATE, arguments=[argument])
         made.append(types.CodeLens(document.text.range(tracked.extent), command))
     return made
