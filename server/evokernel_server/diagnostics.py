@@ -12,6 +12,7 @@ from attrs import define, field
 from lsprotocol import types
 
 from evokernel_core.domain.region import RegionStatus
+from evokernel_server.words import _
 from evokernel_server.workspace import Document, Tracked
 
 SOURCE = "evokernel"
@@ -56,9 +57,10 @@ def _unsupported(document: Document) -> Iterator[types.Diagnostic]:
             groups.setdefault(_LINE.sub("", tracked.region.reason), []).append(tracked)
     for first, *others in groups.values():
         lines = [document.text.position(item.extent.start).line + 1 for item in others]
-        also = f" Also on line {', '.join(map(str, lines))}." if lines else ""
+        also = _(" Also on line {lines}.", lines=", ".join(map(str, lines))) if lines else ""
         where = document.text.range(first.extent)
-        yield _diagnostic(where, f"No kernel: {first.region.reason}{also}", "unsupported", _HINT)
+        message = _("No kernel: {reason}", reason=first.region.reason) + also
+        yield _diagnostic(where, message, "unsupported", _HINT)
 
 
 def _diagnostic(
