@@ -45,6 +45,7 @@ from evokernel_server.store import Store
 from evokernel_server.tasks import Latest, cancel_all, spawn
 from evokernel_server.trust import REASON, Trust, sentence
 from evokernel_server.watcher import Watcher
+from evokernel_server.words import _
 from evokernel_server.worker import Worker
 from evokernel_server.workspace import Document, Problem, Workspace
 
@@ -327,19 +328,23 @@ class EvoKernelServer(LanguageServer):
         """What a person waits for comes first, then the document in front, then work in the background."""
         running = self.jobs.running
         if running is not None and running.kind is JobKind.GENERATE:
-            return Mode.BUSY, f"Generating a kernel in {Path(running.file).name}.", ""
+            return Mode.BUSY, _("Generating a kernel in {name}.", name=Path(running.file).name), ""
         document = self.documents.active
-        mode, text = Mode.READY, "EvoKernel is ready."
+        mode, text = Mode.READY, _("EvoKernel is ready.")
         if document is None and not (self.options.trust or self.granted):
             mode, text = Mode.OFFLINE, sentence(self.own_client)
         elif document is not None:
             mode, text = state_of(document, analysing=self.capture.is_analysing(document))
         if mode in (Mode.READY, Mode.NOTHING_TO_GAIN):
             if running is not None:
-                return Mode.BUSY, f"Refining a kernel in {Path(running.file).name}.", ""
+                return Mode.BUSY, _("Refining a kernel in {name}.", name=Path(running.file).name), ""
             if self.jobs.waiting:
                 reason = next(iter(self.jobs.waiting.values())).reason
-                return Mode.QUEUED, f"{len(self.jobs.waiting)} waiting: {reason}", ""
+                return (
+                    Mode.QUEUED,
+                    _("{count} waiting: {reason}", count=len(self.jobs.waiting), reason=reason),
+                    "",
+                )
         return mode, text, document.uri if document else ""
 
     # --- the end
