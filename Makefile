@@ -91,10 +91,12 @@ exemplars: $(STAMP)
 vendor-operators: $(STAMP)
 	$(BIN)/python benchmarks/vendor.py
 
-# CHROMIUM: a browser of your own for the report's page.
+# CHROMIUM: a browser of your own for the pages of report and dashboard, which needs node and npm too.
 e2e: $(STAMP)
 	bash tests/e2e/vscode/run.sh
 	@test -n "$(CHROMIUM)" || $(BIN)/python -m playwright install --with-deps chromium
+	@command -v node >/dev/null || (echo "the dashboard's page is built by Node 20 or newer: put node and npm on PATH" >&2; exit 2)
+	@test -d vscode-extension/node_modules || (cd vscode-extension && npm ci --no-audit --no-fund)
 	CHROMIUM=$(CHROMIUM) $(BIN)/python -m pytest -q tests/e2e/report tests/e2e/dashboard
 
 vsix:

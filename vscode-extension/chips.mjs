@@ -3,16 +3,23 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
 const CHIPS = "../evokernel_core/twin/chips";
 
+/** A whole number of a chip's file, or else of the one that it is based on. */
+function whole(name, key) {
+  const text = readFileSync(`${CHIPS}/${name}.toml`, "utf8");
+  const found = new RegExp(`^${key} *= *(\\d+)`, "m").exec(text)?.[1];
+  const base = /^base *= *"(\w+)"/m.exec(text)?.[1];
+  return found === undefined && base !== undefined ? whole(base, key) : Number(found);
+}
+
 /** Name, cores, clock and memory bandwidth of each chip, sorted by name. */
 export function chips() {
   return readdirSync(CHIPS)
     .filter((file) => file.endsWith(".toml"))
     .sort()
     .map((file) => {
-      const text = readFileSync(`${CHIPS}/${file}`, "utf8");
-      const count = (key) => Number(new RegExp(`^${key} *= *(\\d+)`, "m").exec(text)?.[1]);
       const name = file.replace(/\.toml$/, "");
-      return { name, cube: count("aic"), vector: count("aiv"), mhz: count("mhz"), gbps: count("hbm_gbps") };
+      const [cube, vector, mhz, gbps] = ["aic", "aiv", "mhz", "hbm_gbps"].map((key) => whole(name, key));
+      return { name, cube, vector, mhz, gbps };
     });
 }
 
