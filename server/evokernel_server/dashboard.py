@@ -71,12 +71,14 @@ class Dashboard:
         recent = await self.store(lambda memory: memory.recent_jobs(_LOOKED_AT))
         mine = [job for job in recent if self.workspace.covers(Path(job.file))]
         placed = await self._placed(mine)
-        lines = {job.id: self._line(job) for job in mine[:MOST_JOBS]}
+        lines = {job.id: line for job in mine[:MOST_JOBS] if (line := self._line(job)) is not None}
         known = await self.store(lambda memory: _known(memory, mine[:MOST_JOBS], placed))
         now = self.status.current
         return {
-            "jobs": [{**item, "uri": self._uri(item["file"]), **_place(lines[item["id"]], item)}
-                     for item in known["jobs"]],
+            "jobs": [
+                {**item, "uri": self._uri(item["file"]), "line": lines.get(item["id"], item["line"])}
+                for item in known["jobs"]
+            ],
             "kernels": [
                 {**_kernel(item, self.options().settings.chip), "history": history}
                 for item, history in zip(placed, known["histories"], strict=True)
@@ -85,7 +87,7 @@ class Dashboard:
             "memory": known["memory"],
             "verifier": self._verifier(sum(job.state not in ENDED for job in mine)),
             "status": {"mode": now.mode, "text": now.text},
-        }  # fmt: skip
+        }
 
     async def _placed(self, jobs: Sequence[Job]) -> list[Placed]:
         """Calls in open documents as they are read now, and those in the files of finished jobs."""
@@ -172,10 +174,6 @@ def _job(memory: Memory, job: Job) -> Answer:
         "bestUs": done.best_us if done else None,
         "reason": plain(job.reason),
     }
-
-
-def _place(line: int | None, job: Answer) -> Answer:
-    return {"line": job["line"] if line is None else line}
 
 
 def _line_asked_for(job: Job) -> int:
