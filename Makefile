@@ -97,14 +97,24 @@ exemplars: $(STAMP)
 vendor-operators: $(STAMP)
 	$(BIN)/python benchmarks/vendor.py
 
-# CHROMIUM: a browser of your own for the report's page.
+# CHROMIUM: a browser of your own for the pages of report and dashboard, which needs node and npm too.
 e2e: $(STAMP)
 	bash tests/e2e/vscode/run.sh
 	@test -n "$(CHROMIUM)" || $(BIN)/python -m playwright install --with-deps chromium
-	CHROMIUM=$(CHROMIUM) $(BIN)/python -m pytest -q tests/e2e/report
+	@command -v node >/dev/null || (echo "the dashboard's page is built by Node 20 or newer: put node and npm on PATH" >&2; exit 2)
+	@test -d vscode-extension/node_modules || (cd vscode-extension && npm ci --no-audit --no-fund)
+	CHROMIUM=$(CHROMIUM) $(BIN)/python -m pytest -q tests/e2e/report tests/e2e/dashboard
 
 vsix:
 	cd vscode-extension && npm ci --no-audit --no-fund && npm run lint && npm test && npm run package
 
 clean:
 	rm -rf $(VENV) build dist .cache .e2e
+
+# The catalogue of what the server says, with what is new to be translated; then compiled.
+WORDS := server/evokernel_server/locales
+words: $(STAMP)
+	@mkdir -p build
+	$(BIN)/pybabel -q extract --no-location --keywords=_ --keywords=many:1,2 --keywords=marked -o build/evokernel.pot server/evokernel_server
+	$(BIN)/pybabel -q update --no-fuzzy-matching --ignore-obsolete -i build/evokernel.pot -d $(WORDS) -D evokernel -l zh_CN
+	$(BIN)/pybabel compile -d $(WORDS) -D evokernel

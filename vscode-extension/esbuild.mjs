@@ -14,6 +14,17 @@ const extension = {
   sourcemap: !flags.has("--production"),
 };
 
+/** What runs in the dashboard's webview. */
+const dashboard = {
+  ...common,
+  platform: "browser",
+  target: "es2022",
+  format: "iife",
+  entryPoints: ["src/dashboardView.ts"],
+  outfile: "out/dashboard.js",
+  minify: flags.has("--production"),
+};
+
 const tests = {
   ...common,
   entryPoints: readdirSync("test").filter((name) => name.endsWith(".test.ts")).map((name) => `test/${name}`),
@@ -22,8 +33,8 @@ const tests = {
 };
 
 if (flags.has("--watch")) {
-  await (await esbuild.context(extension)).watch();
+  for (const bundle of [extension, dashboard]) await (await esbuild.context(bundle)).watch();
 } else {
   rmSync(flags.has("--tests") ? "out/test" : "out", { recursive: true, force: true });
-  await esbuild.build(flags.has("--tests") ? tests : extension);
+  for (const bundle of flags.has("--tests") ? [tests] : [extension, dashboard]) await esbuild.build(bundle);
 }

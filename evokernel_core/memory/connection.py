@@ -164,6 +164,17 @@ class Connection:
         """Whether a transaction is open: what was written in it may yet be undone."""
         return bool(self._db.conn.in_transaction)
 
+    @property
+    def changes(self) -> int:
+        """How many rows this connection has ever written: unchanged means that nothing was."""
+        return int(self._db.conn.total_changes)
+
+    def compact(self) -> None:
+        """Writes the file anew without what was deleted, so that nothing of that is left on the disk."""
+        with self._lock, self._reporting():
+            self._db.vacuum()
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def count(self, table: str, where: str | None = None, given: Given = ()) -> int:
         with self._lock, self._reporting():
             return int(self._db.table(table).count_where(where, given))

@@ -14,6 +14,7 @@ from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.memory.connection import Connection, marks
 from evokernel_core.memory.rows import Row, decoded, number, text, whole
 
+ENDED = (JobState.DONE, JobState.FAILED, JobState.CANCELLED)
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -51,6 +52,13 @@ class Jobs(Connection):
         names = [state.value for state in states]
         where = f"state IN ({marks(names)}) AND (? = '' OR file = ?)"
         rows = self.rows("jobs", where, (*names, file, file), order_by="created, id")
+        return self.readable(_job, rows)
+
+    def recent_jobs(self, most: int) -> tuple[Job, ...]:
+        """At most ``most`` jobs: unfinished ones first, the one that changed last before all others."""
+        ended = f"state IN ({marks(ENDED)})"
+        given = tuple(state.value for state in ENDED)
+        rows = self.query(f"SELECT * FROM jobs ORDER BY {ended}, updated DESC, id LIMIT ?", (*given, most))
         return self.readable(_job, rows)
 
 

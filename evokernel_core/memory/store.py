@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
+from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.memory.connection import marks
 from evokernel_core.memory.estimates import Estimates
 from evokernel_core.memory.experiences import Experiences
@@ -79,8 +80,19 @@ class Memory(Experiences, Outcomes, Jobs, Estimates, Spending):
                 kept = ([item for item in held if item not in items] for held in (event.used, event.shown))
                 self.update("rewards", seq, items_row(*kept))
 
+    def forget_decisions(self) -> None:
+        """Removes what the person did with kernels, and the rewards that it gave: values are what the
+        verifier alone makes of them, and a kernel that was rejected may come again."""
+        causes = tuple(kind.value for kind in OutcomeKind)
+        with self.transaction():
+            self.delete("outcomes")
+            self.delete("rewards", f"cause IN ({marks(causes)})", causes)
+            self.rebuild()
+        self.compact()
+
     def forget_everything(self) -> None:
         """Empties every table; the schema stays."""
         with self.transaction():
             for table in TABLES:
                 self.delete(table)
+        self.compact()

@@ -107,6 +107,12 @@ class Values(Connection):
         rows = self.rows("rewards", "? = '' OR task_id = ?", (task_id, task_id), order_by="seq")
         return self.readable(_reward, rows)
 
+    def rewards_of(self, causes: Iterable[str], most: int) -> tuple[Reward, ...]:
+        """The last ``most`` events with one of these causes, newest first."""
+        names = tuple(causes)
+        where = f"cause IN ({marks(names)})"
+        return self.readable(_reward, self.rows("rewards", where, names, order_by="seq DESC", limit=most))
+
     def values(self, stage: Stage | None = None, limit: int = -1) -> tuple[Value, ...]:
         """Values of all categories, best first."""
         where = "? = '' OR stage = ?"

@@ -21,11 +21,13 @@ from evokernel_core.capture.observations import ObservationStore
 from evokernel_core.domain.job import Job, JobKind
 from evokernel_core.domain.settings import Settings
 from evokernel_core.foreign import read_foreign
-from evokernel_server import features, stdio
+from evokernel_server import changes, features, stdio
 from evokernel_server.acceptance import Acceptance
 from evokernel_server.calls import Calls
 from evokernel_server.capture import Capture
+from evokernel_server.changes import Changes
 from evokernel_server.claims import Claims
+from evokernel_server.dashboard import Dashboard
 from evokernel_server.diagnostics import Diagnostics, can_pull
 from evokernel_server.features.diagnostic import diagnostics_of
 from evokernel_server.jobs import JobQueue, Report
@@ -81,7 +83,8 @@ class EvoKernelServer(LanguageServer):
         self.documents = Workspace()
         self.status = Status(self.protocol.notify)
         self.operations = Operations(self)
-        self.store = Store(paths.memory_path(), self.tell_once, self.show_status)
+        self.changes = Changes(self._tell_changed)
+        self.store = Store(paths.memory_path(), self.tell_once, self.show_status, self.changes.happened)
         self.worker = Worker(self._settings)
         self._make_services()
         features.register(self)
@@ -137,6 +140,9 @@ class EvoKernelServer(LanguageServer):
             self.store, self.ready, self.acceptance, lambda: self.options, self._trusts_path,
             lambda: self.own_client, self.read_packages,
         )  # fmt: skip
+        self.dashboard = Dashboard(
+            self.store, self.documents, self.jobs, self.offers, self.status, lambda: self.options
+        )
         self.pages = Pages(self)
         self.notices = Notices(self, self.kernels, self.pages, lambda: self.own_client)
         self.reviews = Reviews(self.kernels, lambda: self.options.settings.chip)
@@ -212,6 +218,15 @@ class EvoKernelServer(LanguageServer):
     async def _ask(self, group: Sequence[Offer]) -> None:
         await self.notices.ask(group)
 
+    def _offers_changed(self, count: int) -> None:
+        self.status.learn(offers=count)
+        self.changes.happened()
+
+    def _tell_changed(self) -> None:
+        """Other clients have nothing that would show it."""
+        if self.own_client:
+            self.protocol.notify(changes.METHOD, {})
+
     def window_show_message(self, params: types.ShowMessageParams) -> None:
         """As the base class, with no link that a file's name or a program's error could have brought."""
         super().window_show_message(evolve(params, message=message(params.message)))
@@ -275,6 +290,7 @@ class EvoKernelServer(LanguageServer):
         chip = self.options.settings.chip
         document.stale = await asyncio.to_thread(stale_calls, document.path, text, names, chip)
         self.diagnostics.changed(document)
+        self.changes.happened()
         self.refresh()
 
     def _diagnostics_of(self, document: Document) -> Sequence[types.Diagnostic]:

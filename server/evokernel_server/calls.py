@@ -41,7 +41,7 @@ class Calls:
         on the regions' new places.
         """
         label = f"EvoKernel: use {', '.join(name for _, name in regions)}"
-        for _ in range(EDIT_TRIES):
+        for _turn in range(EDIT_TRIES):
             document = self.workspace.get(uri)
             if document is None:
                 return Refusal("The file was closed meanwhile; open it and ask again.")

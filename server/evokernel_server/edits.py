@@ -11,6 +11,7 @@ from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from evokernel_server.text import Edit, Extent, Text
+from evokernel_server.words import _
 from evokernel_server.workspace import Document
 
 _ANNOTATION = "evokernel"
@@ -73,13 +74,14 @@ async def apply(
     workspace = server.client_capabilities.workspace
     if workspace is None or not workspace.apply_edit:
         return Refusal(
-            "This editor does not let a language server edit files; use `evokernel synth --apply`."
+            _("This editor does not let a language server edit files; use `evokernel synth --apply`.")
         )
     edit = workspace_edit(document, edits, server.client_capabilities, annotation)
     try:
         answer = await server.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(edit, label))
     except JsonRpcException as error:
-        return Refusal(f"The editor refused the edit: {error}.")
+        return Refusal(_("The editor refused the edit: {why}.", why=error))
     if answer.applied:
         return None
-    return Refusal(f"The editor refused the edit: {answer.failure_reason or 'it gave no reason'}.")
+    why = answer.failure_reason or _("it gave no reason")
+    return Refusal(_("The editor refused the edit: {why}.", why=why))

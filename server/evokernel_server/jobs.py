@@ -26,6 +26,7 @@ from evokernel_core.domain.serial import dumps, from_data, loads, to_data
 from evokernel_core.domain.verdict import Latency
 from evokernel_server.claims import Claims
 from evokernel_server.store import Store
+from evokernel_server.words import _
 from evokernel_server.worker import Cancelled, Worker, WorkerDied, WorkerError
 
 log = logging.getLogger(__name__)
@@ -140,7 +141,7 @@ class JobQueue:
         Raises Cancelled, or WorkerError for a stated reason; the job's state is saved first.
         """
         if not self.claims.take(job.id):
-            raise EvoKernelError("Another window is already generating this kernel; wait for it there.")
+            raise EvoKernelError(_("Another window is already generating this kernel; wait for it there."))
         if self._preempt is not None:
             self._preempt.set()
         kept = False
@@ -214,6 +215,29 @@ class JobQueue:
         self._preempt.set()
         return True
 
+    async def cancel(self, job_id: str) -> bool:
+        """Ends one job, whether it runs or waits. Returns whether it was there and not another window's."""
+        if job_id in self._cancels:
+            self._cancels[job_id].set()
+            return True
+        if self.running is not None and self.running.id == job_id:
+            return self.cancel_background()
+        job = await self.store(lambda memory: memory.job(job_id))
+        if job is None or job.state not in UNFINISHED or not self.claims.take(job_id):
+            return False
+        self._ended.add(job_id)  # the queue may have taken it already and wait for its turn
+        self._forget_waiting(job)
+        await self.finish(job, JobState.CANCELLED, "cancelled")
+        return True
+
+    async def alone(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Ends what runs in the background, and does ``work`` while no job runs."""
+        self.cancel_background()
+        async with self._turn:
+            await work()
+            self.waiting.clear()
+            self._not_before.clear()
+
     async def _work(self) -> None:
         pause, told = 0.0, ""
         while True:
@@ -257,6 +281,10 @@ class JobQueue:
         return None
 
     async def _background(self, job: Job) -> None:
+        if job.id in self._ended:
+            self._ended.discard(job.id)
+            self.claims.release(job.id)
+            return
         self._preempt = asyncio.Event()
         try:
             report = await self._run(job, lambda _: None, self._preempt)
@@ -392,7 +420,7 @@ def region_of(job: Job) -> Region:
         return loads(job.region, Region)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, BaseValidationError) as error:
         raise WorkerError(
-            "damaged", "What the memory holds of this request is damaged; ask for the kernel again."
+            "damaged", _("What the memory holds of this request is damaged; ask for the kernel again.")
         ) from error
 
 

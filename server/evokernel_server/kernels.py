@@ -30,6 +30,7 @@ from evokernel_server.packages import Installed, package_folder, read_installed
 from evokernel_server.progress import Operation, Operations
 from evokernel_server.ready import Ready
 from evokernel_server.store import Store
+from evokernel_server.words import _
 from evokernel_server.worker import Cancelled, Worker, WorkerError
 from evokernel_server.workspace import Document, Workspace
 
@@ -59,13 +60,13 @@ class Kernels:
         """Writes and verifies a kernel for a region, which then waits for review; with ``editAtOnce`` it is
         put in place. Gives ``{"status", "message", ...}``."""
         document, region = self._region(uri, region_id)
-        title = f"EvoKernel: {region.op_category} at line {region.span.line}"
+        title = _("EvoKernel: {what} at line {line}", what=region.op_category, line=region.span.line)
         async with self.operations.begin(title, "ended") as operation:
             job = await self.jobs.add(JobKind.GENERATE, document.path, region, self.options().settings.budget)
             try:
                 answer = await self._generate(document, region, job, operation)
             except Cancelled:
-                answer = {"status": "cancelled", "message": "The generation was cancelled."}
+                answer = {"status": "cancelled", "message": _("The generation was cancelled.")}
             except WorkerError as error:
                 away = error.reason == VERIFIER_AWAY
                 answer = {"status": "queued" if away else "failed", "message": str(error)}
@@ -88,15 +89,15 @@ class Kernels:
             raise Refused("You said never here: run EvoKernel's *Offer Kernels Again* for this file first.")
         tracked = document.region(region_id) if document else None
         if document is None or tracked is None:
-            raise Refused("The code of this region changed meanwhile; ask again at its present place.")
+            raise Refused(_("The code of this region changed meanwhile; ask again at its present place."))
         self._need_trust(document)
         if tracked.region.status not in REPLACEABLE:
-            raise Refused(tracked.region.reason or "No kernel can be written for this region.")
+            raise Refused(tracked.region.reason or _("No kernel can be written for this region."))
         return document, tracked.region
 
     def _need_trust(self, document: Document) -> None:
         if not self.trusts(document.path):
-            raise Refused("This folder is not trusted, so its code is not run; trust it first.")
+            raise Refused(_("This folder is not trusted, so its code is not run; trust it first."))
 
     async def _generate(
         self, document: Document, region: Region, job: Job, operation: Operation
@@ -130,7 +131,11 @@ class Kernels:
                 await asyncio.to_thread(shutil.rmtree, package_folder(document.path, name), True)
             raise Refused(done.reason)
         await self.installed_changed(document)
-        return {"status": "applied", "message": f"{name} calls the vendor's operator.", "name": name}
+        return {
+            "status": "applied",
+            "message": _("{name} calls the vendor's operator.", name=name),
+            "name": name,
+        }
 
     async def refine(self, file: Path, region: Region) -> Job:
         """Queues background refinement of a region's kernel."""
@@ -142,12 +147,12 @@ class Kernels:
         self._need_trust(document)
         region = await self.region_of(document.path, name)
         await self.refine(document.path, region)
-        return {"status": "queued", "message": f"{name} is queued for refinement."}
+        return {"status": "queued", "message": _("{name} is queued for refinement.", name=name)}
 
     def _document(self, uri: str) -> Document:
         document = self.workspace.get(uri)
         if document is None:
-            raise Refused("Open the file first.")
+            raise Refused(_("Open the file first."))
         return document
 
     async def region_of(self, file: Path, name: str) -> Region:
@@ -161,7 +166,9 @@ class Kernels:
         for job in reversed(jobs):
             if job.task_id == wanted and (placed is None or placed.region_id == job.region_id):
                 return region_of(job)
-        raise Refused(f"Nothing is known about the code that {name} replaced; use your version control.")
+        raise Refused(
+            _("Nothing is known about the code that {name} replaced; use your version control.", name=name)
+        )
 
     async def revert(self, uri: str, name: str) -> dict[str, Any]:
         """Takes a generated call out and puts the person's code back."""
@@ -180,10 +187,10 @@ class Kernels:
         if offer is not None:
             self.offers.take(offer)
         await self.installed_changed(document)
-        return {"status": "reverted", "message": f"{name} was taken out; your code is back."}
+        return {"status": "reverted", "message": _("{name} was taken out; your code is back.", name=name)}
 
     async def _revert_edit(self, document: Document, region: Region, name: str) -> Refusal | None:
-        for _ in range(EDIT_TRIES):
+        for _turn in range(EDIT_TRIES):
             text, version = document.text, document.version
             params = {"text": text.content, "region": to_data(region), "name": name}
             try:
@@ -232,13 +239,13 @@ class Kernels:
         """Turns an offered kernel down for good."""
         self.offers.take(offer)
         await self.outcomes.record(OutcomeKind.REJECTED, offer.placement(0.0), reason)
-        return {"status": "rejected", "message": f"{offer.name} stays as it is."}
+        return {"status": "rejected", "message": _("{name} stays as it is.", name=offer.name)}
 
     async def snooze(self, offer: Offer) -> dict[str, Any]:
         """Keeps an offer for later."""
         self.offers.snooze(offer)
         await self.outcomes.record(OutcomeKind.SNOOZED, offer.placement(0.0))
-        return {"status": "snoozed", "message": f"{offer.name} will be offered again later."}
+        return {"status": "snoozed", "message": _("{name} will be offered again later.", name=offer.name)}
 
     async def restore_package(self, uri: str, name: str) -> dict[str, Any]:
         """Writes the package of a call again whose folder was deleted."""
@@ -247,10 +254,12 @@ class Kernels:
         region = await self.region_of(document.path, name)
         placed = self.outcomes.find(document.path, name)
         if placed is None:
-            raise Refused(f"No accepted kernel of {name} is known; revert it and generate it again.")
+            raise Refused(
+                _("No accepted kernel of {name} is known; revert it and generate it again.", name=name)
+            )
         await write_package(self.worker, region, placed.source_id)
         await self.installed_changed(document)
-        return {"status": "applied", "message": f"The package of {name} is back."}
+        return {"status": "applied", "message": _("The package of {name} is back.", name=name)}
 
     async def repackage(self, placement: Placement) -> None:
         """Writes the package of a call whose file was moved, beside its new place and with its new name."""
@@ -301,14 +310,16 @@ class Kernels:
 
 
 def _report(operation: Operation, event: AttemptEvent) -> None:
-    best = f", best {microseconds(event.best_us)} modelled" if event.best_us else ""
     share = event.n / event.budget if event.budget else None
-    operation.report(f"attempt {event.n}/{event.budget}{best}", share)
+    words = _("attempt {n}/{budget}", n=event.n, budget=event.budget)
+    if event.best_us:
+        words += _(", best {us} modelled", us=microseconds(event.best_us))
+    operation.report(words, share)
 
 
 def _infeasible(report: Report) -> str:
-    why = report.reason or "no reason was given"
-    return f"No kernel was verified in {report.attempts} attempts: {why}"
+    why = report.reason or _("no reason was given")
+    return _("No kernel was verified in {count} attempts: {why}", count=report.attempts, why=why)
 
 
 async def installed_kernels(document: Document) -> dict[str, Installed | None]:

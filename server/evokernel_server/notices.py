@@ -15,16 +15,18 @@ from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.outcome import Objection, OutcomeKind
 from evokernel_core.foreign import read_foreign
 from evokernel_server.kernels import Kernels
+from evokernel_server.learned import objection
+from evokernel_server.notice_words import Review, notice, review_of
 from evokernel_server.offers import Offer
 from evokernel_server.packages import kernel_files, package_folder
 from evokernel_server.pages import Pages
 from evokernel_server.plain import plain
 from evokernel_server.review import File
 from evokernel_server.review_page import diff_of
+from evokernel_server.words import _, marked
 from evokernel_server.workspace import uri_of
 
-APPLY, DIFF, REJECT, SNOOZE = "Apply", "Show diff", "Reject", "Snooze"
-_WHY = "EvoKernel: what was wrong with it? The next kernel keeps to your answer."
+APPLY, DIFF, REJECT, SNOOZE = marked("Apply"), marked("Show diff"), marked("Reject"), marked("Snooze")
 SHOW_DIFF_METHOD = "evokernel/showDiff"
 REFINED_METHOD = "evokernel/refined"
 
@@ -43,8 +45,9 @@ class Notices:
         if self.own_client():
             for offer in group:
                 self.server.protocol.notify(REFINED_METHOD, _refined(offer))
+        words = notice([(offer, await self._review(offer)) for offer in group])
         actions = [APPLY, DIFF, REJECT, SNOOZE]
-        while (choice := await self._choose(_words(group), actions)) == DIFF:
+        while (choice := await self._choose(words, actions)) == DIFF:
             for offer in group:
                 await self.show_diff(offer)
             actions = [APPLY, REJECT, SNOOZE]
@@ -53,24 +56,36 @@ class Notices:
         if choice == REJECT:
             await self.ask_why(group)
 
+    async def _review(self, offer: Offer) -> Review:
+        """What there is to read of an offer, beside the installed kernel."""
+        source = await self.kernels.store(lambda memory: memory.source(offer.source_id))
+        if source is None:
+            return Review(0, 0, "")
+        after = kernel_files(source)
+        files = await asyncio.to_thread(_against_installed, offer, after) if offer.old else []
+        before = {file.name: file.before for file in files}
+        return await asyncio.to_thread(review_of, before, after, source.strategy.move)
+
     async def ask_why(self, group: Sequence[Offer]) -> None:
         """Asks what was wrong with kernels that were turned down; the next one keeps to the answer. Who
         dismisses the question has said enough."""
-        reasons = {reason.value.capitalize(): reason for reason in Objection}
-        chosen = reasons.get(await self._choose(_WHY, list(reasons)))
+        reasons = {objection(reason.value).capitalize(): reason for reason in Objection}
+        why = _("EvoKernel: what was wrong with it? The next kernel keeps to your answer.")
+        chosen = reasons.get(await self._choose(why, list(reasons)))
         if chosen is not None:
             for offer in group:
                 await self.kernels.outcomes.record(OutcomeKind.EXPLAINED, offer.placement(0.0), chosen)
 
     async def _choose(self, words: str, actions: Sequence[str]) -> str:
+        shown = {_(action): action for action in actions}
         params = types.ShowMessageRequestParams(
-            types.MessageType.Info, words, [types.MessageActionItem(action) for action in actions]
+            types.MessageType.Info, words, [types.MessageActionItem(title) for title in shown]
         )
         try:
             answer = await self.server.window_show_message_request_async(params)
         except JsonRpcException:
             return ""
-        return answer.title if answer else ""
+        return shown.get(answer.title, "") if answer else ""
 
     async def _do(self, choice: str, offer: Offer) -> None:
         """Dismissing the message is not a decision: the offer stays."""
@@ -112,13 +127,6 @@ class Notices:
     async def show_request(self, text: str) -> Path:
         """Shows what a model would be asked; gives the file that it is in."""
         return await self.pages.show("requests", "preview.json", text, "the request")
-
-
-def _words(group: Sequence[Offer]) -> str:
-    if len(group) == 1 and group[0].old is None:
-        return f"EvoKernel: a kernel is ready. {group[0].words}"
-    listed = "; ".join(offer.words for offer in group)
-    return f"EvoKernel: {'a kernel got' if len(group) == 1 else f'{len(group)} kernels got'} faster. {listed}"
 
 
 def _refined(offer: Offer) -> dict[str, object]:

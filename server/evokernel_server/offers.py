@@ -23,6 +23,7 @@ from evokernel_server.packages import Installed
 from evokernel_server.standing import is_never
 from evokernel_server.store import Store
 from evokernel_server.tasks import spawn
+from evokernel_server.words import _, source_word
 
 _GATHER_S = 0.2
 """Offers that arrive this close together share a message."""
@@ -59,9 +60,14 @@ class Offer:
         """Evidence in one line: what, from, to, and the source of the figures."""
         was = f"{microseconds(self.old.us)} → " if self.old else ""
         where = f"{self.region.symbol} ({self.file.name})"  # a line would move with the next edit
-        return (
-            f"{self.region.op_category} in {where}: {was}{microseconds(self.new.us)} "
-            f"{self.new.source.value} on {self.new.chip}, {self.verifier}"
+        return _(
+            "{what} in {where}: {figures} {source} on {chip}, {verifier}",
+            what=self.region.op_category,
+            where=where,
+            figures=f"{was}{microseconds(self.new.us)}",
+            source=source_word(self.new.source.value),
+            chip=self.new.chip,
+            verifier=self.verifier,
         )
 
 

@@ -134,7 +134,7 @@ class Reviews:
     async def _plan(self, spot: Spot) -> Planned:
         """Plans the edit on the document as it is; anew where it changes meanwhile."""
         document = spot.document
-        for _ in range(_TRIES):
+        for _turn in range(_TRIES):
             text, version = document.text, document.version
             answer = await self.kernels.worker.request_again("plan", _asked(spot, text))
             if document.version == version:

@@ -11,6 +11,7 @@ from evokernel_core.twin.accuracy import MODEL_ERROR
 from evokernel_server.choices import REPLACEABLE
 from evokernel_server.status import Mode
 from evokernel_server.trust import REASON
+from evokernel_server.words import _, many
 from evokernel_server.workspace import Document, Problem, Tracked
 
 _OF_THE_FILE = {"import_failed", "agent_failed", "unsupported", "capture_failed"}
@@ -56,8 +57,10 @@ def state_of(document: Document, *, analysing: bool) -> tuple[Mode, str]:
         return Mode.OFFLINE, document.refusal
     name = document.path.name
     if analysing or not (document.captured or document.problem):
-        more = " Single kernels are shown; programs of several follow." if document.tracked else ""
-        return Mode.ANALYSING, f"Analysing {name}.{more}"
+        if document.tracked:
+            words = _("Analysing {name}. Single kernels are shown; programs of several follow.", name=name)
+            return Mode.ANALYSING, words
+        return Mode.ANALYSING, _("Analysing {name}.", name=name)
     if document.problem is not None:
         return mode_of(document.problem), document.problem.message
     return _found(document)
@@ -76,17 +79,25 @@ def _found(document: Document) -> tuple[Mode, str]:
     name = document.path.name
     gains = [item.found.estimate.gain for item in winners(document) if item.found.estimate]
     if gains:
-        many = "1 kernel" if len(gains) == 1 else f"{len(gains)} kernels"
-        return Mode.READY, f"{many} can be generated in {name}; the largest gain is {max(gains):.0%}."
+        return Mode.READY, many(
+            "{count} kernel can be generated in {name}; the largest gain is {gain}.",
+            "{count} kernels can be generated in {name}; the largest gain is {gain}.",
+            len(gains),
+            name=name,
+            gain=f"{max(gains):.0%}",
+        )
     operators = sorted(set(_leading(document)))
     if operators:
-        return Mode.READY, f"Code of {name} is what {', '.join(operators)} computes as one operator."
+        listed = ", ".join(operators)
+        words = _("Code of {name} is what {operators} computes as one operator.", name=name, operators=listed)
+        return Mode.READY, words
     if document.calls:
-        return Mode.READY, f"The kernels of {name} are in place; nothing more is to gain."
+        return Mode.READY, _("The kernels of {name} are in place; nothing more is to gain.", name=name)
     needing = document.regions(RegionStatus.NEEDS_SHAPES)
     if needing:
         return Mode.NEEDS_INPUTS, needing[0].region.reason
-    return Mode.NOTHING_TO_GAIN, f"Nothing to gain in {name}: {_why_nothing(document)}"
+    words = _("Nothing to gain in {name}: {why}", name=name, why=_why_nothing(document))
+    return Mode.NOTHING_TO_GAIN, words
 
 
 def winners(document: Document) -> tuple[Tracked, ...]:
@@ -104,6 +115,9 @@ def _leading(document: Document) -> Iterator[str]:
 
 def _why_nothing(document: Document) -> str:
     if document.regions(*REPLACEABLE):
-        return f"no kernel is modelled to gain more than the model's own error of {MODEL_ERROR:.0%}."
+        error = f"{MODEL_ERROR:.0%}"
+        return _("no kernel is modelled to gain more than the model's own error of {error}.", error=error)
     unsupported = document.regions(RegionStatus.UNSUPPORTED)
-    return unsupported[0].region.reason if unsupported else "no code that a kernel could replace was found."
+    return (
+        unsupported[0].region.reason if unsupported else _("no code that a kernel could replace was found.")
+    )

@@ -21,7 +21,8 @@ class Store:
 
     The file is opened at the first use. Another process's lock is waited for on the thread. ``failed`` hears
     the sentence of each StoreError: a person has to act, as where the disk is full. ``trouble`` is that of
-    the last transaction, empty where it was done; ``changed`` is called when it changes.
+    the last transaction, empty where it was done; ``changed`` is called when it changes. ``wrote`` hears of
+    each transaction that wrote something, once that is durable.
     """
 
     def __init__(
@@ -29,36 +30,41 @@ class Store:
         path: Path,
         failed: Callable[[str], None] = lambda _: None,
         changed: Callable[[], None] = lambda: None,
+        wrote: Callable[[], None] = lambda: None,
     ) -> None:
         self.trouble = ""
         self._path = path
         self._failed = failed
         self._changed = changed
+        self._wrote = wrote
         self._memory: Memory | None = None
         self._closed = False
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memory")
 
     async def __call__(self, work: Callable[[Memory], T]) -> T:
         try:
-            result = await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work)
+            done, wrote = await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work)
         except StoreError as error:
             self._failed(str(error))
             self._note(str(error))
             raise
         self._note("")
-        return result
+        if wrote:
+            self._wrote()
+        return done
 
     def _note(self, trouble: str) -> None:
         if trouble != self.trouble:
             self.trouble = trouble
             self._changed()
 
-    def _run(self, work: Callable[[Memory], T]) -> T:
+    def _run(self, work: Callable[[Memory], T]) -> tuple[T, bool]:
         if self._memory is None:
             from evokernel_core.memory.store import Memory  # on the thread: the server starts without it
 
             self._memory = Memory(self._path)
-        return work(self._memory)
+        before = self._memory.changes
+        return work(self._memory), self._memory.changes > before
 
     def close(self) -> None:
         """Finishes what was handed in, then closes the file. Closing twice is fine."""

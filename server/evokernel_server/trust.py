@@ -13,6 +13,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from evokernel_core.domain.errors import UsageError
+from evokernel_server.words import _
 
 OPTION = "trusted"
 REASON = "untrusted"
@@ -83,8 +84,8 @@ def real_path(path: Path) -> Path | None:
 def sentence(own_client: bool) -> str:
     """What an untrusted file's status, hint and diagnostic say."""
     if own_client:
-        return "This workspace is not trusted, so nothing of it is run: trust it in the editor."
-    return (
+        return _("This workspace is not trusted, so nothing of it is run: trust it in the editor.")
+    return _(
         "This folder is not trusted, so nothing of it is run: "
         "open the file's code actions, or set trusted in the initialization options."
     )

@@ -321,6 +321,7 @@ class Sessions:
         trusted: Any = True,
         client_capabilities: types.ClientCapabilities | None = None,
         environment: dict[str, str] | None = None,
+        locale: str | None = None,
     ) -> Editor:
         asked = client_capabilities or capabilities()
         config = pytest_lsp.ClientServerConfig(
@@ -335,6 +336,7 @@ class Sessions:
         await client.initialize_session(
             types.InitializeParams(
                 capabilities=asked,
+                locale=locale,
                 workspace_folders=[types.WorkspaceFolder(self.workspace.as_uri(), "work")],
                 initialization_options={
                     "settings": {**TEST_SETTINGS, **(settings or {})},

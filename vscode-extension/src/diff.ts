@@ -1,6 +1,7 @@
 /** Virtual documents for the two sides of a proposed change. */
 import * as path from "node:path";
 import * as vscode from "vscode";
+import { t } from "./l10n";
 import type { ShowDiffParams } from "./protocol";
 
 const SCHEME = "evokernel-diff";
@@ -21,7 +22,7 @@ export class DiffDocuments implements vscode.TextDocumentContentProvider, vscode
   }
 
   provideTextDocumentContent(uri: vscode.Uri): string {
-    return this.texts.get(uri.toString()) ?? "This proposal is no longer kept; ask for the diff again.";
+    return this.texts.get(uri.toString()) ?? t("This proposal is no longer kept; ask for the diff again.");
   }
 
   async show(params: ShowDiffParams): Promise<void> {

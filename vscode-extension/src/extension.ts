@@ -1,9 +1,12 @@
 /** Wires the parts together; each of them is a file beside this one. */
 import * as vscode from "vscode";
+import { DashboardPanel } from "./dashboardPanel";
 import { debugInfo } from "./debugInfo";
 import { DiffDocuments } from "./diff";
 import { generateHere } from "./generate";
 import { KernelsView } from "./kernelsView";
+import { t, translateWith } from "./l10n";
+import { chooseChip, LanguageStatus } from "./languageStatus";
 import { showMenu, type Offer } from "./menu";
 import type { StatusParams } from "./protocol";
 import { watchInterpreter } from "./pythonExtension";
@@ -16,18 +19,30 @@ const LOG_LINES = 100;
 let running: Server | undefined;
 
 export function activate(context: vscode.ExtensionContext): void {
+  translateWith((message, ...args) => vscode.l10n.t(message, ...args));
   const output = vscode.window.createOutputChannel("EvoKernel", { log: true });
   const item = new StatusItem();
   const diffs = new DiffDocuments();
   const kernels = new KernelsView();
+  const language = new LanguageStatus();
+  const dashboard = new DashboardPanel(context.extensionUri, (command, ...given) => server.execute(command, ...given));
   const status = (params: StatusParams): void => {
     item.update(params);
+    language.update(params);
+    dashboard.statusChanged(params);
     kernels.showOffers(params.offers ?? 0);
   };
-  const server = new Server(context.secrets, output, item, { status, showDiff: (params) => void diffs.show(params) });
+  const server = new Server(context.secrets, output, item, {
+    status,
+    showDiff: (params) => void diffs.show(params),
+    changed: () => {
+      dashboard.changed();
+    },
+  });
   running = server;
-  context.subscriptions.push(output, item, diffs, kernels, server);
+  context.subscriptions.push(output, item, language, dashboard, diffs, kernels, server);
   context.subscriptions.push(...commands(context, server, item, kernels, output), ...events(context, server));
+  context.subscriptions.push(...dashboardCommands(context, dashboard));
   void server.restart("the extension was activated");
   void watchInterpreter(output, () => void server.interpreterChanged()).then((watch) => {
     if (watch !== undefined) context.subscriptions.push(watch);
@@ -51,6 +66,15 @@ function events(context: vscode.ExtensionContext, server: Server): vscode.Dispos
   ];
 }
 
+function dashboardCommands(context: vscode.ExtensionContext, dashboard: DashboardPanel): vscode.Disposable[] {
+  return [
+    vscode.commands.registerCommand("evokernel.openDashboard", () => {
+      dashboard.open();
+    }),
+    vscode.commands.registerCommand("evokernel.chooseChip", () => chooseChip(context.extension.packageJSON)),
+  ];
+}
+
 function commands(
   context: vscode.ExtensionContext,
   server: Server,
@@ -68,7 +92,7 @@ function commands(
     },
     copyDebugInfo: async () => {
       await vscode.env.clipboard.writeText(await gather(context, server, item));
-      void vscode.window.setStatusBarMessage("EvoKernel: debug info copied.", 5_000);
+      void vscode.window.setStatusBarMessage(t("EvoKernel: debug info copied."), 5_000);
     },
     setApiKey: () => askForSecret(secrets, API_KEY),
     clearApiKey: () => clearSecret(secrets, API_KEY),

@@ -1,5 +1,6 @@
 /** "Generate NPU Kernel at Cursor": the server's code actions on the line, without the lightbulb. */
 import * as vscode from "vscode";
+import { t } from "./l10n";
 
 const TITLE = "Generate NPU kernel";
 /** More actions than one line ever has: each is resolved, so that it carries its command. */
@@ -8,7 +9,7 @@ const RESOLVE_COUNT = 50;
 export async function generateHere(): Promise<void> {
   const editor = vscode.window.activeTextEditor;
   if (editor?.document.languageId !== "python") {
-    void vscode.window.showInformationMessage("EvoKernel: open a Python file that uses torch first.");
+    void vscode.window.showInformationMessage(t("EvoKernel: open a Python file that uses torch first."));
     return;
   }
   const actions = await offered(editor);
@@ -18,7 +19,7 @@ export async function generateHere(): Promise<void> {
     await vscode.commands.executeCommand(command, ...((given ?? []) as unknown[]));
   } else if (actions.length === 0) {
     void vscode.window.showInformationMessage(
-      "EvoKernel: no operation on this line can become a kernel; put the cursor on a line with a ⚡ hint.",
+      t("EvoKernel: no operation on this line can become a kernel; put the cursor on a line with a ⚡ hint."),
     );
   }
 }
@@ -42,5 +43,5 @@ function isDisabled(action: vscode.CodeAction): boolean {
 
 async function pick(actions: readonly vscode.CodeAction[]): Promise<vscode.CodeAction | undefined> {
   const items = actions.map((action) => ({ label: action.title, action }));
-  return (await vscode.window.showQuickPick(items, { placeHolder: "Which operation?" }))?.action;
+  return (await vscode.window.showQuickPick(items, { placeHolder: t("Which operation?") }))?.action;
 }

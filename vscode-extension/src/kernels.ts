@@ -1,4 +1,5 @@
 /** A kernel package's manifest (`kernel.json`), as far as the tree view shows it. */
+import { t } from "./l10n";
 
 export interface Gate {
   readonly name: string;
@@ -86,20 +87,26 @@ function figure(value: unknown): number {
 
 /** Short enough that the word at its end is not cut off in a narrow side bar. */
 export function latencyLine({ latency }: Kernel): string {
-  return latency === undefined ? "no latency" : `${digits(latency.us)} µs ${latency.source}`;
+  return latency === undefined ? t("no latency") : `${digits(latency.us)} µs ${sourceWord(latency.source)}`;
+}
+
+/** Where a figure comes from, in the editor's language; it is never left out. */
+export function sourceWord(source: string): string {
+  if (source === "modelled") return t("modelled");
+  return source === "measured" ? t("measured") : source;
 }
 
 /** Evidence, one fact a line. */
 export function evidence(kernel: Kernel): string[] {
   const { latency } = kernel;
-  const before = latency !== undefined && latency.baselineUs > 0 ? `op by op ${digits(latency.baselineUs)} µs` : "";
-  const bound = latency !== undefined && latency.rooflineUs > 0 ? `bound ${digits(latency.rooflineUs)} µs` : "";
+  const before = latency !== undefined && latency.baselineUs > 0 ? t("op by op {0} µs", digits(latency.baselineUs)) : "";
+  const bound = latency !== undefined && latency.rooflineUs > 0 ? t("bound {0} µs", digits(latency.rooflineUs)) : "";
   return [
     latencyLine(kernel),
     before,
     bound,
-    latency === undefined || latency.chip === "" ? "" : `chip ${latency.chip}`,
-    kernel.verifier === "" ? "" : `verifier ${kernel.verifier}`,
+    latency === undefined || latency.chip === "" ? "" : t("chip {0}", latency.chip),
+    kernel.verifier === "" ? "" : t("verifier {0}", kernel.verifier),
     kernel.gates.map((gate) => `${gate.name} ${gate.status}`).join(", "),
   ].filter((line) => line !== "");
 }

@@ -2,17 +2,18 @@
 import * as path from "node:path";
 import * as vscode from "vscode";
 import { evidence, isReadable, latencyLine, readManifest, type Kernel } from "./kernels";
+import { t } from "./l10n";
 
 const MANIFESTS = "**/evokernel_kernels/*/kernel.json";
 const MOST_KERNELS = 500;
 /** Writing a package touches several files; they make one refresh. */
 const PAUSE_MS = 300;
 
-const FILES: readonly [string, string][] = [
-  ["op_kernel.cpp", "device kernel"],
-  ["tiling.h", "tiling"],
-  ["reference.py", "reference"],
-  ["kernel.json", "manifest"],
+const FILES: readonly [string, () => string][] = [
+  ["op_kernel.cpp", () => t("device kernel")],
+  ["tiling.h", () => t("tiling")],
+  ["reference.py", () => t("reference")],
+  ["kernel.json", () => t("manifest")],
 ];
 
 interface KernelNode {
@@ -63,7 +64,7 @@ export class KernelsView implements vscode.TreeDataProvider<Node>, vscode.Dispos
 
   /** The badge counts faster kernels that wait for a decision. */
   showOffers(count: number): void {
-    const tooltip = count === 1 ? "1 faster kernel waits for you" : `${count} faster kernels wait for you`;
+    const tooltip = count === 1 ? t("1 kernel waits for you") : t("{0} kernels wait for you", count);
     this.view.badge = count > 0 ? { value: count, tooltip } : undefined;
   }
 
@@ -108,7 +109,7 @@ async function files(folder: vscode.Uri): Promise<FileNode[]> {
   return FILES.filter(([name]) => present.has(name)).map(([name, what]) => ({
     kind: "file",
     file: vscode.Uri.joinPath(folder, name),
-    what,
+    what: what(),
   }));
 }
 
@@ -127,6 +128,6 @@ function kernelItem({ kernel, folder }: KernelNode): vscode.TreeItem {
 function fileItem({ file, what }: FileNode): vscode.TreeItem {
   const item = new vscode.TreeItem(file, vscode.TreeItemCollapsibleState.None);
   item.description = what;
-  item.command = { command: "vscode.open", title: "Open", arguments: [file] };
+  item.command = { command: "vscode.open", title: t("Open"), arguments: [file] };
   return item;
 }

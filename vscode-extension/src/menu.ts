@@ -1,5 +1,6 @@
 /** The menu behind the status item. */
 import * as vscode from "vscode";
+import { t } from "./l10n";
 import type { Mode } from "./protocol";
 
 interface Entry extends vscode.QuickPickItem {
@@ -32,21 +33,22 @@ export async function showMenu(actions: MenuActions): Promise<void> {
 function entries(actions: MenuActions, offers: readonly Offer[]): Entry[] {
   return [
     ...offers.map((offer) => ({
-      label: "$(diff) Show faster kernel",
+      label: `$(diff) ${t("Show faster kernel")}`,
       description: offer.words,
       run: () => actions.showDiff(offer),
     })),
-    ...(actions.mode === "busy" ? [{ label: "$(stop-circle) Cancel what is running", run: actions.cancel }] : []),
-    entry("$(zap) Generate NPU kernel at cursor", "evokernel.generateHere"),
-    entry("$(list-tree) Show kernels", "evokernel.kernels.focus"),
+    ...(actions.mode === "busy" ? [{ label: `$(stop-circle) ${t("Cancel what is running")}`, run: actions.cancel }] : []),
+    entry(`$(zap) ${t("Generate NPU kernel at cursor")}`, "evokernel.generateHere"),
+    entry(`$(dashboard) ${t("Open dashboard")}`, "evokernel.openDashboard"),
+    entry(`$(list-tree) ${t("Show kernels")}`, "evokernel.kernels.focus"),
     { label: "", kind: vscode.QuickPickItemKind.Separator },
-    entry("$(key) Set API key", "evokernel.setApiKey"),
-    entry("$(key) Set verifier token", "evokernel.setVerifierToken"),
-    entry("$(gear) Open settings", "workbench.action.openSettings", "@ext:evokernel.evokernel"),
+    entry(`$(key) ${t("Set API key")}`, "evokernel.setApiKey"),
+    entry(`$(key) ${t("Set verifier token")}`, "evokernel.setVerifierToken"),
+    entry(`$(gear) ${t("Open settings")}`, "workbench.action.openSettings", "@ext:evokernel.evokernel"),
     { label: "", kind: vscode.QuickPickItemKind.Separator },
-    entry("$(output) Show log", "evokernel.showLog"),
-    entry("$(copy) Copy debug info", "evokernel.copyDebugInfo"),
-    entry("$(debug-restart) Restart server", "evokernel.restart"),
+    entry(`$(output) ${t("Show log")}`, "evokernel.showLog"),
+    entry(`$(copy) ${t("Copy debug info")}`, "evokernel.copyDebugInfo"),
+    entry(`$(debug-restart) ${t("Restart server")}`, "evokernel.restart"),
   ];
 }
 

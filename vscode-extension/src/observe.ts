@@ -1,5 +1,6 @@
 /** A terminal with the command that shows the server how a model is used; the person runs it. */
 import * as vscode from "vscode";
+import { t } from "./l10n";
 
 export const OBSERVE = "evokernel.observe";
 
@@ -17,7 +18,7 @@ export function observeAnswer(answer: unknown): ObserveAnswer | undefined {
 
 /** The command is typed in, not run: its program may want arguments. */
 export function offerInTerminal(answer: ObserveAnswer): void {
-  const terminal = vscode.window.createTerminal({ name: "EvoKernel: observe", cwd: answer.folder });
+  const terminal = vscode.window.createTerminal({ name: t("EvoKernel: observe"), cwd: answer.folder });
   terminal.show();
   terminal.sendText(answer.commandLine, false);
 }

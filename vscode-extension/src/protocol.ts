@@ -1,12 +1,13 @@
 /** What the server says beyond the Language Server Protocol. */
 import { NotificationType } from "vscode-languageclient/node";
 
-/** The first six are states of the active document. `error` is a failure of EvoKernel or of the environment,
+/** The first seven are states of the active document. `error` is a failure of EvoKernel or of the environment,
  * `failed` one that lies in the file. */
 export type Mode =
   | "analysing"
   | "needs_inputs"
   | "ready"
+  | "ready_to_review"
   | "nothing_to_gain"
   | "failed"
   | "error"
@@ -35,4 +36,6 @@ export interface ShowDiffParams {
 export const StatusNotification = new NotificationType<StatusParams>("evokernel/status");
 /** The protocol does not say which document is in front of a person; an empty `uri`: none. */
 export const ActiveDocumentNotification = new NotificationType<{ readonly uri: string }>("evokernel/activeDocument");
+/** What a dashboard or a tree shows has changed; at most once a second. */
+export const ChangedNotification = new NotificationType<object>("evokernel/changed");
 export const ShowDiffNotification = new NotificationType<ShowDiffParams>("evokernel/showDiff");

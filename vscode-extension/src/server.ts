@@ -5,9 +5,11 @@ import { Connection } from "./client";
 import { candidates, choose, describe, type Candidate, type PassedOver } from "./fallback";
 import { middleware } from "./middleware";
 import { attempt } from "./probe";
-import { INSTALL } from "./install";
+import { install } from "./install";
+import { t } from "./l10n";
 import {
   ActiveDocumentNotification,
+  ChangedNotification,
   ShowDiffNotification,
   StatusNotification,
   type ShowDiffParams,
@@ -25,6 +27,7 @@ const CRASHES_BEFORE_MESSAGE = 3;
 export interface Handlers {
   readonly status: (params: StatusParams) => void;
   readonly showDiff: (params: ShowDiffParams) => void;
+  readonly changed: () => void;
 }
 
 export class Server implements vscode.Disposable {
@@ -79,7 +82,7 @@ export class Server implements vscode.Disposable {
   private enqueue(step: () => Promise<void>): Promise<void> {
     this.queue = this.queue.then(step).catch((error: unknown) => {
       this.output.error(`Starting or stopping the server failed: ${String(error)}`);
-      this.item.failed(`Starting or stopping the server failed: ${String(error)}`);
+      this.item.failed(t("Starting or stopping the server failed: {0}", String(error)));
     });
     return this.queue;
   }
@@ -106,7 +109,7 @@ export class Server implements vscode.Disposable {
       if (await this.launch(choice.chosen, choice.version, interpreter)) return;
       remaining = remaining.slice(remaining.indexOf(choice.chosen) + 1);
     }
-    if (launched) this.crashed("The server ended at its start");
+    if (launched) this.crashed(t("The server ended at its start"));
     else this.nothingFound();
   }
 
@@ -146,12 +149,13 @@ export class Server implements vscode.Disposable {
       output: this.output,
       log: this.log,
       lost: () => {
-        if (this.connection === connection) this.crashed("The server ended unexpectedly");
+        if (this.connection === connection) this.crashed(t("The server ended unexpectedly"));
       },
     });
     // Handlers are there before the server can speak.
     connection.client.onNotification(StatusNotification, this.handlers.status);
     connection.client.onNotification(ShowDiffNotification, this.handlers.showDiff);
+    connection.client.onNotification(ChangedNotification, this.handlers.changed);
     return connection;
   }
 
@@ -174,28 +178,29 @@ export class Server implements vscode.Disposable {
     void vscode.commands.executeCommand("setContext", "evokernel.ready", false);
     this.lastTraceback = this.log.lastTraceback();
     const wait = this.backoff.crashed(Date.now());
-    const said = `${how}; it is started again in ${Math.round(wait / 1000)} s.`;
+    const said = t("{0}; it is started again in {1} s.", how, Math.round(wait / 1000));
     this.output.error(said);
     this.item.failed(said);
     this.timer = setTimeout(() => void this.enqueue(() => this.connect()), wait);
     if (this.backoff.count === CRASHES_BEFORE_MESSAGE) {
-      void this.tell(`EvoKernel's server has crashed ${this.backoff.count} times in a row.`, "Restart Now");
+      void this.tell(t("EvoKernel's server has crashed {0} times in a row.", this.backoff.count), t("Restart Now"));
     }
   }
 
   private nothingFound(): void {
     this.chosen = "none";
-    const said = `No EvoKernel server was found. ${INSTALL}`;
+    const said = t("No EvoKernel server was found. {0}", install());
     this.output.error(said);
     this.item.failed(said);
-    void this.tell(said, "Try Again");
+    void this.tell(said, t("Try Again"));
   }
 
   private async tell(message: string, again: string): Promise<void> {
-    const answer = await vscode.window.showErrorMessage(message, again, "Show Log", "Copy Debug Info");
+    const [showLog, copyDebugInfo] = [t("Show Log"), t("Copy Debug Info")];
+    const answer = await vscode.window.showErrorMessage(message, again, showLog, copyDebugInfo);
     if (answer === again) await this.restart("asked for");
-    if (answer === "Show Log") this.output.show();
-    if (answer === "Copy Debug Info") await vscode.commands.executeCommand("evokernel.copyDebugInfo");
+    if (answer === showLog) this.output.show();
+    if (answer === copyDebugInfo) await vscode.commands.executeCommand("evokernel.copyDebugInfo");
   }
 
   /** The status is that of the file in front; an output channel or a search box in front changes nothing. */
@@ -229,7 +234,7 @@ export class Server implements vscode.Disposable {
 
   /** Runs a command of the server; its failure is thrown as the server words it. */
   async execute(command: string, ...args: unknown[]): Promise<unknown> {
-    if (this.connection === undefined) throw new Error("The EvoKernel server is not running.");
+    if (this.connection === undefined) throw new Error(t("The EvoKernel server is not running."));
     return this.connection.client.sendRequest("workspace/executeCommand", { command, arguments: args });
   }
 }

@@ -1,5 +1,6 @@
 /** The status item: the state of the active file, who verifies, and which command runs the server. */
 import * as vscode from "vscode";
+import { t } from "./l10n";
 import { lookOf, textOf } from "./looks";
 import type { Mode, StatusParams } from "./protocol";
 
@@ -29,7 +30,7 @@ export class StatusItem implements vscode.Disposable {
 
   starting(): void {
     this.server = "";
-    this.last = { mode: "ready", text: "Starting the server.", verifier: "", interpreter: "" };
+    this.last = { mode: "ready", text: t("Starting the server."), verifier: "", interpreter: "" };
     this.draw("starting");
   }
 
@@ -37,7 +38,7 @@ export class StatusItem implements vscode.Disposable {
   running(server: string, notes: readonly string[]): void {
     this.server = server;
     this.notes.splice(0, this.notes.length, ...notes);
-    this.last = { ...this.last, mode: "ready", text: "Ready." };
+    this.last = { ...this.last, mode: "ready", text: t("Ready.") };
     this.draw("ready");
   }
 
@@ -66,13 +67,13 @@ export class StatusItem implements vscode.Disposable {
     tooltip.appendMarkdown("**EvoKernel**\n\n");
     tooltip.appendText(`${this.last.text}\n`);
     const rows: [string, string][] = [
-      ["Verifier", this.last.verifier],
-      ["Interpreter", this.last.interpreter],
-      ["Server", this.server],
-      ...this.notes.map((note): [string, string] => ["Passed over", note]),
+      [t("Verifier"), this.last.verifier],
+      [t("Interpreter"), this.last.interpreter],
+      [t("Server"), this.server],
+      ...this.notes.map((note): [string, string] => [t("Passed over"), note]),
     ];
     for (const [name, value] of rows.filter(([, text]) => text !== "")) tooltip.appendText(`\n${name}: ${value}\n`);
-    if (!vscode.workspace.isTrusted) tooltip.appendText("\nThis workspace is not trusted: files are parsed only.\n");
+    if (!vscode.workspace.isTrusted) tooltip.appendText(`\n${t("This workspace is not trusted: files are parsed only.")}\n`);
     return tooltip;
   }
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { INSTALL } from "../src/install";
+import { install } from "../src/install";
 import { LOOKS, lookOf, textOf } from "../src/looks";
 
 test("red is for failures of EvoKernel and of the environment alone", () => {
@@ -21,5 +21,5 @@ test("a mode of a newer server does not break the item", () => {
 });
 
 test("no message sends a person to an index that has no package of ours", () => {
-  assert.doesNotMatch(INSTALL, /pip install evokernel/);
+  assert.doesNotMatch(install(), /pip install evokernel/);
 });

@@ -18,6 +18,7 @@ from evokernel_server.offers import Offer
 from evokernel_server.plain import plain
 from evokernel_server.trust import REASON
 from evokernel_server.why_not import reasons_on
+from evokernel_server.words import _
 from evokernel_server.workspace import Document, GeneratedCall, Tracked
 
 if TYPE_CHECKING:
@@ -107,7 +108,8 @@ def _for_trust(server: EvoKernelServer, document: Document) -> Iterator[types.Co
     """Asks for trust by the folder's name; where the editor has workspace trust of its own, that is asked."""
     if server.own_client or not document.is_local:
         return
-    title = f"Trust {plain(str(server.folder_to_trust(document)))} and run its code to find kernels"
+    folder = plain(str(server.folder_to_trust(document)))
+    title = _("Trust {folder} and run its code to find kernels", folder=folder)
     command = types.Command(title, names.TRUST, arguments=[{"uri": document.uri}])
     yield types.CodeAction(title=title, kind=types.CodeActionKind.QuickFix, command=command)
 
@@ -120,16 +122,16 @@ def _for_region(server: EvoKernelServer, document: Document, tracked: Tracked) -
     elif region.status in REPLACEABLE:
         gain = f": {estimate_words(tracked.found.estimate)}" if tracked.found.estimate else ""
         what = f"{lines_around(document, tracked)}{region.op_category}"
-        label = f"Generate NPU kernel ({what}{gain})"
+        label = _("Generate NPU kernel ({what})", what=f"{what}{gain}")
         yield types.CodeAction(title=label, kind=KIND, data={"uri": document.uri, "region_id": region.id})
         if server.options.settings.proposer is not ProposerName.SCHEDULE:
-            title = f"Show what a model would be asked ({region.op_category})"
+            title = _("Show what a model would be asked ({what})", what=region.op_category)
             yield _command(title, names.PREVIEW, document, region.id)
     elif region.status is RegionStatus.UNSUPPORTED and _takes_disabled(server):
         yield types.CodeAction(
-            title=f"Generate NPU kernel ({region.op_category})",
+            title=_("Generate NPU kernel ({what})", what=region.op_category),
             kind=KIND,
-            disabled=types.CodeActionDisabled(region.reason or "No kernel family covers this region."),
+            disabled=types.CodeActionDisabled(region.reason or _("No kernel family covers this region.")),
         )
     if offer is not None or tracked.found.wins:
         title = f"Never offer a kernel for this {region.op_category}"
@@ -173,7 +175,7 @@ def _for_rivals(document: Document, touched: Iterable[Tracked]) -> Iterator[type
         if estimate.rival_leads and rival.name not in seen:
             seen.add(rival.name)
             what = lines_around(document, tracked) + latencies(estimate, rival)
-            title = f"Use {rival.name} ({what})"
+            title = _("Use {name} ({what})", name=rival.name, what=what)
             yield _command(title, names.USE_VENDOR, document, tracked.region.id)
 
 
@@ -193,27 +195,28 @@ def _for_call(server: EvoKernelServer, document: Document, call: GeneratedCall) 
     offer = server.offers.find(document.path, name=name)
     if offer is not None:
         region_id = offer.region.id
-        yield _command(f"Apply the faster kernel ({offer.words})", names.APPLY, document, region_id)
-        yield _command("Show the faster kernel's diff", names.SHOW_DIFF, document, region_id)
-        yield _command("Reject the faster kernel", names.REJECT, document, region_id)
-        yield _command("Snooze the faster kernel", names.SNOOZE, document, region_id)
+        title = _("Apply the faster kernel ({what})", what=offer.words)
+        yield _command(title, names.APPLY, document, region_id)
+        yield _command(_("Show the faster kernel's diff"), names.SHOW_DIFF, document, region_id)
+        yield _command(_("Reject the faster kernel"), names.REJECT, document, region_id)
+        yield _command(_("Snooze the faster kernel"), names.SNOOZE, document, region_id)
     installed = document.installed.get(name)
     if installed is not None and installed.function:
-        yield _command(f"Revert {installed.function}", names.REVERT, document, name, "name")
+        yield _command(_("Revert {name}", name=installed.function), names.REVERT, document, name, "name")
         return
-    yield _command(f"Revert kernel {name}", names.REVERT, document, name, "name")
+    yield _command(_("Revert kernel {name}", name=name), names.REVERT, document, name, "name")
     if document.installed.get(name) is None and name in document.installed:
-        yield _command(f"Restore the package of {name}", names.RESTORE, document, name, "name")
+        yield _command(_("Restore the package of {name}", name=name), names.RESTORE, document, name, "name")
     else:
-        yield _command(f"Refine {name} now", names.REFINE_NOW, document, name, "name")
+        yield _command(_("Refine {name} now", name=name), names.REFINE_NOW, document, name, "name")
         yield from _for_evidence(document, name)
 
 
 def _for_evidence(document: Document, name: str) -> Iterator[types.CodeAction]:
     """What there is to look at of an installed kernel, and of a faster one that waits."""
-    yield _command(f"Review {name}", names.REVIEW, document, name, "name")
-    yield _command(f"List the variants of {name}", names.VARIANTS, document, name, "name")
-    yield _command(f"Show the timeline of {name}", names.TIMELINE, document, name, "name")
+    yield _command(_("Review {name}", name=name), names.REVIEW, document, name, "name")
+    yield _command(_("List the variants of {name}", name=name), names.VARIANTS, document, name, "name")
+    yield _command(_("Show the timeline of {name}", name=name), names.TIMELINE, document, name, "name")
 
 
 def resolved(server: EvoKernelServer, action: types.CodeAction) -> types.CodeAction:

@@ -11,6 +11,7 @@ from evokernel_server import command_names as names
 from evokernel_server.evidence import estimate_words
 from evokernel_server.offers import ready_words
 from evokernel_server.states import winners
+from evokernel_server.words import _
 from evokernel_server.workspace import Document, Tracked
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def lenses(document: Document) -> list[types.CodeLens]:
             continue
         gain = f": {estimate_words(tracked.found.estimate)}" if tracked.found.estimate else ""
         argument = {"uri": document.uri, "regionId": tracked.region.id, "version": document.version}
-        command = types.Command(f"Generate NPU kernel{gain}", names.GENERATE, arguments=[argument])
+        command = types.Command(_("Generate NPU kernel") + gain, names.GENERATE, arguments=[argument])
         made.append(types.CodeLens(document.text.range(tracked.extent), command))
     return made
 

@@ -16,9 +16,11 @@ from evokernel_server.edits import apply
 from evokernel_server.errors import Refused
 from evokernel_server.features import reviewing
 from evokernel_server.features.inputs import observe_command, shapes_edit, unknown_words
+from evokernel_server.forgetting import forget
 from evokernel_server.offers import Offer
 from evokernel_server.plain import plain
 from evokernel_server.tasks import spawn
+from evokernel_server.words import _
 from evokernel_server.workspace import Document
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ async def show_diff(server: EvoKernelServer, given: Arguments) -> Answer:
 async def preview(server: EvoKernelServer, given: Arguments) -> Answer:
     text = await server.kernels.preview(_text(given, "uri"), _text(given, "regionId"))
     path = await server.notices.show_request(text)
-    return {"status": "shown", "message": f"Nothing was sent. The request is in {path}."}
+    return {"status": "shown", "message": _("Nothing was sent. The request is in {path}.", path=path)}
 
 
 async def reject(server: EvoKernelServer, given: Arguments) -> Answer:
@@ -118,24 +120,24 @@ async def insert_shapes(server: EvoKernelServer, given: Arguments) -> Answer:
     definitions = document.definitions() if document else ()
     chosen = next((d for d in definitions if d.qualname == wanted or not wanted), None)
     if document is None or chosen is None:
-        raise Refused("There is no class or function with tensor code here to note shapes for.")
+        raise Refused(_("There is no class or function with tensor code here to note shapes for."))
     edit = shapes_edit(document, chosen)
     if edit is None:
         raise Refused(unknown_words(chosen))
-    refusal = await apply(server, document, [edit], "EvoKernel: input shapes")
+    refusal = await apply(server, document, [edit], _("EvoKernel: input shapes"))
     if refusal is not None:
         raise Refused(refusal.reason)
-    return {"status": "applied", "message": "The comment says what was observed."}
+    return {"status": "applied", "message": _("The comment says what was observed.")}
 
 
 async def observe(server: EvoKernelServer, given: Arguments) -> Answer:
     """Says which command to run; a client that knows us offers it in a terminal instead."""
     document = server.documents.get(_text(given, "uri"))
     if document is None:
-        raise Refused("There is no open file to observe: open one first.")
+        raise Refused(_("There is no open file to observe: open one first."))
     line = await asyncio.to_thread(observe_command, server, document)
     folder = str(await asyncio.to_thread(workspace_of, document.path.parent))
-    message = f"Run this once in {folder}, then the shapes are known: {line}"
+    message = _("Run this once in {folder}, then the shapes are known: {line}", folder=folder, line=line)
     if not server.own_client:
         server.window_show_message(types.ShowMessageParams(types.MessageType.Info, f"EvoKernel: {message}"))
     return {"status": "shown", "message": message, "commandLine": line, "folder": folder}
@@ -156,15 +158,21 @@ async def trust(server: EvoKernelServer, given: Arguments) -> Answer:
     """Trusts the folder of a file until the client ends. Our own client has the editor's trust instead."""
     document = server.documents.get(_text(given, "uri"))
     if document is None or not document.is_local:
-        raise Refused("There is no open file whose folder could be trusted: open one first.")
+        raise Refused(_("There is no open file whose folder could be trusted: open one first."))
     if server.own_client:
-        raise Refused("The editor decides what is trusted: run *Workspaces: Manage Workspace Trust*.")
+        raise Refused(_("The editor decides what is trusted: run *Workspaces: Manage Workspace Trust*."))
     folder = server.folder_to_trust(document)
     server.trust_folder(folder)
-    return {"status": "trusted", "message": f"{plain(str(folder))} is trusted until this editor ends."}
+    return {
+        "status": "trusted",
+        "message": _("{folder} is trusted until this editor ends.", folder=plain(str(folder))),
+    }
 
 
 async def cancel(server: EvoKernelServer, given: Arguments) -> Answer:
+    if "jobId" in given:
+        ended = await server.jobs.cancel(_text(given, "jobId"))
+        return {"status": "cancelled" if ended else "idle", "message": ""}
     token = given.get("token")
     ended = server.operations.cancel(token)
     if token is None:
@@ -180,10 +188,18 @@ async def status(server: EvoKernelServer, given: Arguments) -> Answer:
     return {**asdict(server.status.current), "pending": offers}
 
 
+async def dashboard(server: EvoKernelServer, given: Arguments) -> Answer:
+    return {"status": "shown", "message": "", "dashboard": await server.dashboard.state()}
+
+
+async def forget_memory(server: EvoKernelServer, given: Arguments) -> Answer:
+    return {"status": "forgotten", "message": await forget(server, _text(given, "what"))}
+
+
 def _text(given: Arguments, key: str) -> str:
     value = given.get(key)
     if not isinstance(value, str) or not value:
-        raise Refused(f"The command needs the argument {key!r}; run it from a code action.")
+        raise Refused(_("The command needs the argument {key}; run it from a code action.", key=repr(key)))
     return value
 
 
@@ -199,7 +215,7 @@ def _offer(server: EvoKernelServer, given: Arguments) -> Offer:
     region_id, name = str(given.get("regionId", "")), str(given.get("name", ""))
     offer = server.offers.find(document.path, region_id, name) if document else None
     if offer is None:
-        raise Refused("There is no kernel for this place any more.")
+        raise Refused(_("There is no kernel for this place any more."))
     return offer
 
 
@@ -223,5 +239,7 @@ COMMANDS: dict[str, Work] = {
     names.CANCEL: cancel,
     names.STATUS: status,
     **reviewing.COMMANDS,
+    names.DASHBOARD: dashboard,
+    names.FORGET: forget_memory,
 }
 """Every command of the server."""

@@ -19,12 +19,13 @@ from evokernel_server import command_names as names
 from evokernel_server.choices import touches
 from evokernel_server.edits import workspace_edit
 from evokernel_server.text import Edit, Extent
+from evokernel_server.words import _, marked
 from evokernel_server.workspace import Document
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
 
-RUN = "Run something that uses this model"
+RUN = marked("Run something that uses this model")
 
 
 def actions(server: EvoKernelServer, document: Document, lines: Extent) -> Iterator[types.CodeAction]:
@@ -34,15 +35,15 @@ def actions(server: EvoKernelServer, document: Document, lines: Extent) -> Itera
         if not item.annotation and touches(lines, document.text.extent(item.span))
     ]  # fmt: skip
     if touched and needs_shapes(document):
-        command = types.Command(RUN, names.OBSERVE, arguments=[{"uri": document.uri}])
+        command = types.Command(_(RUN), names.OBSERVE, arguments=[{"uri": document.uri}])
         yield types.CodeAction(
-            title=RUN, kind=types.CodeActionKind.QuickFix, command=command, is_preferred=True
+            title=_(RUN), kind=types.CodeActionKind.QuickFix, command=command, is_preferred=True
         )
     for definition in touched:
         edit = None if definition.has_inputs else shapes_edit(document, definition)
         if edit is not None:
             yield types.CodeAction(
-                title=f"Insert input shapes for {definition.qualname}",
+                title=_("Insert input shapes for {name}", name=definition.qualname),
                 kind=types.CodeActionKind.QuickFix,
                 edit=workspace_edit(document, [edit], server.client_capabilities),
             )
@@ -104,7 +105,8 @@ def observe_command(server: EvoKernelServer, document: Document) -> str:
 
 def unknown_words(definition: finder.Definition) -> str:
     """Why there is no comment to insert, and what to do instead."""
-    return (
-        f"Nothing was observed of {definition.qualname} that a comment can say: run a program that uses it "
-        "as 'evokernel observe -- COMMAND', or add get_inputs() and get_init_inputs()."
+    return _(
+        "Nothing was observed of {name} that a comment can say: run a program that uses it "
+        "as 'evokernel observe -- COMMAND', or add get_inputs() and get_init_inputs().",
+        name=definition.qualname,
     )

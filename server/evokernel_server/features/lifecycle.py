@@ -17,6 +17,7 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_server.options import Options, read_options, update_options
 from evokernel_server.tasks import spawn
 from evokernel_server.trust import OPTION, Trust, read_trust
+from evokernel_server.words import speak
 from evokernel_server.workspace import local_path
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def _folders(given: Sequence[types.WorkspaceFolder]) -> Iterator[Path]:
 def begin(server: EvoKernelServer, params: types.InitializeParams) -> None:
     """Takes over options and folders; a bad setting is reported and the rest still holds. A client begins
     once (``gate``): what it trusts cannot be said again."""
+    speak(params.locale or "")
     try:
         server.options = read_options(params.initialization_options)
     except UsageError as error:

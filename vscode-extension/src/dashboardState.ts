@@ -1,0 +1,168 @@
+/** What the server answers to `evokernel.dashboard`, read as what it should be. */
+
+export interface DashboardJob {
+  readonly id: string;
+  readonly file: string;
+  readonly uri: string;
+  /** 0-based. */
+  readonly line: number;
+  readonly kind: string;
+  readonly state: string;
+  readonly stage: string;
+  readonly attempt: number;
+  readonly budget: number;
+  readonly bestUs: number | undefined;
+  readonly reason: string;
+}
+
+export interface Verified {
+  readonly attempt: number;
+  readonly us: number;
+}
+
+export interface DashboardKernel {
+  readonly uri: string;
+  readonly name: string;
+  /** 0-based. */
+  readonly line: number;
+  /** Undefined where the package is missing. */
+  readonly us: number | undefined;
+  readonly source: string;
+  readonly chip: string;
+  readonly baselineUs: number | undefined;
+  readonly boundUs: number | undefined;
+  readonly bottleneck: string;
+  readonly verifier: string;
+  readonly history: readonly Verified[];
+  readonly stale: boolean;
+}
+
+export interface DashboardOffer {
+  readonly uri: string;
+  readonly regionId: string;
+  readonly name: string;
+  readonly words: string;
+  readonly ready: boolean;
+}
+
+export interface Decision {
+  /** Seconds since the epoch. */
+  readonly at: number;
+  readonly kind: string;
+  readonly name: string;
+  readonly detail: string;
+}
+
+export interface DashboardState {
+  readonly jobs: readonly DashboardJob[];
+  readonly kernels: readonly DashboardKernel[];
+  readonly offers: readonly DashboardOffer[];
+  readonly memory: {
+    readonly path: string;
+    readonly items: number;
+    readonly bytes: number;
+    readonly decisions: readonly Decision[];
+    readonly learned: readonly string[];
+  };
+  readonly verifier: { readonly name: string; readonly where: string; readonly state: string; readonly queued: number };
+  readonly status: { readonly mode: string; readonly text: string };
+}
+
+type Data = Readonly<Record<string, unknown>>;
+
+/** Undefined for what is no dashboard: an answer of a server that knows none, or a refusal. */
+export function readState(answer: unknown): DashboardState | undefined {
+  const data = record(answer)["dashboard"];
+  if (typeof data !== "object" || data === null) return undefined;
+  const { jobs, kernels, offers, memory, verifier, status } = record(data);
+  const [kept, verifies, now] = [record(memory), record(verifier), record(status)];
+  return {
+    jobs: rows(jobs).map(readJob),
+    kernels: rows(kernels).map(readKernel),
+    offers: rows(offers).map((offer) => ({
+      ...readPlace(offer),
+      regionId: text(offer["regionId"]),
+      words: text(offer["words"]),
+      ready: offer["ready"] === true,
+    })),
+    memory: {
+      path: text(kept["path"]),
+      items: number(kept["items"]),
+      bytes: number(kept["bytes"]),
+      decisions: rows(kept["decisions"]).map((item) => ({
+        at: number(item["at"]),
+        kind: text(item["kind"]),
+        name: text(item["name"]),
+        detail: text(item["detail"]),
+      })),
+      learned: list(kept["learned"]).map(text),
+    },
+    verifier: {
+      name: text(verifies["name"]),
+      where: text(verifies["where"]),
+      state: text(verifies["state"]),
+      queued: number(verifies["queued"]),
+    },
+    status: { mode: text(now["mode"]), text: text(now["text"]) },
+  };
+}
+
+function readJob(job: Data): DashboardJob {
+  return {
+    id: text(job["id"]),
+    file: text(job["file"]),
+    uri: text(job["uri"]),
+    line: number(job["line"]),
+    kind: text(job["kind"]),
+    state: text(job["state"]),
+    stage: text(job["stage"]),
+    attempt: number(job["attempt"]),
+    budget: number(job["budget"]),
+    bestUs: figure(job["bestUs"]),
+    reason: text(job["reason"]),
+  };
+}
+
+function readKernel(kernel: Data): DashboardKernel {
+  return {
+    ...readPlace(kernel),
+    line: number(kernel["line"]),
+    us: figure(kernel["us"]),
+    source: text(kernel["source"]),
+    chip: text(kernel["chip"]),
+    baselineUs: figure(kernel["baselineUs"]),
+    boundUs: figure(kernel["boundUs"]),
+    bottleneck: text(kernel["bottleneck"]),
+    verifier: text(kernel["verifier"]),
+    history: rows(kernel["history"]).map((item) => ({ attempt: number(item["attempt"]), us: number(item["us"]) })),
+    stale: kernel["stale"] === true,
+  };
+}
+
+function readPlace(data: Data): { readonly uri: string; readonly name: string } {
+  return { uri: text(data["uri"]), name: text(data["name"]) };
+}
+
+function record(value: unknown): Data {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : {};
+}
+
+function list(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function rows(value: unknown): Data[] {
+  return list(value).map(record);
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function number(value: unknown): number {
+  return figure(value) ?? 0;
+}
+
+function figure(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isFinite(value) ? value : undefined;
+}
