@@ -29,6 +29,8 @@ const tests = {
   ...common,
   entryPoints: readdirSync("test").filter((name) => name.endsWith(".test.ts")).map((name) => `test/${name}`),
   outdir: "out/test",
+  // Tests run without an editor.
+  alias: { vscode: "./test/doubles/vscode.ts" },
   sourcemap: "inline",
 };
 

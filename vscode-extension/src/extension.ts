@@ -1,18 +1,22 @@
 /** Wires the parts together; each of them is a file beside this one. */
 import * as vscode from "vscode";
-import { DashboardPanel } from "./dashboardPanel";
+import { commandsWith } from "./answers";
+import { kernelCommands } from "./commands";
+import { NOTHING, readDashboard, type Dashboard } from "./dashboard";
 import { debugInfo } from "./debugInfo";
-import { DiffDocuments } from "./diff";
+import { Decisions } from "./decisions";
 import { generateHere } from "./generate";
 import { KernelsView } from "./kernelsView";
 import { t, translateWith } from "./l10n";
-import { chooseChip, LanguageStatus } from "./languageStatus";
-import { showMenu, type Offer } from "./menu";
-import type { StatusParams } from "./protocol";
+import { showMenu } from "./menu";
+import type { ShowDiffParams, StatusParams } from "./protocol";
 import { watchInterpreter } from "./pythonExtension";
+import { Reviews } from "./reviews";
 import { API_KEY, askForSecret, clearSecret, describeSecrets, isSecret, VERIFIER_TOKEN } from "./secrets";
 import { Server } from "./server";
 import { StatusItem } from "./status";
+import { showDiff, Texts } from "./texts";
+import { Variants } from "./variants";
 
 const LOG_LINES = 100;
 
@@ -22,27 +26,27 @@ export function activate(context: vscode.ExtensionContext): void {
   translateWith((message, ...args) => vscode.l10n.t(message, ...args));
   const output = vscode.window.createOutputChannel("EvoKernel", { log: true });
   const item = new StatusItem();
-  const diffs = new DiffDocuments();
-  const kernels = new KernelsView();
-  const language = new LanguageStatus();
-  const dashboard = new DashboardPanel(context.extensionUri, (command, ...given) => server.execute(command, ...given));
-  const status = (params: StatusParams): void => {
-    item.update(params);
-    language.update(params);
-    dashboard.statusChanged(params);
-    kernels.showOffers(params.offers ?? 0);
-  };
+  const texts = new Texts();
+  const reviews = new Reviews(texts);
+  const execute = (command: string, given: object): Promise<unknown> => server.execute(command, given);
+  const decisions = new Decisions(reviews, execute);
+  const variants = new Variants(texts, execute);
+  const kernels = new KernelsView(() => dashboardOf(server));
   const server = new Server(context.secrets, output, item, {
-    status,
-    showDiff: (params) => void diffs.show(params),
-    changed: () => {
-      dashboard.changed();
+    status: (params: StatusParams): void => {
+      item.update(params);
+      kernels.showOffers(params.offers ?? 0);
     },
+    showDiff: (params) => void showProposal(texts, params),
+    changed: () => {
+      kernels.refreshSoon();
+    },
+    commands: commandsWith(decisions, variants),
   });
   running = server;
-  context.subscriptions.push(output, item, language, dashboard, diffs, kernels, server);
+  context.subscriptions.push(output, item, texts, reviews, kernels, server);
   context.subscriptions.push(...commands(context, server, item, kernels, output), ...events(context, server));
-  context.subscriptions.push(...dashboardCommands(context, dashboard));
+  context.subscriptions.push(...kernelCommands(server, decisions, reviews, variants));
   void server.restart("the extension was activated");
   void watchInterpreter(output, () => void server.interpreterChanged()).then((watch) => {
     if (watch !== undefined) context.subscriptions.push(watch);
@@ -51,6 +55,16 @@ export function activate(context: vscode.ExtensionContext): void {
 
 export async function deactivate(): Promise<void> {
   await running?.stop();
+}
+
+/** The tree has its kernels without a server too. */
+async function dashboardOf(server: Server): Promise<Dashboard> {
+  return server.isRunning ? readDashboard(await server.execute("evokernel.dashboard", {})) : NOTHING;
+}
+
+async function showProposal(texts: Texts, { uri, original, proposed, title }: ShowDiffParams): Promise<void> {
+  const name = uri.split("/").at(-1) ?? "";
+  await showDiff(texts.keep(texts.newId(), { name, before: original, after: proposed }), title);
 }
 
 function events(context: vscode.ExtensionContext, server: Server): vscode.Disposable[] {
@@ -109,17 +123,10 @@ function menuActions(server: Server, item: StatusItem): Parameters<typeof showMe
   return {
     mode: item.mode,
     text: item.text,
-    offers: () => pendingOffers(server),
+    // The menu opens without a server too: that is when a person needs it.
+    offers: async () => (await dashboardOf(server)).offers,
     cancel: () => server.execute("evokernel.cancel", {}),
-    showDiff: ({ uri, regionId }) => server.execute("evokernel.showDiff", { uri, regionId }),
   };
-}
-
-/** The menu opens without a server too: that is when a person needs it. */
-async function pendingOffers(server: Server): Promise<readonly Offer[]> {
-  if (!server.isRunning) return [];
-  const answer = (await server.execute("evokernel.status")) as { readonly pending?: readonly Offer[] } | null;
-  return answer?.pending ?? [];
 }
 
 async function gather(context: vscode.ExtensionContext, server: Server, item: StatusItem): Promise<string> {

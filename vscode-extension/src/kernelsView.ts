@@ -1,8 +1,11 @@
-/** The tree of applied kernels: one per package below `evokernel_kernels/`, its files below it. */
+/** The tree view: jobs, kernels that wait for a decision, and a kernel for each package below `evokernel_kernels/`. */
 import * as path from "node:path";
 import * as vscode from "vscode";
-import { evidence, isReadable, latencyLine, readManifest, type Kernel } from "./kernels";
+import type { Dashboard } from "./dashboard";
+import { isReadable, readManifest } from "./kernels";
 import { t } from "./l10n";
+import { groupRow, groups, jobRow, kernelRow, offerRow } from "./tree";
+import type { GroupNode, JobNode, KernelNode, OfferNode, Package, Row } from "./tree";
 
 const MANIFESTS = "**/evokernel_kernels/*/kernel.json";
 const MOST_KERNELS = 500;
@@ -16,19 +19,13 @@ const FILES: readonly [string, () => string][] = [
   ["kernel.json", () => t("manifest")],
 ];
 
-interface KernelNode {
-  readonly kind: "kernel";
-  readonly kernel: Kernel;
-  readonly folder: vscode.Uri;
-}
-
 interface FileNode {
   readonly kind: "file";
   readonly file: vscode.Uri;
   readonly what: string;
 }
 
-type Node = KernelNode | FileNode;
+export type Node = GroupNode | OfferNode | JobNode | KernelNode | FileNode;
 
 export class KernelsView implements vscode.TreeDataProvider<Node>, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<undefined>();
@@ -37,14 +34,12 @@ export class KernelsView implements vscode.TreeDataProvider<Node>, vscode.Dispos
   private readonly watcher: vscode.FileSystemWatcher;
   private timer: NodeJS.Timeout | undefined;
 
-  constructor() {
+  /** `ask` gives what the server knows; nothing of it where there is no server. */
+  constructor(private readonly ask: () => Promise<Dashboard>) {
     this.view = vscode.window.createTreeView("evokernel.kernels", { treeDataProvider: this });
     this.watcher = vscode.workspace.createFileSystemWatcher(MANIFESTS);
     const later = (): void => {
-      clearTimeout(this.timer);
-      this.timer = setTimeout(() => {
-        this.refresh();
-      }, PAUSE_MS);
+      this.refreshSoon();
     };
     this.watcher.onDidCreate(later);
     this.watcher.onDidChange(later);
@@ -62,36 +57,93 @@ export class KernelsView implements vscode.TreeDataProvider<Node>, vscode.Dispos
     this.changed.fire(undefined);
   }
 
-  /** The badge counts faster kernels that wait for a decision. */
+  refreshSoon(): void {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      this.refresh();
+    }, PAUSE_MS);
+  }
+
+  /** The badge counts kernels that wait for a decision. */
   showOffers(count: number): void {
     const tooltip = count === 1 ? t("1 kernel waits for you") : t("{0} kernels wait for you", count);
+    const before = this.view.badge?.value ?? 0;
     this.view.badge = count > 0 ? { value: count, tooltip } : undefined;
+    if (count !== before) this.refreshSoon();
   }
 
   async getChildren(node?: Node): Promise<Node[]> {
-    if (node === undefined) return this.kernels();
-    return node.kind === "kernel" ? files(node.folder) : [];
+    if (node === undefined) return groups(await this.ask(), await packages());
+    if (node.kind === "group") return [...node.children];
+    return node.kind === "kernel" ? files(vscode.Uri.parse(node.folder)) : [];
   }
 
   getTreeItem(node: Node): vscode.TreeItem {
-    return node.kind === "kernel" ? kernelItem(node) : fileItem(node);
-  }
-
-  private async kernels(): Promise<KernelNode[]> {
-    const manifests = await vscode.workspace.findFiles(MANIFESTS, undefined, MOST_KERNELS);
-    const nodes = await Promise.all(manifests.map(readNode));
-    return nodes
-      .filter((node) => node !== undefined)
-      .sort((left, right) => left.kernel.name.localeCompare(right.kernel.name));
+    if (node.kind === "file") return fileItem(node);
+    const row = rowOf(node);
+    const item = new vscode.TreeItem(row.label, foldOf(node));
+    item.id = idOf(node);
+    item.description = row.description;
+    item.contextValue = row.context;
+    item.tooltip = tooltipOf(row);
+    if (row.icon !== "") item.iconPath = new vscode.ThemeIcon(row.icon);
+    // Opening a review is what a click on a waiting kernel is for.
+    if (node.kind === "offer") item.command = { command: "evokernel.reviewKernel", title: t("Review"), arguments: [node] };
+    return item;
   }
 }
 
-async function readNode(manifest: vscode.Uri): Promise<KernelNode | undefined> {
+function rowOf(node: Exclude<Node, FileNode>): Row {
+  switch (node.kind) {
+    case "group":
+      return groupRow(node);
+    case "offer":
+      return offerRow(node);
+    case "job":
+      return jobRow(node);
+    case "kernel":
+      return kernelRow(node);
+  }
+}
+
+function foldOf(node: Node): vscode.TreeItemCollapsibleState {
+  if (node.kind === "group") return vscode.TreeItemCollapsibleState.Expanded;
+  return node.kind === "kernel" ? vscode.TreeItemCollapsibleState.Collapsed : vscode.TreeItemCollapsibleState.None;
+}
+
+/** Stays the same over refreshes, so that what was unfolded stays so. */
+function idOf(node: Exclude<Node, FileNode>): string {
+  switch (node.kind) {
+    case "group":
+      return node.group;
+    case "offer":
+      return `offer ${node.offer.uri} ${node.offer.regionId}`;
+    case "job":
+      return `job ${node.job.id}`;
+    case "kernel":
+      return node.folder;
+  }
+}
+
+/** Names and reasons are others' words: plain text, in which no link runs a command. */
+function tooltipOf({ label, tooltip }: Row): vscode.MarkdownString | undefined {
+  if (tooltip.length === 0) return undefined;
+  const shown = new vscode.MarkdownString();
+  for (const line of [label, ...tooltip]) shown.appendText(`${line}\n\n`);
+  return shown;
+}
+
+async function packages(): Promise<Package[]> {
+  const manifests = await vscode.workspace.findFiles(MANIFESTS, undefined, MOST_KERNELS);
+  return (await Promise.all(manifests.map(readPackage))).filter((found) => found !== undefined);
+}
+
+async function readPackage(manifest: vscode.Uri): Promise<Package | undefined> {
   const folder = vscode.Uri.joinPath(manifest, "..");
   const bytes = await read(manifest);
   if (bytes === undefined) return undefined;
   const kernel = readManifest(path.posix.basename(folder.path), new TextDecoder().decode(bytes));
-  return kernel === undefined ? undefined : { kind: "kernel", kernel, folder };
+  return kernel === undefined ? undefined : { kernel, folder: folder.toString() };
 }
 
 /** Undefined for what is not read; a package may also be removed between the search and the reading. */
@@ -111,18 +163,6 @@ async function files(folder: vscode.Uri): Promise<FileNode[]> {
     file: vscode.Uri.joinPath(folder, name),
     what: what(),
   }));
-}
-
-function kernelItem({ kernel, folder }: KernelNode): vscode.TreeItem {
-  const item = new vscode.TreeItem(kernel.name, vscode.TreeItemCollapsibleState.Collapsed);
-  item.id = folder.toString();
-  item.description = latencyLine(kernel);
-  item.iconPath = new vscode.ThemeIcon("zap");
-  const tooltip = new vscode.MarkdownString();
-  tooltip.appendMarkdown(`**${kernel.name}**\n\n`);
-  for (const line of evidence(kernel)) tooltip.appendText(`${line}\n\n`);
-  item.tooltip = tooltip;
-  return item;
 }
 
 function fileItem({ file, what }: FileNode): vscode.TreeItem {

@@ -1,5 +1,6 @@
 /** The menu behind the status item. */
 import * as vscode from "vscode";
+import type { Offer } from "./dashboard";
 import { t } from "./l10n";
 import type { Mode } from "./protocol";
 
@@ -12,13 +13,6 @@ export interface MenuActions {
   readonly text: string;
   readonly offers: () => Promise<readonly Offer[]>;
   readonly cancel: () => Promise<unknown>;
-  readonly showDiff: (offer: Offer) => Promise<unknown>;
-}
-
-export interface Offer {
-  readonly uri: string;
-  readonly regionId: string;
-  readonly words: string;
 }
 
 export async function showMenu(actions: MenuActions): Promise<void> {
@@ -33,9 +27,9 @@ export async function showMenu(actions: MenuActions): Promise<void> {
 function entries(actions: MenuActions, offers: readonly Offer[]): Entry[] {
   return [
     ...offers.map((offer) => ({
-      label: `$(diff) ${t("Show faster kernel")}`,
+      label: `$(diff) ${t("Review {0}", offer.name)}`,
       description: offer.words,
-      run: () => actions.showDiff(offer),
+      run: () => vscode.commands.executeCommand("evokernel.reviewKernel", offer),
     })),
     ...(actions.mode === "busy" ? [{ label: `$(stop-circle) ${t("Cancel what is running")}`, run: actions.cancel }] : []),
     entry(`$(zap) ${t("Generate NPU kernel at cursor")}`, "evokernel.generateHere"),

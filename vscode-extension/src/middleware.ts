@@ -1,12 +1,18 @@
 /** What passes between VS Code and the server, changed where a setting asks for it. */
 import type { Middleware } from "vscode-languageclient/node";
-import { OBSERVE, observeAnswer, offerInTerminal } from "./observe";
 import type { ServerSettings } from "./settings";
 
 const SECTION = "evokernel";
 
+/** Commands that a person's editor has a part in, wherever they were started: a lens, a hint, an action. */
+export interface Commands {
+  /** The arguments to send; undefined where the person gave up. */
+  readonly before: (command: string, given: unknown[]) => Promise<unknown[] | undefined>;
+  readonly after: (command: string, given: unknown[], answer: unknown) => void;
+}
+
 /** `settings` answers the ones that hold now, under the server's names. */
-export function middleware(settings: () => ServerSettings): Middleware {
+export function middleware(settings: () => ServerSettings, commands: Commands): Middleware {
   return {
     workspace: {
       configuration: async (params, token, next) => {
@@ -20,14 +26,13 @@ export function middleware(settings: () => ServerSettings): Middleware {
       didChangeConfiguration: () => Promise.resolve(),
     },
     executeCommand: async (command, args, next) => {
-      const answer: unknown = await next(command, args);
-      const observe = command === OBSERVE ? observeAnswer(answer) : undefined;
-      if (observe !== undefined) offerInTerminal(observe);
+      const given = await commands.before(command, args as unknown[]);
+      if (given === undefined) return undefined;
+      const answer: unknown = await next(command, given);
+      commands.after(command, given, answer);
       return answer;
     },
     provideInlayHints: (document, range, token, next) =>
       settings()["inlayHints"] === false ? [] : next(document, range, token),
-    provideCodeLenses: (document, token, next) =>
-      settings()["codeLens"] === false ? [] : next(document, token),
   };
 }

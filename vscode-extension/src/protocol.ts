@@ -36,6 +36,6 @@ export interface ShowDiffParams {
 export const StatusNotification = new NotificationType<StatusParams>("evokernel/status");
 /** The protocol does not say which document is in front of a person; an empty `uri`: none. */
 export const ActiveDocumentNotification = new NotificationType<{ readonly uri: string }>("evokernel/activeDocument");
-/** What a dashboard or a tree shows has changed; at most once a second. */
+/** Jobs, kernels or offers changed: what shows them asks again. */
 export const ChangedNotification = new NotificationType<object>("evokernel/changed");
 export const ShowDiffNotification = new NotificationType<ShowDiffParams>("evokernel/showDiff");

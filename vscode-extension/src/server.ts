@@ -3,7 +3,7 @@ import * as vscode from "vscode";
 import { Backoff } from "./backoff";
 import { Connection } from "./client";
 import { candidates, choose, describe, type Candidate, type PassedOver } from "./fallback";
-import { middleware } from "./middleware";
+import { middleware, type Commands } from "./middleware";
 import { attempt } from "./probe";
 import { install } from "./install";
 import { t } from "./l10n";
@@ -28,12 +28,15 @@ export interface Handlers {
   readonly status: (params: StatusParams) => void;
   readonly showDiff: (params: ShowDiffParams) => void;
   readonly changed: () => void;
+  readonly commands: Commands;
 }
 
 export class Server implements vscode.Disposable {
   readonly log = new ServerLog();
   readonly passedOver: PassedOver[] = [];
   chosen = "none";
+  /** The command that runs the server, as far as one was found. */
+  candidate: Candidate | undefined;
   lastTraceback = "";
   private connection: Connection | undefined;
   private settings: ServerSettings = {};
@@ -120,6 +123,7 @@ export class Server implements vscode.Disposable {
 
   /** False when this command does not bring up a server; the next one is tried then. */
   private async launch(candidate: Candidate, version: string, interpreter: string | undefined): Promise<boolean> {
+    this.candidate = candidate;
     this.chosen = describe(candidate, version);
     this.output.info(`Server command from ${this.chosen}.`);
     const connection = await this.prepare(candidate, interpreter);
@@ -145,7 +149,7 @@ export class Server implements vscode.Disposable {
       candidate,
       environment: trusted ? await secretEnvironment(this.secrets) : {},
       initializationOptions: { settings: this.settings, trusted },
-      middleware: middleware(() => this.settings),
+      middleware: middleware(() => this.settings, this.handlers.commands),
       output: this.output,
       log: this.log,
       lost: () => {
@@ -188,6 +192,7 @@ export class Server implements vscode.Disposable {
   }
 
   private nothingFound(): void {
+    this.candidate = undefined;
     this.chosen = "none";
     const said = t("No EvoKernel server was found. {0}", install());
     this.output.error(said);

@@ -11,6 +11,7 @@ export const SERVER_NAMES: Readonly<Record<string, string>> = {
   refineInBackground: "refineInBackground",
   programs: "programs",
   leastGain: "leastGain",
+  editAtOnce: "editAtOnce",
   "verifier.url": "verifierUrl",
   "verifier.caBundle": "verifierCaBundle",
   "verifier.candidatesAtOnce": "candidatesAtOnce",

@@ -1,0 +1,221 @@
+/** What a person decides about a kernel: accept it, some of it, or turn it down, for now or for good. */
+import * as vscode from "vscode";
+import { readDashboard, type Offer } from "./dashboard";
+import { t } from "./l10n";
+import { givenPlace, goTo, placesAt, pythonEditor } from "./places";
+import { placeOf, readReview, withoutOverlap, type Place, type Review } from "./review";
+import type { Reviews } from "./reviews";
+
+export type Execute = (command: string, given: object) => Promise<unknown>;
+
+export const REVIEW = "evokernel.review";
+export const REJECT = "evokernel.reject";
+
+interface Choice extends vscode.QuickPickItem {
+  readonly regionId: string;
+}
+
+export class Decisions {
+  constructor(
+    private readonly reviews: Reviews,
+    private readonly execute: Execute,
+  ) {}
+
+  /** The kernel of a row, of the line of the cursor, or one that the person picks among those that wait. */
+  async review(given?: unknown): Promise<void> {
+    const place = givenPlace(given) ?? (await this.placeAtCursor()) ?? (await this.pickWaiting());
+    if (place === undefined) return;
+    await this.show(await this.execute(REVIEW, place));
+  }
+
+  /** Shows what the server answered to `evokernel.review`, from wherever it was asked. */
+  async show(answer: unknown): Promise<void> {
+    const review = readReview(answer);
+    if (review !== undefined) await this.reviews.show(review);
+  }
+
+  async accept(given?: unknown): Promise<void> {
+    const place = await this.placeFor(given);
+    if (place === undefined) return;
+    const review = this.reviews.current;
+    // What was seen is what is accepted, also where a faster kernel has come meanwhile.
+    const seen = review !== undefined && isPlaceOf(review, place) ? { sourceId: review.kernel.sourceId } : {};
+    const answer = await this.execute("evokernel.apply", { ...place, ...seen });
+    await this.applied(answer, place, review);
+  }
+
+  async acceptSome(given?: unknown): Promise<void> {
+    const review = this.reviews.current;
+    const uri = givenPlace(given)?.uri ?? review?.uri ?? pythonEditor()?.document.uri.toString();
+    if (uri === undefined) return;
+    const waiting = (await this.waiting()).filter((offer) => offer.ready && offer.uri === uri);
+    const choices = choicesAmong(review, waiting);
+    if (choices.length === 0) {
+      void vscode.window.showInformationMessage(t("EvoKernel: no kernel waits for you in this file."));
+      return;
+    }
+    const chosen = await chooseSome(choices, review?.regionId ?? "", review?.parts.map(({ regionId }) => regionId) ?? []);
+    if (chosen.length === 0) return;
+    await this.applied(await this.execute("evokernel.apply", { uri, regionIds: chosen }), { uri }, review);
+  }
+
+  async reject(given?: unknown): Promise<void> {
+    const place = await this.placeFor(given);
+    if (place === undefined) return;
+    const reason = await askReason();
+    if (reason === undefined) return;
+    await this.ended(await this.execute(REJECT, { ...place, reason }), place);
+  }
+
+  async snooze(given?: unknown): Promise<void> {
+    const place = await this.placeFor(given);
+    if (place !== undefined) await this.ended(await this.execute("evokernel.snooze", place), place);
+  }
+
+  async neverHere(given?: unknown): Promise<void> {
+    const place = await this.placeFor(given);
+    if (place === undefined) return;
+    const answer = await this.execute("evokernel.never", place);
+    if (!(await this.ended(answer, place))) return;
+    const again = t("Offer Again");
+    const said = t("EvoKernel: no kernel is offered for this code any more.");
+    if ((await vscode.window.showInformationMessage(said, again)) === again) {
+      await this.execute("evokernel.offerAgain", { uri: place.uri });
+    }
+  }
+
+  async offerAgain(): Promise<void> {
+    const editor = pythonEditor();
+    if (editor === undefined) return;
+    tell(await this.execute("evokernel.offerAgain", { uri: editor.document.uri.toString() }));
+  }
+
+  /** Takes an installed kernel out, or refines it further. */
+  async forKernel(command: string, given?: unknown): Promise<void> {
+    const place = givenPlace(given) ?? (await this.placeAtCursor(command));
+    if (place !== undefined) tell(await this.execute(command, place));
+  }
+
+  async waiting(): Promise<readonly Offer[]> {
+    return readDashboard(await this.execute("evokernel.dashboard", {})).offers;
+  }
+
+  /** What was clicked, the review in front, or the kernel at the cursor. */
+  async placeFor(given?: unknown, command = REVIEW): Promise<Place | undefined> {
+    const review = this.reviews.current;
+    return givenPlace(given) ?? (review === undefined ? this.placeAtCursor(command) : placeOf(review));
+  }
+
+  private async placeAtCursor(command = REVIEW): Promise<Place | undefined> {
+    const editor = pythonEditor();
+    const places = editor === undefined ? [] : await placesAt(editor, command);
+    if (places.length < 2) return places[0];
+    const items = places.map((place) => ({ label: place.title, place }));
+    return (await vscode.window.showQuickPick(items, { placeHolder: t("Which kernel?") }))?.place;
+  }
+
+  private async pickWaiting(): Promise<Place | undefined> {
+    const offers = await this.waiting();
+    if (offers.length === 0) {
+      void vscode.window.showInformationMessage(t("EvoKernel: no kernel waits for a review."));
+      return undefined;
+    }
+    const items = offers.map((offer) => ({ label: offer.name, detail: offer.words, offer }));
+    const chosen = await vscode.window.showQuickPick(items, { placeHolder: t("Which kernel?"), matchOnDetail: true });
+    return chosen && { uri: chosen.offer.uri, regionId: chosen.offer.regionId };
+  }
+
+  private async applied(answer: unknown, place: Place, review: Review | undefined): Promise<void> {
+    if (statusOf(answer) !== "applied") return;
+    tell(answer);
+    if (review !== undefined) await this.reviews.close(placeOf(review));
+    await this.reviews.close(place);
+    if (review !== undefined) await goTo(review.uri, review.line);
+  }
+
+  /** Whether it came to that; the server has said why where it did not. */
+  private async ended(answer: unknown, place: Place): Promise<boolean> {
+    if (!["rejected", "snoozed", "never"].includes(statusOf(answer))) return false;
+    tell(answer);
+    await this.reviews.close(place);
+    return true;
+  }
+}
+
+function isPlaceOf(review: Review, { uri, regionId, name }: Place): boolean {
+  return review.uri === uri && (review.regionId === regionId || review.name === name);
+}
+
+function statusOf(answer: unknown): string {
+  const status = (answer as { readonly status?: unknown } | null | undefined)?.status;
+  return typeof status === "string" ? status : "";
+}
+
+function tell(answer: unknown): void {
+  const message = (answer as { readonly message?: unknown } | null | undefined)?.message;
+  if (statusOf(answer) !== "refused" && typeof message === "string" && message !== "") {
+    void vscode.window.setStatusBarMessage(`EvoKernel: ${message}`, 8_000);
+  }
+}
+
+/** The kernel under review, the parts inside it, and other kernels that are ready in the same file. */
+function choicesAmong(review: Review | undefined, waiting: readonly Offer[]): Choice[] {
+  const known = new Set([review?.regionId, ...(review?.parts ?? []).map(({ regionId }) => regionId)]);
+  return [
+    ...(review === undefined ? [] : [{ label: review.name, detail: review.title, regionId: review.regionId }]),
+    ...(review?.parts ?? []).map(({ regionId, line, words }) => ({
+      label: t("Only line {0}", line + 1),
+      detail: words,
+      regionId,
+    })),
+    ...waiting
+      .filter(({ regionId }) => !known.has(regionId))
+      .map(({ regionId, name, words }) => ({ label: name, detail: words, regionId })),
+  ];
+}
+
+/** Check boxes; a whole kernel and its own parts exclude each other. Empty where the person gave up. */
+function chooseSome(choices: readonly Choice[], whole: string, parts: readonly string[]): Promise<string[]> {
+  const picker = vscode.window.createQuickPick<Choice>();
+  picker.title = t("Accept which kernels?");
+  picker.placeholder = t("They are put in place with one edit, which one undo takes back");
+  picker.canSelectMany = true;
+  picker.matchOnDetail = true;
+  picker.items = [...choices];
+  let selected: string[] = [];
+  picker.onDidChangeSelection((items) => {
+    const now = items.map(({ regionId }) => regionId);
+    const others = now.filter((id) => id !== whole && !parts.includes(id));
+    const inside = now.filter((id) => id === whole || parts.includes(id));
+    const kept = [...withoutOverlap(whole, selected, inside), ...others];
+    selected = kept;
+    if (kept.length !== now.length) picker.selectedItems = choices.filter(({ regionId }) => kept.includes(regionId));
+  });
+  return new Promise((resolve) => {
+    picker.onDidAccept(() => {
+      resolve(selected);
+      picker.hide();
+    });
+    picker.onDidHide(() => {
+      resolve([]);
+      picker.dispose();
+    });
+    picker.show();
+  });
+}
+
+/** The server's own words for reasons first: the next kernel keeps to them. Undefined: not rejected after all. */
+export async function askReason(): Promise<string | undefined> {
+  const reasons = [
+    { label: t("Slower than wanted"), reason: "slower than wanted" },
+    { label: t("Hard to read"), reason: "hard to read" },
+    { label: t("Precision"), reason: "precision" },
+    { label: t("Another reason…"), reason: undefined },
+  ];
+  const title = t("Reject: what is wrong with this kernel?");
+  const placeHolder = t("The next kernel keeps to your answer");
+  const chosen = await vscode.window.showQuickPick(reasons, { title, placeHolder });
+  if (chosen === undefined || chosen.reason !== undefined) return chosen?.reason;
+  const words = await vscode.window.showInputBox({ title, prompt: t("In your own words; Enter leaves it open") });
+  return words?.trim() === "" ? "other" : words?.trim();
+}

@@ -1,0 +1,206 @@
+/**
+ * The page beside a review: what the kernel's figures rest on. It holds no script; its links run the commands
+ * that the panel allows, and its colours are the editor's.
+ */
+import { digits, sourceWord } from "./kernels";
+import { t } from "./l10n";
+import { changedFiles, changesPython, type FileChange, type KernelFacts, type Review } from "./review";
+
+/** Commands that the page's links may run. */
+export const LINKED = [
+  "evokernel.acceptKernel",
+  "evokernel.acceptSome",
+  "evokernel.rejectKernel",
+  "evokernel.snoozeKernel",
+  "evokernel.neverHere",
+  "evokernel.compareVariants",
+  "evokernel.showTimeline",
+  "evokernel.showKernelFile",
+  "evokernel.showKernelFiles",
+];
+
+/** `nonce` is a fresh random word; only the style that carries it is used. */
+export function evidencePage(review: Review, nonce: string, language: string): string {
+  return `<!doctype html>
+<html lang="${escape(language)}">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'nonce-${nonce}'">
+<title>${escape(review.title)}</title>
+<style nonce="${nonce}">${STYLE}</style>
+</head>
+<body>
+<main>
+<header>
+<h1>${escape(review.name)}</h1>
+<p class="lead">${lead(review)}</p>
+${actions(review)}
+</header>
+${[why(review), latencies(review), pipes(review.kernel), guards(review), checks(review.kernel), files(review)].join("\n")}
+</main>
+</body>
+</html>`;
+}
+
+/** `412 µs → 35.2 µs modelled, 11.7x`. */
+function lead({ kernel, installed }: Review): string {
+  const before = installed ?? { us: kernel.baselineUs };
+  const ratio = before.us > 0 && kernel.us > 0 ? `, ${(before.us / kernel.us).toFixed(1)}×` : "";
+  return `${figure(before.us)} → <b>${figure(kernel.us)}</b> ${escape(sourceWord(kernel.source))}${ratio}`;
+}
+
+function actions(review: Review): string {
+  const some = review.parts.length > 0 ? link("evokernel.acceptSome", t("Accept Some…")) : "";
+  return `<nav aria-label="${escape(t("Decide"))}">
+${link("evokernel.acceptKernel", t("Accept"), "primary")}${some}
+${link("evokernel.rejectKernel", t("Reject…"))}
+${link("evokernel.snoozeKernel", t("Snooze"))}
+${link("evokernel.neverHere", t("Never Here"))}
+</nav>`;
+}
+
+function link(command: string, words: string, look = "", argument?: unknown): string {
+  const query = argument === undefined ? "" : `?${encodeURIComponent(JSON.stringify([argument]))}`;
+  return `<a class="button ${look}" href="command:${command}${escape(query)}">${escape(words)}</a>`;
+}
+
+function why(review: Review): string {
+  return section(t("Why it is faster"), sentences([...review.why, ...review.kernel.strategy]));
+}
+
+/** Rows of name, latency and where the figure is from, drawn to one scale. */
+export function latencyRows({ kernel, installed, vendor }: Review): [string, number, string][] {
+  const rows: [string, number, string][] = [
+    [t("Op by op now"), kernel.baselineUs, kernel.source],
+    ...(vendor === undefined ? [] : [[vendor.name, vendor.us, vendor.source] as [string, number, string]]),
+    ...(installed === undefined ? [] : [[t("Installed kernel"), installed.us, installed.source] as [string, number, string]]),
+    [t("This kernel"), kernel.us, kernel.source],
+    // The bound is computed from bytes and operations, also where latencies are measured.
+    [t("Bound"), kernel.boundUs, "modelled"],
+  ];
+  return rows.filter(([, us]) => us > 0);
+}
+
+function latencies(review: Review): string {
+  const rows = latencyRows(review);
+  const most = Math.max(...rows.map(([, us]) => us));
+  const cells = rows.map(
+    ([name, us, source]) =>
+      `<tr><th scope="row">${escape(name)}</th><td class="number">${figure(us)}</td><td>${escape(sourceWord(source))}</td><td>${bar(us / most)}</td></tr>`,
+  );
+  const head = `<tr><th scope="col">${escape(t("What"))}</th><th scope="col" class="number">${escape(t("Time"))}</th><th scope="col">${escape(t("Source"))}</th><th aria-hidden="true"></th></tr>`;
+  const chip = review.kernel.chip === "" ? "" : ` · ${review.kernel.chip}`;
+  return section(`${t("Latency")}${chip}`, `<table>${head}${cells.join("")}</table>`);
+}
+
+function pipes(kernel: KernelFacts): string {
+  const rows = Object.entries(kernel.pipes)
+    .sort(([, left], [, right]) => right - left)
+    .map(([name, share]) => {
+      const percent = `${Math.round(100 * share)} %`;
+      return `<tr><th scope="row">${escape(name)}</th><td class="number">${percent}</td><td>${bar(share)}</td></tr>`;
+    });
+  const bound = kernel.bottleneck === "" ? "" : `<p>${escape(t("Bound by {0}.", kernel.bottleneck))}</p>`;
+  if (rows.length === 0 && bound === "") return "";
+  return section(t("How busy each pipe is"), `${bound}<table>${rows.join("")}</table>`);
+}
+
+function guards(review: Review): string {
+  if (review.guards.length === 0) return "";
+  const otherwise = `<p class="quiet">${escape(t("Otherwise your code runs as it was."))}</p>`;
+  return section(t("The kernel runs where"), sentences(review.guards) + otherwise);
+}
+
+function checks(kernel: KernelFacts): string {
+  const inputs = kernel.inputs.map(
+    ({ name, dtype, shape }) => `<li><code>${escape(name)}</code>: ${escape(dtype)} ${escape(shape.join("×") || t("scalar"))}</li>`,
+  );
+  const gates = kernel.gates.map(({ name, status, detail }) => {
+    const more = detail === "" ? "" : ` – ${detail}`;
+    return `<li>${escape(`${name}: ${status}${more}`)}</li>`;
+  });
+  const error =
+    kernel.error === undefined
+      ? ""
+      : `<p>${escape(t("Greatest error: {0} absolute, {1} relative.", power(kernel.error.abs), power(kernel.error.rel)))}</p>`;
+  const by = kernel.verifier === "" ? "" : `<p>${escape(t("Verified by {0}.", kernel.verifier))}</p>`;
+  return section(t("What was verified"), `${by}${error}${items(inputs)}${items(gates)}`);
+}
+
+function files(review: Review): string {
+  const rows = changedFiles(review.files).map(
+    (file) => `<li>${link("evokernel.showKernelFile", fileWords(file), "plain", file.name)}</li>`,
+  );
+  const more = [
+    ...(rows.length > 1 ? [link("evokernel.showKernelFiles", t("All Files"))] : []),
+    link("evokernel.compareVariants", t("Compare Variants")),
+    link("evokernel.showTimeline", t("Timeline")),
+  ];
+  const python = changesPython(review) ? "" : `<p class="quiet">${escape(t("Your Python file stays as it is."))}</p>`;
+  return section(t("The kernel itself"), `${python}${items(rows)}<nav aria-label="${escape(t("Look closer"))}">${more.join("")}</nav>`);
+}
+
+function fileWords({ name, before }: FileChange): string {
+  return before === "" ? t("{0} (new)", name) : t("{0} (changed)", name);
+}
+
+function section(title: string, body: string): string {
+  return `<section aria-label="${escape(title)}"><h2>${escape(title)}</h2>${body}</section>`;
+}
+
+function sentences(words: readonly string[]): string {
+  return items(words.map((sentence) => `<li>${escape(sentence)}</li>`));
+}
+
+function items(rows: readonly string[]): string {
+  return rows.length === 0 ? "" : `<ul>${rows.join("")}</ul>`;
+}
+
+function figure(us: number): string {
+  return `${digits(us)} µs`;
+}
+
+function power(value: number): string {
+  return value === 0 ? "0" : value.toExponential(1);
+}
+
+/** A picture of a share; the figure beside it says the same in words. */
+function bar(share: number): string {
+  const width = (100 * Math.min(1, Math.max(0, share))).toFixed(1);
+  return `<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" height="8"/><rect class="fill" width="${width}" height="8"/></svg>`;
+}
+
+/** Names of files, chips and operators are others' words: none of them becomes markup. */
+export function escape(text: string): string {
+  return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+}
+
+const STYLE = `
+body { padding: 0 20px 24px; font: var(--vscode-font-size)/1.5 var(--vscode-font-family); color: var(--vscode-foreground); }
+main { max-width: 46em; }
+h1 { font-size: 1.35em; margin: 16px 0 0; overflow-wrap: anywhere; }
+h2 { font-size: 1em; margin: 18px 0 4px; }
+p { margin: 4px 0; }
+.lead { font-size: 1.1em; font-variant-numeric: tabular-nums; }
+.quiet { color: var(--vscode-descriptionForeground); }
+ul { margin: 4px 0; padding-left: 1.3em; }
+code { font-family: var(--vscode-editor-font-family); }
+table { border-collapse: collapse; }
+th, td { text-align: left; font-weight: normal; padding: 1px 14px 1px 0; }
+.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+svg { width: 120px; height: 8px; vertical-align: middle; }
+.track { fill: var(--vscode-editorWidget-background); }
+.fill { fill: var(--vscode-charts-blue); }
+nav { display: flex; flex-wrap: wrap; gap: 6px; margin: 10px 0; }
+a.button { padding: 3px 10px; border-radius: 3px; text-decoration: none; border: 1px solid var(--vscode-button-border, transparent);
+  color: var(--vscode-button-secondaryForeground); background: var(--vscode-button-secondaryBackground); }
+a.button:hover { background: var(--vscode-button-secondaryHoverBackground); }
+a.primary { color: var(--vscode-button-foreground); background: var(--vscode-button-background); }
+a.primary:hover { background: var(--vscode-button-hoverBackground); }
+a.plain { padding: 0; border: 0; background: none; color: var(--vscode-textLink-foreground); }
+a.plain:hover { background: none; text-decoration: underline; }
+a:focus-visible { outline: 1px solid var(--vscode-focusBorder); outline-offset: 2px; }
+.vscode-high-contrast a.button { border: 1px solid var(--vscode-contrastBorder); }
+.vscode-high-contrast .track { fill: none; stroke: var(--vscode-contrastBorder); }
+.vscode-high-contrast .fill { fill: var(--vscode-foreground); }
+`;

@@ -1,0 +1,234 @@
+/** What the server answers about a kernel that waits for a decision, checked before it is shown. */
+
+/** A place in a file: a region, or an installed kernel by its name. */
+export interface Place {
+  readonly uri: string;
+  readonly regionId?: string;
+  readonly name?: string;
+}
+
+export interface Gate {
+  readonly name: string;
+  readonly status: string;
+  readonly detail: string;
+}
+
+export interface Input {
+  readonly name: string;
+  readonly dtype: string;
+  readonly shape: readonly (number | string)[];
+}
+
+/** Latencies are microseconds. */
+export interface KernelFacts {
+  readonly sourceId: string;
+  readonly strategy: readonly string[];
+  readonly us: number;
+  /** `modelled` or `measured`; a figure is never shown without it. */
+  readonly source: string;
+  readonly chip: string;
+  readonly baselineUs: number;
+  readonly boundUs: number;
+  readonly bottleneck: string;
+  /** Share of the time in which each pipe is busy, from 0 to 1. */
+  readonly pipes: Readonly<Record<string, number>>;
+  readonly verifier: string;
+  readonly gates: readonly Gate[];
+  readonly inputs: readonly Input[];
+  readonly error: { readonly abs: number; readonly rel: number } | undefined;
+}
+
+export interface FileChange {
+  readonly name: string;
+  /** Empty where nothing is installed. */
+  readonly before: string;
+  readonly after: string;
+}
+
+export interface Part {
+  readonly regionId: string;
+  readonly line: number;
+  readonly words: string;
+}
+
+export interface Vendor {
+  readonly name: string;
+  readonly us: number;
+  readonly source: string;
+}
+
+export interface Review {
+  readonly uri: string;
+  readonly file: string;
+  readonly regionId: string;
+  readonly name: string;
+  readonly title: string;
+  /** 0-based. */
+  readonly line: number;
+  /** The Python file now, and with the call in place; the same text where the kernel is called already. */
+  readonly before: string;
+  readonly after: string;
+  readonly guards: readonly string[];
+  readonly why: readonly string[];
+  readonly kernel: KernelFacts;
+  readonly installed: KernelFacts | undefined;
+  readonly vendor: Vendor | undefined;
+  readonly files: readonly FileChange[];
+  readonly parts: readonly Part[];
+}
+
+export interface Variant extends KernelFacts {
+  readonly installed: boolean;
+  readonly rejected: boolean;
+  readonly best: boolean;
+}
+
+export interface Reason {
+  /** 0-based. */
+  readonly line: number;
+  readonly code: string;
+  readonly why: string;
+  readonly help: string;
+}
+
+type Data = Readonly<Record<string, unknown>>;
+
+/** Undefined where the server refused; it has told the person why. */
+export function readReview(answer: unknown): Review | undefined {
+  const data = object(object(answer)?.["review"]);
+  const kernel = readKernel(data?.["kernel"]);
+  if (data === undefined || kernel === undefined || text(data["uri"]) === "") return undefined;
+  const vendor = object(data["vendor"]);
+  return {
+    uri: text(data["uri"]),
+    file: text(data["file"]),
+    regionId: text(data["regionId"]),
+    name: text(data["name"]),
+    title: text(data["title"]),
+    line: number(data["line"]),
+    before: text(data["before"]),
+    after: text(data["after"]),
+    guards: texts(data["guards"]),
+    why: texts(data["why"]),
+    kernel,
+    installed: readKernel(data["installed"]),
+    vendor: vendor && { name: text(vendor["name"]), us: number(vendor["us"]), source: text(vendor["source"]) },
+    files: readFiles(data["files"]),
+    parts: objects(data["parts"]).map((part) => ({
+      regionId: text(part["regionId"]),
+      line: number(part["line"]),
+      words: text(part["words"]),
+    })),
+  };
+}
+
+export function readVariants(answer: unknown): Variant[] {
+  return objects(object(answer)?.["variants"]).flatMap((data) => {
+    const kernel = readKernel(data);
+    const flags = { installed: data["installed"] === true, rejected: data["rejected"] === true, best: data["best"] === true };
+    return kernel === undefined ? [] : [{ ...kernel, ...flags }];
+  });
+}
+
+/** The files of an answer to `evokernel.compare`, and of a review. */
+export function readFiles(files: unknown): FileChange[] {
+  return objects(files).map((file) => ({
+    name: text(file["name"]),
+    before: text(file["before"]),
+    after: text(file["after"]),
+  }));
+}
+
+export function readReasons(answer: unknown): Reason[] {
+  return objects(object(answer)?.["reasons"]).map((reason) => ({
+    line: number(reason["line"]),
+    code: text(reason["code"]),
+    why: text(reason["why"]),
+    help: text(reason["help"]),
+  }));
+}
+
+function readKernel(value: unknown): KernelFacts | undefined {
+  const data = object(value);
+  const sourceId = text(data?.["sourceId"]);
+  if (data === undefined || sourceId === "") return undefined;
+  const error = object(data["error"]);
+  return {
+    sourceId,
+    strategy: texts(data["strategy"]),
+    us: number(data["us"]),
+    source: text(data["source"]),
+    chip: text(data["chip"]),
+    baselineUs: number(data["baselineUs"]),
+    boundUs: number(data["boundUs"]),
+    bottleneck: text(data["bottleneck"]),
+    pipes: shares(data["pipes"]),
+    verifier: text(data["verifier"]),
+    gates: objects(data["gates"]).map((gate) => ({
+      name: text(gate["name"]),
+      status: text(gate["status"]),
+      detail: text(gate["detail"]),
+    })),
+    inputs: objects(data["inputs"]).map((input) => ({
+      name: text(input["name"]),
+      dtype: text(input["dtype"]),
+      shape: list(input["shape"]).map((size) => (typeof size === "number" ? size : text(size))),
+    })),
+    error: error && { abs: number(error["abs"]), rel: number(error["rel"]) },
+  };
+}
+
+function shares(value: unknown): Record<string, number> {
+  const found = Object.entries(object(value) ?? {}).filter((pair): pair is [string, number] => typeof pair[1] === "number");
+  return Object.fromEntries(found);
+}
+
+function object(value: unknown): Data | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Data) : undefined;
+}
+
+function list(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function objects(value: unknown): Data[] {
+  return list(value)
+    .map(object)
+    .filter((item) => item !== undefined);
+}
+
+function texts(value: unknown): string[] {
+  return list(value).filter((item) => typeof item === "string");
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function number(value: unknown): number {
+  return typeof value === "number" && Number.isFinite(value) ? value : 0;
+}
+
+/** Whether accepting changes the Python file; a refined kernel changes its package alone. */
+export function changesPython(review: Review): boolean {
+  return review.before !== review.after;
+}
+
+/** The kernel's files that differ from the installed ones. */
+export function changedFiles(files: readonly FileChange[]): FileChange[] {
+  return files.filter(({ before, after }) => before !== after);
+}
+
+export function placeOf({ uri, regionId }: Review): Place {
+  return { uri, regionId };
+}
+
+/**
+ * What is chosen after a change of the choice among a whole and the parts inside it: who takes the whole takes
+ * no part of it, and the other way round.
+ */
+export function withoutOverlap(whole: string, before: readonly string[], now: readonly string[]): string[] {
+  const fresh = now.filter((id) => !before.includes(id));
+  if (!now.includes(whole) || now.length === 1) return [...now];
+  return fresh.includes(whole) ? [whole] : now.filter((id) => id !== whole);
+}

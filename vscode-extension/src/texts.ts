@@ -1,0 +1,75 @@
+/** Virtual documents: the two sides of what is compared. */
+import * as vscode from "vscode";
+import { t } from "./l10n";
+import type { FileChange } from "./review";
+
+export const SCHEME = "evokernel-review";
+const MOST_TEXTS = 200;
+
+/** What one comparison shows; `id` is in the path of its documents. */
+export interface Sides {
+  readonly name: string;
+  readonly before: vscode.Uri;
+  readonly after: vscode.Uri;
+}
+
+export class Texts implements vscode.TextDocumentContentProvider, vscode.Disposable {
+  private readonly texts = new Map<string, string>();
+  private readonly registration: vscode.Disposable;
+  private count = 0;
+
+  constructor() {
+    this.registration = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this);
+  }
+
+  dispose(): void {
+    this.registration.dispose();
+    this.texts.clear();
+  }
+
+  provideTextDocumentContent(uri: vscode.Uri): string {
+    return this.texts.get(uri.toString()) ?? t("This proposal is no longer kept; ask for the diff again.");
+  }
+
+  /** A number for the documents that are shown together. */
+  newId(): string {
+    this.count += 1;
+    return String(this.count);
+  }
+
+  keep(id: string, { name, before, after }: FileChange): Sides {
+    return { name, before: this.put(id, "before", name, before), after: this.put(id, "after", name, after) };
+  }
+
+  /** The file's own name is at the end, so that both sides are shown as what they are. */
+  private put(id: string, side: string, name: string, text: string): vscode.Uri {
+    const uri = vscode.Uri.from({ scheme: SCHEME, path: `/${id}/${side}/${name}` });
+    this.texts.set(uri.toString(), text);
+    for (const oldest of this.texts.keys()) {
+      if (this.texts.size <= MOST_TEXTS) break;
+      this.texts.delete(oldest);
+    }
+    return uri;
+  }
+}
+
+/** The number that `newId` gave for a document; undefined for one that is not ours. */
+export function idOf(uri: vscode.Uri): string | undefined {
+  return uri.scheme === SCHEME ? uri.path.split("/")[1] : undefined;
+}
+
+export async function showDiff({ before, after }: Sides, title: string): Promise<void> {
+  await vscode.commands.executeCommand("vscode.diff", before, after, title, { preview: true });
+}
+
+/** All files in one editor where this VS Code has it, else the first one. */
+export async function showDiffs(sides: readonly Sides[], title: string): Promise<void> {
+  const [first] = sides;
+  if (first === undefined) return;
+  if (sides.length === 1) {
+    await showDiff(first, `${title} (${first.name})`);
+    return;
+  }
+  const rows = sides.map(({ before, after }) => [after, before, after]);
+  await vscode.commands.executeCommand("vscode.changes", title, rows);
+}

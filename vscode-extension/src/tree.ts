@@ -1,0 +1,120 @@
+/** What the tree view shows: jobs, kernels that wait for a decision, and installed kernels. Knows no VS Code. */
+import type { CalledKernel, Dashboard, Job, Offer } from "./dashboard";
+import { evidence, latencyLine, type Kernel } from "./kernels";
+import { t } from "./l10n";
+
+/** A package on the disk; `folder` is its address. */
+export interface Package {
+  readonly kernel: Kernel;
+  readonly folder: string;
+}
+
+export interface GroupNode {
+  readonly kind: "group";
+  readonly group: "offers" | "jobs" | "kernels";
+  readonly children: readonly (OfferNode | JobNode | KernelNode)[];
+}
+
+export interface OfferNode {
+  readonly kind: "offer";
+  readonly offer: Offer;
+}
+
+export interface JobNode {
+  readonly kind: "job";
+  readonly job: Job;
+}
+
+export interface KernelNode {
+  readonly kind: "kernel";
+  readonly kernel: Kernel;
+  readonly folder: string;
+  /** Where it is called; undefined for a package that no open file calls. */
+  readonly call: CalledKernel | undefined;
+}
+
+/** Groups that hold something, those that ask for a decision first. */
+export function groups(dashboard: Dashboard, packages: readonly Package[]): GroupNode[] {
+  const kernels = packages.map((item): KernelNode => ({ kind: "kernel", ...item, call: callOf(item, dashboard.kernels) }));
+  kernels.sort((left, right) => left.kernel.name.localeCompare(right.kernel.name));
+  const all: GroupNode[] = [
+    { kind: "group", group: "offers", children: dashboard.offers.map((offer) => ({ kind: "offer", offer })) },
+    { kind: "group", group: "jobs", children: dashboard.jobs.filter(isAlive).map((job) => ({ kind: "job", job })) },
+    { kind: "group", group: "kernels", children: kernels },
+  ];
+  return all.filter(({ children }) => children.length > 0);
+}
+
+/** A package lies in `evokernel_kernels/` beside the file that calls it. */
+function callOf({ kernel, folder }: Package, calls: readonly CalledKernel[]): CalledKernel | undefined {
+  const place = unescaped(folder);
+  return calls.find(({ uri, name }) => {
+    const file = unescaped(uri);
+    return name === kernel.name && `${file.slice(0, file.lastIndexOf("/"))}/evokernel_kernels/${name}` === place;
+  });
+}
+
+/** The editor and the server escape different signs of an address. */
+function unescaped(uri: string): string {
+  try {
+    return decodeURIComponent(uri);
+  } catch {
+    return uri;
+  }
+}
+
+/** Jobs that have ended are history. */
+function isAlive({ state }: Job): boolean {
+  return !["done", "failed", "cancelled"].includes(state);
+}
+
+/** How a row looks. `context` is what menus look at. */
+export interface Row {
+  readonly label: string;
+  readonly description: string;
+  readonly icon: string;
+  readonly context: string;
+  readonly tooltip: readonly string[];
+}
+
+export function groupRow({ group, children }: GroupNode): Row {
+  const labels = { offers: t("Waiting for your review"), jobs: t("Being worked on"), kernels: t("Kernels") };
+  const label = labels[group];
+  return { label, description: String(children.length), icon: "", context: group, tooltip: [] };
+}
+
+export function offerRow({ offer }: OfferNode): Row {
+  const what = offer.ready ? t("ready") : t("faster");
+  return {
+    label: offer.name,
+    description: what,
+    icon: offer.ready ? "diff-added" : "diff-modified",
+    context: offer.ready ? "offer.ready" : "offer.faster",
+    tooltip: [offer.words],
+  };
+}
+
+export function jobRow({ job }: JobNode): Row {
+  const attempts = job.attempt > 0 ? ` ${job.attempt}/${job.budget}` : "";
+  const running = job.state === "running";
+  return {
+    label: job.file.split(/[\\/]/).at(-1) ?? job.file,
+    description: `${job.stage === "" ? job.state : job.stage}${attempts}`,
+    icon: running ? "sync~spin" : "clock",
+    context: running ? "job.running" : "job.waiting",
+    tooltip: [t("line {0}", job.line + 1), job.kind, job.reason].filter((line) => line !== ""),
+  };
+}
+
+export function kernelRow({ kernel, call }: KernelNode): Row {
+  const stale = call?.stale === true;
+  const mark = stale ? ` · ${t("out of date")}` : "";
+  const why = stale ? [t("The code or its inputs changed since this kernel was verified.")] : [];
+  return {
+    label: kernel.name,
+    description: latencyLine(kernel) + mark,
+    icon: stale ? "warning" : "zap",
+    context: call === undefined ? "kernel" : "kernel.called",
+    tooltip: [...evidence(kernel), ...why],
+  };
+}

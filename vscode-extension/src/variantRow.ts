@@ -1,0 +1,31 @@
+/** How a verified kernel reads in a list, and what it is compared with. Knows no VS Code. */
+import { digits, sourceWord } from "./kernels";
+import { t } from "./l10n";
+import type { Variant } from "./review";
+
+export interface VariantRow {
+  readonly label: string;
+  readonly description: string;
+  readonly detail: string;
+}
+
+/** Latency first, then what binds it; how it works below. */
+export function variantRow(variant: Variant): VariantRow {
+  const marks = [
+    ...(variant.installed ? [t("installed")] : []),
+    ...(variant.best ? [t("fastest")] : []),
+    ...(variant.rejected ? [t("rejected")] : []),
+  ];
+  const bound = variant.bottleneck === "" ? "" : t("bound by {0}", variant.bottleneck);
+  return {
+    label: `${digits(variant.us)} µs ${sourceWord(variant.source)}`,
+    description: [bound, ...marks].filter((words) => words !== "").join(" · "),
+    detail: variant.strategy.join(" "),
+  };
+}
+
+/** What a variant is compared with: the installed one, else the fastest other one. */
+export function comparedWith(variant: Variant, all: readonly Variant[]): Variant | undefined {
+  const others = all.filter(({ sourceId }) => sourceId !== variant.sourceId);
+  return others.find(({ installed }) => installed) ?? others.find(({ best }) => best) ?? others[0];
+}

@@ -1,0 +1,197 @@
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import { commandsWith } from "../src/answers";
+import { Decisions } from "../src/decisions";
+import { Reviews } from "../src/reviews";
+import { Texts } from "../src/texts";
+import { Variants } from "../src/variants";
+import { REVIEW, scripted, type Answers, type Scripted } from "./doubles/server";
+import { clearDesk, desk } from "./doubles/vscode";
+
+const PLACE = { uri: REVIEW.uri, regionId: REVIEW.regionId };
+const PARTS = [
+  { regionId: "part1", line: 11, words: "exp" },
+  { regionId: "part2", line: 12, words: "sum" },
+];
+const OFFERS = [
+  { ...PLACE, name: "softmax_1", words: "", ready: true },
+  { uri: REVIEW.uri, regionId: "other", name: "gelu_1", words: "gelu in mlp", ready: true },
+  { uri: REVIEW.uri, regionId: "called", name: "norm_1", words: "faster", ready: false },
+  { uri: "file:///ws/else.py", regionId: "far", name: "far_1", words: "", ready: true },
+];
+
+beforeEach(clearDesk);
+
+interface Session extends Scripted {
+  readonly decisions: Decisions;
+  readonly variants: Variants;
+}
+
+function session(answers: Answers = {}, review: object = REVIEW): Session {
+  const server = scripted({
+    "evokernel.review": () => ({ status: "shown", message: "", review }),
+    "evokernel.apply": () => ({ status: "applied", message: "softmax_1 is in place." }),
+    "evokernel.reject": () => ({ status: "rejected", message: "" }),
+    "evokernel.snooze": () => ({ status: "snoozed", message: "" }),
+    "evokernel.never": () => ({ status: "never", message: "" }),
+    "evokernel.offerAgain": () => ({ status: "offered", message: "" }),
+    "evokernel.dashboard": () => ({ status: "shown", dashboard: { offers: OFFERS } }),
+    ...answers,
+  });
+  const texts = new Texts();
+  const decisions = new Decisions(new Reviews(texts), server.execute);
+  return { ...server, decisions, variants: new Variants(texts, server.execute) };
+}
+
+const last = ({ asked }: Scripted): [string, unknown] | undefined => asked.at(-1);
+
+test("a review shows the Python change and its evidence, and tells menus and keys", async () => {
+  const { decisions } = session();
+  await decisions.review(PLACE);
+  const [command, before, after] = desk.ran[0] ?? [];
+  assert.equal(command, "vscode.diff");
+  assert.match(String(before), /before\/model\.py$/);
+  assert.match(String(after), /after\/model\.py$/);
+  assert.match(desk.page, /It reads x once/);
+  assert.deepEqual(desk.context, {
+    "evokernel.inReview": true,
+    "evokernel.reviewHasParts": false,
+    "evokernel.reviewHasFiles": true,
+  });
+});
+
+test("a kernel that is called already shows its files, not an unchanged Python file", async () => {
+  const files = [
+    { name: "op_kernel.cpp", before: "// old", after: "// new" },
+    { name: "tiling.h", before: "// same", after: "// same" },
+  ];
+  const { decisions } = session({}, { ...REVIEW, after: REVIEW.before, files });
+  await decisions.review(PLACE);
+  assert.deepEqual(desk.ran.map(([command]) => command), ["vscode.diff", "vscode.setEditorLayout"]);
+  assert.match(String(desk.ran[0]?.[2]), /op_kernel\.cpp$/);
+});
+
+test("several files are compared in one editor", async () => {
+  const { decisions } = session({}, { ...REVIEW, after: REVIEW.before });
+  await decisions.review(PLACE);
+  assert.equal(desk.ran[0]?.[0], "vscode.changes");
+  assert.equal(desk.context["evokernel.inReview"], true);
+});
+
+test("what was seen is what is accepted, and the review leaves the screen", async () => {
+  const it = session();
+  await it.decisions.review(PLACE);
+  await it.decisions.accept();
+  assert.deepEqual(last(it), ["evokernel.apply", { ...PLACE, sourceId: "fast" }]);
+  assert.deepEqual(desk.tabs, []);
+  assert.equal(desk.context["evokernel.inReview"], false);
+  assert.deepEqual(desk.opened, ["/ws/model.py:11"]);
+  assert.deepEqual(desk.said, ["EvoKernel: softmax_1 is in place."]);
+});
+
+test("a refused acceptance leaves the review where it is", async () => {
+  const it = session({ "evokernel.apply": () => ({ status: "refused", message: "The file changed." }) });
+  await it.decisions.review(PLACE);
+  await it.decisions.accept();
+  assert.equal(desk.tabs.length, 1);
+  assert.deepEqual(desk.opened, []);
+});
+
+test("a row of the tree is accepted without a review", async () => {
+  const it = session();
+  await it.decisions.accept({ kind: "offer", offer: OFFERS[1] });
+  assert.deepEqual(last(it), ["evokernel.apply", { uri: REVIEW.uri, regionId: "other" }]);
+});
+
+for (const [name, ticks, expected] of [
+  ["the parts take the whole's place", ["softmax_1", "Only line 12", "Only line 13"], ["part1", "part2"]],
+  ["the whole takes the parts' place", ["Only line 12", "softmax_1"], ["whole"]],
+  ["others in the file come along", ["softmax_1", "gelu_1"], ["whole", "other"]],
+] as const) {
+  test(`accept some: ${name}`, async () => {
+    const it = session({}, { ...REVIEW, parts: PARTS });
+    await it.decisions.review(PLACE);
+    desk.choose = (labels) => {
+      assert.deepEqual(labels, ["softmax_1", "Only line 12", "Only line 13", "gelu_1"]);
+      return [...ticks];
+    };
+    await it.decisions.acceptSome();
+    assert.deepEqual(last(it), ["evokernel.apply", { uri: REVIEW.uri, regionIds: expected }]);
+    assert.deepEqual(desk.tabs, []);
+  });
+}
+
+test("accept some: Escape accepts nothing", async () => {
+  const it = session({}, { ...REVIEW, parts: PARTS });
+  await it.decisions.review(PLACE);
+  await it.decisions.acceptSome();
+  assert.equal(last(it)?.[0], "evokernel.dashboard");
+});
+
+for (const [label, typed, reason] of [
+  ["Slower than wanted", "", "slower than wanted"],
+  ["Hard to read", "", "hard to read"],
+  ["Another reason…", " too long ", "too long"],
+  ["Another reason…", "", "other"],
+] as const) {
+  test(`reject: ${label} ${typed}`, async () => {
+    const it = session();
+    await it.decisions.review(PLACE);
+    desk.choose = () => [label];
+    desk.type = typed;
+    await it.decisions.reject();
+    assert.deepEqual(last(it), ["evokernel.reject", { ...PLACE, reason }]);
+    assert.deepEqual(desk.tabs, []);
+  });
+}
+
+test("reject: Escape rejects nothing", async () => {
+  const it = session();
+  await it.decisions.review(PLACE);
+  await it.decisions.reject();
+  desk.choose = () => ["Another reason…"];
+  desk.type = undefined;
+  await it.decisions.reject();
+  assert.deepEqual(it.asked.map(([command]) => command), ["evokernel.review"]);
+});
+
+test("snooze and never end the review; never is taken back with one button", async () => {
+  const it = session();
+  await it.decisions.review(PLACE);
+  await it.decisions.snooze();
+  assert.deepEqual(last(it), ["evokernel.snooze", PLACE]);
+  assert.deepEqual(desk.tabs, []);
+  desk.choose = () => ["Offer Again"];
+  await it.decisions.neverHere(PLACE);
+  assert.deepEqual(it.asked.slice(-2), [["evokernel.never", PLACE], ["evokernel.offerAgain", { uri: REVIEW.uri }]]);
+});
+
+test("a review of the same place takes the older one's place", async () => {
+  const it = session();
+  await it.decisions.review(PLACE);
+  await it.decisions.review(PLACE);
+  assert.equal(desk.tabs.length, 1);
+});
+
+test("an action of the server that rejects asks for the reason first", async () => {
+  const it = session();
+  const commands = commandsWith(it.decisions, it.variants);
+  desk.choose = () => ["Precision"];
+  assert.deepEqual(await commands.before("evokernel.reject", [PLACE]), [{ ...PLACE, reason: "precision" }]);
+  desk.choose = () => undefined;
+  assert.equal(await commands.before("evokernel.reject", [PLACE]), undefined);
+  assert.deepEqual(await commands.before("evokernel.apply", [PLACE]), [PLACE]);
+});
+
+test("an action of the server that asks for a review shows it", async () => {
+  const it = session();
+  commandsWith(it.decisions, it.variants).after("evokernel.review", [PLACE], { status: "shown", review: REVIEW });
+  await new Promise(setImmediate);
+  assert.equal(desk.ran[0]?.[0], "vscode.diff");
+});
+
+test("what a server refuses shows nothing", async () => {
+  const it = session({ "evokernel.review": () => ({ status: "refused", message: "gone" }) });
+  await it.decisions.review(PLACE);
+  assert.deepEqual(desk.ran, []);
+});

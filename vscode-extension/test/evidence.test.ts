@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { escape, evidencePage, latencyRows, LINKED } from "../src/evidence";
+import { pageWithPolicy } from "../src/page";
+import { readReview, type Review } from "../src/review";
+import { KERNEL, REVIEW } from "./doubles/server";
+import manifest from "../package.json";
+
+function review(changes: object = {}): Review {
+  const read = readReview({ status: "shown", review: { ...REVIEW, ...changes } });
+  assert.ok(read !== undefined);
+  return read;
+}
+
+const page = (changes: object = {}): string => evidencePage(review(changes), "n0nce", "en");
+
+test("the page runs no script and loads nothing", () => {
+  const text = page();
+  assert.match(text, /content="default-src 'none'; style-src 'nonce-n0nce'"/);
+  assert.doesNotMatch(text, /<script|style="|\son\w+=|https?:|src="/);
+});
+
+test("every link runs a command that the panel allows and the manifest has", () => {
+  const links = [...page({ parts: [{ regionId: "p", line: 1, words: "" }] }).matchAll(/href="command:([\w.]+)/g)].map(([, name]) => name);
+  const known = manifest.contributes.commands.map(({ command }) => command);
+  assert.deepEqual([...new Set(links)].sort(), [...LINKED].sort());
+  // A link with the name of a file is the page's own.
+  for (const command of LINKED.filter((name) => name !== "evokernel.showKernelFile")) assert.ok(known.includes(command), command);
+});
+
+for (const evil of ["<script>alert(1)</script>", '"><a href="command:x">', "' onclick='x"]) {
+  test(`${evil} is shown as what it is`, () => {
+    const text = page({ name: evil, why: [evil], guards: [evil], files: [{ name: evil, before: "", after: "x" }] });
+    assert.doesNotMatch(text, /<script|<a href="command:x"|\sonclick='/);
+    assert.ok(text.includes(escape(evil)));
+  });
+}
+
+test("latencies are in order, each with its source, and none that is unknown", () => {
+  const vendor = { name: "npu_softmax", us: 50, source: "measured" };
+  const rows = latencyRows(review({ vendor, installed: { ...KERNEL, sourceId: "old", us: 40 } }));
+  assert.deepEqual(rows, [
+    ["Op by op now", 412.4, "modelled"],
+    ["npu_softmax", 50, "measured"],
+    ["Installed kernel", 40, "modelled"],
+    ["This kernel", 35.2, "modelled"],
+    ["Bound", 31, "modelled"],
+  ]);
+  assert.equal(latencyRows(review({ kernel: { ...KERNEL, boundUs: 0 } })).length, 2);
+});
+
+test("the evidence names what a person decides by", () => {
+  const text = page();
+  for (const words of [
+    "412 µs → <b>35.2 µs</b> modelled, 11.7×",
+    "Rows stay in the unified buffer.",
+    "float32 512×32000",
+    "1.0e-6 absolute, 2.0e-7 relative",
+    "x is a float32 tensor on an NPU.",
+    "correctness: passed – 30 cases",
+    "Bound by MTE2.",
+    "op_kernel.cpp (new)",
+  ]) {
+    assert.ok(text.includes(words), words);
+  }
+  assert.ok(text.indexOf("MTE2</th>") < text.indexOf("V</th>"), "the busiest pipe comes first");
+});
+
+test("pictures are hidden from screen readers, sections and buttons have names", () => {
+  const text = page();
+  for (const [svg] of text.matchAll(/<svg[^>]*>/g)) assert.match(svg, /aria-hidden="true"/);
+  for (const [, label] of text.matchAll(/<(?:section|nav)([^>]*)>/g)) assert.match(label ?? "", /aria-label="[^"]+"/);
+});
+
+test("accept some is offered where there are parts", () => {
+  assert.doesNotMatch(page(), /evokernel\.acceptSome/);
+  assert.match(page({ parts: [{ regionId: "p", line: 1, words: "w" }] }), /evokernel\.acceptSome/);
+});
+
+test("a page of the server's runs its own scripts alone", () => {
+  const made = pageWithPolicy('<html><head></head><body><script id="a">1</script><script>2</script></body></html>', "n0nce");
+  assert.match(made, /<head>\n<meta http-equiv="Content-Security-Policy" content="default-src 'none'; .*script-src 'nonce-n0nce'">/);
+  assert.equal([...made.matchAll(/<script nonce="n0nce"/g)].length, 2);
+});

@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { NOTHING, readDashboard } from "../src/dashboard";
+import { groupRow, groups, jobRow, kernelRow, offerRow, type JobNode, type KernelNode, type OfferNode } from "../src/tree";
+
+const DASHBOARD = readDashboard({
+  status: "shown",
+  dashboard: {
+    jobs: [
+      { id: "1", file: "/ws/model.py", uri: "file:///ws/model.py", line: 7, kind: "generate", state: "running", stage: "verify", attempt: 2, budget: 30, reason: "" },
+      { id: "2", file: "/ws/model.py", uri: "file:///ws/model.py", line: 9, kind: "refine", state: "waiting", stage: "", attempt: 0, budget: 30, reason: "no verifier" },
+      { id: "3", file: "/ws/model.py", uri: "", line: 0, kind: "refine", state: "done", stage: "", attempt: 9, budget: 30, reason: "" },
+    ],
+    kernels: [{ uri: "file:///ws/my%20model.py", name: "softmax_1", line: 12, stale: true }],
+    offers: [
+      { uri: "file:///ws/model.py", regionId: "r", name: "gelu_1", words: "gelu: 9 µs", ready: true },
+      { uri: "file:///ws/model.py", regionId: "s", name: "softmax_1", words: "softmax", ready: false },
+    ],
+  },
+});
+
+const kernel = (name: string): { kernel: KernelNode["kernel"]; folder: string } => ({
+  kernel: { name, latency: undefined, verifier: "twin", gates: [] },
+  folder: `file:///ws/evokernel_kernels/${name}`,
+});
+
+test("what asks for a decision comes first, and empty groups are left out", () => {
+  const all = groups(DASHBOARD, [kernel("softmax_1"), kernel("a_1")]);
+  assert.deepEqual(all.map(({ group, children }) => [group, children.length]), [["offers", 2], ["jobs", 2], ["kernels", 2]]);
+  assert.deepEqual(groups(NOTHING, []), []);
+  assert.equal(groupRow(all[0] ?? assert.fail()).label, "Waiting for your review");
+});
+
+test("without a server the packages on the disk are there", () => {
+  const [only] = groups(readDashboard({ status: "refused" }), [kernel("b_1"), kernel("a_1")]);
+  assert.deepEqual(only?.children.map((node) => node.kind === "kernel" && node.kernel.name), ["a_1", "b_1"]);
+});
+
+test("a kernel knows its call, whose address may be escaped otherwise, and says that it is out of date", () => {
+  const nodes = groups(DASHBOARD, [kernel("softmax_1"), kernel("a_1")]).at(-1)?.children as KernelNode[];
+  const [alone, called] = nodes.map(kernelRow);
+  assert.equal(called?.context, "kernel.called");
+  assert.equal(called.icon, "warning");
+  assert.match(called.description, /out of date$/);
+  assert.deepEqual([alone?.context, alone?.icon, alone?.description], ["kernel", "zap", "no latency"]);
+});
+
+test("a kernel of that name in another folder is not the one that is called", () => {
+  const elsewhere = { ...kernel("softmax_1"), folder: "file:///other/evokernel_kernels/softmax_1" };
+  const [node] = groups({ ...DASHBOARD, jobs: [], offers: [] }, [elsewhere])[0]?.children as KernelNode[];
+  assert.equal(node?.call, undefined);
+});
+
+test("jobs say their stage and attempts, and why they wait", () => {
+  const [running, waiting] = (groups(DASHBOARD, [])[1]?.children as JobNode[]).map(jobRow);
+  assert.deepEqual([running?.label, running?.description, running?.context], ["model.py", "verify 2/30", "job.running"]);
+  assert.deepEqual([waiting?.description, waiting?.icon, waiting?.tooltip.at(-1)], ["waiting", "clock", "no verifier"]);
+});
+
+test("an offer says whether something is installed already", () => {
+  const rows = (groups(DASHBOARD, [])[0]?.children as OfferNode[]).map(offerRow);
+  assert.deepEqual(rows.map(({ description, context }) => [description, context]), [
+    ["ready", "offer.ready"],
+    ["faster", "offer.faster"],
+  ]);
+});
+
+for (const answer of [undefined, null, {}, { dashboard: null }, { dashboard: { jobs: "x", offers: [1, null] } }]) {
+  test(`${JSON.stringify(answer)} gives an empty dashboard`, () => {
+    assert.deepEqual(readDashboard(answer), NOTHING);
+  });
+}
