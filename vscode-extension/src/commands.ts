@@ -1,6 +1,6 @@
 /** The commands about kernels. Each takes the row that was clicked, or is about what is in front of the person. */
 import * as vscode from "vscode";
-import type { Decisions } from "./decisions";
+import { ANY_KERNEL, type Decisions } from "./decisions";
 import type { Node } from "./kernelsView";
 import { goTo, pythonEditor } from "./places";
 import type { Reviews } from "./reviews";
@@ -27,7 +27,7 @@ export function kernelCommands(
     showKernelFiles: () => reviews.showFiles(),
     showKernelFile: (name) => reviews.showFiles(typeof name === "string" ? name : undefined),
     compareVariants: async (given) => {
-      const place = await decisions.placeFor(given, VARIANTS);
+      const place = await decisions.placeFor(given, ANY_KERNEL);
       if (place !== undefined) variants.show(place, await server.execute(VARIANTS, place));
     },
     explainWhyNot: async () => {
@@ -35,7 +35,7 @@ export function kernelCommands(
       if (uri !== undefined) await showReasons(uri, await server.execute(WHY_NOT, { uri }));
     },
     showTimeline: async (given) => {
-      const place = await decisions.placeFor(given, TIMELINE);
+      const place = await decisions.placeFor(given, ANY_KERNEL);
       if (place !== undefined) await showTimeline(await server.execute(TIMELINE, place));
     },
     revertKernel: (given) => decisions.forKernel("evokernel.revert", given),

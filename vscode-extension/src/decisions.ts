@@ -1,6 +1,7 @@
 /** What a person decides about a kernel: accept it, some of it, or turn it down, for now or for good. */
 import * as vscode from "vscode";
 import { readDashboard, type Offer } from "./dashboard";
+import { GENERATE } from "./generate";
 import { t } from "./l10n";
 import { givenPlace, goTo, placesAt, pythonEditor } from "./places";
 import { placeOf, readReview, withoutOverlap, type Place, type Review } from "./review";
@@ -10,6 +11,12 @@ export type Execute = (command: string, given: object) => Promise<unknown>;
 
 export const REVIEW = "evokernel.review";
 export const REJECT = "evokernel.reject";
+const APPLY = "evokernel.apply";
+const REVERT = "evokernel.revert";
+const NEVER = "evokernel.never";
+/** Actions of the server that name a kernel that waits, or any place that may have one. */
+const WAITING = [REVIEW];
+export const ANY_KERNEL = [REVIEW, REVERT, GENERATE];
 
 interface Choice extends vscode.QuickPickItem {
   readonly regionId: string;
@@ -23,7 +30,7 @@ export class Decisions {
 
   /** The kernel of a row, of the line of the cursor, or one that the person picks among those that wait. */
   async review(given?: unknown): Promise<void> {
-    const place = givenPlace(given) ?? (await this.placeAtCursor()) ?? (await this.pickWaiting());
+    const place = givenPlace(given) ?? (await this.placeAtCursor([REVIEW, REVERT])) ?? (await this.pickWaiting());
     if (place === undefined) return;
     await this.show(await this.execute(REVIEW, place));
   }
@@ -34,13 +41,21 @@ export class Decisions {
     if (review !== undefined) await this.reviews.show(review);
   }
 
+  /** A kernel that was asked for is there: the person is told once, and nothing is edited. */
+  async ready(place: Place, message: string): Promise<void> {
+    const [review, accept] = [t("Review"), t("Accept")];
+    const chosen = await vscode.window.showInformationMessage(`EvoKernel: ${message}`, review, accept);
+    if (chosen === review) await this.review(place);
+    if (chosen === accept) await this.accept(place);
+  }
+
   async accept(given?: unknown): Promise<void> {
     const place = await this.placeFor(given);
     if (place === undefined) return;
     const review = this.reviews.current;
     // What was seen is what is accepted, also where a faster kernel has come meanwhile.
     const seen = review !== undefined && isPlaceOf(review, place) ? { sourceId: review.kernel.sourceId } : {};
-    const answer = await this.execute("evokernel.apply", { ...place, ...seen });
+    const answer = await this.execute(APPLY, { ...place, ...seen });
     await this.applied(answer, place, review);
   }
 
@@ -56,7 +71,9 @@ export class Decisions {
     }
     const chosen = await chooseSome(choices, review?.regionId ?? "", review?.parts.map(({ regionId }) => regionId) ?? []);
     if (chosen.length === 0) return;
-    await this.applied(await this.execute("evokernel.apply", { uri, regionIds: chosen }), { uri }, review);
+    // Who takes parts of what was reviewed has decided about the whole.
+    const whole = review === undefined ? {} : { regionId: review.regionId };
+    await this.applied(await this.execute(APPLY, { uri, ...whole, regionIds: chosen }), { uri }, review);
   }
 
   async reject(given?: unknown): Promise<void> {
@@ -73,9 +90,9 @@ export class Decisions {
   }
 
   async neverHere(given?: unknown): Promise<void> {
-    const place = await this.placeFor(given);
+    const place = await this.placeFor(given, [NEVER]);
     if (place === undefined) return;
-    const answer = await this.execute("evokernel.never", place);
+    const answer = await this.execute(NEVER, place);
     if (!(await this.ended(answer, place))) return;
     const again = t("Offer Again");
     const said = t("EvoKernel: no kernel is offered for this code any more.");
@@ -92,7 +109,7 @@ export class Decisions {
 
   /** Takes an installed kernel out, or refines it further. */
   async forKernel(command: string, given?: unknown): Promise<void> {
-    const place = givenPlace(given) ?? (await this.placeAtCursor(command));
+    const place = givenPlace(given) ?? (await this.placeAtCursor([command]));
     if (place !== undefined) tell(await this.execute(command, place));
   }
 
@@ -101,16 +118,16 @@ export class Decisions {
   }
 
   /** What was clicked, the review in front, or the kernel at the cursor. */
-  async placeFor(given?: unknown, command = REVIEW): Promise<Place | undefined> {
+  async placeFor(given?: unknown, commands = WAITING): Promise<Place | undefined> {
     const review = this.reviews.current;
-    return givenPlace(given) ?? (review === undefined ? this.placeAtCursor(command) : placeOf(review));
+    return givenPlace(given) ?? (review === undefined ? this.placeAtCursor(commands) : placeOf(review));
   }
 
-  private async placeAtCursor(command = REVIEW): Promise<Place | undefined> {
+  private async placeAtCursor(commands = WAITING): Promise<Place | undefined> {
     const editor = pythonEditor();
-    const places = editor === undefined ? [] : await placesAt(editor, command);
-    if (places.length < 2) return places[0];
-    const items = places.map((place) => ({ label: place.title, place }));
+    const places = editor === undefined ? [] : await placesAt(editor, commands);
+    if (places.length < 2) return places[0]?.place;
+    const items = places.map(({ title, place }) => ({ label: title, place }));
     return (await vscode.window.showQuickPick(items, { placeHolder: t("Which kernel?") }))?.place;
   }
 

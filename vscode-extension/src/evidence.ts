@@ -42,11 +42,14 @@ ${[why(review), latencies(review), pipes(review.kernel), guards(review), checks(
 </html>`;
 }
 
-/** `412 µs → 35.2 µs modelled, 11.7x`. */
+/** `412 µs → 35.2 µs modelled, 11.7×`. */
 function lead({ kernel, installed }: Review): string {
-  const before = installed ?? { us: kernel.baselineUs };
-  const ratio = before.us > 0 && kernel.us > 0 ? `, ${(before.us / kernel.us).toFixed(1)}×` : "";
-  return `${figure(before.us)} → <b>${figure(kernel.us)}</b> ${escape(sourceWord(kernel.source))}${ratio}`;
+  const before = installed ?? { us: kernel.baselineUs, source: "modelled" };
+  const same = before.source === kernel.source;
+  // Figures of different sources give no ratio.
+  const ratio = same && before.us > 0 && kernel.us > 0 ? `, ${(before.us / kernel.us).toFixed(1)}×` : "";
+  const was = `${figure(before.us)}${same ? "" : ` ${escape(sourceWord(before.source))}`}`;
+  return `${was} → <b>${figure(kernel.us)}</b> ${escape(sourceWord(kernel.source))}${ratio}`;
 }
 
 function actions(review: Review): string {
@@ -71,11 +74,11 @@ function why(review: Review): string {
 /** Rows of name, latency and where the figure is from, drawn to one scale. */
 export function latencyRows({ kernel, installed, vendor }: Review): [string, number, string][] {
   const rows: [string, number, string][] = [
-    [t("Op by op now"), kernel.baselineUs, kernel.source],
+    // What the operations cost one by one, and the bound by bytes and operations, no chip has measured.
+    [t("Op by op now"), kernel.baselineUs, "modelled"],
     ...(vendor === undefined ? [] : [[vendor.name, vendor.us, vendor.source] as [string, number, string]]),
     ...(installed === undefined ? [] : [[t("Installed kernel"), installed.us, installed.source] as [string, number, string]]),
     [t("This kernel"), kernel.us, kernel.source],
-    // The bound is computed from bytes and operations, also where latencies are measured.
     [t("Bound"), kernel.boundUs, "modelled"],
   ];
   return rows.filter(([, us]) => us > 0);

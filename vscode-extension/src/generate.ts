@@ -3,7 +3,7 @@ import * as vscode from "vscode";
 import { t } from "./l10n";
 import { actionsAt, pythonEditor, type Action } from "./places";
 
-const GENERATE = "evokernel.generate";
+export const GENERATE = "evokernel.generate";
 
 export async function generateHere(): Promise<void> {
   const editor = pythonEditor();
@@ -11,7 +11,7 @@ export async function generateHere(): Promise<void> {
     void vscode.window.showInformationMessage(t("EvoKernel: open a Python file that uses torch first."));
     return;
   }
-  const actions = await actionsAt(editor, GENERATE);
+  const actions = await actionsAt(editor, [GENERATE]);
   const chosen = actions.length > 1 ? await pick(actions) : actions[0];
   if (chosen !== undefined) {
     const { command, arguments: given } = chosen.command;

@@ -26,8 +26,8 @@ export interface Action {
   readonly command: vscode.Command;
 }
 
-/** The server's code actions on the cursor's lines that run one of its commands. */
-export async function actionsAt(editor: vscode.TextEditor, command: string): Promise<Action[]> {
+/** The server's code actions on the cursor's lines that run one of these commands. */
+export async function actionsAt(editor: vscode.TextEditor, commands: readonly string[]): Promise<Action[]> {
   const found = await vscode.commands.executeCommand<(vscode.CodeAction | vscode.Command)[]>(
     "vscode.executeCodeActionProvider",
     editor.document.uri,
@@ -36,18 +36,26 @@ export async function actionsAt(editor: vscode.TextEditor, command: string): Pro
     RESOLVE_COUNT,
   );
   return found.flatMap((action) =>
-    "kind" in action && action.disabled === undefined && action.command?.command === command
+    "kind" in action && action.disabled === undefined && action.command !== undefined && commands.includes(action.command.command)
       ? [{ title: action.title, command: action.command }]
       : [],
   );
 }
 
-/** The places of those actions. */
-export async function placesAt(editor: vscode.TextEditor, command: string): Promise<(Place & { title: string })[]> {
-  return (await actionsAt(editor, command)).flatMap(({ title, command: { arguments: given } }) => {
-    const place = givenPlace(given?.[0]);
-    return place === undefined ? [] : [{ ...place, title }];
-  });
+export interface NamedPlace {
+  readonly title: string;
+  readonly place: Place;
+}
+
+/** The places of those actions, each once. */
+export async function placesAt(editor: vscode.TextEditor, commands: readonly string[]): Promise<NamedPlace[]> {
+  const found = new Map<string, NamedPlace>();
+  for (const { title, command } of await actionsAt(editor, commands)) {
+    const place = givenPlace(command.arguments?.[0]);
+    const key = JSON.stringify(place);
+    if (place !== undefined && !found.has(key)) found.set(key, { title, place });
+  }
+  return [...found.values()];
 }
 
 export function pythonEditor(): vscode.TextEditor | undefined {

@@ -116,7 +116,7 @@ for (const [name, ticks, expected] of [
       return [...ticks];
     };
     await it.decisions.acceptSome();
-    assert.deepEqual(last(it), ["evokernel.apply", { uri: REVIEW.uri, regionIds: expected }]);
+    assert.deepEqual(last(it), ["evokernel.apply", { ...PLACE, regionIds: expected }]);
     assert.deepEqual(desk.tabs, []);
   });
 }
@@ -189,6 +189,22 @@ test("an action of the server that asks for a review shows it", async () => {
   await new Promise(setImmediate);
   assert.equal(desk.ran[0]?.[0], "vscode.diff");
 });
+
+for (const [button, command] of [
+  ["Review", "evokernel.review"],
+  ["Accept", "evokernel.apply"],
+  ["", undefined],
+] as const) {
+  test(`a kernel that is ready is told once; ${button || "Escape"} asks for ${command ?? "nothing"}`, async () => {
+    const it = session();
+    desk.choose = () => [button];
+    const answer = { status: "ready", message: "softmax_1 is ready.", ...PLACE };
+    commandsWith(it.decisions, it.variants).after("evokernel.generate", [PLACE], answer);
+    await new Promise(setImmediate);
+    assert.equal(desk.said[0], "EvoKernel: softmax_1 is ready.");
+    assert.equal(last(it)?.[0], command);
+  });
+}
 
 test("what a server refuses shows nothing", async () => {
   const it = session({ "evokernel.review": () => ({ status: "refused", message: "gone" }) });

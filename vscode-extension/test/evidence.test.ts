@@ -49,6 +49,12 @@ test("latencies are in order, each with its source, and none that is unknown", (
   assert.equal(latencyRows(review({ kernel: { ...KERNEL, boundUs: 0 } })).length, 2);
 });
 
+test("modelled and measured figures are told apart, and make no ratio", () => {
+  const text = page({ kernel: { ...KERNEL, source: "measured" } });
+  assert.ok(text.includes("412 µs modelled → <b>35.2 µs</b> measured</p>"));
+  assert.equal(latencyRows(review({ kernel: { ...KERNEL, source: "measured" } }))[0]?.[2], "modelled");
+});
+
 test("the evidence names what a person decides by", () => {
   const text = page();
   for (const words of [
