@@ -4,7 +4,7 @@
  */
 import { digits, sourceWord } from "./kernels";
 import { t } from "./l10n";
-import { changedFiles, changesPython, type FileChange, type KernelFacts, type Review } from "./review";
+import { changedFiles, changesPython, isDecidable, type FileChange, type KernelFacts, type Review } from "./review";
 
 /** Commands that the page's links may run. */
 export const LINKED = [
@@ -36,15 +36,32 @@ export function evidencePage(review: Review, nonce: string, language: string): s
 <p class="lead">${lead(review)}</p>
 ${actions(review)}
 </header>
-${[why(review), latencies(review), pipes(review.kernel), guards(review), checks(review.kernel), files(review)].join("\n")}
+${sections(review).join("\n")}
 </main>
 </body>
 </html>`;
 }
 
+/** What decides first: figures, reasons, the code; then what stands behind them. */
+function sections(review: Review): string[] {
+  const { kernel } = review;
+  const reasons = isDecidable(review) ? t("Why it is faster") : t("What is known of it");
+  return [
+    latencies(review),
+    section(reasons, sentences(review.why)),
+    files(review),
+    guards(review),
+    pipes(kernel),
+    checks(kernel),
+    section(t("How it works"), sentences(kernel.strategy)),
+  ];
+}
+
 /** `412 µs → 35.2 µs modelled, 11.7×`. */
-function lead({ kernel, installed }: Review): string {
-  const before = installed ?? { us: kernel.baselineUs, source: "modelled" };
+function lead(review: Review): string {
+  const { kernel, installed } = review;
+  const now = { us: kernel.baselineUs, source: "modelled" };
+  const before = isDecidable(review) ? (installed ?? now) : now;
   const same = before.source === kernel.source;
   // Figures of different sources give no ratio.
   const ratio = same && before.us > 0 && kernel.us > 0 ? `, ${(before.us / kernel.us).toFixed(1)}×` : "";
@@ -53,6 +70,7 @@ function lead({ kernel, installed }: Review): string {
 }
 
 function actions(review: Review): string {
+  if (!isDecidable(review)) return `<p class="quiet">${escape(t("This kernel is installed."))}</p>`;
   const some = review.parts.length > 0 ? link("evokernel.acceptSome", t("Accept Some…")) : "";
   return `<nav aria-label="${escape(t("Decide"))}">
 ${link("evokernel.acceptKernel", t("Accept"), "primary")}${some}
@@ -67,17 +85,13 @@ function link(command: string, words: string, look = "", argument?: unknown): st
   return `<a class="button ${look}" href="command:${command}${escape(query)}">${escape(words)}</a>`;
 }
 
-function why(review: Review): string {
-  return section(t("Why it is faster"), sentences([...review.why, ...review.kernel.strategy]));
-}
-
 /** Rows of name, latency and where the figure is from, drawn to one scale. */
 export function latencyRows({ kernel, installed, vendor }: Review): [string, number, string][] {
   const rows: [string, number, string][] = [
     // What the operations cost one by one, and the bound by bytes and operations, no chip has measured.
     [t("Op by op now"), kernel.baselineUs, "modelled"],
     ...(vendor === undefined ? [] : [[vendor.name, vendor.us, vendor.source] as [string, number, string]]),
-    ...(installed === undefined ? [] : [[t("Installed kernel"), installed.us, installed.source] as [string, number, string]]),
+    ...(installed === undefined || installed.sourceId === kernel.sourceId ? [] : [[t("Installed kernel"), installed.us, installed.source] as [string, number, string]]),
     [t("This kernel"), kernel.us, kernel.source],
     [t("Bound"), kernel.boundUs, "modelled"],
   ];
@@ -103,7 +117,7 @@ function pipes(kernel: KernelFacts): string {
       const percent = `${Math.round(100 * share)} %`;
       return `<tr><th scope="row">${escape(name)}</th><td class="number">${percent}</td><td>${bar(share)}</td></tr>`;
     });
-  const bound = kernel.bottleneck === "" ? "" : `<p>${escape(t("Bound by {0}.", kernel.bottleneck))}</p>`;
+  const bound = kernel.bottleneck === "" ? "" : `<p>${escape(kernel.bottleneck)}</p>`;
   if (rows.length === 0 && bound === "") return "";
   return section(t("How busy each pipe is"), `${bound}<table>${rows.join("")}</table>`);
 }
@@ -148,6 +162,7 @@ function fileWords({ name, before }: FileChange): string {
 }
 
 function section(title: string, body: string): string {
+  if (body === "") return "";
   return `<section aria-label="${escape(title)}"><h2>${escape(title)}</h2>${body}</section>`;
 }
 

@@ -214,6 +214,11 @@ export function changesPython(review: Review): boolean {
   return review.before !== review.after;
 }
 
+/** False for a review of the very kernel that is installed: there is nothing to decide. */
+export function isDecidable({ kernel, installed }: Review): boolean {
+  return installed === undefined || installed.sourceId !== kernel.sourceId;
+}
+
 /** The kernel's files that differ from the installed ones. */
 export function changedFiles(files: readonly FileChange[]): FileChange[] {
   return files.filter(({ before, after }) => before !== after);

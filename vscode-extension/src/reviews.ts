@@ -4,7 +4,7 @@ import * as path from "node:path";
 import * as vscode from "vscode";
 import { evidencePage, LINKED } from "./evidence";
 import { t } from "./l10n";
-import { changedFiles, changesPython, type Place, type Review } from "./review";
+import { changedFiles, changesPython, isDecidable, type Place, type Review } from "./review";
 import { idOf, showDiff, showDiffs, type Sides, type Texts } from "./texts";
 
 const EVIDENCE = "evokernel.evidence";
@@ -59,13 +59,13 @@ export class Reviews implements vscode.Disposable {
     const alone = vscode.window.tabGroups.all.length === 1;
     await this.showChange(shown);
     this.showEvidence(review);
-    if (alone) await vscode.commands.executeCommand("vscode.setEditorLayout", LAYOUT);
+    if (alone && changesSomething(shown)) await vscode.commands.executeCommand("vscode.setEditorLayout", LAYOUT);
     this.tellContext();
   }
 
   /** The Python file where it changes, else the kernel's files. */
   private async showChange(shown: Shown): Promise<void> {
-    if (changesPython(shown.review) || shown.files.length === 0) await showDiff(shown.python, shown.title);
+    if (changesPython(shown.review)) await showDiff(shown.python, shown.title);
     else await showDiffs(shown.files, shown.title);
   }
 
@@ -143,11 +143,16 @@ export class Reviews implements vscode.Disposable {
     const review = this.current;
     const keys = {
       "evokernel.inReview": review !== undefined,
+      "evokernel.canDecide": review !== undefined && isDecidable(review),
       "evokernel.reviewHasParts": (review?.parts.length ?? 0) > 0,
       "evokernel.reviewHasFiles": changedFiles(review?.files ?? []).length > 0,
     };
     for (const [key, value] of Object.entries(keys)) void vscode.commands.executeCommand("setContext", key, value);
   }
+}
+
+function changesSomething({ review, files }: Shown): boolean {
+  return changesPython(review) || files.length > 0;
 }
 
 function sidesOf({ before, after }: Review): { before: string; after: string } {

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
 import { t } from "./l10n";
-import { pageWithPolicy } from "./page";
+import { pageForEditor } from "./page";
 
 export const TIMELINE = "evokernel.timeline";
 
@@ -15,5 +15,10 @@ export async function showTimeline(answer: unknown): Promise<void> {
     enableScripts: true,
     localResourceRoots: [],
   });
-  panel.webview.html = pageWithPolicy(page, randomBytes(18).toString("base64url"));
+  panel.webview.html = pageForEditor(page, randomBytes(18).toString("base64url"), isDark());
+}
+
+function isDark(): boolean {
+  const { kind } = vscode.window.activeColorTheme;
+  return kind === vscode.ColorThemeKind.Dark || kind === vscode.ColorThemeKind.HighContrast;
 }

@@ -9,17 +9,18 @@ export interface VariantRow {
   readonly detail: string;
 }
 
-/** Latency first, then what binds it; how it works below. */
+/** Latency first, then what sets it apart and what binds it; how it works below. */
 export function variantRow(variant: Variant): VariantRow {
   const marks = [
     ...(variant.installed ? [t("installed")] : []),
     ...(variant.best ? [t("fastest")] : []),
     ...(variant.rejected ? [t("rejected")] : []),
   ];
-  const bound = variant.bottleneck === "" ? "" : t("bound by {0}", variant.bottleneck);
+  // Its first words name what binds; the rest is in the evidence.
+  const bound = variant.bottleneck.split(/[:;,]/)[0] ?? "";
   return {
     label: `${digits(variant.us)} µs ${sourceWord(variant.source)}`,
-    description: [bound, ...marks].filter((words) => words !== "").join(" · "),
+    description: [...marks, bound].filter((words) => words !== "").join(" · "),
     detail: variant.strategy.join(" "),
   };
 }

@@ -55,6 +55,7 @@ test("a review shows the Python change and its evidence, and tells menus and key
   assert.match(desk.page, /It reads x once/);
   assert.deepEqual(desk.context, {
     "evokernel.inReview": true,
+    "evokernel.canDecide": true,
     "evokernel.reviewHasParts": false,
     "evokernel.reviewHasFiles": true,
   });
@@ -69,6 +70,15 @@ test("a kernel that is called already shows its files, not an unchanged Python f
   await decisions.review(PLACE);
   assert.deepEqual(desk.ran.map(([command]) => command), ["vscode.diff", "vscode.setEditorLayout"]);
   assert.match(String(desk.ran[0]?.[2]), /op_kernel\.cpp$/);
+});
+
+test("of the kernel that is installed there is its evidence alone, and nothing to decide", async () => {
+  const files = REVIEW.files.map((file) => ({ ...file, before: file.after }));
+  const { decisions } = session({}, { ...REVIEW, after: REVIEW.before, installed: REVIEW.kernel, files });
+  await decisions.review(PLACE);
+  assert.deepEqual(desk.ran, []);
+  assert.match(desk.page, /This kernel is installed/);
+  assert.equal(desk.context["evokernel.canDecide"], false);
 });
 
 test("several files are compared in one editor", async () => {

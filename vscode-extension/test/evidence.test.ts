@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { escape, evidencePage, latencyRows, LINKED } from "../src/evidence";
-import { pageWithPolicy } from "../src/page";
+import { pageForEditor } from "../src/page";
 import { readReview, type Review } from "../src/review";
 import { KERNEL, REVIEW } from "./doubles/server";
 import manifest from "../package.json";
@@ -64,7 +64,7 @@ test("the evidence names what a person decides by", () => {
     "1.0e-6 absolute, 2.0e-7 relative",
     "x is a float32 tensor on an NPU.",
     "correctness: passed – 30 cases",
-    "Bound by MTE2.",
+    "<p>MTE2</p>",
     "op_kernel.cpp (new)",
   ]) {
     assert.ok(text.includes(words), words);
@@ -78,13 +78,26 @@ test("pictures are hidden from screen readers, sections and buttons have names",
   for (const [, label] of text.matchAll(/<(?:section|nav)([^>]*)>/g)) assert.match(label ?? "", /aria-label="[^"]+"/);
 });
 
+test("a kernel that is installed is not decided about again", () => {
+  const text = page({ installed: KERNEL });
+  assert.doesNotMatch(text, /command:evokernel\.(accept|reject|snooze|never)/);
+  assert.ok(text.includes("412 µs → <b>35.2 µs</b>"));
+  assert.deepEqual(latencyRows(review({ installed: KERNEL })).map(([name]) => name), ["Op by op now", "This kernel", "Bound"]);
+});
+
+test("a page is dark where the editor is", () => {
+  const page = "<style>:root { color-scheme: light dark } @media (prefers-color-scheme: dark) { }</style>";
+  assert.equal(pageForEditor(page, "n", true), "<style>:root { color-scheme: dark } @media all { }</style>");
+  assert.equal(pageForEditor(page, "n", false), "<style>:root { color-scheme: light } @media not all { }</style>");
+});
+
 test("accept some is offered where there are parts", () => {
   assert.doesNotMatch(page(), /evokernel\.acceptSome/);
   assert.match(page({ parts: [{ regionId: "p", line: 1, words: "w" }] }), /evokernel\.acceptSome/);
 });
 
 test("a page of the server's runs its own scripts alone", () => {
-  const made = pageWithPolicy('<html><head></head><body><script id="a">1</script><script>2</script></body></html>', "n0nce");
+  const made = pageForEditor('<html><head></head><body><script id="a">1</script><script>2</script></body></html>', "n0nce", true);
   assert.match(made, /<head>\n<meta http-equiv="Content-Security-Policy" content="default-src 'none'; .*script-src 'nonce-n0nce'">/);
   assert.equal([...made.matchAll(/<script nonce="n0nce"/g)].length, 2);
 });

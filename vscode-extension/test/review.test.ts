@@ -43,7 +43,7 @@ const [installed, best, plain] = readVariants({
   variants: [
     { ...KERNEL, sourceId: "installed", installed: true },
     { ...KERNEL, sourceId: "best", us: 30, best: true },
-    { ...KERNEL, sourceId: "plain", us: 50, bottleneck: "V", rejected: true, strategy: ["One pass.", "Two buffers."] },
+    { ...KERNEL, sourceId: "plain", us: 50, bottleneck: "V-bound: 88 % busy, idle 11 %", rejected: true, strategy: ["One pass.", "Two buffers."] },
     { us: 1 },
   ],
 });
@@ -52,10 +52,10 @@ assert.ok(installed !== undefined && best !== undefined && plain !== undefined);
 test("a variant reads as its latency, what binds it, and how it works", () => {
   assert.deepEqual(variantRow(plain), {
     label: "50.0 µs modelled",
-    description: "bound by V · rejected",
+    description: "rejected · V-bound",
     detail: "One pass. Two buffers.",
   });
-  assert.equal(variantRow(installed).description, "bound by MTE2 · installed");
+  assert.equal(variantRow(installed).description, "installed · MTE2");
 });
 
 test("a variant is compared with the installed one, the installed one with the fastest", () => {

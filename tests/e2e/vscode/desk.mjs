@@ -1,0 +1,125 @@
+// What a person does and sees in the window: lines and their hints, the palette, lists, messages, pictures.
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** Messages slide in; a picture is taken when they stand still. */
+const FADE_MS = 700;
+
+const started = Date.now();
+
+/** A line of the log, with the seconds since the start. */
+export function step(words) {
+  console.log(`[${((Date.now() - started) / 1000).toFixed(1).padStart(6)} s] ${words}`);
+}
+
+export function check(holds, otherwise) {
+  if (!holds) throw new Error(otherwise);
+}
+
+/** Spaces as they are in a file; the editor shows others. */
+export const plain = (text) => (text ?? "").replaceAll("\u00a0", " ").trim();
+
+export class Desk {
+  constructor(page, shots) {
+    this.page = page;
+    this.shots = shots;
+  }
+
+  async shot(name) {
+    await sleep(FADE_MS);
+    await this.page.screenshot({ path: path.join(this.shots, `${name}.png`) });
+  }
+
+  /** Looks until something is found. A message that the editor shows meanwhile says why it will not come. */
+  async until(what, seconds, look) {
+    const deadline = Date.now() + seconds * 1000;
+    for (;;) {
+      const found = await look();
+      if (found) return found;
+      if (Date.now() > deadline) {
+        const said = await this.messages().allTextContents();
+        throw new Error(`There was no ${what} within ${seconds} s; messages: ${JSON.stringify(said)}`);
+      }
+      await sleep(100);
+    }
+  }
+
+  messages() {
+    return this.page.locator(".notifications-toasts .notification-list-item-message");
+  }
+
+  /** The message with these words, once it is there. */
+  async toast(words, seconds = 30) {
+    const toast = this.page.locator(".notifications-toasts .notification-list-item", { hasText: words }).first();
+    await toast.waitFor({ timeout: seconds * 1000 });
+    return toast;
+  }
+
+  async press(toast, button) {
+    await toast.locator(`.monaco-button:has-text("${button}")`).first().click();
+  }
+
+  async dismissToasts() {
+    await this.command("Notifications: Clear All Notifications");
+  }
+
+  /** The line of the editor that holds some text. */
+  line(text) {
+    return this.page.locator(".editor-instance .view-line", { hasText: text }).first();
+  }
+
+  async clickLine(text) {
+    await this.line(text).click({ position: { x: 150, y: 8 } });
+  }
+
+  /** The hint at the end of a line, once its words match. */
+  async hint(text, words, seconds = 120) {
+    const hint = this.line(text).locator("span span", { hasText: words }).last();
+    await hint.waitFor({ timeout: seconds * 1000 });
+    return plain(await hint.textContent());
+  }
+
+  async status(words, seconds = 60) {
+    await this.page.locator(".statusbar-item", { hasText: words }).first().waitFor({ timeout: seconds * 1000 });
+  }
+
+  /** Runs a command from the palette by its title. */
+  async command(title) {
+    await this.page.keyboard.press("F1");
+    const input = this.page.locator(".quick-input-widget input.input");
+    await input.waitFor();
+    await input.fill(`>${title}`);
+    const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: title.split(": ").at(-1) }).first();
+    await row.waitFor({ timeout: 10_000 });
+    await row.click();
+  }
+
+  /** The rows of the list that is open. */
+  async rows(seconds = 20) {
+    const rows = this.page.locator(".quick-input-widget:visible .monaco-list-row");
+    await rows.first().waitFor({ timeout: seconds * 1000 });
+    return rows;
+  }
+
+  /** Evidence and other pages of extensions are frames within frames. */
+  async pageWith(words, seconds = 30) {
+    let text = "";
+    return this.until(`page with ${words}`, seconds, async () => {
+      for (const frame of this.page.frames()) {
+        text = await frame.locator("body").innerText({ timeout: 500 }).catch(() => "");
+        if (words.test(text)) return { frame, text };
+      }
+      return undefined;
+    });
+  }
+
+  /** A button of the editor's title bar. */
+  titleButton(label) {
+    return this.page.locator(`.editor-actions .action-label[aria-label^="${label}"]`).first();
+  }
+
+  /** Text of the side of a diff that would be there afterwards. */
+  async modified(words, seconds = 30) {
+    await this.page.locator(".monaco-diff-editor .modified-in-monaco-diff-editor .view-line", { hasText: words }).first().waitFor({ timeout: seconds * 1000 });
+  }
+}
