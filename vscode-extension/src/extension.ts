@@ -41,6 +41,7 @@ export function activate(context: vscode.ExtensionContext): void {
     changed: () => {
       kernels.refreshSoon();
     },
+    review: (place) => void decisions.review(place),
     commands: commandsWith(decisions, variants),
   });
   running = server;

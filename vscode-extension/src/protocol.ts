@@ -1,5 +1,6 @@
 /** What the server says beyond the Language Server Protocol. */
 import { NotificationType } from "vscode-languageclient/node";
+import type { Place } from "./review";
 
 /** The first seven are states of the active document. `error` is a failure of EvoKernel or of the environment,
  * `failed` one that lies in the file. */
@@ -38,4 +39,6 @@ export const StatusNotification = new NotificationType<StatusParams>("evokernel/
 export const ActiveDocumentNotification = new NotificationType<{ readonly uri: string }>("evokernel/activeDocument");
 /** Jobs, kernels or offers changed: what shows them asks again. */
 export const ChangedNotification = new NotificationType<object>("evokernel/changed");
+/** A person chose to review a kernel in a message of the server's. */
+export const ReviewNotification = new NotificationType<Place>("evokernel/review");
 export const ShowDiffNotification = new NotificationType<ShowDiffParams>("evokernel/showDiff");

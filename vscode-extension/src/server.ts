@@ -10,11 +10,13 @@ import { t } from "./l10n";
 import {
   ActiveDocumentNotification,
   ChangedNotification,
+  ReviewNotification,
   ShowDiffNotification,
   StatusNotification,
   type ShowDiffParams,
   type StatusParams,
 } from "./protocol";
+import type { Place } from "./review";
 import { selectedInterpreter } from "./pythonExtension";
 import { secretEnvironment } from "./secrets";
 import { ServerLog } from "./serverlog";
@@ -28,6 +30,7 @@ export interface Handlers {
   readonly status: (params: StatusParams) => void;
   readonly showDiff: (params: ShowDiffParams) => void;
   readonly changed: () => void;
+  readonly review: (place: Place) => void;
   readonly commands: Commands;
 }
 
@@ -160,6 +163,7 @@ export class Server implements vscode.Disposable {
     connection.client.onNotification(StatusNotification, this.handlers.status);
     connection.client.onNotification(ShowDiffNotification, this.handlers.showDiff);
     connection.client.onNotification(ChangedNotification, this.handlers.changed);
+    connection.client.onNotification(ReviewNotification, this.handlers.review);
     return connection;
   }
 

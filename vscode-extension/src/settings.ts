@@ -33,6 +33,7 @@ export const SERVER_NAMES: Readonly<Record<string, string>> = {
   "model.caBundle": "caBundle",
   "inlayHints.enabled": "inlayHints",
   "codeLens.enabled": "codeLens",
+  "codeLens.ready": "readyLens",
   "diagnostics.enabled": "diagnostics",
 };
 

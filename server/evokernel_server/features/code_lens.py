@@ -1,4 +1,5 @@
-"""``textDocument/codeLens``: off by default, because lenses move the page."""
+"""``textDocument/codeLens``: a kernel that waits for review has one; what a kernel would gain is off by default,
+because lenses move the page."""
 
 from __future__ import annotations
 
