@@ -49,7 +49,7 @@ export class Desk {
   }
 
   /** The message with these words, once it is there. */
-  async toast(words, seconds = 30) {
+  async toast(words, seconds = 90) {
     const toast = this.page.locator(".notifications-toasts .notification-list-item", { hasText: words }).first();
     await toast.waitFor({ timeout: seconds * 1000 });
     return toast;
@@ -90,19 +90,19 @@ export class Desk {
     await input.waitFor();
     await input.fill(`>${title}`);
     const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: title.split(": ").at(-1) }).first();
-    await row.waitFor({ timeout: 10_000 });
+    await row.waitFor({ timeout: 60_000 });
     await row.click();
   }
 
   /** The rows of the list that is open. */
-  async rows(seconds = 20) {
+  async rows(seconds = 90) {
     const rows = this.page.locator(".quick-input-widget:visible .monaco-list-row");
     await rows.first().waitFor({ timeout: seconds * 1000 });
     return rows;
   }
 
   /** Evidence and other pages of extensions are frames within frames. */
-  async pageWith(words, seconds = 30) {
+  async pageWith(words, seconds = 90) {
     let text = "";
     return this.until(`page with ${words}`, seconds, async () => {
       for (const frame of this.page.frames()) {
@@ -113,13 +113,42 @@ export class Desk {
     });
   }
 
+  /** Opens a file of the workspace by its name. */
+  async open(file) {
+    await this.page.keyboard.press("Control+p");
+    const input = this.page.locator(".quick-input-widget input.input");
+    await input.waitFor();
+    await input.fill(file);
+    await this.page.locator(".quick-input-list .monaco-list-row", { hasText: file }).first().waitFor();
+    await this.page.keyboard.press("Enter");
+    await this.page.locator(".tab.active", { hasText: file }).waitFor({ timeout: 60_000 });
+  }
+
+  /** Room for the code: the explorer is closed. */
+  async tidy() {
+    await this.page.keyboard.press("Control+b");
+    await this.page.locator(".part.sidebar").waitFor({ state: "hidden" });
+  }
+
+  async closeEditor() {
+    await this.command("View: Close Editor");
+  }
+
+  lens(words) {
+    return this.page.locator(".codelens-decoration a", { hasText: words }).first();
+  }
+
+  diffEditor() {
+    return this.page.locator(".monaco-diff-editor").first();
+  }
+
   /** A button of the editor's title bar. */
   titleButton(label) {
     return this.page.locator(`.editor-actions .action-label[aria-label^="${label}"]`).first();
   }
 
   /** Text of the side of a diff that would be there afterwards. */
-  async modified(words, seconds = 30) {
+  async modified(words, seconds = 90) {
     await this.page.locator(".monaco-diff-editor .modified-in-monaco-diff-editor .view-line", { hasText: words }).first().waitFor({ timeout: seconds * 1000 });
   }
 }

@@ -7,6 +7,8 @@ import { createServer } from "node:net";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
+/** A machine with other work takes minutes for what is done in seconds. */
+const PATIENCE_MS = 90_000;
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const CHROMIUM_ARGUMENTS = [
   "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -53,6 +55,11 @@ async function runCodeServer(entry, args, environment) {
   if (code !== 0) throw new Error(`code-server ${args[0]} ended with exit status ${code}`);
 }
 
+/** Settings of the user in the middle of a session, over the quiet ones. */
+export function writeUserSettings(home, settings) {
+  writeSettings(home, "User", { ...QUIET_SETTINGS, ...settings });
+}
+
 function writeSettings(home, scope, settings) {
   const folder = path.join(home, "user", scope);
   mkdirSync(folder, { recursive: true });
@@ -96,13 +103,13 @@ export async function startEditor({ e2e, home, vsix, settings, environment }) {
 }
 
 async function healthy(port, server) {
-  for (let tries = 0; tries < 120; tries += 1) {
+  for (let tries = 0; tries < 480; tries += 1) {
     if (server.exitCode !== null) throw new Error(`code-server ended with exit status ${server.exitCode}`);
     const answer = await fetch(`http://127.0.0.1:${port}/healthz`).catch(() => undefined);
     if (answer?.ok) return;
     await sleep(250);
   }
-  throw new Error("code-server was not ready within 30 s");
+  throw new Error("code-server was not ready within 120 s");
 }
 
 async function stopGroup(child) {
@@ -114,28 +121,40 @@ async function stopGroup(child) {
   clearTimeout(timer);
 }
 
-/** Opens `file` of the folder `workspace` at a line, in a window of 1280x800. */
-export async function openWindow({ e2e, port, workspace, file, line = 1 }) {
+/**
+ * Opens `file` of the folder `workspace` at a line. `language` is what the window says its language is; the words of
+ * VS Code itself stay English without a language pack, those of extensions follow.
+ */
+export async function openWindow({ e2e, port, workspace, file, line = 1, language }) {
   const { chromium } = createRequire(path.join(e2e, "editor/package.json"))("playwright-core");
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_ARGUMENTS });
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, deviceScaleFactor: 1 });
+  const context = await browser.newContext({ viewport: { width: 1600, height: 900 }, deviceScaleFactor: 1 });
+  context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
+  if (language !== undefined) await setLanguage(page, language);
   const uri = `vscode-remote://127.0.0.1:${port}${path.join(workspace, file)}:${line}:1`;
   const payload = encodeURIComponent(JSON.stringify([["gotoLineMode", "true"], ["openFile", uri]]));
-  await page.goto(`http://127.0.0.1:${port}/?folder=${workspace}&payload=${payload}`);
-  await page.waitForSelector(".monaco-editor .view-line", { timeout: 60_000 });
+  await page.goto(`http://127.0.0.1:${port}/?folder=${workspace}&payload=${payload}`, { waitUntil: "commit" });
+  await page.waitForSelector(".monaco-editor .view-line", { timeout: 2 * PATIENCE_MS });
   return { browser, page };
+}
+
+/** VS Code reads its language from a global that its page sets. */
+async function setLanguage(page, language) {
+  await page.addInitScript((given) => {
+    Object.defineProperty(globalThis, "_VSCODE_NLS_LANGUAGE", { get: () => given, set: () => undefined });
+  }, language);
 }
 
 /** Opens the menu of code actions at the cursor and gives the row with `title`. */
 export async function openCodeAction(page, title) {
   const row = page.locator(".action-widget .monaco-list-row", { hasText: title }).first();
   // The lightbulb is there once the server has answered for this line.
-  await page.locator('.monaco-editor [class*="codicon-light-bulb"], .monaco-editor [class*="gutter-lightbulb"]').first().waitFor({ timeout: 20_000 });
+  await page.locator('.monaco-editor [class*="codicon-light-bulb"], .monaco-editor [class*="gutter-lightbulb"]').first().waitFor();
   for (let tries = 0; ; tries += 1) {
     await page.keyboard.press("Control+.");
     try {
-      await row.waitFor({ timeout: 5_000 });
+      await row.waitFor({ timeout: 15_000 });
       return row;
     } catch (error) {
       if (tries === 3) throw error;

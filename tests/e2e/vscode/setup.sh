@@ -13,7 +13,7 @@ step() { echo "[setup] $*"; }
 
 install_debian_packages() {
   local missing=()
-  for package in build-essential pkg-config python3-venv libkrb5-dev chromium curl; do
+  for package in build-essential pkg-config python3-venv libkrb5-dev chromium curl fonts-wqy-zenhei; do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
   done
   [ ${#missing[@]} -eq 0 ] && return

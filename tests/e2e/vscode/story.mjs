@@ -1,28 +1,28 @@
-// The main job in a real VS Code: open a model, see the hint, generate the kernel, accept the refined one.
+// The main job in a real VS Code: hints, a kernel that waits, its review, decisions of every kind, and the way back.
 // Usage: node story.mjs E2E_DIR SERVER_COMMAND...
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { openCodeAction, openWindow, startEditor } from "./editor.mjs";
+import { check, Desk, plain, step } from "./desk.mjs";
+import { openCodeAction, openWindow, startEditor, writeUserSettings } from "./editor.mjs";
 
 const EXAMPLES = fileURLToPath(new URL("../../../examples", import.meta.url));
 const [e2e, ...serverCommand] = process.argv.slice(2);
 const workspace = path.join(e2e, "model");
 const shots = path.join(e2e, "shots");
 const FILE = "training_loss.py";
-/** The operation that becomes a kernel. */
-const OPERATION = "prediction - target";
-/** Messages slide in; a picture is taken when they stand still. */
-const FADE_MS = 700;
 const MODEL = path.join(workspace, FILE);
-/** The scenario takes any gain for an offer, so that it does not hang on the first draft being poor. */
-const SETTINGS = { "evokernel.serverCommand": serverCommand, "evokernel.leastGain": 0.001 };
+const ORIGINAL = readFileSync(path.join(EXAMPLES, FILE), "utf8");
+/** Operations that become kernels. */
+const DISTANCE = "prediction - target";
+const PENALTY = "torch.logsumexp";
+const UNSHAPED = `import torch
+import torch.nn.functional as F
 
-const started = Date.now();
-function step(words) {
-  console.log(`[${((Date.now() - started) / 1000).toFixed(1).padStart(6)} s] ${words}`);
-}
+
+def gate(x, w):
+    return F.gelu(x) * torch.sigmoid(w)
+`;
 
 function prepare() {
   for (const folder of [workspace, shots]) {
@@ -30,136 +30,273 @@ function prepare() {
     mkdirSync(folder, { recursive: true });
   }
   cpSync(path.join(EXAMPLES, FILE), MODEL);
-}
-
-const shot = (page, name) => page.screenshot({ path: path.join(shots, `${name}.png`) });
-
-/** Looks until something is found. A message that the editor shows meanwhile says why it will not come. */
-async function until(page, what, seconds, look) {
-  const deadline = Date.now() + seconds * 1000;
-  const messages = page.locator(".notifications-toasts .notification-list-item-message", { hasText: "EvoKernel" });
-  for (;;) {
-    const found = look();
-    if (found) return found;
-    const [said] = await messages.allTextContents();
-    if (said !== undefined) throw new Error(`Instead of ${what} there was a message: ${said}`);
-    if (Date.now() > deadline) throw new Error(`There was no ${what} within ${seconds} s`);
-    await sleep(100);
-  }
+  writeFileSync(path.join(workspace, "unshaped.py"), UNSHAPED);
 }
 
 const onDisk = () => readFileSync(MODEL, "utf8");
+const isUntouched = () => onDisk() === ORIGINAL;
 
-/** The generated kernel's name, once the edited file is on the disk. */
-const callOnDisk = () => /^from evokernel_kernels import (\w+)/m.exec(onDisk())?.[1];
+/** The kernels that the file calls, once the edited file is on the disk. */
+const calls = () => [...onDisk().matchAll(/(\w+)\.run\(/g)].map(([, name]) => name);
 
-/** What the package of a kernel holds now; undefined in the moment in which it is replaced. */
-function verdictOf(name) {
-  const manifest = path.join(workspace, "evokernel_kernels", name, "kernel.json");
-  return existsSync(manifest) ? JSON.parse(readFileSync(manifest, "utf8")).verdict : undefined;
+/** The packages that are installed. */
+function packages() {
+  const folder = path.join(workspace, "evokernel_kernels");
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder).filter((name) => existsSync(path.join(folder, name, "kernel.json")));
 }
 
-const figures = ({ latency }) => `${digits(latency.us)} µs ${latency.source} (bound ${digits(latency.roofline_us)})`;
-
-/** As the hint writes it. */
-const digits = (us) => (us >= 100 ? us.toFixed(0) : us.toFixed(1));
-
-/** The line of the editor that holds some text. */
-const lineWith = (page, text) => page.locator(".view-line", { hasText: text }).first();
-
-/** The hint at the end of a line, once its words match. */
-async function hintOn(line, words) {
-  const hint = line.locator("span span", { hasText: words }).last();
-  await hint.waitFor({ timeout: 120_000 });
-  return (await hint.textContent()).replaceAll("\u00a0", " ").trim();
+/** Undefined in the moment in which a package is replaced. */
+function manifestOf(name) {
+  const file = path.join(workspace, "evokernel_kernels", name, "kernel.json");
+  return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : undefined;
 }
 
-async function seeHint(page) {
-  const words = await hintOn(lineWith(page, OPERATION), /⚡.*µs/);
+async function needsInputs(desk) {
+  await desk.hint("def gate", /⚡ shapes needed/);
+  await desk.status("needs inputs");
+  await desk.shot("01-needs-inputs");
+  step("a file without inputs says so");
+}
+
+async function hints(desk) {
+  await desk.open(FILE);
+  const words = await desk.hint(DISTANCE, /⚡.*µs/);
+  check(/modelled|measured/.test(words), `The hint does not say where its figures come from: ${words}`);
+  await desk.shot("02-hints");
   step(`hint: ${words}`);
-  if (!/modelled|measured/.test(words)) throw new Error(`The hint does not say where its figures come from: ${words}`);
-  await shot(page, "1-hint");
 }
 
-/** Room for the code: the explorer is closed, and what the mouse was over is not. */
-async function tidy(page) {
-  await page.keyboard.press("Control+b");
-  await page.locator(".part.sidebar").waitFor({ state: "hidden" });
-}
-
-async function generate(page) {
-  await lineWith(page, OPERATION).click({ position: { x: 200, y: 8 } });
-  const action = await openCodeAction(page, "Generate NPU kernel");
-  await shot(page, "2-code-action");
-  const asked = Date.now();
+/** Generates from the lightbulb; the kernel waits, and nothing is edited. Gives the message that says so. */
+async function generate(desk, text, picture) {
+  await desk.clickLine(text);
+  const action = await openCodeAction(desk.page, "Generate NPU kernel");
+  if (picture) await desk.shot(picture);
   await action.click();
-  const name = await until(page, "edit", 120, callOnDisk);
-  const seconds = (Date.now() - asked) / 1000;
-  step(`applied ${name} ${seconds.toFixed(1)} s after the code action: ${figures(verdictOf(name))}`);
-  await hintOn(lineWith(page, `${name}.run(`), /⚡.*µs/);
-  await shot(page, "3-applied");
+  const toast = await desk.toast(/is ready/, 240);
+  check(isUntouched(), "A kernel was put in place before anybody saw it.");
+  check(packages().length === 0, "A package was written before anybody saw it.");
+  return toast;
+}
+
+async function ready(desk) {
+  const toast = await generate(desk, DISTANCE, "03-lightbulb");
+  step(`message: ${plain(await toast.locator(".notification-list-item-message").textContent())}`);
+  await desk.hint(DISTANCE, /⚡.*ready/);
+  await desk.lens(/ready.*review/).waitFor({ timeout: 60_000 });
+  await desk.status("kernel ready");
+  await desk.shot("04-ready");
+  return toast;
+}
+
+async function review(desk, toast) {
+  await desk.press(toast, "Review");
+  await desk.modified("from evokernel_kernels import");
+  const { text } = await desk.pageWith(/Why it is faster/);
+  for (const words of ["Op by op now", "Bound", "The kernel runs where", "What was verified", "float32 4096×1024", "modelled", "op_kernel.cpp (new)"]) {
+    check(text.includes(words), `The evidence does not say “${words}”.`);
+  }
+  for (const label of ["Accept Kernel", "Reject Kernel", "Snooze Kernel"]) await desk.titleButton(label).waitFor();
+  check(isUntouched(), "Looking at a review changed the file.");
+  await desk.shot("05-review");
+  step("reviewed: the change, and its evidence beside it");
+}
+
+async function kernelFiles(desk) {
+  const { frame } = await desk.pageWith(/Why it is faster/);
+  await frame.getByText("op_kernel.cpp (new)").click();
+  await desk.modified("__global__");
+  await desk.shot("06-kernel-file");
+  await desk.closeEditor();
+  step("the kernel's own file was read");
+}
+
+/** Two kernels wait; both are taken with one edit, and one undo takes both back. */
+async function acceptSome(desk) {
+  await desk.command("View: Close All Editors");
+  await desk.open(FILE);
+  await generate(desk, PENALTY);
+  await desk.dismissToasts();
+  await desk.clickLine(PENALTY);
+  await desk.command("EvoKernel: Accept Some Kernels");
+  const rows = await desk.rows();
+  check((await rows.count()) === 2, `Two kernels wait, and ${await rows.count()} are listed.`);
+  for (const row of await rows.all()) await row.click();
+  await desk.shot("07-accept-some");
+  await desk.page.keyboard.press("Enter");
+  const names = await desk.until("edit of two kernels", 120, () => (calls().length === 2 ? calls() : undefined));
+  check(names.every((name) => packages().includes(name)), "A kernel is called whose package is not there.");
+  await desk.shot("08-accepted");
+  step(`accepted with one edit: ${names.join(", ")}`);
+  await desk.clickLine("def charbonnier");
+  await desk.page.keyboard.press("Control+z");
+  await desk.until("file as it was after one undo", 90, isUntouched);
+  await desk.until("packages gone after the undo", 90, () => packages().length === 0);
+  step("one undo took both back, packages included");
+}
+
+/** Accepts with the keyboard, and reverts. */
+async function acceptAndRevert(desk) {
+  await desk.press(await generate(desk, DISTANCE), "Review");
+  await desk.modified("from evokernel_kernels import");
+  await desk.page.keyboard.press("Control+Enter");
+  const [name] = await desk.until("edit", 120, () => (calls().length > 0 ? calls() : undefined));
+  await desk.diffEditor().waitFor({ state: "hidden", timeout: 60_000 });
+  await desk.hint(`${name}.run(`, /⚡.*µs/);
+  step(`accepted ${name}`);
+  await desk.clickLine(`${name}.run(`);
+  await desk.command("EvoKernel: Revert Kernel");
+  await desk.until("person's code after the revert", 120, isUntouched);
+  step("reverted");
+}
+
+/** What is refined in the background is told once, reviewed, and replaces the package alone. */
+async function notice(desk) {
+  await desk.press(await generate(desk, DISTANCE), "Accept");
+  const [name] = await desk.until("edit", 120, () => (calls().length > 0 ? calls() : undefined));
+  const [before, text] = [manifestOf(name), onDisk()];
+  const toast = await desk.toast(/faster/, 300);
+  step(`offered: ${plain(await toast.locator(".notification-list-item-message").textContent())}`);
+  await desk.shot("09-notice");
+  await desk.press(toast, "Review");
+  const { text: evidence } = await desk.pageWith(/Installed kernel/);
+  check(evidence.includes("Your Python file stays as it is."), "The evidence does not say that the file stays.");
+  await desk.shot("10-faster");
+  await desk.titleButton("Accept Kernel").click();
+  const after = await desk.until("package of the faster kernel", 120, () => {
+    const now = manifestOf(name);
+    return now === undefined || now.verdict.source_id === before.verdict.source_id ? undefined : now;
+  });
+  check(after.verdict.latency.us < before.verdict.latency.us, "The accepted kernel is not faster.");
+  check(onDisk() === text, "The Python file changed with a faster kernel.");
+  step(`accepted: ${before.verdict.latency.us.toFixed(1)} became ${after.verdict.latency.us.toFixed(1)} µs ${after.verdict.latency.source}`);
   return name;
 }
 
-const answer = (toast, words) => toast.locator(`.monaco-button:has-text("${words}")`).click();
-
-/** The kernel's two versions side by side, as what they are: C++. */
-async function readDiff(page, toast) {
-  await answer(toast, "Show diff");
-  await page.locator(".monaco-diff-editor .view-line", { hasText: "TILE_ELEMENTS" }).first().waitFor({ timeout: 20_000 });
-  await page.locator(".statusbar-item", { hasText: "C++" }).waitFor({ timeout: 10_000 });
-  await sleep(FADE_MS);
-  await shot(page, "5-diff");
-  await page.locator(".tab.active .tab-actions .action-label").click();
-  await page.locator(".monaco-diff-editor").waitFor({ state: "hidden", timeout: 10_000 });
+async function variants(desk, name) {
+  await desk.clickLine(`${name}.run(`);
+  await desk.command("EvoKernel: Compare Kernel Variants");
+  const rows = await desk.rows(60);
+  const all = (await rows.allTextContents()).map(plain);
+  check(all.length >= 2, `Two kernels were verified, and ${all.length} are listed.`);
+  check(all.some((row) => row.includes("installed")), `No variant is marked as installed: ${all.join(" | ")}`);
+  check(all.every((row) => /µs (modelled|measured)/.test(row)), "A variant has no latency with its source.");
+  await desk.shot("11-variants");
+  await rows.nth(1).click();
+  await desk.diffEditor().waitFor({ timeout: 60_000 });
+  await desk.shot("12-variant-diff");
+  step(`variants: ${all.length}`);
 }
 
-async function accept(page, name) {
-  const before = verdictOf(name);
-  const toast = page.locator(".notifications-toasts .notification-list-item", { hasText: /faster/i }).first();
-  await toast.waitFor({ timeout: 240_000 });
-  step(`offered: ${(await toast.locator(".notification-list-item-message").textContent()).trim()}`);
-  await sleep(FADE_MS);
-  await shot(page, "4-offer");
-  await readDiff(page, toast);
-  await answer(toast, "Apply");
-  const after = await until(page, "package of the faster kernel", 60, () => {
-    const now = verdictOf(name);
-    return now?.source_id === before.source_id ? undefined : now;
-  });
-  step(`accepted: ${figures(before)} became ${figures(after)}`);
-  if (!(after.latency.us < before.latency.us)) throw new Error("The accepted kernel is not faster.");
-  if (callOnDisk() !== name) throw new Error("The file no longer calls the kernel.");
-  await hintOn(lineWith(page, `${name}.run(`), new RegExp(`⚡\\s${digits(after.latency.us)}\\sµs`));
-  await sleep(FADE_MS);
-  await shot(page, "6-accepted");
+/** Kernels wait, are installed and are worked on: the view says which. */
+async function tree(desk) {
+  await desk.command("EvoKernel: Focus on Kernels View");
+  await desk.page.locator(".sidebar .monaco-list-row", { hasText: "Kernels" }).first().waitFor({ timeout: 60_000 });
+  await desk.page.locator(".sidebar .monaco-list-row", { hasText: "µs modelled" }).first().waitFor({ timeout: 60_000 });
+  await desk.shot("13-view");
+  await desk.command("View: Toggle Primary Side Bar Visibility");
+  step("the view lists what is installed");
 }
 
-async function story(page) {
-  await tidy(page);
-  await seeHint(page);
-  const name = await generate(page);
-  await accept(page, name);
+async function reject(desk) {
+  await desk.command("View: Close All Editors");
+  await desk.open(FILE);
+  const text = onDisk();
+  await desk.clickLine(PENALTY);
+  const action = await openCodeAction(desk.page, "Generate NPU kernel");
+  await action.click();
+  await desk.press(await desk.toast(/is ready/, 240), "Review");
+  await desk.modified("logsumexp");
+  await desk.page.keyboard.press("Control+Backspace");
+  const rows = await desk.rows();
+  await desk.shot("14-reject");
+  await rows.filter({ hasText: "Hard to read" }).click();
+  await desk.diffEditor().waitFor({ state: "hidden", timeout: 60_000 });
+  await desk.until("hint without a kernel that waits", 90, async () => !/ready/.test(await desk.hint(PENALTY, /⚡/)));
+  check(onDisk() === text, "A rejected kernel changed the file.");
+  step("rejected with a reason");
+}
+
+async function never(desk) {
+  await desk.clickLine(PENALTY);
+  await desk.command("EvoKernel: Never Offer a Kernel Here");
+  const toast = await desk.toast(/no kernel is offered for this code/);
+  await desk.until("line without a hint", 90, async () => !/⚡/.test(plain(await desk.line(PENALTY).textContent())));
+  await desk.press(toast, "Offer Again");
+  await desk.hint(PENALTY, /⚡.*µs/, 120);
+  step("never here, and offered again");
+}
+
+async function light(desk, home, name) {
+  writeUserSettings(home, { "workbench.colorTheme": "Default Light Modern" });
+  await desk.page.locator(".monaco-workbench.vs").waitFor({ timeout: 60_000 });
+  await desk.clickLine(`${name}.run(`);
+  await desk.command("EvoKernel: Review Kernel");
+  const { frame } = await desk.pageWith(/This kernel is installed/);
+  const color = await frame.evaluate(() => getComputedStyle(document.body).color);
+  check(color !== "rgb(204, 204, 204)", `The evidence is not light in a light theme: ${color}`);
+  await desk.shot("15-light");
+  step("light");
+}
+
+/** Another window, in Chinese: commands of the manifest, buttons, evidence. */
+async function chinese(port, name) {
+  const line = onDisk().split("\n").findIndex((text) => text.includes(`${name}.run(`)) + 1;
+  const window = await openWindow({ e2e, port, workspace, file: FILE, line, language: "zh-cn" });
+  const desk = new Desk(window.page, shots);
+  try {
+    await desk.hint(`${name}.run(`, /⚡.*µs/);
+    await desk.clickLine(`${name}.run(`);
+    await desk.command("EvoKernel: 审阅算子");
+    const { text } = await desk.pageWith(/此算子已采用/);
+    for (const words of ["时延", "验证了什么", "算子在以下条件下运行"]) check(text.includes(words), `The evidence does not say ${words}.`);
+    await desk.shot("16-chinese");
+    step("Chinese");
+  } catch (error) {
+    await desk.shot("failure-chinese");
+    throw error;
+  } finally {
+    await window.browser.close();
+  }
+}
+
+async function story(desk, home) {
+  await desk.tidy();
+  await needsInputs(desk);
+  await hints(desk);
+  await review(desk, await ready(desk));
+  await kernelFiles(desk);
+  await acceptSome(desk);
+  await acceptAndRevert(desk);
+  const name = await notice(desk);
+  await variants(desk, name);
+  await tree(desk);
+  await reject(desk);
+  await never(desk);
+  await light(desk, home, name);
+  return name;
 }
 
 async function main() {
   prepare();
+  const home = path.join(e2e, "vscode-home");
   const editor = await startEditor({
     e2e,
-    home: path.join(e2e, "vscode-home"),
+    home,
     vsix: path.join(e2e, "evokernel.vsix"),
-    settings: SETTINGS,
+    settings: { "evokernel.serverCommand": serverCommand },
     environment: { EVOKERNEL_HOME: path.join(e2e, "evokernel-home") },
   });
   step("VS Code is ready");
   let window;
   try {
-    const line = onDisk().split("\n").findIndex((text) => text.includes(OPERATION)) + 1;
-    window = await openWindow({ e2e, port: editor.port, workspace, file: FILE, line });
-    step("the model file is open");
-    await story(window.page);
+    window = await openWindow({ e2e, port: editor.port, workspace, file: "unshaped.py" });
+    step("a window is open");
+    const name = await story(new Desk(window.page, shots), home);
+    await window.browser.close();
+    await chinese(editor.port, name);
   } catch (error) {
-    await window?.page.screenshot({ path: path.join(shots, "failure.png") });
+    await window?.page.screenshot({ path: path.join(shots, "failure.png") }).catch(() => undefined);
     throw error;
   } finally {
     await window?.browser.close();
