@@ -13,6 +13,8 @@ const shots = path.join(e2e, "shots");
 const FILE = "training_loss.py";
 const MODEL = path.join(workspace, FILE);
 const ORIGINAL = readFileSync(path.join(EXAMPLES, FILE), "utf8");
+/** As a person has them, but any gain is a notice: the scenario does not hang on the first draft being poor. */
+const SETTINGS = { "evokernel.serverCommand": serverCommand, "evokernel.leastGain": 0.001 };
 /** Operations that become kernels. */
 const DISTANCE = "prediction - target";
 const PENALTY = "torch.logsumexp";
@@ -53,7 +55,7 @@ function manifestOf(name) {
 }
 
 async function needsInputs(desk) {
-  await desk.hint("def gate", /⚡ shapes needed/);
+  await desk.hint("def gate", /⚡\sshapes\sneeded/);
   await desk.status("needs inputs");
   await desk.shot("01-needs-inputs");
   step("a file without inputs says so");
@@ -284,7 +286,7 @@ async function main() {
     e2e,
     home,
     vsix: path.join(e2e, "evokernel.vsix"),
-    settings: { "evokernel.serverCommand": serverCommand },
+    settings: SETTINGS,
     environment: { EVOKERNEL_HOME: path.join(e2e, "evokernel-home") },
   });
   step("VS Code is ready");
