@@ -107,7 +107,7 @@ async function review(desk, toast) {
 async function kernelFiles(desk) {
   const { frame } = await desk.pageWith(/Why it is faster/);
   await frame.getByText("op_kernel.cpp (new)").click();
-  await desk.modified("__global__");
+  await desk.modified("kernel_operator.h");
   await desk.shot("06-kernel-file");
   await desk.closeEditor();
   step("the kernel's own file was read");
