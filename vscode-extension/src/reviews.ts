@@ -65,7 +65,7 @@ export class Reviews implements vscode.Disposable {
 
   /** The Python file where it changes, else the kernel's files. */
   private async showChange(shown: Shown): Promise<void> {
-    if (changesPython(shown.review)) await showDiff(shown.python, shown.title);
+    if (changesPython(shown.review)) await showDiff(shown.python, shown.title, true);
     else await showDiffs(shown.files, shown.title);
   }
 

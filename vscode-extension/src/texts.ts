@@ -58,8 +58,9 @@ export function idOf(uri: vscode.Uri): string | undefined {
   return uri.scheme === SCHEME ? uri.path.split("/")[1] : undefined;
 }
 
-export async function showDiff({ before, after }: Sides, title: string): Promise<void> {
-  await vscode.commands.executeCommand("vscode.diff", before, after, title, { preview: true });
+/** `stays`: what is opened next does not take its place. */
+export async function showDiff({ before, after }: Sides, title: string, stays = false): Promise<void> {
+  await vscode.commands.executeCommand("vscode.diff", before, after, title, { preview: !stays });
 }
 
 /** All files in one editor where this VS Code has it, else the first one. */

@@ -1,5 +1,5 @@
-"""``textDocument/codeLens``: a kernel that waits for review has one; what a kernel would gain is off by default,
-because lenses move the page."""
+"""``textDocument/codeLens``: kernels that wait for review, and where it is configured what kernels would
+gain: lenses move the page."""
 
 from __future__ import annotations
 

@@ -49,14 +49,25 @@ export class Desk {
   }
 
   /** The message with these words, once it is there. */
-  async toast(words, seconds = 90) {
-    const toast = this.page.locator(".notifications-toasts .notification-list-item", { hasText: words }).first();
-    await toast.waitFor({ timeout: seconds * 1000 });
-    return toast;
+  async said(words, seconds = 90) {
+    const message = this.messages().filter({ hasText: words }).first();
+    await message.waitFor({ timeout: seconds * 1000 });
+    return plain(await message.textContent());
   }
 
-  async press(toast, button) {
-    await toast.locator(`.monaco-button:has-text("${button}")`).first().click();
+  /** A message goes into the list of messages after some seconds; its buttons are there too. */
+  async press(words, button) {
+    const shown = this.page.locator(".notifications-toasts .notification-list-item", { hasText: words }).first();
+    try {
+      await this.pressIn(shown, button, 5_000);
+    } catch {
+      await this.command("Notifications: Show Notifications");
+      await this.pressIn(this.page.locator(".notifications-center .notification-list-item", { hasText: words }).first(), button);
+    }
+  }
+
+  async pressIn(message, button, timeout) {
+    await message.locator(`.monaco-button:has-text("${button}")`).first().click({ timeout });
   }
 
   async dismissToasts() {
