@@ -57,9 +57,25 @@ def revert_edit(text: str, region: Region, kernel_name: str) -> str:
             f"{region.symbol} does not call {kernel_name} any more: there is nothing to revert."
         )
     nearest = min(found, key=lambda item: abs(item.span.line - region.span.line))
-    taken = nearest.span if region.site is not None and region.site.enclosed else nearest.taken
-    restored = apply_change(text, TextChange(taken, "" if nearest.is_prefix else region.source))
+    site = region.site
+    taken = nearest.span if site is not None and site.enclosed else nearest.taken
+    stands = nearest.is_prefix
+    if stands and site is not None and site.bindings:
+        taken, stands = _with_fallback(text, nearest, site), False
+    restored = apply_change(text, TextChange(taken, "" if stands else region.source))
     return _checked(_without_imports(restored, kernel_name), region)
+
+
+def _with_fallback(text: str, guard: _Guarded, site: CallSite) -> Span:
+    """A guard and the code behind it, which names what the guard computes. Raises EditConflict."""
+    start, end = span_offsets(text, guard.taken)
+    original = site.original.replace("\n", _newline(text))
+    if not text.startswith(original, end):
+        raise EditConflict(
+            "The code behind the kernel's guard was changed and uses what the guard computes: use your"
+            " version control."
+        )
+    return span_of(text, start, end + len(original))
 
 
 def minimal_edits(old: str, new: str) -> list[TextChange]:

@@ -56,6 +56,11 @@ def computed_inside(y):
     return abs(y.exp() + y)
 
 
+def computed_body(y, eps):
+    d = y + 1
+    return torch.sqrt(d + eps * eps)
+
+
 def short(y):
     z = abs(y.sin())
     return y.cos() * 2 + z
@@ -90,6 +95,7 @@ RUN = MODEL[MODEL.index("h = größe") : MODEL.index("        return torch")].rs
 BODY = MODEL[MODEL.index("h = größe") : MODEL.index("\n\n\ndef other")]
 INNER = RUN.replace("\n", "\n    ")
 PRODUCT = "größe * scale"
+COMPUTED = "d = y + 1\n    return torch.sqrt(d + eps * eps)"
 
 
 def cases(text: str) -> dict[str, Region]:
@@ -107,6 +113,10 @@ def cases(text: str) -> dict[str, Region]:
         "an operand that is computed, in the parentheses of a call": region(
             text, "y.exp() + y", ["y", "exp"], symbol="computed_inside", enclosed=True, original="exp + y",
             bindings=(("exp", "y.exp()"),)),
+        "a body with an operand that is computed": region(
+            text, COMPUTED.replace("\n", newline), ["y", "operand"], symbol="computed_body",
+            template="if {holds}:\n        return {call}\n    {original}",
+            original=COMPUTED.replace("eps * eps", "operand"), bindings=(("operand", "eps * eps"),)),
         "a short expression in a larger one": region(text, "y.cos()", ["y"], symbol="short"),
         "a short expression in the parentheses of a call": region(
             text, "y.sin()", ["y"], symbol="short", enclosed=True),
@@ -143,6 +153,9 @@ EDITED = {
         "abs(y.exp() + y)",
         f"abs({KERNEL}.run(y, exp)\n               if {KERNEL}.holds(y, exp := y.exp())\n"
         "               else exp + y)"),
+    "a body with an operand that is computed": (
+        COMPUTED, f"if {KERNEL}.holds(y, operand := eps * eps):\n"
+        f"        return {KERNEL}.run(y, operand)\n    " + COMPUTED.replace("eps * eps", "operand")),
     "a short expression in a larger one": (
         "y.cos() * 2", f"({KERNEL}.run(y) if {KERNEL}.holds(y) else y.cos()) * 2"),
     "a short expression in the parentheses of a call": (
@@ -257,6 +270,13 @@ def test_a_reformatted_call_is_reverted() -> None:
 def test_a_changed_text_is_a_conflict(text: str) -> None:
     with pytest.raises(EditConflict):
         plan_edit(text, CASES[0], KERNEL)
+
+
+def test_code_that_needs_the_guard_is_not_left_without_it() -> None:
+    case = cases(MODEL)["a body with an operand that is computed"]
+    edited = plan_edit(MODEL, case, KERNEL).replace("d = y + 1", "d = y + 2")
+    with pytest.raises(EditConflict, match="uses what the guard computes"):
+        revert_edit(edited, case, KERNEL)
 
 
 def test_nothing_to_revert_is_a_conflict() -> None:
