@@ -204,6 +204,7 @@ class EvoKernelServer(LanguageServer):
     def offers_changed(self, count: int) -> None:
         """Shows which kernels wait: as a count, and in the documents for whose code they are."""
         self.status.learn(offers=count)
+        self.changes.happened()
         for document in self.documents.torch_documents():
             ready = self.offers.ready(document.path)
             if ready != document.ready:
@@ -217,10 +218,6 @@ class EvoKernelServer(LanguageServer):
 
     async def _ask(self, group: Sequence[Offer]) -> None:
         await self.notices.ask(group)
-
-    def _offers_changed(self, count: int) -> None:
-        self.status.learn(offers=count)
-        self.changes.happened()
 
     def _tell_changed(self) -> None:
         """Other clients have nothing that would show it."""
@@ -393,7 +390,7 @@ class EvoKernelServer(LanguageServer):
 
     def refresh(self) -> None:
         """Asks the client for its hints again."""
-        self.refreshing.hints(lenses=self.server_options.code_lens)
+        self.refreshing.hints(lenses=self.server_options.code_lens or self.server_options.ready_lens)
 
     def show_status(self) -> None:
         self.status.set(*self._state())

@@ -29,6 +29,7 @@ class Confirm(StrEnum):
 class ServerOptions:
     """The server's own options. Times are seconds.
 
+    ``ready_lens``: a lens above code whose kernel waits for review, also where ``code_lens`` is off.
     ``edit_at_once``: a generated kernel is put in place without review.
     ``confirm_edits``: whether the editor is to ask before it makes the edit of an acceptance.
     ``pause_s``: how long typing must rest before a capture and a refresh of hints.
@@ -43,6 +44,7 @@ class ServerOptions:
     inlay_hints: bool = True
     diagnostics: bool = True
     code_lens: bool = False
+    ready_lens: bool = True
     pause_s: float = 0.6
     least_gain: float = 0.10
     toast_interval_s: float = 1800.0

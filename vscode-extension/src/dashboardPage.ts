@@ -5,6 +5,7 @@
 import { trajectory } from "./chart";
 import type { DashboardJob, DashboardKernel, DashboardOffer, DashboardState, Decision } from "./dashboardState";
 import { digits } from "./kernels";
+import { jobState } from "./jobState";
 import { t } from "./l10n";
 import { html, NONE, type Markup } from "./markup";
 
@@ -90,18 +91,6 @@ function job(item: DashboardJob): Markup {
 function attempts({ attempt, budget }: DashboardJob): Markup {
   const label = t("{0} of {1} attempts", attempt, budget);
   return html`<progress max="${Math.max(1, budget)}" value="${Math.min(attempt, budget)}" aria-label="${label}"></progress>`;
-}
-
-function jobState(state: string): string {
-  const words: Readonly<Record<string, string>> = {
-    queued: t("queued"),
-    running: t("running"),
-    waiting: t("waiting for the verifier"),
-    done: t("done"),
-    failed: t("failed"),
-    cancelled: t("cancelled"),
-  };
-  return words[state] ?? state;
 }
 
 function kernels(items: readonly DashboardKernel[]): Markup {

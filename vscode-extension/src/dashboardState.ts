@@ -1,4 +1,5 @@
 /** What the server answers to `evokernel.dashboard`, read as what it should be. */
+import { figure, list, number, objects, record, text, type Data } from "./read";
 
 export interface DashboardJob {
   readonly id: string;
@@ -68,8 +69,6 @@ export interface DashboardState {
   readonly status: { readonly mode: string; readonly text: string };
 }
 
-type Data = Readonly<Record<string, unknown>>;
-
 /** Undefined for what is no dashboard: an answer of a server that knows none, or a refusal. */
 export function readState(answer: unknown): DashboardState | undefined {
   const data = record(answer)["dashboard"];
@@ -77,9 +76,9 @@ export function readState(answer: unknown): DashboardState | undefined {
   const { jobs, kernels, offers, memory, verifier, status } = record(data);
   const [kept, verifies, now] = [record(memory), record(verifier), record(status)];
   return {
-    jobs: rows(jobs).map(readJob),
-    kernels: rows(kernels).map(readKernel),
-    offers: rows(offers).map((offer) => ({
+    jobs: objects(jobs).map(readJob),
+    kernels: objects(kernels).map(readKernel),
+    offers: objects(offers).map((offer) => ({
       ...readPlace(offer),
       regionId: text(offer["regionId"]),
       words: text(offer["words"]),
@@ -89,7 +88,7 @@ export function readState(answer: unknown): DashboardState | undefined {
       path: text(kept["path"]),
       items: number(kept["items"]),
       bytes: number(kept["bytes"]),
-      decisions: rows(kept["decisions"]).map((item) => ({
+      decisions: objects(kept["decisions"]).map((item) => ({
         at: number(item["at"]),
         kind: text(item["kind"]),
         name: text(item["name"]),
@@ -134,35 +133,11 @@ function readKernel(kernel: Data): DashboardKernel {
     boundUs: figure(kernel["boundUs"]),
     bottleneck: text(kernel["bottleneck"]),
     verifier: text(kernel["verifier"]),
-    history: rows(kernel["history"]).map((item) => ({ attempt: number(item["attempt"]), us: number(item["us"]) })),
+    history: objects(kernel["history"]).map((item) => ({ attempt: number(item["attempt"]), us: number(item["us"]) })),
     stale: kernel["stale"] === true,
   };
 }
 
 function readPlace(data: Data): { readonly uri: string; readonly name: string } {
   return { uri: text(data["uri"]), name: text(data["name"]) };
-}
-
-function record(value: unknown): Data {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : {};
-}
-
-function list(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
-}
-
-function rows(value: unknown): Data[] {
-  return list(value).map(record);
-}
-
-function text(value: unknown): string {
-  return typeof value === "string" ? value : "";
-}
-
-function number(value: unknown): number {
-  return figure(value) ?? 0;
-}
-
-function figure(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isFinite(value) ? value : undefined;
 }

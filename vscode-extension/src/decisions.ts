@@ -1,6 +1,6 @@
 /** What a person decides about a kernel: accept it, some of it, or turn it down, for now or for good. */
 import * as vscode from "vscode";
-import { readDashboard, type Offer } from "./dashboard";
+import { readState, type DashboardOffer } from "./dashboardState";
 import { GENERATE } from "./generate";
 import { t } from "./l10n";
 import { givenPlace, goTo, placesAt, pythonEditor } from "./places";
@@ -113,8 +113,8 @@ export class Decisions {
     if (place !== undefined) tell(await this.execute(command, place));
   }
 
-  async waiting(): Promise<readonly Offer[]> {
-    return readDashboard(await this.execute("evokernel.dashboard", {})).offers;
+  async waiting(): Promise<readonly DashboardOffer[]> {
+    return readState(await this.execute("evokernel.dashboard", {}))?.offers ?? [];
   }
 
   /** What was clicked, the review in front, or the kernel at the cursor. */
@@ -176,7 +176,7 @@ function tell(answer: unknown): void {
 }
 
 /** The kernel under review, the parts inside it, and other kernels that are ready in the same file. */
-function choicesAmong(review: Review | undefined, waiting: readonly Offer[]): Choice[] {
+function choicesAmong(review: Review | undefined, waiting: readonly DashboardOffer[]): Choice[] {
   const known = new Set([review?.regionId, ...(review?.parts ?? []).map(({ regionId }) => regionId)]);
   return [
     ...(review === undefined ? [] : [{ label: review.name, detail: review.title, regionId: review.regionId }]),

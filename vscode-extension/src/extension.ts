@@ -2,12 +2,14 @@
 import * as vscode from "vscode";
 import { commandsWith } from "./answers";
 import { kernelCommands } from "./commands";
-import { NOTHING, readDashboard, type Dashboard } from "./dashboard";
+import { DashboardPanel } from "./dashboardPanel";
+import { readState, type DashboardState } from "./dashboardState";
 import { debugInfo } from "./debugInfo";
 import { Decisions } from "./decisions";
 import { generateHere } from "./generate";
 import { KernelsView } from "./kernelsView";
 import { t, translateWith } from "./l10n";
+import { chooseChip, LanguageStatus } from "./languageStatus";
 import { showMenu } from "./menu";
 import type { ShowDiffParams, StatusParams } from "./protocol";
 import { watchInterpreter } from "./pythonExtension";
@@ -32,22 +34,28 @@ export function activate(context: vscode.ExtensionContext): void {
   const decisions = new Decisions(reviews, execute);
   const variants = new Variants(texts, execute);
   const kernels = new KernelsView(() => dashboardOf(server));
+  const language = new LanguageStatus();
+  const dashboard = new DashboardPanel(context.extensionUri, (command, ...given) => server.execute(command, ...given));
   const server = new Server(context.secrets, output, item, {
     status: (params: StatusParams): void => {
       item.update(params);
+      language.update(params);
+      dashboard.statusChanged(params);
       kernels.showOffers(params.offers ?? 0);
     },
     showDiff: (params) => void showProposal(texts, params),
     changed: () => {
       kernels.refreshSoon();
+      dashboard.changed();
     },
     review: (place) => void decisions.review(place),
     commands: commandsWith(decisions, variants),
   });
   running = server;
-  context.subscriptions.push(output, item, texts, reviews, kernels, server);
+  context.subscriptions.push(output, item, language, dashboard, texts, reviews, kernels, server);
   context.subscriptions.push(...commands(context, server, item, kernels, output), ...events(context, server));
   context.subscriptions.push(...kernelCommands(server, decisions, reviews, variants));
+  context.subscriptions.push(...dashboardCommands(context, dashboard));
   void server.restart("the extension was activated");
   void watchInterpreter(output, () => void server.interpreterChanged()).then((watch) => {
     if (watch !== undefined) context.subscriptions.push(watch);
@@ -59,8 +67,8 @@ export async function deactivate(): Promise<void> {
 }
 
 /** The tree has its kernels without a server too. */
-async function dashboardOf(server: Server): Promise<Dashboard> {
-  return server.isRunning ? readDashboard(await server.execute("evokernel.dashboard", {})) : NOTHING;
+async function dashboardOf(server: Server): Promise<DashboardState | undefined> {
+  return server.isRunning ? readState(await server.execute("evokernel.dashboard", {})) : undefined;
 }
 
 async function showProposal(texts: Texts, { uri, original, proposed, title }: ShowDiffParams): Promise<void> {
@@ -125,7 +133,7 @@ function menuActions(server: Server, item: StatusItem): Parameters<typeof showMe
     mode: item.mode,
     text: item.text,
     // The menu opens without a server too: that is when a person needs it.
-    offers: async () => (await dashboardOf(server)).offers,
+    offers: async () => (await dashboardOf(server))?.offers ?? [],
     cancel: () => server.execute("evokernel.cancel", {}),
   };
 }

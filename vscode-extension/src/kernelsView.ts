@@ -1,7 +1,7 @@
 /** The tree view: jobs, kernels that wait for a decision, and a kernel for each package below `evokernel_kernels/`. */
 import * as path from "node:path";
 import * as vscode from "vscode";
-import type { Dashboard } from "./dashboard";
+import type { DashboardState } from "./dashboardState";
 import { isReadable, readManifest } from "./kernels";
 import { t } from "./l10n";
 import { groupRow, groups, jobRow, kernelRow, offerRow } from "./tree";
@@ -34,8 +34,8 @@ export class KernelsView implements vscode.TreeDataProvider<Node>, vscode.Dispos
   private readonly watcher: vscode.FileSystemWatcher;
   private timer: NodeJS.Timeout | undefined;
 
-  /** `ask` gives what the server knows; nothing of it where there is no server. */
-  constructor(private readonly ask: () => Promise<Dashboard>) {
+  /** `ask` gives what the server knows; undefined where there is no server. */
+  constructor(private readonly ask: () => Promise<DashboardState | undefined>) {
     this.view = vscode.window.createTreeView("evokernel.kernels", { treeDataProvider: this });
     this.watcher = vscode.workspace.createFileSystemWatcher(MANIFESTS);
     const later = (): void => {

@@ -1,6 +1,6 @@
 /** The menu behind the status item. */
 import * as vscode from "vscode";
-import type { Offer } from "./dashboard";
+import type { DashboardOffer } from "./dashboardState";
 import { t } from "./l10n";
 import type { Mode } from "./protocol";
 
@@ -11,7 +11,7 @@ interface Entry extends vscode.QuickPickItem {
 export interface MenuActions {
   readonly mode: Mode;
   readonly text: string;
-  readonly offers: () => Promise<readonly Offer[]>;
+  readonly offers: () => Promise<readonly DashboardOffer[]>;
   readonly cancel: () => Promise<unknown>;
 }
 
@@ -24,7 +24,7 @@ export async function showMenu(actions: MenuActions): Promise<void> {
   await chosen?.run?.();
 }
 
-function entries(actions: MenuActions, offers: readonly Offer[]): Entry[] {
+function entries(actions: MenuActions, offers: readonly DashboardOffer[]): Entry[] {
   return [
     ...offers.map((offer) => ({
       label: `$(diff) ${t("Review {0}", offer.name)}`,

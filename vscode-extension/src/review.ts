@@ -1,4 +1,5 @@
 /** What the server answers about a kernel that waits for a decision, checked before it is shown. */
+import { list, number, object, objects, text, texts } from "./read";
 
 /** A place in a file: a region, or an installed kernel by its name. */
 export interface Place {
@@ -91,8 +92,6 @@ export interface Reason {
   readonly help: string;
 }
 
-type Data = Readonly<Record<string, unknown>>;
-
 /** Undefined where the server refused; it has told the person why. */
 export function readReview(answer: unknown): Review | undefined {
   const data = object(object(answer)?.["review"]);
@@ -181,32 +180,6 @@ function readKernel(value: unknown): KernelFacts | undefined {
 function shares(value: unknown): Record<string, number> {
   const found = Object.entries(object(value) ?? {}).filter((pair): pair is [string, number] => typeof pair[1] === "number");
   return Object.fromEntries(found);
-}
-
-function object(value: unknown): Data | undefined {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Data) : undefined;
-}
-
-function list(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
-}
-
-function objects(value: unknown): Data[] {
-  return list(value)
-    .map(object)
-    .filter((item) => item !== undefined);
-}
-
-function texts(value: unknown): string[] {
-  return list(value).filter((item) => typeof item === "string");
-}
-
-function text(value: unknown): string {
-  return typeof value === "string" ? value : "";
-}
-
-function number(value: unknown): number {
-  return typeof value === "number" && Number.isFinite(value) ? value : 0;
 }
 
 /** Whether accepting changes the Python file; a refined kernel changes its package alone. */

@@ -1,6 +1,7 @@
 /** What the tree view shows: jobs, kernels that wait for a decision, and installed kernels. Knows no VS Code. */
-import type { CalledKernel, Dashboard, Job, Offer } from "./dashboard";
+import type { DashboardJob, DashboardKernel, DashboardOffer, DashboardState } from "./dashboardState";
 import { evidence, latencyLine, type Kernel } from "./kernels";
+import { jobState } from "./jobState";
 import { t } from "./l10n";
 
 /** A package on the disk; `folder` is its address. */
@@ -17,12 +18,12 @@ export interface GroupNode {
 
 export interface OfferNode {
   readonly kind: "offer";
-  readonly offer: Offer;
+  readonly offer: DashboardOffer;
 }
 
 export interface JobNode {
   readonly kind: "job";
-  readonly job: Job;
+  readonly job: DashboardJob;
 }
 
 export interface KernelNode {
@@ -30,23 +31,24 @@ export interface KernelNode {
   readonly kernel: Kernel;
   readonly folder: string;
   /** Where it is called; undefined for a package that no open file calls. */
-  readonly call: CalledKernel | undefined;
+  readonly call: DashboardKernel | undefined;
 }
 
 /** Groups that hold something, those that ask for a decision first. */
-export function groups(dashboard: Dashboard, packages: readonly Package[]): GroupNode[] {
-  const kernels = packages.map((item): KernelNode => ({ kind: "kernel", ...item, call: callOf(item, dashboard.kernels) }));
+export function groups(dashboard: DashboardState | undefined, packages: readonly Package[]): GroupNode[] {
+  const { jobs, kernels: calls, offers } = dashboard ?? { jobs: [], kernels: [], offers: [] };
+  const kernels = packages.map((item): KernelNode => ({ kind: "kernel", ...item, call: callOf(item, calls) }));
   kernels.sort((left, right) => left.kernel.name.localeCompare(right.kernel.name));
   const all: GroupNode[] = [
-    { kind: "group", group: "offers", children: dashboard.offers.map((offer) => ({ kind: "offer", offer })) },
-    { kind: "group", group: "jobs", children: dashboard.jobs.filter(isAlive).map((job) => ({ kind: "job", job })) },
+    { kind: "group", group: "offers", children: offers.map((offer) => ({ kind: "offer", offer })) },
+    { kind: "group", group: "jobs", children: jobs.filter(isAlive).map((job) => ({ kind: "job", job })) },
     { kind: "group", group: "kernels", children: kernels },
   ];
   return all.filter(({ children }) => children.length > 0);
 }
 
 /** A package lies in `evokernel_kernels/` beside the file that calls it. */
-function callOf({ kernel, folder }: Package, calls: readonly CalledKernel[]): CalledKernel | undefined {
+function callOf({ kernel, folder }: Package, calls: readonly DashboardKernel[]): DashboardKernel | undefined {
   const place = unescaped(folder);
   return calls.find(({ uri, name }) => {
     const file = unescaped(uri);
@@ -64,7 +66,7 @@ function unescaped(uri: string): string {
 }
 
 /** Jobs that have ended are history. */
-function isAlive({ state }: Job): boolean {
+function isAlive({ state }: DashboardJob): boolean {
   return !["done", "failed", "cancelled"].includes(state);
 }
 
@@ -99,7 +101,7 @@ export function jobRow({ job }: JobNode): Row {
   const running = job.state === "running";
   return {
     label: job.file.split(/[\\/]/).at(-1) ?? job.file,
-    description: `${job.stage === "" ? job.state : job.stage}${attempts}`,
+    description: `${job.stage === "" ? jobState(job.state) : job.stage}${attempts}`,
     icon: running ? "sync~spin" : "clock",
     context: running ? "job.running" : "job.waiting",
     tooltip: [t("line {0}", job.line + 1), job.kind, job.reason].filter((line) => line !== ""),

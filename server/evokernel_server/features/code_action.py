@@ -197,7 +197,7 @@ def _for_call(server: EvoKernelServer, document: Document, call: GeneratedCall) 
         region_id = offer.region.id
         title = _("Apply the faster kernel ({what})", what=offer.words)
         yield _command(title, names.APPLY, document, region_id)
-        yield _command(_("Show the faster kernel's diff"), names.SHOW_DIFF, document, region_id)
+        yield _command(_("Review the faster kernel of {name}", name=name), names.REVIEW, document, region_id)
         yield _command(_("Reject the faster kernel"), names.REJECT, document, region_id)
         yield _command(_("Snooze the faster kernel"), names.SNOOZE, document, region_id)
     installed = document.installed.get(name)

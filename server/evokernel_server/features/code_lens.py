@@ -23,15 +23,17 @@ def register(server: EvoKernelServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=False))
     def code_lens(params: types.CodeLensParams) -> list[types.CodeLens]:
         document = server.documents.get(params.text_document.uri)
-        if document is None or not server.server_options.code_lens:
+        if document is None:
             return []
-        return lenses(document)
+        options = server.server_options
+        return lenses(document, ready=options.ready_lens or options.code_lens, gains=options.code_lens)
 
 
-def lenses(document: Document) -> list[types.CodeLens]:
+def lenses(document: Document, *, ready: bool = True, gains: bool = True) -> list[types.CodeLens]:
     """Lenses above each region whose kernel waits for review, and one where a kernel is offered."""
-    made = [lens for tracked in document.to_review() for lens in _ready(document, tracked)]
-    for tracked in winners(document):
+    waiting = document.to_review() if ready else ()
+    made = [lens for tracked in waiting for lens in _ready(document, tracked)]
+    for tracked in winners(document) if gains else ():
         if tracked.region.id in document.ready:
             continue
         gain = f": {estimate_words(tracked.found.estimate)}" if tracked.found.estimate else ""
