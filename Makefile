@@ -25,7 +25,7 @@ demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
 test: $(STAMP) lint
-	@command -v nvim >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends neovim) >/dev/null
+	@command -v nvim >/dev/null && command -v emacs >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends neovim emacs-nox elpa-eglot) >/dev/null
 	$(BIN)/python -m pytest $(SPREAD) tests --ignore tests/e2e -m "not thorough"
 
 # Every attack on task, source, sandbox, service, package and editor; prints caught and total by class.
