@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Files in their order: by number of tests, those of one long test would come last and leave a core idle.
 SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup demo test thorough attacks lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels prompts exemplars vendor-operators vsix clean
+.PHONY: setup demo test thorough attacks lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels prompts exemplars vendor-operators vsix release clean
 
 setup: $(STAMP)
 
@@ -99,6 +99,10 @@ e2e: $(STAMP)
 
 vsix:
 	cd vscode-extension && npm ci --no-audit --no-fund && npm run lint && npm test && npm run package
+
+# Wheel, sdist and extension of the last commit into dist/, checked: contents, metadata, a clean environment. Minutes.
+release: $(STAMP)
+	$(BIN)/python -m release
 
 clean:
 	rm -rf $(VENV) build dist .cache .e2e

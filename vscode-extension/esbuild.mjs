@@ -1,14 +1,16 @@
-// Bundles the extension into out/extension.js and, with --tests, each test into out/test/.
-import { readdirSync, rmSync } from "node:fs";
+// Bundles the extension into out/extension.js and, with --tests, each test into out/test/. Beside the extension,
+// out/NOTICES.txt has the licence of every package that is in the bundle.
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import * as esbuild from "esbuild";
 
 const flags = new Set(process.argv.slice(2));
+const out = process.env.EVOKERNEL_BUNDLE_FOLDER ?? "out";
 const common = { bundle: true, platform: "node", target: "node20", format: "cjs", logLevel: "warning" };
 
 const extension = {
   ...common,
   entryPoints: ["src/extension.ts"],
-  outfile: "out/extension.js",
+  outfile: `${out}/extension.js`,
   external: ["vscode"],
   minify: flags.has("--production"),
   sourcemap: !flags.has("--production"),
@@ -24,6 +26,19 @@ const tests = {
 if (flags.has("--watch")) {
   await (await esbuild.context(extension)).watch();
 } else {
-  rmSync(flags.has("--tests") ? "out/test" : "out", { recursive: true, force: true });
-  await esbuild.build(flags.has("--tests") ? tests : extension);
+  rmSync(flags.has("--tests") ? "out/test" : out, { recursive: true, force: true });
+  const built = await esbuild.build({ ...(flags.has("--tests") ? tests : extension), metafile: true });
+  if (!flags.has("--tests")) writeFileSync(`${out}/NOTICES.txt`, notices(Object.keys(built.metafile.inputs)));
+}
+
+/** Name, version and licence of each package that a file of the bundle came from. */
+function notices(files) {
+  const folders = files.map((file) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0]).filter(Boolean);
+  const parts = [...new Set(folders)].sort().map((folder) => {
+    const { name, version, license } = JSON.parse(readFileSync(`${folder}/package.json`, "utf8"));
+    const file = readdirSync(folder).find((entry) => /^(licen[sc]e|copying)/i.test(entry));
+    if (file === undefined) throw new Error(`${name} brings no licence`);
+    return `\n${name} ${version} (${license})\n\n${readFileSync(`${folder}/${file}`, "utf8").trim()}\n`;
+  });
+  return `The file extension.js holds code of these packages.\n${parts.join("\n")}`;
 }
