@@ -106,9 +106,10 @@ class Librarian:
 
     def _records(self) -> tuple[TuningRecord, ...]:
         """Verdicts on this chip beside estimates; none where the memory is not asked or cannot learn."""
-        if self.mode is RetrievalName.NONE or not _can_learn():
+        if self.mode is RetrievalName.NONE:
             return ()
-        return self.memory.tuning_records(self.chip, self.verifier, MOST)
+        found = self.memory.tuning_records(self.chip, self.verifier, MOST)
+        return found if not found or _can_learn() else ()
 
     def _moves(self, context: Context) -> tuple[Experience, ...]:
         """The practices of a proposer with named moves, all of them, most valued first; of any other
