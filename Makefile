@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Files in their order: by number of tests, those of one long test would come last and leave a core idle.
 SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup demo test fuzz-editor thorough attacks lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels prompts exemplars vendor-operators vsix clean
+.PHONY: setup demo test fuzz-editor thorough attacks lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels prompts exemplars vendor-operators vsix release words clean
 
 setup: $(STAMP)
 
@@ -25,7 +25,7 @@ demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
 test: $(STAMP) lint
-	@command -v nvim >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends neovim) >/dev/null
+	@command -v nvim >/dev/null && command -v emacs >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends neovim emacs-nox elpa-eglot) >/dev/null
 	$(BIN)/python -m pytest $(SPREAD) tests --ignore tests/e2e -m "not thorough"
 
 # Every attack on task, source, sandbox, service, package and editor; prints caught and total by class.
@@ -107,6 +107,10 @@ e2e: $(STAMP)
 
 vsix:
 	cd vscode-extension && npm ci --no-audit --no-fund && npm run lint && npm test && npm run package
+
+# Wheel, sdist and extension of the last commit into dist/, checked: contents, metadata, a clean environment. Minutes.
+release: $(STAMP)
+	$(BIN)/python -m release
 
 clean:
 	rm -rf $(VENV) build dist .cache .e2e

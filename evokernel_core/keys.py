@@ -17,6 +17,7 @@ from attrs import evolve
 
 from evokernel_core.domain.errors import KeyringUnavailable
 from evokernel_core.domain.settings import Settings
+from evokernel_core.extras import KEYRING
 
 log = logging.getLogger(__name__)
 
@@ -111,6 +112,8 @@ def keyring_name() -> str:
 
 def _asked(work: Callable[[], T], key: Key, wait_s: float) -> T:
     """What ``work`` gives. On a thread of its own, since a keyring may wait for somebody who is not there."""
+    if not KEYRING.is_installed:
+        raise KeyringUnavailable(f"{KEYRING.missing()}, or set {VARIABLES[key]} in the environment.")
     found: list[T] = []
     failed: list[Exception] = []
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ipaddress
 import ssl
 
-import httpx2
-
 from evokernel_core.domain.errors import UsageError
 
 
 def tls_context(ca_bundle: str = "") -> ssl.SSLContext:
     """Trusts what the system trusts and the certificates in ``ca_bundle`` (PEM). Raises UsageError."""
+    import httpx2  # only here, as the light install has no HTTP client
+
     context = httpx2.create_ssl_context()
     if ca_bundle:
         try:

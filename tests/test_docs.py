@@ -78,13 +78,47 @@ def test_torch_is_pinned_to_the_cpu_build_everywhere() -> None:
     assert not any(item.startswith("torch") for item in project["dependencies"])
 
 
+OURS = re.compile(
+    r"(?:pip3? install|uv add|uv tool install|pipx install|uvx|npx|npm install|code --install-extension)"
+    r"(?: +-[^\s]+)* +['\"]?(?:evokernel(?:[-_]lsp)?(?:\[[a-z,]*\])?)(?=['\"`\s;,.)]|$)(?!\.vsix)"
+)
+"""Our own names as if an index had them; a path or a file before or behind the name is none."""
+
+
 def test_nothing_sends_a_person_to_an_index_without_our_package() -> None:
-    folders = ("docs", "evokernel_core", "server", "vscode-extension/src")
+    folders = ("docs", "evokernel_core", "server", "vscode-extension", "release", "examples")
     files = [path for folder in folders for path in (ROOT / folder).rglob("*.*") if path.suffix in _TEXTS]
-    files += [
-        ROOT / "README.md",
-        ROOT / "vscode-extension" / "README.md",
-        ROOT / "vscode-extension/package.json",
-    ]
-    wrong = [path for path in files if re.search(r"pip install evokernel\b", path.read_text("utf-8"))]
-    assert not wrong, "it is installed from a checkout or a wheel"
+    files = [path for path in files if not {"node_modules", "out"}.intersection(path.parts)]
+    files += [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "Makefile"]
+    wrong = {path.relative_to(ROOT): OURS.findall(path.read_text("utf-8")) for path in files}
+    assert not {path: found for path, found in wrong.items() if found}, (
+        "it is installed from a checkout or a wheel"
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "pip install evokernel",
+        "pip install 'evokernel-lsp[model]'",
+        "uvx evokernel",
+        "pipx install -q evokernel`",
+        "code --install-extension evokernel",
+    ],
+)
+def test_our_names_are_found_where_an_index_would_be_asked(words: str) -> None:
+    assert OURS.search(words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "pip install /path/to/evokernel",
+        "pip install '/path/to/evokernel[all]'",
+        "pip install evokernel_lsp-0.1.0-py3.whl",
+        "code --install-extension evokernel.vsix",
+        "pip install ./evokernel",
+    ],
+)
+def test_checkouts_and_files_are_no_names(words: str) -> None:
+    assert not OURS.search(words)

@@ -15,6 +15,7 @@ from attrs import asdict, frozen
 from evokernel_core.cli.terminal import say, shown
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.settings import Settings
+from evokernel_core.extras import ALL, REMOTE, install_command, needed
 from evokernel_core.keys import with_keys
 from evokernel_core.paths import data_dir, memory_path
 
@@ -113,6 +114,7 @@ def run_checks(settings: Settings, prepare: bool) -> Iterator[Check]:
     yield _attempt("memory", check_memory)
     yield _attempt("verifier", lambda: check_verifier(settings))
     yield _attempt("sandbox", check_sandbox)
+    yield check_extras()
 
 
 def _attempt(name: str, check: Callable[[], Check]) -> Check:
@@ -178,7 +180,8 @@ def check_verifier(settings: Settings) -> Check:
         from evokernel_core import __version__
 
         return Check("verifier", True, f"in process, twin {__version__} (latencies are modelled)")
-    from evokernel_core.verifier.client import RemoteVerifier
+    with needed(REMOTE):
+        from evokernel_core.verifier.client import RemoteVerifier
 
     remote = RemoteVerifier(settings.verifier_url, settings.verifier_token)
     status = remote.status()
@@ -195,6 +198,16 @@ def check_sandbox() -> Check:
     level = probe(prepare().launcher).level
     note = "" if level is Level.FULL else "; a newer Linux kernel confines more, see docs/security.md"
     return Check("sandbox", True, f"{level}{note}")
+
+
+def check_extras() -> Check:
+    """What the light install leaves out is no failure, but a person may look for it."""
+    missing = [extra.name for extra in ALL if not extra.is_installed]
+    if not missing:
+        return Check("extras", True, "all installed")
+    return Check(
+        "extras", True, f"not installed: {', '.join(missing)} ({install_command(','.join(missing))})"
+    )
 
 
 def _print_table(checks: tuple[Check, ...]) -> None:

@@ -17,6 +17,7 @@ from evokernel_core.cli.verifier_token import (
     token,
 )
 from evokernel_core.domain.errors import UsageError
+from evokernel_core.extras import REMOTE, SERVICE, needed
 from evokernel_core.paths import data_dir
 
 
@@ -81,10 +82,12 @@ def serve(  # noqa: PLR0913, PLR0917
     from evokernel_core.network import is_loopback
     from evokernel_core.verifier.factory import name_of
     from evokernel_core.verifier.sandbox import Level, confinement_here, insist
-    from evokernel_core.verifier.service import ServiceConfig
-    from evokernel_core.verifier.service import serve as run
-    from evokernel_core.verifier.serving.door import Limits
     from evokernel_core.verifier.serving.fleet.pool import DEVICES, check_ray
+
+    with needed(SERVICE):
+        from evokernel_core.verifier.service import ServiceConfig
+        from evokernel_core.verifier.service import serve as run
+        from evokernel_core.verifier.serving.door import Limits
 
     if bool(tls_cert) != bool(tls_key):
         raise UsageError("https needs both --tls-cert and --tls-key.")
@@ -127,7 +130,8 @@ def serve(  # noqa: PLR0913, PLR0917
 @click.option("--json", "as_json", is_flag=True)
 def status(url: str, token_file: Path | None, ca_bundle: str, plain_http: bool, as_json: bool) -> None:
     """Who judges at a URL, and how much waits there."""
-    from evokernel_core.verifier.client import RemoteVerifier
+    with needed(REMOTE):
+        from evokernel_core.verifier.client import RemoteVerifier
 
     token = environment_token() or read_token(token_file or default_token_path())
     remote = RemoteVerifier(url, token, ca_bundle, patience=3.0, plain_http=plain_http)

@@ -3,7 +3,8 @@
     EvoKernelError
     ├── UsageError              wrong arguments or configuration (exit status 2)
     │   ├── TaskRefused         a task that asks for more than the allow-list of operations and sizes
-    │   └── PackageChanged      a kernel package whose files are not the ones that were verified
+    │   ├── PackageChanged      a kernel package whose files are not the ones that were verified
+    │   └── ExtraMissing        packages that the light install leaves out
     ├── CaptureError            no graph could be had from the user's file; carries a reason code
     │   ├── ShapesNeeded        nothing in the file says the input shapes
     │   ├── InterpreterUnavailable  no interpreter, or one without torch
@@ -47,6 +48,10 @@ class TaskRefused(UsageError):
 
 class PackageChanged(UsageError):
     """Files of a kernel package are not the ones that were verified."""
+
+
+class ExtraMissing(UsageError):
+    """Packages are missing that the light install leaves out."""
 
 
 class CaptureError(EvoKernelError):

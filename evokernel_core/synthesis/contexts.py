@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from itertools import islice
 
 from attrs import evolve, field, frozen
@@ -14,6 +15,8 @@ from evokernel_core.domain.settings import RetrievalName
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.extras import STATISTICS
+from evokernel_core.logs import get_logger
 from evokernel_core.memory.retrieval import NUMBER, OVER_RETRIEVAL, Choice, Query
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.lessons import bottleneck_pipe, is_refuted
@@ -21,6 +24,8 @@ from evokernel_core.synthesis.preconditions import preconditions
 from evokernel_core.synthesis.proposers.base import Candidate, Context, MoveProposer, Precedent, Proposer
 from evokernel_core.synthesis.residual import MOST, learned
 from evokernel_core.synthesis.search import Search
+
+log = get_logger(__name__)
 
 EXAMPLES = (ExperienceKind.EXEMPLAR, ExperienceKind.SUCCESS)
 LESSONS = (ExperienceKind.TRACE, ExperienceKind.FAILURE, ExperienceKind.RULE)
@@ -100,12 +105,11 @@ class Librarian:
         return Precedent(task, kernel, Candidate(start, verdict))
 
     def _records(self) -> tuple[TuningRecord, ...]:
-        """Verdicts on this chip beside estimates; none where the memory is not asked."""
-        return (
-            ()
-            if self.mode is RetrievalName.NONE
-            else self.memory.tuning_records(self.chip, self.verifier, MOST)
-        )
+        """Verdicts on this chip beside estimates; none where the memory is not asked or cannot learn."""
+        if self.mode is RetrievalName.NONE:
+            return ()
+        found = self.memory.tuning_records(self.chip, self.verifier, MOST)
+        return found if not found or _can_learn() else ()
 
     def _moves(self, context: Context) -> tuple[Experience, ...]:
         """The practices of a proposer with named moves, all of them, most valued first; of any other
@@ -149,6 +153,14 @@ class Librarian:
             bottleneck=pipe,
             ids=ids,
         )
+
+
+@cache
+def _can_learn() -> bool:
+    """Whether the statistics are installed; where they are not, the log says so once."""
+    if not STATISTICS.is_installed:
+        log.warning(str(STATISTICS.missing()))
+    return STATISTICS.is_installed
 
 
 def _timed_on(item: Experience) -> tuple[str, LatencySource] | None:

@@ -16,6 +16,7 @@ from attrs import frozen
 
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.tuning_record import TuningRecord
+from evokernel_core.extras import STATISTICS, needed
 from evokernel_core.memory.experiences import make_experience
 
 FEWEST = 3
@@ -100,7 +101,7 @@ class Precondition:
 
 def preconditions(records: Iterable[TuningRecord]) -> tuple[Precondition, ...]:
     """What the records of one chip teach; a rule is about one family and one way to fail, on two tasks at
-    least."""
+    least. Raises ExtraMissing where the statistics are not installed and there are failures enough."""
     by_family: dict[str, list[TuningRecord]] = {}
     for record in records:
         by_family.setdefault(record.family, []).append(record)
@@ -117,7 +118,8 @@ def _of_family(records: tuple[TuningRecord, ...]) -> tuple[Precondition, ...]:
 
 def _of_failure(records: Sequence[TuningRecord], failure: str) -> Iterator[Precondition]:
     """Paths of a tree to leaves of failures."""
-    from sklearn.tree import DecisionTreeClassifier
+    with needed(STATISTICS):
+        from sklearn.tree import DecisionTreeClassifier
 
     names = sorted({name for record in records for name, _ in record.features})
     rows = [[dict(record.features).get(name, 0.0) for name in names] for record in records]

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 from attrs import field, frozen
-from scipy.linalg import cho_factor, cho_solve  # type: ignore[import-untyped]
 
 from evokernel_core.domain.tuning_record import TuningRecord
+from evokernel_core.extras import STATISTICS, needed
 
 FEWEST = 3
 """Records below which estimates are taken as they are."""
@@ -116,7 +116,8 @@ UNTAUGHT = Residual()
 
 
 def learned(records: Sequence[TuningRecord]) -> Residual:
-    """Fits the latest records, given newest first."""
+    """Fits the latest records, given newest first. Raises ExtraMissing where the statistics are not installed
+    and there are records enough."""
     latest = tuple(record for record in records if not record.failure)[:MOST]
     return Residual(latest, _fitted(latest) if len(latest) >= FEWEST else None)
 
@@ -182,11 +183,19 @@ class _Fit:
     def factor(self) -> Any:
         own = self.known.covariance(self.scales, self.known.features, self.known.tasks)
         own[np.diag_indices_from(own)] += self.scales.noise**2 + _JITTER
+        with needed(STATISTICS):
+            from scipy.linalg import cho_factor
         return cho_factor(own, lower=True)
+
+    def solve(self, right: Array) -> Array:
+        """The covariance of the records, inverted, times ``right``."""
+        with needed(STATISTICS):
+            from scipy.linalg import cho_solve
+        return np.asarray(cho_solve(self.factor, right))
 
     @cached_property
     def weights(self) -> Array:
-        return np.asarray(cho_solve(self.factor, self.known.residuals))
+        return self.solve(self.known.residuals)
 
     @property
     def likelihood(self) -> float:
@@ -200,14 +209,14 @@ class _Fit:
         across = self.known.covariance(scales, features, tasks)
         own = scales.shared**2 + scales.task**2 + scales.smooth**2
         prior = own + scales.linear**2 * (features**2).sum(axis=1)
-        gained = (across * cho_solve(self.factor, across.T).T).sum(axis=1)
+        gained = (across * self.solve(across.T).T).sum(axis=1)
         mean: Array = across @ self.weights
         return mean, np.sqrt(np.maximum(prior - gained, 0.0))
 
     @property
     def error_elsewhere(self) -> float:
         """The sum of absolute errors on each task, as the others foretell it."""
-        inverse = cho_solve(self.factor, np.eye(len(self.weights)))
+        inverse = self.solve(np.eye(len(self.weights)))
         return sum(
             float(np.abs(np.linalg.solve(inverse[np.ix_(own, own)], self.weights[own])).sum())
             for own in _left_out(self.known.tasks)

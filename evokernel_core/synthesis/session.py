@@ -40,6 +40,7 @@ from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.extras import REMOTE, needed
 from evokernel_core.keys import with_keys
 from evokernel_core.memory.candidates import Stored
 from evokernel_core.memory.store import Memory
@@ -382,7 +383,8 @@ class Session:
     def _rank(self, background: bool) -> None:
         """Tells a verifier that others share whether somebody waits for the next jobs."""
         if self.settings.verifier_url:
-            from evokernel_core.verifier.client import RemoteVerifier
+            with needed(REMOTE):
+                from evokernel_core.verifier.client import RemoteVerifier
 
             if isinstance(self._verifier, RemoteVerifier):
                 self._verifier.background = background

@@ -7,6 +7,7 @@ from functools import partial
 from evokernel_core import __version__
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Settings
+from evokernel_core.extras import REMOTE, needed
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.base import Backend, ReferenceRunner, Verifier
 
@@ -54,7 +55,8 @@ def open_verifier(
     if settings.verifier_url:
         if replay:
             raise UsageError("A service draws its own cases; replay a verdict without --backend URL.")
-        from evokernel_core.verifier.client import RemoteVerifier
+        with needed(REMOTE):
+            from evokernel_core.verifier.client import RemoteVerifier
 
         return RemoteVerifier(settings.verifier_url, settings.verifier_token, settings.verifier_ca_bundle)
     from evokernel_core.verifier import draw

@@ -118,6 +118,7 @@ local function tell()
     return client ~= nil and client.initialized
   end)
   log.encoding = client.offset_encoding
+  log.version = vim.fn.execute("version"):match("NVIM v([%d.]+)")
 
   wait("hints", function()
     (vim.uv or vim.loop).sleep(50) -- an answer wakes vim.wait, which would ask again at once

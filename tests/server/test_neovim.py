@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,9 +13,10 @@ from typing import Any
 import pytest
 
 from tests.server.conftest import eventually, guarded
+from tests.server.documented import neovim as find_neovim
+from tests.server.documented import neovim_configuration
 from tests.server.story import bring_back_the_slowest
 
-DOCS = Path(__file__).parents[2] / "docs" / "server.md"
 DOCUMENTED = Path(__file__).with_name("neovim_documented.lua")
 STORY = Path(__file__).with_name("neovim_story.lua")
 EVOKERNEL = str(Path(sys.executable).with_name("evokernel"))
@@ -48,7 +47,14 @@ def attend(x, y):
 """
 
 
+@pytest.fixture(params=["system", "newer"])
+def neovim(request: pytest.FixtureRequest) -> str:
+    """Each Neovim that the documents speak of."""
+    return find_neovim(request.param)
+
+
 async def tell(
+    neovim: str,
     tmp_path: Path,
     workspace: Path,
     settings: dict[str, Any],
@@ -56,8 +62,6 @@ async def tell(
     signals: Path | None = None,
 ) -> Any:
     """Runs the story; gives Neovim's record of it."""
-    neovim = shutil.which("nvim")
-    assert neovim, "Neovim is missing: apt-get install neovim"
     cast = {
         "cmd": [EVOKERNEL, "lsp", "--stdio"],
         "root": str(workspace),
@@ -85,12 +89,12 @@ async def tell(
 
 @pytest.mark.usefixtures("scripted")
 async def test_the_story_in_neovim(
-    tmp_path: Path, workspace: Path, database: Any, test_settings: dict[str, Any]
+    neovim: str, tmp_path: Path, workspace: Path, database: Any, test_settings: dict[str, Any]
 ) -> None:
     (workspace / "model.py").write_text(MODEL, "utf-8")
-    log = await tell(tmp_path, workspace, test_settings, ["Apply", "Reject"])
+    log = await tell(neovim, tmp_path, workspace, test_settings, ["Apply", "Reject"])
     assert log.get("failure") is None, log
-    assert log["encoding"] == "utf-16"
+    assert log["encoding"] == ("utf-16" if "0.7" in log["version"] else "utf-8")
     assert all("modelled" in label for label in log["hints"])
     first, second = (answer["name"] for answer in log["answers"][:2])
     generated, reverted = log["texts"]
@@ -108,22 +112,11 @@ async def test_the_story_in_neovim(
     assert min(values.values()) < 0
 
 
-def version_of(neovim: str) -> tuple[int, int]:
-    done = subprocess.run([neovim, "--version"], capture_output=True, text=True, check=True)
-    major, minor = re.findall(r"\d+", done.stdout.splitlines()[0])[:2]
-    return int(major), int(minor)
-
-
-def documented(version: tuple[int, int]) -> str:
-    """What docs/server.md prints for this Neovim: first for 0.11 and newer, then for older ones."""
-    section = DOCS.read_text("utf-8").split("\n## Neovim\n")[1].split("\n## ")[0]
-    newer, older = re.findall(r"```lua\n(.*?)```", section, re.DOTALL)
-    return newer if version >= (0, 11) else older
-
-
 @pytest.mark.usefixtures("scripted")
-def test_the_documented_configuration_attaches(tmp_path: Path, workspace: Path, home: Path) -> None:
-    seen = attach(tmp_path, tmp_path / "models")
+def test_the_documented_configuration_attaches(
+    neovim: str, tmp_path: Path, workspace: Path, home: Path
+) -> None:
+    seen = attach(neovim, tmp_path, tmp_path / "models")
     assert seen["attached"], "the snippet attaches to Python files"
     assert seen["budget"] == 30
     needed, *rest = seen["diagnostics"]
@@ -134,24 +127,22 @@ def test_the_documented_configuration_attaches(tmp_path: Path, workspace: Path, 
 
 @pytest.mark.usefixtures("scripted")
 def test_the_documented_configuration_trusts_no_other_folder(
-    tmp_path: Path, workspace: Path, home: Path
+    neovim: str, tmp_path: Path, workspace: Path, home: Path
 ) -> None:
-    seen = attach(tmp_path, workspace)
+    seen = attach(neovim, tmp_path, workspace)
     assert [item.split(":")[0] for item in seen["diagnostics"]] == [
         "This folder is not trusted, so nothing of it is run"
     ]
     assert [title for title in seen["titles"] if title.startswith(f"Trust {workspace} and run")]
 
 
-def attach(tmp_path: Path, folder: Path) -> Any:
+def attach(neovim: str, tmp_path: Path, folder: Path) -> Any:
     """Opens a model of ``folder`` with the documented configuration; the home folder is ``tmp_path``."""
-    neovim = shutil.which("nvim")
-    assert neovim, "Neovim is missing: apt-get install neovim"
     folder.mkdir(exist_ok=True)
     model = folder / "model.py"
     model.write_text(MODEL + "\n\ndef needy(x):\n    return torch.relu(x)\n", "utf-8")
     init = tmp_path / "init.lua"
-    init.write_text(documented(version_of(neovim)), "utf-8")
+    init.write_text(neovim_configuration(neovim), "utf-8")
     path = os.pathsep.join((str(Path(EVOKERNEL).parent), os.environ["PATH"]))
     look = ["-c", f"luafile {DOCUMENTED}"]
     subprocess.run(
@@ -165,14 +156,14 @@ def attach(tmp_path: Path, folder: Path) -> Any:
 @pytest.mark.thorough  # the same story as with the scripted worker; test_story has the real one
 @pytest.mark.timeout(900)
 async def test_the_story_in_neovim_with_the_real_worker(
-    tmp_path: Path, workspace: Path, database: Any, test_settings: dict[str, Any]
+    neovim: str, tmp_path: Path, workspace: Path, database: Any, test_settings: dict[str, Any]
 ) -> None:
     path = workspace / "model.py"
     path.write_text(REAL_MODEL, "utf-8")
     signals = tmp_path / "signals"
     signals.mkdir()
     settings = {**test_settings, "budget": 6, "leastGain": 0.002}
-    telling = asyncio.ensure_future(tell(tmp_path, workspace, settings, ["Apply", "Reject"], signals))
+    telling = asyncio.ensure_future(tell(neovim, tmp_path, workspace, settings, ["Apply", "Reject"], signals))
     helping = asyncio.ensure_future(bring_packages_back(path, database, signals))
     log = await telling
     helping.cancel()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import ProposerName, Settings
+from evokernel_core.extras import MODEL, needed
 from evokernel_core.synthesis.proposers.base import Proposer
 from evokernel_core.twin.chip import load_chip
 
@@ -18,7 +19,7 @@ __all__ = ["open_proposer"]
 
 def open_proposer(settings: Settings, books: Callable[[], Books] | None = None) -> Proposer:
     """The proposer that the settings name; ``books`` opens what keeps a model's spending. Raises UsageError
-    for a model without an endpoint."""
+    for a model without an endpoint, ExtraMissing without its client."""
     from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 
     schedule = ScheduleProposer(load_chip(settings.chip))
@@ -30,7 +31,9 @@ def open_proposer(settings: Settings, books: Callable[[], Books] | None = None) 
             " the schedule proposer."
         )
     from evokernel_core.synthesis.proposers.hybrid import HybridProposer
-    from evokernel_core.synthesis.proposers.llm import LlmProposer
+
+    with needed(MODEL):
+        from evokernel_core.synthesis.proposers.llm import LlmProposer
 
     model = LlmProposer(settings.endpoint, settings.chip, books)
     return model if settings.proposer is ProposerName.LLM else HybridProposer(schedule, model)

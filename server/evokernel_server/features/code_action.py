@@ -46,11 +46,18 @@ def register(server: EvoKernelServer) -> None:
         wanted = [action for action in found if _is_wanted(action, only)]
         if wanted:
             attach(wanted, server.diagnostics.of(document))
-        return [*wanted, *_explained(document, params.range, only)]
+        ready = wanted if _resolves(server) else [resolved(server, action) for action in wanted]
+        return [*ready, *_explained(document, params.range, only)]
 
     @server.feature(types.CODE_ACTION_RESOLVE)
     def resolve(action: types.CodeAction) -> types.CodeAction:
         return resolved(server, action)
+
+
+def _resolves(server: EvoKernelServer) -> bool:
+    """Whether the client asks for what an action leaves out; one that does not (eglot) gets all at once."""
+    text = server.client_capabilities.text_document
+    return bool(text and text.code_action and text.code_action.resolve_support)
 
 
 def _is_wanted(action: types.CodeAction, only: Any) -> bool:

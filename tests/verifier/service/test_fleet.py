@@ -13,9 +13,9 @@ import psutil
 import pytest
 
 from benchmarks.service_cluster import Cluster
-from evokernel_core.domain.errors import UsageError
+from evokernel_core import extras
+from evokernel_core.domain.errors import ExtraMissing
 from evokernel_core.domain.serial import to_data
-from evokernel_core.verifier.serving.fleet import pool
 from evokernel_core.verifier.serving.fleet.pool import check_ray
 
 Kernel = Callable[..., tuple[Any, Any]]
@@ -129,8 +129,8 @@ def test_without_a_cluster_jobs_wait_for_it(
 
 
 def test_without_ray_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool.importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(UsageError, match="install the extra `fleet`"):
+    monkeypatch.setattr(extras.util, "find_spec", lambda _: None)
+    with pytest.raises(ExtraMissing, match=r"install evokernel-lsp\[fleet\]"):
         check_ray()
 
 

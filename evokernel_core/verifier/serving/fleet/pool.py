@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import os
 import sys
@@ -14,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from evokernel_core.domain.errors import UsageError
+from evokernel_core.extras import FLEET
 from evokernel_core.logs import get_logger
 from evokernel_core.verifier.queue import Claim
 from evokernel_core.verifier.workers import LONGEST_ANSWER, SECRETS, Died, HostLost, Serve
@@ -35,9 +34,9 @@ HANG_UP_S = 5.0
 
 
 def check_ray() -> None:
-    """Raises UsageError where Ray is not installed."""
-    if importlib.util.find_spec("ray") is None:
-        raise UsageError("--ray needs Ray; install the extra `fleet` of evokernel-lsp.")
+    """Raises ExtraMissing where Ray is not installed."""
+    if not FLEET.is_installed:
+        raise FLEET.missing()
 
 
 class FleetPool:

@@ -1,0 +1,97 @@
+"""``make release``: builds wheel, sdist and extension of the last commit into dist/, and checks them.
+
+Nothing is published. Usage: python -m release [--interpreter PYTHON_WITH_TORCH]
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from release.contents import faults, read_archive, vsix_faults, wheel_faults
+from release.smoke import smoke
+
+ROOT = Path(__file__).parents[1]
+DIST = ROOT / "dist"
+PACKAGES = {"evokernel_core": ROOT, "server/evokernel_server": ROOT / "server"}
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument(
+        "--interpreter", type=Path, default=Path(sys.executable), help="A Python with torch."
+    )
+    interpreter = arguments.parse_args().interpreter
+    if _git("status", "--porcelain").strip():
+        sys.exit("A release is of a commit: commit what has changed, or stash it.")
+    shutil.rmtree(DIST, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="evokernel-release-") as folder:
+        tree = Path(folder)
+        subprocess.run(f"git archive HEAD | tar x -C '{tree}'", shell=True, cwd=ROOT, check=True)
+        _run("-m", "build", "--quiet", "--outdir", str(DIST), str(tree))
+        vsix = _build_extension(tree / "vscode-extension")
+    wheel, sdist = _only("*.whl"), _only("*.tar.gz")
+    _run("-m", "twine", "check", "--strict", str(wheel), str(sdist))
+    found = [f"{path.name}: {fault}" for path in (wheel, sdist, vsix) for fault in faults(read_archive(path))]
+    found += [f"{wheel.name}: {fault}" for fault in wheel_faults(read_archive(wheel), _sources())]
+    found += [f"{vsix.name}: {fault}" for fault in vsix_faults(read_archive(vsix))]
+    if found:
+        sys.exit("\n".join(found))
+    for done in smoke(wheel, interpreter):
+        print(f"{done.seconds:6.1f} s  {done.step}: {done.shown}", flush=True)
+    for path in (wheel, sdist, vsix):
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        print(
+            f"{digest}  {path.relative_to(ROOT)}  {path.stat().st_size:,} bytes,"
+            f" {len(read_archive(path))} files"
+        )
+
+
+def _build_extension(folder: Path) -> Path:
+    version = json.loads((folder / "package.json").read_text("utf-8"))["version"]
+    target = DIST / f"evokernel-{version}.vsix"
+    for command in (
+        ("npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"),
+        ("npm", "run", "--silent", "lint"),
+        ("npm", "test", "--silent"),
+        ("npm", "run", "--silent", "package", "--", "--out", str(target)),
+    ):
+        subprocess.run(command, cwd=folder, check=True)
+    return target
+
+
+def _sources() -> dict[str, bytes]:
+    """What git tracks of the packages, by name below the import path."""
+    return dict(_each_source())
+
+
+def _each_source() -> Iterator[tuple[str, bytes]]:
+    for folder, top in PACKAGES.items():
+        for name in _git("ls-files", "-z", folder).split("\0"):
+            if name:
+                path = ROOT / name
+                yield path.relative_to(top).as_posix(), path.read_bytes()
+
+
+def _only(pattern: str) -> Path:
+    (path,) = DIST.glob(pattern)
+    return path
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def _run(*arguments: str) -> None:
+    subprocess.run([sys.executable, *arguments], cwd=ROOT, check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""What is published is checked: each rule finds what is planted, and pages hold what an index can show."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from release.contents import (
+    BUNDLED,
+    EXTENSION,
+    faults,
+    read_archive,
+    relative_links,
+    vsix_faults,
+    wheel_faults,
+)
+from release.smoke import framed
+
+ROOT = Path(__file__).parents[1]
+GOOD = {"evokernel_core/a.py": b"x = 1\n", "LICENSE": b"Apache License, Version 2.0"}
+NOTICES = "".join(f"\n{name} 1.0\nMIT\n" for name in BUNDLED).encode()
+VSIX = {f"extension/{name}": b"text" for name in EXTENSION} | {"extension/out/NOTICES.txt": NOTICES}
+
+
+def test_what_is_good_has_no_faults() -> None:
+    sources = {"evokernel_core/a.py": b"x = 1\n"}
+    assert not list(faults(GOOD))
+    assert not list(wheel_faults(sources | {"evokernel_lsp-1.dist-info/METADATA": b""}, sources))
+    assert not list(vsix_faults(VSIX))
+    assert not list(faults({"LICENSE": b"Apache License", "evokernel_core/twin/src/a.cpp": b""}))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("tests/test_a.py", b"", "not for those who use it"),
+        ("evokernel_core/test_a.py", b"", "not for those who use it"),
+        ("evokernel_core/__pycache__/a.pyc", b"", "not for those who use it"),
+        ("extension/src/client.ts", b"", "not for those who use it"),
+        ("extension/out/extension.js.map", b"", "not for those who use it"),
+        ("evokernel_core/.env", b"", "not for those who use it"),
+        ("a.py", b"-----BEGIN " + b"PRIVATE KEY-----\nMIIEvQIBADANBgkq", "holds a private key"),
+        ("a.py", b"KEY = 'sk-" + b"a1B2" * 8 + b"'", "holds an API key"),
+        ("a.py", b"PATH = '/home/" + b"alice/evokernel'", "holds a person's home folder"),
+        ("report/vendor/d4.min.js", b"", "has no licence beside it"),
+    ],
+)
+def test_what_is_planted_is_found(name: str, data: bytes, words: str) -> None:
+    assert any(words in fault for fault in faults(GOOD | {name: data}))
+
+
+def test_a_missing_licence_is_found() -> None:
+    assert list(faults({"a.py": b""})) == ["the licence is missing"]
+
+
+@pytest.mark.parametrize(
+    ("wheel", "fault"),
+    [
+        ({}, "a.py is missing"),
+        ({"a.py": b"1", "stale.py": b""}, "stale.py is not tracked"),
+        ({"a.py": b"2"}, "a.py differs from the source"),
+    ],
+)
+def test_a_wheel_is_its_sources(wheel: dict[str, bytes], fault: str) -> None:
+    assert list(wheel_faults(wheel, {"a.py": b"1"})) == [fault]
+
+
+@pytest.mark.parametrize("name", VSIX)
+def test_what_an_extension_lacks_is_found(name: str) -> None:
+    assert list(vsix_faults({key: data for key, data in VSIX.items() if key != name}))
+
+
+def test_an_extension_that_grew_is_found() -> None:
+    grown = VSIX | {"extension/out/extension.js": b" " * 1_000_001}
+    assert any("more than 1,000,000" in fault for fault in vsix_faults(grown))
+
+
+def test_a_link_into_the_repository_is_found_on_a_page_of_a_marketplace() -> None:
+    linked = VSIX | {
+        "extension/readme.md": b"![a picture](media/hints.png) [a page](https://arxiv.org/abs/1)"
+    }
+    assert list(vsix_faults(linked)) == ["readme.md links to media/hints.png, which no marketplace has"]
+
+
+def test_archives_are_read(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
+        archive.writestr("a.py", "1")
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
+        member = tarfile.TarInfo("a-1.0/a.py")
+        member.size = 1
+        archive.addfile(member, io.BytesIO(b"1"))
+    assert read_archive(tmp_path / "a.whl") == read_archive(tmp_path / "a.tar.gz") == {"a.py": b"1"}
+
+
+def test_a_message_is_framed_as_the_protocol_says() -> None:
+    assert framed({"id": 1}) == b'Content-Length: 27\r\n\r\n{"jsonrpc": "2.0", "id": 1}'
+
+
+@pytest.mark.parametrize(
+    "page", ["docs/package.md", "vscode-extension/README.md", "vscode-extension/CHANGELOG.md"]
+)
+def test_pages_of_an_index_stand_alone(page: str) -> None:
+    assert not relative_links((ROOT / page).read_text("utf-8"))
