@@ -48,8 +48,8 @@ test("the bundle speaks to no network: it has neither a client of HTTP nor socke
   assert.doesNotMatch(bundle, /\beval\(|new Function\(/);
 });
 
-test("nothing but a Python file wakes it", () => {
-  assert.deepEqual(manifest.activationEvents, ["onLanguage:python"]);
+test("nothing but a Python file wakes it, or its own dashboard after a reload", () => {
+  assert.deepEqual(manifest.activationEvents, ["onLanguage:python", "onWebviewPanel:evokernel.dashboard"]);
 });
 
 test("it says of every package in it under what licence it came", () => {
