@@ -55,11 +55,6 @@ async function runCodeServer(entry, args, environment) {
   if (code !== 0) throw new Error(`code-server ${args[0]} ended with exit status ${code}`);
 }
 
-/** Settings of the user in the middle of a session, over the quiet ones. */
-export function writeUserSettings(home, settings) {
-  writeSettings(home, "User", { ...QUIET_SETTINGS, ...settings });
-}
-
 function writeSettings(home, scope, settings) {
   const folder = path.join(home, "user", scope);
   mkdirSync(folder, { recursive: true });

@@ -4,7 +4,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, write
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { check, Desk, plain, step } from "./desk.mjs";
-import { openCodeAction, openWindow, startEditor, writeUserSettings } from "./editor.mjs";
+import { openCodeAction, openWindow, startEditor } from "./editor.mjs";
 
 const EXAMPLES = fileURLToPath(new URL("../../../examples", import.meta.url));
 const [e2e, ...serverCommand] = process.argv.slice(2);
@@ -234,8 +234,8 @@ async function never(desk) {
   step("never here, and offered again");
 }
 
-async function light(desk, home, name) {
-  writeUserSettings(home, { "workbench.colorTheme": "Default Light Modern" });
+async function light(desk, name) {
+  await desk.command("Preferences: Toggle between Light/Dark Themes");
   await desk.page.locator(".monaco-workbench.vs").waitFor({ timeout: 60_000 });
   await desk.clickLine(`${name}.run(`);
   await desk.command("EvoKernel: Review Kernel");
@@ -267,7 +267,7 @@ async function chinese(port, name) {
   }
 }
 
-async function story(desk, home) {
+async function story(desk) {
   await desk.tidy();
   await needsInputs(desk);
   await hints(desk);
@@ -281,7 +281,7 @@ async function story(desk, home) {
   await tree(desk);
   await reject(desk);
   await never(desk);
-  await light(desk, home, name);
+  await light(desk, name);
   return name;
 }
 
@@ -300,7 +300,7 @@ async function main() {
   try {
     window = await openWindow({ e2e, port: editor.port, workspace, file: "unshaped.py" });
     step("a window is open");
-    const name = await story(new Desk(window.page, shots), home);
+    const name = await story(new Desk(window.page, shots));
     await window.browser.close();
     await chinese(editor.port, name);
   } catch (error) {
