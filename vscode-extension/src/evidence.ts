@@ -124,8 +124,7 @@ function pipes(kernel: KernelFacts): string {
 
 function guards(review: Review): string {
   if (review.guards.length === 0) return "";
-  const otherwise = `<p class="quiet">${escape(t("Otherwise your code runs as it was."))}</p>`;
-  return section(t("The kernel runs where"), sentences(review.guards) + otherwise);
+  return section(t("The kernel runs where"), sentences(review.guards));
 }
 
 function checks(kernel: KernelFacts): string {
@@ -153,7 +152,7 @@ function files(review: Review): string {
     link("evokernel.compareVariants", t("Compare Variants")),
     link("evokernel.showTimeline", t("Timeline")),
   ];
-  const python = changesPython(review) ? "" : `<p class="quiet">${escape(t("Your Python file stays as it is."))}</p>`;
+  const python = changesPython(review) || !isDecidable(review) ? "" : `<p class="quiet">${escape(t("Your Python file stays as it is."))}</p>`;
   return section(t("The kernel itself"), `${python}${items(rows)}<nav aria-label="${escape(t("Look closer"))}">${more.join("")}</nav>`);
 }
 
