@@ -26,9 +26,12 @@ from evokernel_server.review_page import diff_of
 from evokernel_server.words import _, marked
 from evokernel_server.workspace import uri_of
 
-APPLY, DIFF, REJECT, SNOOZE = marked("Apply"), marked("Show diff"), marked("Reject"), marked("Snooze")
+APPLY, DIFF, REVIEW = marked("Apply"), marked("Show diff"), marked("Review")
+REJECT, SNOOZE = marked("Reject"), marked("Snooze")
 SHOW_DIFF_METHOD = "evokernel/showDiff"
 REFINED_METHOD = "evokernel/refined"
+REVIEW_METHOD = "evokernel/review"
+"""A client of ours is to show the review of a place: ``{uri, regionId, name}``."""
 
 
 @define(eq=False)
@@ -46,15 +49,22 @@ class Notices:
             for offer in group:
                 self.server.protocol.notify(REFINED_METHOD, _refined(offer))
         words = notice([(offer, await self._review(offer)) for offer in group])
-        actions = [APPLY, DIFF, REJECT, SNOOZE]
+        actions = [APPLY, REVIEW if self.own_client() else DIFF, REJECT, SNOOZE]
         while (choice := await self._choose(words, actions)) == DIFF:
             for offer in group:
                 await self.show_diff(offer)
             actions = [APPLY, REJECT, SNOOZE]
+        if choice == REVIEW:
+            self._show_review(group[0])  # the others wait: who decides about one is not led away from it
+            return
         for offer in group:
             await self._do(choice, offer)
         if choice == REJECT:
             await self.ask_why(group)
+
+    def _show_review(self, offer: Offer) -> None:
+        place = {"uri": offer.uri, "regionId": offer.region.id, "name": offer.name}
+        self.server.protocol.notify(REVIEW_METHOD, place)
 
     async def _review(self, offer: Offer) -> Review:
         """What there is to read of an offer, beside the installed kernel."""

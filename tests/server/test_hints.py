@@ -17,7 +17,6 @@ from evokernel_server.evidence import installed_evidence, ratio
 from evokernel_server.features.highlight import highlights
 from evokernel_server.features.hover import hover_at
 from evokernel_server.features.inlay_hint import Showing, hints, resolved
-from evokernel_server.offers import Offer
 from evokernel_server.packages import Installed
 from evokernel_server.pipes import bar, picture
 from evokernel_server.workspace import Document, Found
@@ -155,15 +154,13 @@ def test_foreign_data_give_the_hint_back(data: Any, home: Path) -> None:
     )
 
 
-def test_a_kernel_that_is_ready_is_applied_or_reviewed(home: Path) -> None:
+def test_a_kernel_that_is_ready_is_reviewed_by_a_click(home: Path) -> None:
     made = captured(MODEL)
     server = serving(home, made, **VSCODE)
-    region = made.tracked[0].region
-    offer = Offer(made.uri, made.path, region, "k", "s", None, LATENCY, "twin 0.1.0")
-    server.offers.pending[made.path, region.id] = offer
+    made.ready = {made.tracked[0].region.id: LATENCY}
     done = resolved(server, hints(made, EVERYTHING, LAZY)[0])
-    known = names.REVIEW in server.protocol.fm.commands
-    assert done.label[0].command.command == (names.REVIEW if known else names.APPLY)
+    assert done.label[0].value.startswith("⚡ ready: ")
+    assert done.label[0].command.command == names.REVIEW
     assert "MTE2  " in done.tooltip.value and "← bottleneck" in done.tooltip.value
 
 
