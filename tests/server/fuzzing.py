@@ -328,13 +328,22 @@ def _knowledge(wire: Wire, scribe: Scribe) -> dict[str, Any]:
     places = [{"line": line, "character": character} for line in range(lines) for character in (0, 12, 40)]
     status, context = wire.status(), {"context": {"diagnostics": []}}
     return {
-        "hints": wire.ask("textDocument/inlayHint", {**document, "range": whole}),
-        "actions": wire.ask("textDocument/codeAction", {**document, "range": whole, **context}),
+        "hints": _unnumbered(wire.ask("textDocument/inlayHint", {**document, "range": whole})),
+        "actions": _unnumbered(wire.ask("textDocument/codeAction", {**document, "range": whole, **context})),
         "diagnostics": wire.ask("textDocument/diagnostic", document)["items"],
         "links": wire.ask("textDocument/documentLink", document),
         "hovers": [wire.ask("textDocument/hover", {**document, "position": place}) for place in places],
         "status": [status["mode"], status["text"]],
     }  # fmt: skip
+
+
+def _unnumbered(found: Any) -> Any:
+    """Without the versions of the text, which a fresh server counts anew."""
+    if isinstance(found, list):
+        return [_unnumbered(item) for item in found]
+    if isinstance(found, dict):
+        return {key: _unnumbered(value) for key, value in found.items() if key != "version"}
+    return found
 
 
 def main() -> None:

@@ -36,7 +36,9 @@ def drive(tmp_path: Path, folder: Path, action: str = "") -> Any:
     folder.mkdir(exist_ok=True)
     model, init, out = folder / "model.py", tmp_path / "init.el", tmp_path / "out.json"
     model.write_text(MODEL, "utf-8")
-    init.write_text(block("Emacs with eglot", "elisp"), "utf-8")
+    at_once = block("Emacs with eglot", "elisp").replace("(:budget 30)", "(:budget 30 :editAtOnce t)")
+    assert ":editAtOnce" in at_once
+    init.write_text(at_once, "utf-8")
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     told = {"INIT": str(init), "MODEL": str(model), "WORDS": "torch.softmax", "OUT": str(out)}
     chosen = {"ACTION": action} if action else {}
@@ -55,7 +57,7 @@ def test_eglot_attaches_and_a_kernel_comes_and_goes(tmp_path: Path) -> None:
     assert "failure" not in seen, seen
     assert seen["attached"]
     assert "Nothing says the shapes of needy's inputs." in " ".join(seen["diagnostics"])
-    assert any(title.startswith("Generate NPU kernel (softmax: 412") for title in seen["titles"])
+    assert any(title.startswith("Generate NPU kernel (softmax: 12x, 412") for title in seen["titles"])
     assert ".run(x) if " in seen["edited"]
     assert seen["undone"] == MODEL
     assert seen["asked"], "Emacs asks before an edit that the server sends"

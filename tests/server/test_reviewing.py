@@ -130,9 +130,10 @@ async def test_a_diff_is_shown_for_each_file_that_differs(
     sessions: Any, workspace: Path, eventually: Any
 ) -> None:
     editor = await sessions.start(settings={"editAtOnce": True})
-    editor.answers = ["Show diff", "Apply"]
     uri, region_id = await opened(editor, eventually, workspace / "model.py")
     await asked(editor, "generate", {"uri": uri, "regionId": region_id})
+    await eventually(lambda: editor.statuses[-1].offers == 1)
+    await asked(editor, "showDiff", {"uri": uri, "regionId": region_id})
     await eventually(lambda: any(method == "evokernel/showDiff" for method, _ in editor.custom))
     shown = [params for method, params in editor.custom if method == "evokernel/showDiff"]
     assert all(item.uri.endswith(("/op_kernel.cpp", "/tiling.h")) for item in shown)

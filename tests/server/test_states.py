@@ -132,7 +132,9 @@ async def test_a_kernel_that_waits_for_review_is_a_state(
     await editor.run(await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Generate NPU kernel"))
     await eventually(lambda: mode(editor) == "ready_to_review" and editor.statuses[-1].uri == uri)
     assert editor.statuses[-1].text == "1 kernel waits for your review in ready.py."
-    editor.answers = ["Reject", "Other"]
+    await editor.run(
+        await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Reject the softmax kernel")
+    )
     await eventually(lambda: mode(editor) == "ready")
 
 

@@ -87,7 +87,7 @@ def _argument(editor: Any, uri: str, name: str) -> str:
 
 
 async def _installed(editor: Any, uri: str, number: int) -> bool:
-    return len(await editor.labels(uri, "(was 412, gain")) == number
+    return len(await editor.labels(uri, "(was 412, bound")) == number
 
 
 async def test_two_acceptances_are_two_undos(
@@ -165,7 +165,7 @@ async def test_a_package_that_was_there_before_stays(sessions: Any, workspace: P
     name = (await act(editor, uri, "Accept the softmax kernel"))["name"]
     assert (await act(editor, uri, "Revert kernel", ".run("))["status"] == "reverted"
     assert packages(workspace) == {name}
-    await eventually(lambda: editor.labels(uri, "⚡ 412"))
+    await eventually(lambda: editor.labels(uri, "x: 412 → "))
     await made_ready(editor, uri)
     await act(editor, uri, "Accept the softmax kernel")
     assert database.outcomes().count(("accepted", "")) == 2, "accepting again is no redo"

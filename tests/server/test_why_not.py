@@ -17,6 +17,7 @@ from evokernel_core.domain import errors
 from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.synthesis.offers import Estimate
 from evokernel_core.vendor.rival import Rival
+from tests.server.test_hints import serving
 
 DOCS = Path(__file__).parents[2]
 CODE = "import torch\n\n\ndef f(x):\n    y = torch.exp(x)\n    return torch.relu(y)\n"
@@ -106,8 +107,8 @@ def test_help_names_pages_that_there_are(code: str) -> None:
     assert HELP[code].endswith((".", ")."))
 
 
-def test_the_hover_says_what_would_help() -> None:
+def test_the_hover_says_what_would_help(home: Path) -> None:
     made = document(REFUSED["unsupported"])
-    hover = hover_at(made, types.Position(4, 10))
+    hover = hover_at(serving(home, made), made, types.Position(4, 10))
     assert hover is not None and isinstance(hover.contents, types.MarkupContent)
     assert "docs/author.md lists by family" in hover.contents.value
