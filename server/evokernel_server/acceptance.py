@@ -35,6 +35,7 @@ from evokernel_server.ready import verified
 from evokernel_server.standing import waiting
 from evokernel_server.store import Store
 from evokernel_server.undo import Undo
+from evokernel_server.words import _, sourced
 from evokernel_server.worker import Worker, WorkerError
 from evokernel_server.workspace import Document, Workspace
 
@@ -82,9 +83,11 @@ class Acceptance:
         tracked = document.region(region_id)
         region = offer.region if offer else tracked.region if tracked else None
         if region is None or region.task is None:
-            raise Refused(CHANGED)
+            raise Refused(_(CHANGED))
         if offer is not None and offer.old is not None:
-            raise Refused(f"{offer.name} is called here already: choose its kernel by that name.")
+            raise Refused(
+                _("{name} is called here already: choose its kernel by that name.", name=offer.name)
+            )
         if offer is not None and source_id in ("", offer.source_id):
             return Choice(region, Best(offer.source_id, offer.new, offer.verifier), offer)
         return Choice(region, await self.verified(region, source_id), offer)
@@ -98,7 +101,7 @@ class Acceptance:
         else:
             best = await self.store(lambda memory: _fastest(memory, task_id, chip))
         if best is None:
-            raise Refused("No verified kernel is known for this code: generate one first.")
+            raise Refused(_("No verified kernel is known for this code: generate one first."))
         return best
 
     # --- accepting
@@ -107,7 +110,7 @@ class Acceptance:
         """Puts kernels in place of the code of their regions by one edit."""
         document = self.workspace.get(uri)
         if document is None:
-            raise Refused("Open the file first.")
+            raise Refused(_("Open the file first."))
         async with self._claimed(document.path, choices):
             await self._check(document, choices)
             written = await self._packages(document.path, choices)
@@ -130,7 +133,7 @@ class Acceptance:
         was reviewed, and is taken in part."""
         document = self.workspace.get(uri)
         if document is None:
-            raise Refused("Open the file first.")
+            raise Refused(_("Open the file first."))
         whole = self.offers.find(document.path, whole_id) if whole_id not in ("", *region_ids) else None
         answer = await self.accept(uri, [await self.choose(document, item) for item in region_ids])
         if whole is not None and whole.old is None:
@@ -158,20 +161,22 @@ class Acceptance:
         if document is not None:
             await self.installed_changed(document)
         return {
-            "status": "applied", "message": f"{name} is now {microseconds(best.latency.us)}.",
-            "name": name, "sourceId": best.source_id,
-        }  # fmt: skip
+            "status": "applied",
+            "message": _("{name} is now {new}.", name=name, new=microseconds(best.latency.us)),
+            "name": name,
+            "sourceId": best.source_id,
+        }
 
     @asynccontextmanager
     async def _claimed(self, file: Path, choices: Sequence[Choice]) -> AsyncIterator[None]:
         """One acceptance at a time for a place, over all windows."""
         keys = sorted({_claim(file, choice.region.id) for choice in choices})
         if self._busy.intersection(keys):
-            raise Refused("This kernel is being put in place already.")
+            raise Refused(_("This kernel is being put in place already."))
         self._busy.update(keys)
         try:
             if not all(self.jobs.claims.take(key) for key in keys):
-                raise Refused("Another window is putting this kernel in place; look at the file there.")
+                raise Refused(_("Another window is putting this kernel in place; look at the file there."))
             yield
         finally:
             for key in keys:
@@ -185,18 +190,18 @@ class Acceptance:
                 await self._check_waiting(choice.offer)
         anchored = [document.anchored(choice.region) for choice in choices]
         if None in anchored:
-            raise Refused(CHANGED)
+            raise Refused(_(CHANGED))
         spans = [region.span for region in anchored if region is not None]
         for number, span in enumerate(spans):
             if any(span.overlaps(other) for other in spans[:number]):
-                raise Refused("Two of these kernels are for the same code: accept one of them.")
+                raise Refused(_("Two of these kernels are for the same code: accept one of them."))
 
     async def _check_waiting(self, offer: Offer) -> None:
         key = offer.placement(0.0).key
         outcomes = await self.store(lambda memory: memory.outcomes(key))
         if waiting(outcomes) is None:
             self.offers.take(offer)
-            raise Refused("Another window decided about this kernel meanwhile; look at the file there.")
+            raise Refused(_("Another window decided about this kernel meanwhile; look at the file there."))
 
     async def _packages(self, file: Path, choices: Sequence[Choice]) -> list[Written]:
         written: list[Written] = []
@@ -232,7 +237,8 @@ class Acceptance:
         if confirm is Confirm.NEVER or (confirm is Confirm.AUTO and self.own_client()):
             return None
         names = ", ".join(item.name for item in written)
-        return types.ChangeAnnotation(f"Use {names}", needs_confirmation=True, description=_words(written))
+        label = _("Use {name}", name=names)
+        return types.ChangeAnnotation(label, needs_confirmation=True, description=_words(written))
 
 
 def _claim(file: Path, region_id: str) -> str:
@@ -263,9 +269,11 @@ def package_names(file: Path) -> set[str]:
 def kernel_words(best: Best) -> str:
     """A kernel's figures and who verified it."""
     latency = best.latency
-    return (
-        f"{microseconds(latency.us)} {latency.source.value}"
-        f" (was {microseconds(latency.baseline_us)}), verified by {best.verifier}"
+    return _(
+        "{figure} (was {was}), verified by {verifier}",
+        figure=sourced(microseconds(latency.us), latency.source.value),
+        was=microseconds(latency.baseline_us),
+        verifier=best.verifier,
     )
 
 
@@ -276,7 +284,7 @@ def _words(written: Sequence[Written]) -> str:
 def _answer(written: Sequence[Written]) -> dict[str, Any]:
     return {
         "status": "applied",
-        "message": f"{_words(written)}.",
+        "message": _("{what}.", what=_words(written)),
         "name": written[0].name,
         "sourceId": written[0].choice.best.source_id,
         "names": [item.name for item in written],

@@ -13,12 +13,15 @@ from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
 from evokernel_server.edits import Refusal, apply, read_edits
 from evokernel_server.text import Edit, Extent, Text, edits_between, re_anchor, shift
+from evokernel_server.words import _, marked
 from evokernel_server.worker import Worker, WorkerError
 from evokernel_server.workspace import Document, Workspace, text_hash
 
-CHANGED = "The code of this region changed since its kernel was made: undo that change, or generate it again."
+CHANGED = marked(
+    "The code of this region changed since its kernel was made: undo that change, or generate it again."
+)
 EDIT_TRIES = 5
-TOO_FAST = "The file changes too fast for an edit; ask again when you pause."
+TOO_FAST = marked("The file changes too fast for an edit; ask again when you pause.")
 
 
 @define(eq=False)
@@ -40,11 +43,11 @@ class Calls:
         The edit is planned on one version. Where the document moved on meanwhile it is planned again
         on the regions' new places.
         """
-        label = f"EvoKernel: use {', '.join(name for _, name in regions)}"
+        label = _("EvoKernel: use {name}", name=", ".join(name for _region, name in regions))
         for _turn in range(EDIT_TRIES):
             document = self.workspace.get(uri)
             if document is None:
-                return Refusal("The file was closed meanwhile; open it and ask again.")
+                return Refusal(_("The file was closed meanwhile; open it and ask again."))
             text, version = document.text, document.version
             try:
                 edits = await self._plan(document, regions)
@@ -59,20 +62,20 @@ class Calls:
                 return text_hash(text.content)
             if document.version == version or annotation is not None:  # a person is asked once
                 return refusal
-        return Refusal(TOO_FAST)
+        return Refusal(_(TOO_FAST))
 
     async def _plan(
         self, document: Document, regions: Sequence[tuple[Region, str]]
     ) -> Refusal | tuple[Edit, ...]:
         """The edit of all calls. Each is planned on the text that the ones before leave."""
         start = text = document.text
-        anchored = [document.anchored(region) for region, _ in regions]
+        anchored = [document.anchored(region) for region, _name in regions]
         extents = [start.extent(region.span) if region else None for region in anchored]
         edits: tuple[Edit, ...] = ()
         for number, (region, name) in enumerate(regions):
             extent = extents[number] or re_anchor(text.content, None, region.source)
             if extent is None:
-                return Refusal(CHANGED)
+                return Refusal(_(CHANGED))
             params = {
                 "text": text.content, "region": to_data(evolve(region, span=text.span(extent))), "name": name,
             }  # fmt: skip

@@ -9,6 +9,7 @@ from typing import IO
 
 from evokernel_core.domain.errors import StoreError
 from evokernel_core.private import private_folder, private_opener
+from evokernel_server.words import _
 
 
 class Claims:
@@ -26,7 +27,11 @@ class Claims:
             return self._take(job_id)
         except OSError as error:
             raise StoreError(
-                f"A job cannot be locked in {self._folder} ({error.strerror}); check the disk and its rights."
+                _(
+                    "A job cannot be locked in {folder} ({why}); check the disk and its rights.",
+                    folder=self._folder,
+                    why=error.strerror,
+                )
             ) from error
 
     def _take(self, job_id: str) -> bool:

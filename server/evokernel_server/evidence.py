@@ -17,6 +17,7 @@ from evokernel_server.packages import Installed
 from evokernel_server.pipes import picture
 from evokernel_server.plain import code, markdown
 from evokernel_server.review_words import CAUTION_ABOVE
+from evokernel_server.words import _, source_word, sourced
 from evokernel_server.workspace import Document, Tracked
 
 _MOST_OFFERS = 8
@@ -29,17 +30,25 @@ def evidence(tracked: Tracked) -> str:
     if estimate is None:
         return markdown(region.reason)
     lines = [
-        f"**{markdown(region.op_category)}** in {code(region.symbol)}",
-        f"- op by op now: {microseconds(estimate.now_us)}",
+        _("**{what}** in {where}", what=markdown(region.op_category), where=code(region.symbol)),
+        "- " + _("op by op now: {us}", us=microseconds(estimate.now_us)),
         *_rival_line(estimate.rival),
-        f"- with fused kernels: {microseconds(estimate.after_us)}",
-        f"- gain: {percent(estimate.gain)}{_over(estimate)}{_why_not_offered(estimate)}",
-        f"- bound by bytes and operations: {microseconds(estimate.bound_us)}",
-        f"- {markdown(estimate.source)} on {markdown(estimate.chip)}, not yet verified",
+        "- " + _("with fused kernels: {us}", us=microseconds(estimate.after_us)),
+        "- "
+        + _("gain: {share}", share=percent(estimate.gain))
+        + _over(estimate)
+        + _why_not_offered(estimate),
+        "- " + _("bound by bytes and operations: {us}", us=microseconds(estimate.bound_us)),
+        "- "
+        + _(
+            "{source} on {chip}, not yet verified",
+            source=markdown(source_word(estimate.source)),
+            chip=markdown(estimate.chip),
+        ),
         *_inputs(region),
     ]
     if estimate.after_us > 0 and estimate.now_us / estimate.after_us > CAUTION_ABOVE:
-        lines.append("- a gain above 10x deserves a second look at what is compared")
+        lines.append("- " + _("a gain above 10x deserves a second look at what is compared"))
     return "\n".join(lines)
 
 
@@ -49,22 +58,28 @@ def installed_evidence(installed: Installed) -> str:
     if installed.function:
         return "\n".join(
             [
-                f"**{markdown(installed.function)}**, as its documentation says; no verifier runs it",
-                f"- {microseconds(latency.us)} {latency.source.value} on {markdown(latency.chip)}",
-                f"- the same ops one by one: {microseconds(latency.baseline_us)} modelled",
-                f"- bound: {microseconds(latency.roofline_us)} modelled",
+                _(
+                    "**{name}**, as its documentation says; no verifier runs it",
+                    name=markdown(installed.function),
+                ),
+                "- " + _("{figure} on {chip}", figure=_figure(latency), chip=markdown(latency.chip)),
+                "- " + _("the same ops one by one: {us} modelled", us=microseconds(latency.baseline_us)),
+                "- " + _("bound: {us} modelled", us=microseconds(latency.roofline_us)),
             ]
         )
     before, over = better_of(installed)
     return "\n".join(
         [
-            f"**{markdown(installed.name)}**, verified by {markdown(installed.verifier)}",
-            f"- {microseconds(latency.us)} {latency.source.value} on {markdown(latency.chip)},"
-            f" {latency.block_dim} vector cores",
-            f"- the same ops one by one: {microseconds(latency.baseline_us)}",
+            _(
+                "**{name}**, verified by {verifier}",
+                name=markdown(installed.name),
+                verifier=markdown(installed.verifier),
+            ),
+            _launch(latency),
+            _one_by_one(latency),
             *_rival_line(installed.rival),
-            f"- {ratio(before, latency.us)} as fast{over}",
-            f"- bound: {microseconds(latency.roofline_us)}; bottleneck: {markdown(latency.bottleneck)}",
+            "- " + _("{times} as fast", times=ratio(before, latency.us)) + over,
+            _bound(latency),
         ]
     )
 
@@ -73,15 +88,39 @@ def ready_evidence(tracked: Tracked, latency: Latency) -> str:
     """Markdown: what the figures of a kernel that waits for review rest on."""
     region = tracked.region
     lines = [
-        f"**{markdown(region.op_category)}** in {code(region.symbol)}: a verified kernel waits for review;"
-        " nothing was edited",
-        f"- {microseconds(latency.us)} {latency.source.value} on {markdown(latency.chip)},"
-        f" {latency.block_dim} vector cores",
-        f"- the same ops one by one: {microseconds(latency.baseline_us)}",
-        f"- bound: {microseconds(latency.roofline_us)}; bottleneck: {markdown(latency.bottleneck)}",
+        _(
+            "**{what}** in {where}: a verified kernel waits for review; nothing was edited",
+            what=markdown(region.op_category),
+            where=code(region.symbol),
+        ),
+        _launch(latency),
+        _one_by_one(latency),
+        _bound(latency),
         *_inputs(region),
     ]
     return "\n".join(lines)
+
+
+def _figure(latency: Latency) -> str:
+    return sourced(microseconds(latency.us), latency.source.value)
+
+
+def _launch(latency: Latency) -> str:
+    return "- " + _(
+        "{figure} on {chip}, {count} vector cores",
+        figure=_figure(latency),
+        chip=markdown(latency.chip),
+        count=latency.block_dim,
+    )
+
+
+def _one_by_one(latency: Latency) -> str:
+    return "- " + _("the same ops one by one: {us}", us=microseconds(latency.baseline_us))
+
+
+def _bound(latency: Latency) -> str:
+    us, what = microseconds(latency.roofline_us), markdown(latency.bottleneck)
+    return "- " + _("bound: {us}; bottleneck: {what}", us=us, what=what)
 
 
 def region_words(document: Document, tracked: Tracked, links: bool) -> str:
@@ -108,7 +147,7 @@ def latencies(estimate: Estimate, rival: Rival) -> str:
     fast that is where the two words are one."""
     us, word = rival.figures[0]
     times = f"{ratio(estimate.now_us, us)}, " if word == estimate.source else ""
-    return f"{times}{microseconds(estimate.now_us)} {estimate.source} → {_figures(rival)}"
+    return f"{times}{sourced(microseconds(estimate.now_us), estimate.source)} → {_figures(rival)}"
 
 
 def ratio(before_us: float, after_us: float) -> str:
@@ -119,32 +158,47 @@ def ratio(before_us: float, after_us: float) -> str:
 
 def lines_around(document: Document, tracked: Tracked) -> str:
     """``lines 3-7: `` where smaller regions are offered among them, so that the two are told apart."""
+    where = around(document, tracked)
+    return _("{where}: ", where=where) if where else ""
+
+
+def around(document: Document, tracked: Tracked) -> str:
+    """The same as words of a sentence: ``lines 3-7``."""
     if tracked.region.id not in document.holders():
         return ""
-    extent = tracked.extent
-    first, last = (document.text.line_of(place) + 1 for place in (extent.start, extent.end))
-    return f"lines {first}-{last}: " if last > first else f"all of line {first}: "
+    first, last = _ends(document, tracked)
+    if last > first:
+        return _("lines {first}-{last}", first=first, last=last)
+    return _("all of line {first}", first=first)
 
 
 def _choice(document: Document, chosen: Tracked, links: bool) -> Iterator[str]:
     """The kernels of which a person chooses one, the smaller first."""
     offered = choice(document, chosen)
     if offered:
-        yield "\n**Choose one** of these kernels for overlapping lines:"
+        yield "\n" + _("**Choose one** of these kernels for overlapping lines:")
     for number, item in enumerate(offered[:_MOST_OFFERS], 1):
         what = f"{markdown(item.region.op_category)}, {_place(document, item)}"
         if links and item is not chosen and item.found.wins:
             argument = {"uri": document.uri, "regionId": item.region.id, "version": document.version}
             what = command_link(what, names.GENERATE, argument)
-        yield f"{number}. {what}: {_gain_words(item)}{' ← here' if item is chosen else ''}"
+        here = _(" ← here") if item is chosen else ""
+        yield f"{number}. {what}: {_gain_words(item)}{here}"
     if len(offered) > _MOST_OFFERS:
-        yield f"\nand {len(offered) - _MOST_OFFERS} more"
+        yield "\n" + _("and {count} more", count=len(offered) - _MOST_OFFERS)
 
 
 def _place(document: Document, tracked: Tracked) -> str:
-    extent = tracked.extent
-    first, last = (document.text.line_of(place) + 1 for place in (extent.start, extent.end))
-    return f"lines {first}-{last}" if last > first else f"line {first}"
+    first, last = _ends(document, tracked)
+    if last > first:
+        return _("lines {first}-{last}", first=first, last=last)
+    return _("line {first}", first=first)
+
+
+def _ends(document: Document, tracked: Tracked) -> tuple[int, int]:
+    """First and last line of a region, from 1."""
+    line_of = document.text.line_of
+    return line_of(tracked.extent.start) + 1, line_of(tracked.extent.end) + 1
 
 
 def _gain_words(tracked: Tracked) -> str:
@@ -163,29 +217,34 @@ def times_words(estimate: Estimate) -> str:
 
 def from_to(estimate: Estimate) -> str:
     before = better_us(estimate.now_us, estimate.rival, estimate.source)
-    return f"{bare(before)} → {microseconds(estimate.after_us)} {estimate.source}"
+    return f"{bare(before)} → {sourced(microseconds(estimate.after_us), estimate.source)}"
 
 
 def better_of(installed: Installed) -> tuple[float, str]:
     """The better of the ops one by one and the vendor's operator, and ``over`` which where it is that."""
     latency, rival = installed.latency, installed.rival
     before = better_us(latency.baseline_us, rival, latency.source.value)
-    return before, f" over {rival.name}" if rival is not None and before < latency.baseline_us else ""
+    return before, _over_words(rival) if rival is not None and before < latency.baseline_us else ""
 
 
 def _over(estimate: Estimate) -> str:
     """What a gain is over, where that is not the ops one by one."""
     rival = estimate.rival
     better = better_us(estimate.now_us, rival, estimate.source)
-    return f" over {rival.name}" if rival is not None and better < estimate.now_us else ""
+    return _over_words(rival) if rival is not None and better < estimate.now_us else ""
+
+
+def _over_words(rival: Rival) -> str:
+    return _(" over {name}", name=rival.name)
 
 
 def _why_not_offered(estimate: Estimate) -> str:
     if estimate.wins:
         return ""
-    return (
-        f", not offered: that is no more than the model's own error of {percent(MODEL_ERROR)};"
-        " the code actions of kind refactor.rewrite and *Generate NPU Kernel at Cursor* still write it"
+    return _(
+        ", not offered: that is no more than the model's own error of {error};"
+        " the code actions of kind refactor.rewrite and *Generate NPU Kernel at Cursor* still write it",
+        error=percent(MODEL_ERROR),
     )
 
 
@@ -200,11 +259,12 @@ def _inputs(region: Region) -> Iterator[str]:
 def _rival_line(rival: Rival | None) -> Iterator[str]:
     if rival is not None:
         row = f" ({markdown(rival.source)})" if rival.source else ""
-        yield f"- as one operator, {code(rival.name)}: {_figures(rival)}{row}"
+        words = _("as one operator, {name}: {figures}", name=code(rival.name), figures=_figures(rival))
+        yield f"- {words}{row}"
 
 
 def _figures(rival: Rival) -> str:
-    return ", ".join(f"{microseconds(us)} {word}" for us, word in rival.figures)
+    return ", ".join(sourced(microseconds(us), word) for us, word in rival.figures)
 
 
 def bare(value: float) -> str:

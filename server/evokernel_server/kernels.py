@@ -76,7 +76,7 @@ class Kernels:
 
     async def preview(self, uri: str, region_id: str) -> str:
         """The exact request that a model would be asked first for a region, as JSON; nothing is sent."""
-        _, region = self._region(uri, region_id)
+        _document, region = self._region(uri, region_id)
         try:
             answer = await self.worker.request_again("preview", {"region": to_data(region)})
         except WorkerError as error:
@@ -86,7 +86,9 @@ class Kernels:
     def _region(self, uri: str, region_id: str) -> tuple[Document, Region]:
         document = self.workspace.get(uri)
         if document is not None and region_id in document.hidden:
-            raise Refused("You said never here: run EvoKernel's *Offer Kernels Again* for this file first.")
+            raise Refused(
+                _("You said never here: run EvoKernel's *Offer Kernels Again* for this file first.")
+            )
         tracked = document.region(region_id) if document else None
         if document is None or tracked is None:
             raise Refused(_("The code of this region changed meanwhile; ask again at its present place."))
@@ -107,15 +109,20 @@ class Kernels:
             return {"status": "infeasible", "message": _infeasible(report), "attempts": report.attempts}
         offer = await self.ready.become(document.uri, document.path, region, report.best, job, told=True)
         if offer is None:
-            return {"status": "infeasible", "message": "Only a kernel that you turned down was found."}
+            message = _("Only a kernel that you turned down was found.")
+            return {"status": "infeasible", "message": message}
         if self.options().server.edit_at_once:
-            operation.report("verified; writing the package", 1.0)
+            operation.report(_("verified; writing the package"), 1.0)
             return await self.acceptance.accept(
                 document.uri, [await self.acceptance.choose(document, region.id)]
             )
         return {
             "status": "ready",
-            "message": f"{offer.name} is ready: {kernel_words(report.best)}. Nothing was edited; review it.",
+            "message": _(
+                "{name} is ready: {what}. Nothing was edited; review it.",
+                name=offer.name,
+                what=kernel_words(report.best),
+            ),
             "regionId": region.id,
             "sourceId": offer.source_id,
         }
@@ -199,8 +206,9 @@ class Kernels:
                 return Refusal(str(error))
             if document.version == version:
                 edits = read_edits(text, result["edits"])
-                return await apply(self.server, document, edits, f"EvoKernel: revert {name}")
-        return Refusal(TOO_FAST)
+                label = _("EvoKernel: revert {name}", name=name)
+                return await apply(self.server, document, edits, label)
+        return Refusal(_(TOO_FAST))
 
     async def apply(
         self, uri: str, region_id: str, name: str, source_id: str, region_ids: Sequence[str]
@@ -214,7 +222,7 @@ class Kernels:
         if offer is not None and source_id in ("", offer.source_id):
             return await self.apply_offer(offer)
         if not source_id:
-            raise Refused("There is no kernel for this place any more.")
+            raise Refused(_("There is no kernel for this place any more."))
         self._need_trust(document)
         name = name or (offer.name if offer is not None and offer.old is not None else "")
         if not name:
@@ -232,7 +240,7 @@ class Kernels:
             return await self.acceptance.replace(offer.file, offer.name, choice)
         document = self.workspace.at(offer.file)
         if document is None:
-            raise Refused("Open the file first.")
+            raise Refused(_("Open the file first."))
         return await self.acceptance.accept(document.uri, [choice])
 
     async def reject(self, offer: Offer, reason: str = "") -> dict[str, Any]:

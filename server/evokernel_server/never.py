@@ -20,6 +20,7 @@ from evokernel_server.offers import Offers
 from evokernel_server.outcomes import place_key
 from evokernel_server.standing import is_never
 from evokernel_server.store import Store
+from evokernel_server.words import _, many
 from evokernel_server.workspace import Document
 
 _KINDS = (OutcomeKind.NEVER, OutcomeKind.OFFERED_AGAIN)
@@ -61,7 +62,7 @@ class Nevers:
         tracked = document.region(region_id)
         region = tracked.region if tracked else offer.region if offer else None
         if region is None:
-            raise Refused("The code of this region changed meanwhile; ask again at its present place.")
+            raise Refused(_("The code of this region changed meanwhile; ask again at its present place."))
         await self._record(OutcomeKind.NEVER, document.path, region, offer.source_id if offer else "")
         await self.jobs.drop(str(document.path), region_id)
         if offer is not None:
@@ -70,7 +71,11 @@ class Nevers:
         self.changed(document)
         return {
             "status": "never",
-            "message": f"No kernel is offered any more for this {region.op_category} in {region.symbol}.",
+            "message": _(
+                "No kernel is offered any more for this {what} in {where}.",
+                what=region.op_category,
+                where=region.symbol,
+            ),
         }
 
     async def offer_again(self, document: Document) -> dict[str, str]:
@@ -80,7 +85,12 @@ class Nevers:
             await self._save(OutcomeKind.OFFERED_AGAIN, place_key(document.path, region_id), "", "")
         document.hide(frozenset())
         self.again(document)
-        return {"status": "offered_again", "message": f"Kernels are offered again at {_places(len(hidden))}."}
+        message = many(
+            "Kernels are offered again at {count} place.",
+            "Kernels are offered again at {count} places.",
+            len(hidden),
+        )
+        return {"status": "offered_again", "message": message}
 
     async def _record(self, kind: OutcomeKind, file: Path, region: Region, source_id: str) -> None:
         task_id = region.task.task_id if region.task else ""
@@ -89,7 +99,3 @@ class Nevers:
     async def _save(self, kind: OutcomeKind, key: str, task_id: str, source_id: str) -> None:
         outcome = Outcome(kind, key, task_id, source_id, time.time())
         await self.store(lambda memory: memory.record_outcome(outcome))
-
-
-def _places(count: int) -> str:
-    return "1 place" if count == 1 else f"{count} places"

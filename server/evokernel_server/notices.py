@@ -117,7 +117,7 @@ class Notices:
         files = await asyncio.to_thread(_against_installed, offer, proposed)
         await self.kernels.outcomes.record(OutcomeKind.OPENED_DIFF, offer.placement(0.0))
         await self.show_files(
-            package_folder(offer.file, offer.name), files, ("installed", "offered"), offer.words
+            package_folder(offer.file, offer.name), files, (_("installed"), _("offered")), offer.words
         )
 
     async def show_files(
@@ -132,11 +132,11 @@ class Notices:
             elif file.is_changed:
                 diff = await asyncio.to_thread(diff_of, file, *sides)
                 name = f"{folder.name}.{file.name}.diff"
-                await self.pages.show("diffs", name, f"{plain(words)}\n{diff}", "the diff")
+                await self.pages.show("diffs", name, f"{plain(words)}\n{diff}", _("the diff"))
 
     async def show_request(self, text: str) -> Path:
         """Shows what a model would be asked; gives the file that it is in."""
-        return await self.pages.show("requests", "preview.json", text, "the request")
+        return await self.pages.show("requests", "preview.json", text, _("the request"))
 
 
 def _refined(offer: Offer) -> dict[str, object]:

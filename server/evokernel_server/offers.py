@@ -23,7 +23,7 @@ from evokernel_server.packages import Installed
 from evokernel_server.standing import is_never
 from evokernel_server.store import Store
 from evokernel_server.tasks import spawn
-from evokernel_server.words import _, source_word
+from evokernel_server.words import _, source_word, sourced
 
 _GATHER_S = 0.2
 """Offers that arrive this close together share a message."""
@@ -86,7 +86,8 @@ def percent(share: float) -> str:
 def ready_words(latency: Latency) -> str:
     """A kernel that waits for review, in the words of its hint and lens."""
     was = microseconds(latency.baseline_us).removesuffix(" µs")
-    return f"ready: {microseconds(latency.us)} {latency.source.value} (was {was}), review"
+    figure = sourced(microseconds(latency.us), latency.source.value)
+    return _("ready: {figure} (was {was}), review", figure=figure, was=was)
 
 
 def gain(old: Latency, new: Latency) -> float:

@@ -15,6 +15,7 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.settings import ModelEndpoint, Settings
 from evokernel_server.trust import OPTION, Trust, read_trust
+from evokernel_server.words import _
 
 
 class Confirm(StrEnum):
@@ -121,10 +122,18 @@ def _structure(name: str, value: Any, kind: Any, base: Any) -> Any:
         made: Any = from_data(value, annotation)
     except (ValueError, TypeError, cattrs.BaseValidationError) as error:
         raise UsageError(
-            f"The setting evokernel.{_camel(name)} cannot be {value!r}; it stays {getattr(base, name)!r}."
+            _(
+                "The setting evokernel.{name} cannot be {value}; it stays {kept}.",
+                name=_camel(name),
+                value=repr(value),
+                kept=repr(getattr(base, name)),
+            )
         ) from error
     if is_list and len(made) != len(getattr(base, name)):
-        raise UsageError(f"The setting evokernel.{_camel(name)} takes {len(getattr(base, name))} numbers.")
+        wanted = len(getattr(base, name))
+        raise UsageError(
+            _("The setting evokernel.{name} takes {count} numbers.", name=_camel(name), count=wanted)
+        )
     return made
 
 

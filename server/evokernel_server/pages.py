@@ -12,6 +12,7 @@ from pygls.lsp.server import LanguageServer
 
 from evokernel_core import paths
 from evokernel_core.private import private_folder, private_opener
+from evokernel_server.words import _
 from evokernel_server.workspace import uri_of
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_.]|^\.+")
@@ -39,8 +40,8 @@ class Pages:
             asked = types.ShowDocumentParams(uri_of(path), external=outside, take_focus=True)
             await self.server.window_show_document_async(asked)
         else:
-            message = types.ShowMessageParams(types.MessageType.Info, f"EvoKernel: {what} is in {path}")
-            self.server.window_show_message(message)
+            words = _("EvoKernel: {what} is in {path}", what=what, path=path)
+            self.server.window_show_message(types.ShowMessageParams(types.MessageType.Info, words))
 
 
 def fit(name: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from evokernel_core.domain.verdict import Latency
 from evokernel_server.plain import plain
+from evokernel_server.words import _
 
 _CELLS = 20
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -22,10 +23,10 @@ def picture(latency: Latency) -> Iterator[str]:
     )[:_MOST]
     if not busy:
         return
-    width = max(len(name) for name, _ in busy)
+    width = max(len(name) for name, _share in busy)
     yield "```text"
     for name, share in busy:
-        mark = "  ← bottleneck" if name == _name(latency.bottleneck) else ""
+        mark = "  ← " + _("bottleneck") if name == _name(latency.bottleneck) else ""
         yield f"{name:<{width}}  {bar(share)}  {100 * share:>3.0f} %{mark}"
     yield "```"
 

@@ -20,6 +20,7 @@ from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Late
 from evokernel_server.offers import microseconds
 from evokernel_server.plain import plain
 from evokernel_server.strategy_words import strategy_words
+from evokernel_server.words import _, sourced
 
 MOST_SIZES = 3
 """Sets of sizes that are named of those which correctness ran with."""
@@ -176,24 +177,31 @@ def _detail(gate: GateResult, verdict: Verdict, task: KernelTask) -> str:
     if gate.status is not GateStatus.PASSED:
         return plain(gate.feedback, _DETAIL)
     said = {
-        GateName.AUDIT: "The rules that are read from the text found nothing.",
-        GateName.COMPILE: f"Compiled by {verdict.verifier}.",
+        GateName.AUDIT: _("The rules that are read from the text found nothing."),
+        GateName.COMPILE: _("Compiled by {verifier}.", verifier=verdict.verifier),
         GateName.CORRECTNESS: _compared(verdict, task),
         GateName.LATENCY: _timed(verdict.latency),
     }[gate.gate]
     warnings = sorted({hazard.code for hazard in gate.hazards})
-    more = f" Warnings: {', '.join(warnings)}." if warnings else ""
+    more = _(" Warnings: {codes}.", codes=", ".join(warnings)) if warnings else ""
     return plain(f"{said}{more}", _DETAIL)
 
 
 def _compared(verdict: Verdict, task: KernelTask) -> str:
     tolerance = tolerance_for(task.graph)
-    limits = f"rtol {tolerance.rtol:g}, atol {tolerance.atol:g}" if tolerance.rtol else "exactly equal"
+    limits = f"rtol {tolerance.rtol:g}, atol {tolerance.atol:g}" if tolerance.rtol else _("exactly equal")
     count = len(verdict.shapes)
     named = [_sizes(item) for item in verdict.shapes[-MOST_SIZES:] if item]
-    what = f" at {count} sets of sizes, among them {'; '.join(named)}" if named else " at the file's sizes"
-    full = f" Of the full size: {verdict.full_size}." if verdict.full_size else ""
-    return f"Compared with PyTorch ({limits}){what}.{full}"
+    said = _("Compared with PyTorch ({limits}) at the file's sizes.", limits=limits)
+    if named:
+        said = _(
+            "Compared with PyTorch ({limits}) at {count} sets of sizes, among them {sizes}.",
+            limits=limits,
+            count=count,
+            sizes="; ".join(named),
+        )
+    full = _(" Of the full size: {what}.", what=verdict.full_size) if verdict.full_size else ""
+    return f"{said}{full}"
 
 
 def _sizes(binding: tuple[tuple[str, int], ...]) -> str:
@@ -203,8 +211,12 @@ def _sizes(binding: tuple[tuple[str, int], ...]) -> str:
 def _timed(latency: Latency | None) -> str:
     if latency is None:
         return ""
-    figure = f"{microseconds(latency.us)} {latency.source.value}"
-    return f"A launch at the sizes of the file: {figure} on {latency.chip}, {latency.block_dim} cores."
+    return _(
+        "A launch at the sizes of the file: {figure} on {chip}, {count} cores.",
+        figure=sourced(microseconds(latency.us), latency.source.value),
+        chip=latency.chip,
+        count=latency.block_dim,
+    )
 
 
 def wire(value: Any) -> Any:

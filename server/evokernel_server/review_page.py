@@ -14,6 +14,7 @@ from evokernel_server.offers import microseconds
 from evokernel_server.plain import code, markdown, plain
 from evokernel_server.review import File, Kernel, Review, Variant
 from evokernel_server.review_words import MODELLED
+from evokernel_server.words import _, marked, sourced
 
 MOST_LINES = 5000
 """Lines of one diff that a page holds."""
@@ -28,28 +29,34 @@ def review_page(review: Review) -> str:
     return _page(
         f"# {_text(review.title)}",
         "",
-        f"{code(review.file)}, line {review.line + 1}; package {code(review.name)}.",
-        *_section("Evidence", _evidence(review)),
-        *_section("Why it is faster, and what binds it", _list(review.why)),
-        *_section("How it works", _list(review.kernel.strategy)),
-        *_section("When it runs", _list(review.guards)),
-        *_section("The change in your file", _python(review)),
-        *_section("The kernel's files", _files(review)),
-        *_section("Parts with a kernel of their own", _list(_parts(review))),
-        *_section("How to decide", _list(_DECIDE)),
+        _(
+            "{file}, line {line}; package {name}.",
+            file=code(review.file),
+            line=review.line + 1,
+            name=code(review.name),
+        ),
+        *_section(_("Evidence"), _evidence(review)),
+        *_section(_("Why it is faster, and what binds it"), _list(review.why)),
+        *_section(_("How it works"), _list(review.kernel.strategy)),
+        *_section(_("When it runs"), _list(review.guards)),
+        *_section(_("The change in your file"), _python(review)),
+        *_section(_("The kernel's files"), _files(review)),
+        *_section(_("Parts with a kernel of their own"), _list(_parts(review))),
+        *_section(_("How to decide"), _list(map(_, _DECIDE))),
     )
 
 
 _DECIDE = (
-    "The code actions on the line apply, reject or snooze this kernel.",
-    "One undo takes an applied kernel out of the file again.",
+    marked("The code actions on the line apply, reject or snooze this kernel."),
+    marked("One undo takes an applied kernel out of the file again."),
 )
 
 
 def variants_page(title: str, variants: Iterable[Variant]) -> str:
     """The verified kernels of a region, the fastest first."""
+    head = (_("kernel"), _("latency"), _("chip"), _("verifier"), _("what binds it"), _("marks"))
     rows = [
-        "| kernel | latency | chip | verifier | what binds it | marks |",
+        f"| {' | '.join(head)} |",
         "|---|---|---|---|---|---|",
         *(_variant(item) for item in variants),
     ]
@@ -107,31 +114,38 @@ def _inline(words: str) -> str:
 
 def _evidence(review: Review) -> Iterator[str]:
     kernel, installed = review.kernel, review.installed
-    yield from ("| what | figure |", "|---|---|")
-    yield _row("now, op by op", f"{microseconds(kernel.baseline_us)} {MODELLED}")
+    yield from (_row(_("what"), _("figure")), "|---|---|")
+    yield _row(_("now, op by op"), sourced(microseconds(kernel.baseline_us), MODELLED))
     if review.vendor is not None:
         vendor = review.vendor
-        yield _row(f"as one operator, {vendor.name}", f"{microseconds(vendor.us)} {vendor.source}")
+        words = _("as one operator, {name}", name=vendor.name)
+        yield _row(words, sourced(microseconds(vendor.us), vendor.source))
     if installed is not None and installed.source_id != kernel.source_id:
-        yield _row("installed kernel", f"{_figure(installed)}, {installed.verifier}")
-    yield _row("this kernel", f"{_figure(kernel)}, {kernel.verifier}")
-    yield _row("bound by bytes and operations", f"{microseconds(kernel.bound_us)} {MODELLED}")
+        yield _row(_("installed kernel"), f"{_figure(installed)}, {installed.verifier}")
+    yield _row(_("this kernel"), f"{_figure(kernel)}, {kernel.verifier}")
+    yield _row(_("bound by bytes and operations"), sourced(microseconds(kernel.bound_us), MODELLED))
     for operand in kernel.inputs:
-        sizes = " x ".join(map(str, operand.shape)) or "one number"
-        yield _row(f"input {operand.name}", f"{operand.dtype} {sizes}")
-    yield _row(f"error against PyTorch, random inputs, seen by {kernel.verifier}", _error(kernel))
+        sizes = " x ".join(map(str, operand.shape)) or _("one number")
+        yield _row(_("input {name}", name=operand.name), f"{operand.dtype} {sizes}")
+    seen = _("error against PyTorch, random inputs, seen by {verifier}", verifier=kernel.verifier)
+    yield _row(seen, _error(kernel))
     for gate in kernel.gates:
         yield _row(f"{gate.name}: {gate.status}", gate.detail)
 
 
 def _error(kernel: Kernel) -> str:
     if kernel.error is None:
-        return "not recorded by this verdict"
-    return f"at most {kernel.error.abs:.2g} in an element, {kernel.error.rel:.2g} of the values in the mean"
+        return _("not recorded by this verdict")
+    return _(
+        "at most {largest} in an element, {mean} of the values in the mean",
+        largest=f"{kernel.error.abs:.2g}",
+        mean=f"{kernel.error.rel:.2g}",
+    )
 
 
 def _figure(kernel: Kernel) -> str:
-    return f"{microseconds(kernel.us)} {kernel.source} on {kernel.chip}"
+    figure = sourced(microseconds(kernel.us), kernel.source)
+    return _("{figure} on {chip}", figure=figure, chip=kernel.chip)
 
 
 def _row(*cells: str) -> str:
@@ -141,9 +155,9 @@ def _row(*cells: str) -> str:
 def _variant(item: Variant) -> str:
     kernel = item.kernel
     marks = [word for word, holds in (
-        ("best", item.best), ("installed", item.installed), ("rejected", item.rejected)
+        (_("best"), item.best), (_("installed"), item.installed), (_("rejected"), item.rejected)
     ) if holds]  # fmt: skip
-    figure = f"{microseconds(kernel.us)} {kernel.source}"
+    figure = sourced(microseconds(kernel.us), kernel.source)
     return _row(
         kernel.source_id[:12], figure, kernel.chip, kernel.verifier, kernel.bottleneck, ", ".join(marks)
     )
@@ -152,9 +166,9 @@ def _variant(item: Variant) -> str:
 def _python(review: Review) -> Iterator[str]:
     file = File(review.file, review.before, review.after)
     if not file.is_changed:
-        yield "The file calls this kernel already; only the package's files change."
+        yield _("The file calls this kernel already; only the package's files change.")
         return
-    yield from _fenced("diff", diff_of(file, "now", "with the kernel"))
+    yield from _fenced("diff", diff_of(file, _("now"), _("with the kernel")))
 
 
 def _files(review: Review) -> Iterator[str]:
@@ -162,20 +176,21 @@ def _files(review: Review) -> Iterator[str]:
     for file in filter(lambda item: item.is_changed, review.files):
         yield from (f"### {_text(file.name)}", "")
         if file.before:
-            yield from _fenced("diff", diff_of(file, "installed", "this one"))
+            yield from _fenced("diff", diff_of(file, _("installed"), _("this one")))
         else:
             yield from _fenced("cpp", file.after)
         yield ""
 
 
 def _parts(review: Review) -> Iterator[str]:
-    return (f"Line {part.line + 1}: {part.words}" for part in review.parts)
+    return (_("Line {line}: {words}", line=part.line + 1, words=part.words) for part in review.parts)
 
 
 def _fenced(language: str, text: str) -> Iterator[str]:
     """A block of code that nothing in it can end."""
     lines = text.split("\n")
     left = len(lines) - MOST_LINES
-    shown = "\n".join(lines[:MOST_LINES]) + (f"\n({left} further lines)" if left > 0 else "")
+    more = "\n" + _("({count} further lines)", count=left) if left > 0 else ""
+    shown = "\n".join(lines[:MOST_LINES]) + more
     fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(shown)), default=0))
     yield from (f"{fence}{language}", shown.rstrip("\n"), fence)

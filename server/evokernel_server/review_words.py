@@ -10,18 +10,19 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_server.offers import microseconds, percent
 from evokernel_server.review import Kernel, Vendor
+from evokernel_server.words import _, many, marked, source_word, sourced
 
 CAUTION_ABOVE = 10.0
 """A gain beyond this factor is shown with a word of caution."""
 MODELLED = LatencySource.MODELLED.value
 _PIPES: Mapping[str, str] = {
-    "S": "the scalar unit",
-    "V": "the vector unit",
-    "M": "the matrix unit",
-    "MTE1": "moves from L1 to L0",
-    "MTE2": "loads from global memory",
-    "MTE3": "stores to global memory",
-    "FIX": "results out of L0C",
+    "S": marked("the scalar unit"),
+    "V": marked("the vector unit"),
+    "M": marked("the matrix unit"),
+    "MTE1": marked("moves from L1 to L0"),
+    "MTE2": marked("loads from global memory"),
+    "MTE3": marked("stores to global memory"),
+    "FIX": marked("results out of L0C"),
 }
 _WORTH_TELLING = 0.005
 
@@ -43,73 +44,123 @@ def what_changed(old: Kernel, new: Kernel, changes: Sequence[str], steps: Sequen
     """What differs from the installed kernel. ``changes`` are those of the strategies, ``steps`` the moves
     that led from one to the other."""
     if old.source_id == new.source_id:
-        return ("This is the kernel that is installed.",)
-    led = [f"It came from the installed kernel by these steps: {', then '.join(steps)}."] if steps else []
-    same = (
-        ["Both schedules declare the same settings; what differs stands in the files."] if not changes else []
-    )
+        return (_("This is the kernel that is installed."),)
+    led, same = [], []
+    if steps:
+        joined = _(", then ").join(steps)
+        led = [_("It came from the installed kernel by these steps: {steps}.", steps=joined)]
+    if not changes:
+        same = [_("Both schedules declare the same settings; what differs stands in the files.")]
     return (_against_installed(old, new), *led, *changes, *same)
 
 
 def _fused(task: KernelTask, strategy: Strategy) -> str:
     operations, kernels = len(task.graph.nodes), strategy.descriptor.kernels
-    many = "1 operation is" if operations == 1 else f"{operations} operations are"
     if kernels > 1:
-        return f"{many} {kernels} kernels ({strategy.descriptor.stages.value})."
-    kept = "" if operations == 1 else ", so what lies between them never leaves the core"
-    return f"{many} one kernel{kept}."
+        return many(
+            "{count} operation is {kernels} kernels ({stages}).",
+            "{count} operations are {kernels} kernels ({stages}).",
+            operations,
+            kernels=kernels,
+            stages=strategy.descriptor.stages.value,
+        )
+    return many(
+        "{count} operation is one kernel.",
+        "{count} operations are one kernel, so what lies between them never leaves the core.",
+        operations,
+    )
 
 
 def _against_ops(kernel: Kernel) -> Iterator[str]:
-    figure = f"A launch takes {microseconds(kernel.us)} {kernel.source} on {kernel.chip}"
-    now = f"{microseconds(kernel.baseline_us)} {MODELLED}"
+    told = {
+        "figure": sourced(microseconds(kernel.us), kernel.source),
+        "chip": kernel.chip,
+        "now": sourced(microseconds(kernel.baseline_us), MODELLED),
+    }
     if kernel.source != MODELLED:
-        yield f"{figure}. Op by op the model says {now}; the two figures are not compared."
+        yield _(
+            "A launch takes {figure} on {chip}. Op by op the model says {now}; "
+            "the two figures are not compared.",
+            **told,
+        )
         return
-    yield f"{figure}, the ops one by one {now}: {_times(kernel.baseline_us, kernel.us)}."
+    times = _times(kernel.baseline_us, kernel.us)
+    yield _("A launch takes {figure} on {chip}, the ops one by one {now}: {times}.", times=times, **told)
     if kernel.us > 0 and kernel.baseline_us / kernel.us > CAUTION_ABOVE:
-        yield "A gain above 10x deserves a second look at what is compared."
+        yield _("A gain above 10x deserves a second look at what is compared.")
 
 
 def _times(before: float, after: float) -> str:
     if before <= 0 or after <= 0:
-        return "no ratio"
-    return f"{before / after:.1f} times as fast" if after < before else f"{after / before:.1f} times as long"
+        return _("no ratio")
+    if after < before:
+        return _("{times} times as fast", times=f"{before / after:.1f}")
+    return _("{times} times as long", times=f"{after / before:.1f}")
 
 
 def _against_vendor(kernel: Kernel, vendor: Vendor | None) -> Iterator[str]:
     if vendor is None:
         return
-    figure = f"{vendor.name} computes the same as one operator in {microseconds(vendor.us)} {vendor.source}"
+    told = {"name": vendor.name, "figure": sourced(microseconds(vendor.us), vendor.source)}
     if vendor.source != kernel.source:
-        yield f"{figure}; the kernel's figure is {kernel.source}, so the two are not compared."
+        yield _(
+            "{name} computes the same as one operator in {figure}; "
+            "the kernel's figure is {source}, so the two are not compared.",
+            source=source_word(kernel.source),
+            **told,
+        )
     elif vendor.us <= kernel.us:
-        yield f"{figure}, which is no slower than the kernel: consider that operator instead."
+        yield _(
+            "{name} computes the same as one operator in {figure}, "
+            "which is no slower than the kernel: consider that operator instead.",
+            **told,
+        )
     else:
-        yield f"{figure}: the kernel is {_times(vendor.us, kernel.us)}."
+        yield _(
+            "{name} computes the same as one operator in {figure}: the kernel is {times}.",
+            times=_times(vendor.us, kernel.us),
+            **told,
+        )
 
 
 def _binding(kernel: Kernel) -> Iterator[str]:
     if kernel.bottleneck:
-        yield f"What binds it ({kernel.source}): {kernel.bottleneck.rstrip('.')}."
+        what = kernel.bottleneck.rstrip(".")
+        yield _("What binds it ({source}): {what}.", source=source_word(kernel.source), what=what)
     told = [(pipe, share) for pipe, share in kernel.pipes.items() if share >= _WORTH_TELLING]
     if told:
-        words = ", ".join(f"{_PIPES.get(pipe, pipe)} {percent(share)}" for pipe, share in told)
-        yield f"Busy on the slowest core, as a share of the launch with its start ({kernel.source}): {words}."
+        yield _(
+            "Busy on the slowest core, as a share of the launch with its start ({source}): {pipes}.",
+            source=source_word(kernel.source),
+            pipes=", ".join(f"{_pipe(pipe)} {percent(share)}" for pipe, share in told),
+        )
+
+
+def _pipe(name: str) -> str:
+    return _(_PIPES[name]) if name in _PIPES else name
 
 
 def _bound(kernel: Kernel) -> Iterator[str]:
-    bound = f"By bytes and operations no kernel takes less than {microseconds(kernel.bound_us)} {MODELLED}"
+    figure = sourced(microseconds(kernel.bound_us), MODELLED)
     if kernel.source == MODELLED and kernel.us > 0:
-        yield f"{bound}: {percent(kernel.bound_us / kernel.us)} of the launch."
+        yield _(
+            "By bytes and operations no kernel takes less than {figure}: {share} of the launch.",
+            figure=figure,
+            share=percent(kernel.bound_us / kernel.us),
+        )
     else:
-        yield f"{bound}."
+        yield _("By bytes and operations no kernel takes less than {figure}.", figure=figure)
 
 
 def _against_installed(old: Kernel, new: Kernel) -> str:
-    before, after = (f"{microseconds(item.us)} {item.source}" for item in (old, new))
+    before, after = (sourced(microseconds(item.us), item.source) for item in (old, new))
     if (old.source, old.chip) != (new.source, new.chip):
-        return (
-            f"Installed: {before} on {old.chip}; this one: {after} on {new.chip}. The two are not compared."
+        return _(
+            "Installed: {before} on {old}; this one: {after} on {new}. The two are not compared.",
+            before=before,
+            old=old.chip,
+            after=after,
+            new=new.chip,
         )
-    return f"Installed: {before}; this one: {after}, {_times(old.us, new.us)}."
+    times = _times(old.us, new.us)
+    return _("Installed: {before}; this one: {after}, {times}.", before=before, after=after, times=times)

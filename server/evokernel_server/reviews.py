@@ -14,6 +14,7 @@ from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.candidates import Stored
 from evokernel_core.memory.store import Memory
 from evokernel_core.vendor.rival import Rival
@@ -30,6 +31,7 @@ from evokernel_server.spots import Spot, spot_of
 from evokernel_server.strategy_words import steps_between, strategy_changes
 from evokernel_server.text import Text
 from evokernel_server.verified import NONE, Verified, best_of, latency_of, verified_of
+from evokernel_server.words import _, sourced
 
 _TRIES = 5
 """How often a plan is made anew for a document that changed meanwhile."""
@@ -72,7 +74,7 @@ class Reviews:
         spot = await spot_of(self.kernels, uri, region_id, name)
         verified = await self._verified(spot)
         if not verified.fit:
-            raise Refused(NONE)
+            raise Refused(_(NONE))
         best = verified.best(spot.wanted)
         installed = spot.installed.source_id if spot.installed else ""
         return tuple(
@@ -101,7 +103,7 @@ class Reviews:
         spot = await spot_of(self.kernels, uri, region_id, name)
         chosen = await self._chosen(spot, await self._verified(spot), source_id)
         params = {"region": to_data(spot.region), "source_id": chosen.source.source_id}
-        title = f"EvoKernel: timing {spot.region.op_category}"
+        title = _("EvoKernel: timing {what}", what=spot.region.op_category)
         async with self.kernels.operations.begin(title, "timed") as shown:
             answer = await self.kernels.worker.request("timeline", params, cancel=shown.cancel)
         return Path(str(answer["path"]))
@@ -123,7 +125,7 @@ class Reviews:
         if found is None and spot.installed is not None:
             found = await self._installed(spot.installed, verified)
         if found is None:
-            raise Refused(NONE)
+            raise Refused(_(NONE))
         return found
 
     async def _installed(self, installed: Installed, verified: Verified) -> Stored | None:
@@ -139,7 +141,7 @@ class Reviews:
             answer = await self.kernels.worker.request_again("plan", _asked(spot, text))
             if document.version == version:
                 return planned_of(text, version, answer)
-        raise Refused("The file changes too fast for a review; ask again when you pause.")
+        raise Refused(_("The file changes too fast for a review; ask again when you pause."))
 
     async def _gather(self, spot: Spot, verified: Verified, chosen: Stored, planned: Planned) -> Review:
         kernel, document = _shown(chosen, spot.task), spot.document
@@ -152,12 +154,13 @@ class Reviews:
             steps = steps_between(verified.all, installed.source_id, kernel.source_id)
             changes = what_changed(installed, kernel, differences, steps)
         before = kernel_files(old.source) if old else {}
+        where = f"{spot.region.symbol} ({document.path.name})"
         return Review(
             uri=document.uri,
             file=document.path.name,
             region_id=spot.region.id,
             name=spot.name or planned.name,
-            title=plain(f"{spot.region.op_category} in {spot.region.symbol} ({document.path.name})"),
+            title=plain(_("{what} in {where}", what=spot.region.op_category, where=where)),
             line=_line(spot, planned),
             version=planned.version,
             before=planned.before.content,
@@ -203,7 +206,7 @@ def _asked(spot: Spot, text: Text) -> dict[str, Any]:
         return {"region": to_data(spot.region)}
     region = spot.document.anchored(spot.region)
     if region is None:
-        raise Refused("The code of this region changed since its kernel was made; generate it again.")
+        raise Refused(_("The code of this region changed since its kernel was made; generate it again."))
     return {"region": to_data(region), "text": text.content}
 
 
@@ -246,7 +249,6 @@ def _line(spot: Spot, planned: Planned) -> int:
 
 def _part_words(region: Region, best: Stored) -> str:
     latency = latency_of(best)
-    return (
-        f"{region.op_category}: {microseconds(latency.baseline_us)} modelled → "
-        f"{microseconds(latency.us)} {latency.source.value}"
-    )
+    before = sourced(microseconds(latency.baseline_us), LatencySource.MODELLED.value)
+    after = sourced(microseconds(latency.us), latency.source.value)
+    return f"{region.op_category}: {before} → {after}"

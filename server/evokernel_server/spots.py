@@ -13,6 +13,7 @@ from evokernel_server.errors import Refused
 from evokernel_server.kernels import Kernels
 from evokernel_server.outcomes import Placement
 from evokernel_server.packages import Installed, read_installed
+from evokernel_server.words import _
 from evokernel_server.workspace import Document
 
 
@@ -42,19 +43,21 @@ async def spot_of(kernels: Kernels, uri: str, region_id: str, name: str) -> Spot
     """What a command's place is. Raises Refused where nothing is there."""
     document = kernels.workspace.get(uri)
     if document is None:
-        raise Refused("Open the file first.")
+        raise Refused(_("Open the file first."))
     if not kernels.trusts(document.path):
-        raise Refused("This folder is not trusted, so its code is not run; trust it first.")
+        raise Refused(_("This folder is not trusted, so its code is not run; trust it first."))
     offer = kernels.offers.find(document.path, region_id, name)
     name = name or _called(kernels, document, region_id) or (offer.name if offer and offer.old else "")
     region = await _region(kernels, document, region_id, name)
     if region is None and offer is not None:
         region = offer.region
     if region is None or region.task is None or region.site is None:
-        raise Refused("The code of this region changed meanwhile; ask again at its present place.")
+        raise Refused(_("The code of this region changed meanwhile; ask again at its present place."))
     installed = await asyncio.to_thread(read_installed, document.path, name) if name else None
     if installed is not None and installed.function:
-        raise Refused(f"{name} calls the vendor's operator, of which there is no kernel to show.")
+        raise Refused(
+            _("{name} calls the vendor's operator, of which there is no kernel to show.", name=name)
+        )
     return Spot(document, region, region.task, name, installed, offer.source_id if offer else "")
 
 

@@ -18,6 +18,7 @@ from evokernel_core.domain.errors import PackageChanged
 from evokernel_core.foreign import read_foreign_object
 from evokernel_server.packages import FOLDER, MANIFEST, package_folder, read_installed
 from evokernel_server.plain import plain
+from evokernel_server.words import _
 
 _UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
@@ -32,7 +33,10 @@ def stale_calls(file: Path, text: str, names: Iterable[str], chip: str) -> dict[
 def _why(file: Path, tree: ast.Module | None, name: str, chip: str) -> str:
     folder = package_folder(file, name)
     if not folder.is_dir():
-        return f"The folder {FOLDER}/{plain(name)} is missing: restore the package, or revert the call."
+        return _(
+            "The folder {folder} is missing: restore the package, or revert the call.",
+            folder=f"{FOLDER}/{plain(name)}",
+        )
     try:
         manifest = read_foreign_object(folder / MANIFEST)
         check_files(folder, manifest)
@@ -42,14 +46,23 @@ def _why(file: Path, tree: ast.Module | None, name: str, chip: str) -> str:
         manifest = {}
     installed = read_installed(file, name)
     if installed is None:
-        return f"The package {FOLDER}/{plain(name)} cannot be read: restore it, or revert the call."
+        return _(
+            "The package {folder} cannot be read: restore it, or revert the call.",
+            folder=f"{FOLDER}/{plain(name)}",
+        )
     if installed.latency.chip != chip:
         made_for = plain(installed.latency.chip)
-        return f"{plain(name)} was made for {made_for}, and the chip is {plain(chip)}: refine it."
+        return _(
+            "{name} was made for {made_for}, and the chip is {chip}: refine it.",
+            name=plain(name),
+            made_for=made_for,
+            chip=plain(chip),
+        )
     if tree is not None and not fits(tree, name, _original(manifest)):
-        return (
-            f"The code beside the call of {plain(name)} is not what the kernel was made from any more: "
-            "revert the kernel, then generate it again."
+        return _(
+            "The code beside the call of {name} is not what the kernel was made from any more: "
+            "revert the kernel, then generate it again.",
+            name=plain(name),
         )
     return ""
 

@@ -35,19 +35,25 @@ def status_of(
     ``to_review`` kernels wait for a decision, then work in the background. ``trouble`` is why nothing can be
     kept or written, as where the disk is full or a model's endpoint is dead."""
     if running is not None and running.kind is JobKind.GENERATE:
-        return Mode.BUSY, f"Generating a kernel in {Path(running.file).name}.", ""
-    mode, text = Mode.READY, "EvoKernel is ready."
+        return Mode.BUSY, _("Generating a kernel in {name}.", name=Path(running.file).name), ""
+    mode, text = Mode.READY, _("EvoKernel is ready.")
     if document is not None:
         mode, text = state_of(document, analysing=analysing)
     if trouble and mode in _QUIET:
         return Mode.ERROR, trouble, ""
     if document is not None and to_review and mode in _QUIET:
-        many = "1 kernel waits" if to_review == 1 else f"{to_review} kernels wait"
-        return Mode.READY_TO_REVIEW, f"{many} for your review in {document.path.name}.", document.uri
+        words = many(
+            "{count} kernel waits for your review in {name}.",
+            "{count} kernels wait for your review in {name}.",
+            to_review,
+            name=document.path.name,
+        )
+        return Mode.READY_TO_REVIEW, words, document.uri
     if mode in _QUIET and running is not None:
-        return Mode.BUSY, f"Refining a kernel in {Path(running.file).name}.", ""
+        return Mode.BUSY, _("Refining a kernel in {name}.", name=Path(running.file).name), ""
     if mode in _QUIET and waiting:
-        return Mode.QUEUED, f"{len(waiting)} waiting: {waiting[0].reason}", ""
+        words = _("{count} waiting: {reason}", count=len(waiting), reason=waiting[0].reason)
+        return Mode.QUEUED, words, ""
     return mode, text, document.uri if document else ""
 
 

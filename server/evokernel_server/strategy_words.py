@@ -13,32 +13,33 @@ from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.kernel import Setting, Strategy
 from evokernel_core.memory.candidates import Stored
 from evokernel_server.plain import plain
+from evokernel_server.words import _, marked
 
 _AXES: Mapping[str, str] = {
-    "dataflow": "data flow",
-    "reuse": "data are read again from",
-    "split": "cores share out",
-    "algorithm": "algorithm",
-    "overlap": "loads and stores beside the computation",
-    "stages": "kernels follow each other as",
-    "kernels": "number of kernels",
+    "dataflow": marked("data flow"),
+    "reuse": marked("data are read again from"),
+    "split": marked("cores share out"),
+    "algorithm": marked("algorithm"),
+    "overlap": marked("loads and stores beside the computation"),
+    "stages": marked("kernels follow each other as"),
+    "kernels": marked("number of kernels"),
 }
 _SETTINGS: Mapping[str, str] = {
-    "tile": "tile",
-    "buffers": "buffers of a queue",
-    "rows": "rows of a tile",
-    "columns": "columns of a tile",
-    "form": "tile layout",
-    "cores": "cores (0: all)",
-    "one_launch": "one launch for all kernels",
-    "chunks": "chunks of images",
-    "cut": "kernels that take images in chunks",
-    "eager_rounding": "rounds between operations as PyTorch does",
-    "bypass_l2": "stores bypass L2",
-    "keep_columns": "columns are repeated once",
-    "online": "online sums in one pass",
-    "whole": "whole rows in the unified buffer",
-    "stagger": "cores start at different places",
+    "tile": marked("tile"),
+    "buffers": marked("buffers of a queue"),
+    "rows": marked("rows of a tile"),
+    "columns": marked("columns of a tile"),
+    "form": marked("tile layout"),
+    "cores": marked("cores (0: all)"),
+    "one_launch": marked("one launch for all kernels"),
+    "chunks": marked("chunks of images"),
+    "cut": marked("kernels that take images in chunks"),
+    "eager_rounding": marked("rounds between operations as PyTorch does"),
+    "bypass_l2": marked("stores bypass L2"),
+    "keep_columns": marked("columns are repeated once"),
+    "online": marked("online sums in one pass"),
+    "whole": marked("whole rows in the unified buffer"),
+    "stagger": marked("cores start at different places"),
 }
 _GROUPS = "groups"
 """Which operations each kernel of a program computes, as numbers that say nothing to a reader."""
@@ -47,12 +48,15 @@ _MOST_CHANGES = 12
 
 def strategy_words(strategy: Strategy) -> tuple[str, ...]:
     """The schedule in sentences: its own notes, then its archive cell."""
-    cell = "; ".join(f"{_AXES[name]}: {word}" for name, word in _cell(strategy.descriptor).items())
-    written = "Written by a language model" if strategy.family == "model" else f"Family: {strategy.family}"
+    axes = _cell(strategy.descriptor).items()
+    cell = "; ".join(_("{name}: {value}", name=_(_AXES[name]), value=word) for name, word in axes)
+    written = _("Written by a language model.")
+    if strategy.family != "model":
+        written = _("Family: {name}.", name=plain(strategy.family))
     return (
-        f"{plain(written)}.",
+        written,
         *map(plain, strategy.notes),
-        *([f"{cell[0].upper()}{cell[1:]}."] if cell else []),
+        *([_("{what}.", what=f"{cell[0].upper()}{cell[1:]}")] if cell else []),
     )
 
 
@@ -65,7 +69,7 @@ def strategy_changes(old: Strategy, new: Strategy) -> tuple[str, ...]:
         *_settings(old, new),
     ]
     left = len(found) - _MOST_CHANGES
-    return (*found[:_MOST_CHANGES], *([f"And {left} further settings."] if left > 0 else []))
+    return (*found[:_MOST_CHANGES], *([_("And {count} further settings.", count=left)] if left > 0 else []))
 
 
 def steps_between(candidates: tuple[Stored, ...], old: str, new: str) -> tuple[str, ...]:
@@ -75,7 +79,7 @@ def steps_between(candidates: tuple[Stored, ...], old: str, new: str) -> tuple[s
     moves: list[str] = []
     at = known.get(new)
     while at is not None and at.source.source_id != old and len(moves) < len(known):
-        moves.append(plain(at.source.strategy.move or "a step without a name"))
+        moves.append(plain(at.source.strategy.move or _("a step without a name")))
         at = known.get(at.parent)
     return tuple(reversed(moves)) if at is not None and at.source.source_id == old else ()
 
@@ -90,13 +94,13 @@ def _cell(descriptor: Descriptor) -> dict[str, str]:
 
 def _family(old: Strategy, new: Strategy) -> Iterator[str]:
     if old.family != new.family:
-        yield f"Family: {plain(new.family)} instead of {plain(old.family)}."
+        yield _("Family: {new} instead of {old}.", new=plain(new.family), old=plain(old.family))
 
 
 def _axes(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
     for name, word in new.items():
         if name in old and old[name] != word:
-            yield f"{_AXES[name].capitalize()}: {word} instead of {old[name]}."
+            yield _instead(_(_AXES[name]).capitalize(), word, old[name])
 
 
 def _settings(old: Strategy, new: Strategy) -> Iterator[str]:
@@ -105,25 +109,29 @@ def _settings(old: Strategy, new: Strategy) -> Iterator[str]:
         return
     before, after = dict(old.settings), dict(new.settings)
     if before.get(_GROUPS) != after.get(_GROUPS):
-        yield "Operations are grouped into kernels in another way."
+        yield _("Operations are grouped into kernels in another way.")
         return  # the kernels' numbers are others
     for name in sorted(before.keys() | after.keys()):
         if before.get(name) != after.get(name):
-            yield f"{_setting(name)}: {_value(after.get(name))} instead of {_value(before.get(name))}."
+            yield _instead(_setting(name), _value(after.get(name)), _value(before.get(name)))
+
+
+def _instead(name: str, new: str, old: str) -> str:
+    return _("{name}: {new} instead of {old}.", name=name, new=new, old=old)
 
 
 def _setting(name: str) -> str:
     """``0.tile``: a setting of the first kernel of a program."""
-    number, _, own = name.rpartition(".")
-    words = _SETTINGS.get(own, own.replace("_", " "))
-    kernel = f"kernel {int(number) + 1}, " if number.isdigit() else ""
+    number, _dot, own = name.rpartition(".")
+    words = _(_SETTINGS[own]) if own in _SETTINGS else own.replace("_", " ")
+    kernel = _("kernel {number}, ", number=int(number) + 1) if number.isdigit() else ""
     text = plain(f"{kernel}{words}")
     return text[:1].upper() + text[1:]
 
 
 def _value(value: Setting | None) -> str:
     if value is None:
-        return "none"
+        return _("none")
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return _("yes") if value else _("no")
     return plain(f"{value:,}" if isinstance(value, int) else str(value))

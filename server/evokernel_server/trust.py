@@ -58,8 +58,11 @@ def read_trust(given: object) -> Trust:
         if all(folders):
             return Trust(folders=tuple(folder for folder in folders if folder))
     raise UsageError(
-        f"The option trusted cannot be {given!r}: it takes true, false or a list of absolute folders; "
-        "nothing is trusted now."
+        _(
+            "The option trusted cannot be {value}: it takes true, false or a list of absolute folders; "
+            "nothing is trusted now.",
+            value=repr(given),
+        )
     )
 
 

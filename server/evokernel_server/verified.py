@@ -10,8 +10,9 @@ from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_core.memory.candidates import Stored
 from evokernel_core.memory.store import Memory
 from evokernel_server.errors import Refused
+from evokernel_server.words import _, marked
 
-NONE = "No kernel of this code is verified yet; generate one first."
+NONE = marked("No kernel of this code is verified yet; generate one first.")
 
 
 @frozen
@@ -29,7 +30,7 @@ class Verified:
         """Raises Refused where no verified kernel has that id."""
         found = self.of(source_id)
         if found is None:
-            raise Refused("No verified kernel of this code has that id; ask for the variants again.")
+            raise Refused(_("No verified kernel of this code has that id; ask for the variants again."))
         return found
 
     def best(self, wanted: LatencySource | None) -> Stored | None:

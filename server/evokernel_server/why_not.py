@@ -14,65 +14,69 @@ from evokernel_server.features.diagnostic import line_of
 from evokernel_server.offers import microseconds, percent
 from evokernel_server.text import Extent
 from evokernel_server.trust import REASON
+from evokernel_server.words import _, marked, sourced
 from evokernel_server.workspace import Document, Tracked
 
 PROGRAMS = "programs"
 """The id of a region that says why programs of several kernels are left out."""
-_OBSERVE = (
+_OBSERVE = marked(
     "Run something that uses this code once as `evokernel observe -- COMMAND`, add get_inputs() to the file, "
     "or write a comment such as `# evokernel: x=f16[32,1024]` above the class or function (docs/inputs.md)."
 )
-_LOG = "The log names the cause (EVOKERNEL_LOG=INFO); please report it with these lines."
+_LOG = marked("The log names the cause (EVOKERNEL_LOG=INFO); please report it with these lines.")
 
 HELP: Mapping[str, str] = {
-    "unsupported": (
+    "unsupported": marked(
         "Say the operation in ones that kernels compute, which docs/author.md lists by family, or move it "
         "out of the code around it, so that this can be one kernel."
     ),
-    "no_gain": (
+    "no_gain": marked(
         "Kernels gain where several operations hand large tensors to each other: put more of them into one "
         "function, or note larger inputs if these are not the real sizes (docs/inputs.md). A verifier with "
         "an NPU measures instead of modelling (setting verifierUrl, docs/verifier.md). The code actions of "
         "kind refactor.rewrite write the kernel all the same."
     ),
-    "vendor_leads": (
+    "vendor_leads": marked(
         "Take the operator: the first code action on the line puts it in place, guarded as a kernel would be "
         "(docs/vendor_operators.md)."
     ),
-    "infeasible": (
+    "infeasible": marked(
         "Generate again with a larger budget (setting budget), or let a language model propose too (settings "
         "proposer and modelUrl, docs/model.md)."
     ),
-    "left_out": (
+    "left_out": marked(
         "Single kernels are offered all the same. Correct what the sentence names, or switch off the setting "
         "programs where the trace takes too long (docs/server.md)."
     ),
     "needs_shapes": _OBSERVE,
-    "import_failed": (
+    "import_failed": marked(
         "Import the file once with the Python that the status names, and correct what that says: it may be "
         "the wrong one (setting interpreter, docs/server.md), or lack a package."
     ),
-    "agent_failed": (
+    "agent_failed": marked(
         "Run the model once in the Python that the status names: torch stopped there. Where that works, save "
         "the file to have it analysed again."
     ),
-    "capture_failed": (
+    "capture_failed": marked(
         "torch.export must be able to follow the code: let no `if` and no `.item()` depend on the values of "
         "tensors, and keep side effects out of forward."
     ),
-    "no_interpreter": (
+    "no_interpreter": marked(
         "Name the Python that runs your models in the setting interpreter, or activate its environment "
         "before the editor starts (docs/server.md)."
     ),
-    REASON: (
+    REASON: marked(
         "Trust the folder if the code in it is yours: by the code action, the editor's own workspace trust "
         "or the initialization option trusted (docs/server.md)."
     ),
     "internal": _LOG,
-    "worker_died": f"Save the file to have it analysed again; memory may have run out. {_LOG}",
-    "store_error": "Free some room on the disk that holds EVOKERNEL_HOME, then save the file.",
+    "worker_died": marked(
+        "Save the file to have it analysed again; memory may have run out. "
+        "The log names the cause (EVOKERNEL_LOG=INFO); please report it with these lines."
+    ),
+    "store_error": marked("Free some room on the disk that holds EVOKERNEL_HOME, then save the file."),
 }
-"""What would help, by reason code."""
+"""What would help, by reason code; said with ``_``."""
 OTHERWISE = _LOG
 
 
@@ -110,14 +114,14 @@ def reason_of(document: Document, tracked: Tracked) -> Reason | None:
     if why is None or tracked.region.id in document.ready or _is_covered(document.tracked, tracked.extent):
         return None
     code, sentence = why
-    return Reason(document.text.line_of(tracked.extent.start), code, sentence, HELP[code])
+    return Reason(document.text.line_of(tracked.extent.start), code, sentence, _(HELP[code]))
 
 
 def _of_file(document: Document) -> Iterator[Reason]:
     problem = document.problem
     if problem is not None and not document.tracked:
         line = line_of(document, problem.message)
-        yield Reason(line, problem.reason, problem.message, HELP.get(problem.reason, OTHERWISE))
+        yield Reason(line, problem.reason, problem.message, _(HELP.get(problem.reason, OTHERWISE)))
 
 
 def _refused(tracked: Tracked) -> tuple[str, str] | None:
@@ -127,7 +131,7 @@ def _refused(tracked: Tracked) -> tuple[str, str] | None:
     if region.status is RegionStatus.UNSUPPORTED:
         return ("left_out" if region.id == PROGRAMS else "unsupported"), region.reason
     if region.status is RegionStatus.INFEASIBLE:
-        return "infeasible", region.reason or "No kernel of it was verified."
+        return "infeasible", region.reason or _("No kernel of it was verified.")
     if region.status not in REPLACEABLE or tracked.found.wins:
         return None
     return _no_gain(tracked)
@@ -138,17 +142,27 @@ def _no_gain(tracked: Tracked) -> tuple[str, str] | None:
     estimate = tracked.found.estimate
     if estimate is None:
         return None
-    after = f"{microseconds(estimate.after_us)} {estimate.source} on {estimate.chip}"
+    figure = sourced(microseconds(estimate.after_us), estimate.source)
+    after = _("{figure} on {chip}", figure=figure, chip=estimate.chip)
     if estimate.rival is not None and estimate.rival_leads:
         us, word = estimate.rival.figures[0]
-        figure = f"{estimate.rival.name} computes the same as one operator in {microseconds(us)} {word}"
-        return "vendor_leads", f"{figure}; a kernel is at {after}."
+        return "vendor_leads", _(
+            "{name} computes the same as one operator in {figure}; a kernel is at {after}.",
+            name=estimate.rival.name,
+            figure=sourced(microseconds(us), word),
+            after=after,
+        )
     before = better_us(estimate.now_us, estimate.rival, estimate.source)
-    what = f"A kernel is at {after}, the code now at {microseconds(before)} {estimate.source}"
+    told = {"after": after, "now": sourced(microseconds(before), estimate.source)}
     if estimate.gain <= 0:
-        return "no_gain", f"{what}: it gains nothing."
-    gain = f"a gain of {percent(estimate.gain)}, no more than the model's own error of {percent(MODEL_ERROR)}"
-    return "no_gain", f"{what}: {gain}."
+        return "no_gain", _("A kernel is at {after}, the code now at {now}: it gains nothing.", **told)
+    return "no_gain", _(
+        "A kernel is at {after}, the code now at {now}: a gain of {share}, "
+        "no more than the model's own error of {error}.",
+        share=percent(estimate.gain),
+        error=percent(MODEL_ERROR),
+        **told,
+    )
 
 
 def _is_covered(tracked: Sequence[Tracked], extent: Extent) -> bool:

@@ -52,3 +52,8 @@ def marked(message: str) -> str:
 def source_word(source: str) -> str:
     """How a latency is known: different words in every language."""
     return {"modelled": _("modelled"), "measured": _("measured")}.get(source, source)
+
+
+def sourced(figure: str, source: str) -> str:
+    """A latency with the word for how it is known."""
+    return _("{figure} {source}", figure=figure, source=source_word(source))

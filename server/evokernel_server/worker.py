@@ -50,6 +50,7 @@ from attrs import define, field
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.settings import Settings
+from evokernel_server.words import _
 
 log = logging.getLogger(__name__)
 
@@ -76,8 +77,10 @@ class WorkerError(EvoKernelError):
 class WorkerDied(WorkerError):
     """The worker ended before it answered."""
 
-    def __init__(self, message: str = "The worker process ended; the work will be tried again.") -> None:
-        super().__init__("worker_died", message)
+    def __init__(self, message: str = "") -> None:
+        super().__init__(
+            "worker_died", message or _("The worker process ended; the work will be tried again.")
+        )
 
 
 class Cancelled(EvoKernelError):
@@ -130,7 +133,7 @@ class Worker:
 
     async def request_again(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """As ``request`` for a short request, asked again of the next worker where one died."""
-        for _ in range(_TRIES - 1):
+        for _turn in range(_TRIES - 1):
             with contextlib.suppress(WorkerDied):
                 return await self.request(method, params)
         return await self.request(method, params)
@@ -145,12 +148,12 @@ class Worker:
         if call.future.done():
             return call.future.result()
         self._write({"method": "cancel", "params": {"id": number}})
-        done, _ = await asyncio.wait({call.future}, timeout=_CANCEL_GRACE_S)
+        done, _pending = await asyncio.wait({call.future}, timeout=_CANCEL_GRACE_S)
         if done:
             call.future.exception()
         else:
             self.kill()
-        raise Cancelled("The work was cancelled.")
+        raise Cancelled(_("The work was cancelled."))
 
     def _send(self, method: str, params: Mapping[str, Any], on_event: Event | None) -> tuple[int, _Call]:
         self._last_id += 1
@@ -238,7 +241,7 @@ class Worker:
         calls, self._calls = self._calls, {}
         for call in calls.values():
             if not call.future.done():
-                call.future.set_exception(WorkerDied("The settings changed; the work starts again."))
+                call.future.set_exception(WorkerDied(_("The settings changed; the work starts again.")))
         if process is not None:
             _kill_group(process)
             await process.wait()

@@ -21,6 +21,7 @@ from evokernel_core.synthesis.offers import Estimate
 from evokernel_server.packages import Installed
 from evokernel_server.plain import plain
 from evokernel_server.text import Edit, Extent, Text, narrow, re_anchor, shift, stretch
+from evokernel_server.words import _, marked
 
 _IMPORT = re.compile(r"from evokernel_kernels import (?:\(([^()]{0,4000})\)|([^\r\n]{0,4000}))")
 """Starts with a literal, which the regular expression engine finds at the speed of a plain search. Bounded: a
@@ -35,9 +36,9 @@ NOT_SERVED = "not_served"
 """The code of a text that no capture can import."""
 CELL = "vscode-notebook-cell"
 _REFUSALS = {
-    "untitled": "Unsaved text is not analysed: save it as a Python file.",
-    "git": "A version in a repository is not analysed: open the file itself.",
-    CELL: "Cells of a notebook are not analysed: move the model into a file that it imports.",
+    "untitled": marked("Unsaved text is not analysed: save it as a Python file."),
+    "git": marked("A version in a repository is not analysed: open the file itself."),
+    CELL: marked("Cells of a notebook are not analysed: move the model into a file that it imports."),
 }
 MAX_EDITS_KEPT = 2_000
 """Edits remembered while a capture runs; one that lasts longer is simply captured again."""
@@ -387,9 +388,12 @@ def local_path(uri: str) -> Path | None:
 
 def refusal_of(origin: str) -> str:
     """Why a text that is no file of this machine is left alone, and what to do: one sentence."""
-    where = plain(f"{origin}:", 40)
-    other = f"Text of {where} is no file of this machine and is not analysed: open the file where it is."
-    return _REFUSALS.get(origin, other)
+    if origin in _REFUSALS:
+        return _(_REFUSALS[origin])
+    return _(
+        "Text of {where} is no file of this machine and is not analysed: open the file where it is.",
+        where=plain(f"{origin}:", 40),
+    )
 
 
 def uri_of(path: Path) -> str:

@@ -85,7 +85,7 @@ def actions(
     if any(item.region.id in document.ready for item in touched):
         yield from _for_all_ready(document)
     if asked and document.hidden:
-        title = "Offer kernels again where you said never"
+        title = _("Offer kernels again where you said never")
         command = types.Command(title, names.OFFER_AGAIN, arguments=[{"uri": document.uri}])
         yield types.CodeAction(title=title, kind=KIND, command=command)
     for call in document.calls:
@@ -93,7 +93,7 @@ def actions(
             yield from _for_call(server, document, call)
     yield from inputs.actions(server, document, lines)
     if document.problem is not None and document.problem.reason not in _WAITING and server.trusts(document):
-        title = "Analyse again"
+        title = _("Analyse again")
         command = types.Command(title, names.ANALYSE, arguments=[{"uri": document.uri}])
         yield types.CodeAction(title=title, kind=types.CodeActionKind.QuickFix, command=command)
 
@@ -105,7 +105,7 @@ def _explained(document: Document, wanted: types.Range, only: Any) -> Iterator[t
     if only and KIND not in [str(getattr(item, "value", item)) for item in only]:
         return
     if any(item.code != REASON for item in reasons_on(document, first, last)):
-        title = "Explain why no kernel is offered here"
+        title = _("Explain why no kernel is offered here")
         asked = {"uri": document.uri, "line": first, "endLine": last}
         command = types.Command(title, names.WHY_NOT, arguments=[asked])
         yield types.CodeAction(title=title, kind=KIND, command=command)
@@ -141,18 +141,18 @@ def _for_region(server: EvoKernelServer, document: Document, tracked: Tracked) -
             disabled=types.CodeActionDisabled(region.reason or _("No kernel family covers this region.")),
         )
     if offer is not None or tracked.found.wins:
-        title = f"Never offer a kernel for this {region.op_category}"
+        title = _("Never offer a kernel for this {what}", what=region.op_category)
         yield _command(title, names.NEVER, document, region.id)
 
 
 def _for_ready(document: Document, offer: Offer) -> Iterator[types.CodeAction]:
     """What a person can answer to a kernel that waits for review."""
-    what = f"the {offer.region.op_category} kernel that is ready"
+    what = offer.region.op_category
     for title, name in (
-        (f"Review {what} ({offer.words})", names.REVIEW),
-        (f"Accept {what}", names.APPLY),
-        (f"Reject {what}", names.REJECT),
-        (f"Snooze {what}", names.SNOOZE),
+        (_("Review the {what} kernel that is ready ({words})", what=what, words=offer.words), names.REVIEW),
+        (_("Accept the {what} kernel that is ready", what=what), names.APPLY),
+        (_("Reject the {what} kernel that is ready", what=what), names.REJECT),
+        (_("Snooze the {what} kernel that is ready", what=what), names.SNOOZE),
     ):
         yield _command(title, name, document, offer.region.id)
 
@@ -166,7 +166,7 @@ def _for_all_ready(document: Document) -> Iterator[types.CodeAction]:
             chosen.append(tracked)
     if len(chosen) > 1:
         argument = {"uri": document.uri, "regionIds": [item.region.id for item in chosen]}
-        title = f"Accept the {len(chosen)} kernels of this file that are ready"
+        title = _("Accept the {count} kernels of this file that are ready", count=len(chosen))
         command = types.Command(title, names.APPLY, arguments=[argument])
         yield types.CodeAction(title=title, kind=KIND, command=command)
 

@@ -65,7 +65,7 @@ async def use_vendor(server: EvoKernelServer, given: Arguments) -> Answer:
 async def apply_offer(server: EvoKernelServer, given: Arguments) -> Answer:
     ids = given.get("regionIds") or ()
     if not isinstance(ids, list | tuple) or not all(isinstance(item, str) for item in ids):
-        raise Refused("The argument 'regionIds' is a list of regions' ids; run it from a code action.")
+        raise Refused(_("The argument 'regionIds' is a list of regions' ids; run it from a code action."))
     region_id, name, source_id = (str(given.get(key) or "") for key in ("regionId", "name", "sourceId"))
     return await server.kernels.apply(_text(given, "uri"), region_id, name, source_id, tuple(ids))
 
@@ -147,11 +147,12 @@ async def analyse(server: EvoKernelServer, given: Arguments) -> Answer:
     """Captures a file anew, as where what it imports was corrected meanwhile."""
     document = server.documents.get(_text(given, "uri"))
     if document is None or not document.has_torch:
-        raise Refused("There is no open file that could be analysed: open one that imports torch.")
+        raise Refused(_("There is no open file that could be analysed: open one that imports torch."))
     if not server.trusts(document):
-        raise Refused("This folder is not trusted, so its code is not run; trust it first.")
+        raise Refused(_("This folder is not trusted, so its code is not run; trust it first."))
     server.capture.again(document)
-    return {"status": "analysing", "message": f"{plain(document.path.name)} is analysed again."}
+    message = _("{name} is analysed again.", name=plain(document.path.name))
+    return {"status": "analysing", "message": message}
 
 
 async def trust(server: EvoKernelServer, given: Arguments) -> Answer:
@@ -206,7 +207,7 @@ def _text(given: Arguments, key: str) -> str:
 def _document(server: EvoKernelServer, given: Arguments) -> Document:
     document = server.documents.get(_text(given, "uri"))
     if document is None:
-        raise Refused("Open the file first.")
+        raise Refused(_("Open the file first."))
     return document
 
 

@@ -19,6 +19,7 @@ from evokernel_server.help_pages import page_of
 from evokernel_server.plain import plain
 from evokernel_server.states import winners
 from evokernel_server.text import Extent
+from evokernel_server.words import _
 from evokernel_server.workspace import NOT_SERVED, Document, Tracked
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ def _worth(document: Document) -> Iterator[types.Diagnostic]:
         if tracked.found.estimate is not None:
             first = _line_at(document, document.text.line_of(tracked.extent.start))
             where = Extent(tracked.extent.start, min(tracked.extent.end, first.end))
-            words = f"Worth fusing: {tracked.region.op_category}, {estimate_words(tracked.found.estimate)}."
+            gain = estimate_words(tracked.found.estimate)
+            words = _("Worth fusing: {what}, {gain}.", what=tracked.region.op_category, gain=gain)
             yield _diagnostic(document, where, words, WORTH_FUSING, {"regionId": tracked.region.id})
 
 
@@ -117,8 +119,8 @@ def _unsupported(document: Document) -> Iterator[types.Diagnostic]:
             groups.setdefault(_LINE.sub("", tracked.region.reason), []).append(tracked)
     for first, *others in groups.values():
         lines = [document.text.line_of(item.extent.start) + 1 for item in others]
-        also = f" Also on line {', '.join(map(str, lines))}." if lines else ""
-        words = f"No kernel: {first.region.reason}{also}"
+        also = _(" Also on line {lines}.", lines=", ".join(map(str, lines))) if lines else ""
+        words = _("No kernel: {reason}", reason=first.region.reason) + also
         yield _diagnostic(document, first.extent, words, "unsupported", {"regionId": first.region.id})
 
 

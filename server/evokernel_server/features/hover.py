@@ -15,15 +15,16 @@ from evokernel_server.packages import Installed
 from evokernel_server.plain import markdown
 from evokernel_server.text import Extent
 from evokernel_server.why_not import reason_of
+from evokernel_server.words import _, marked
 from evokernel_server.workspace import Document
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
 
-_FILES = (("kernel", "op_kernel.cpp"), ("tiling", "tiling.h"))
+_FILES = ((marked("kernel"), "op_kernel.cpp"), (marked("tiling"), "tiling.h"))
 _OF_REGION = (
-    ("Review", names.REVIEW),
-    ("Timeline", names.TIMELINE),
+    (marked("Review"), names.REVIEW),
+    (marked("Timeline"), names.TIMELINE),
 )
 
 
@@ -54,7 +55,7 @@ def hover_at(server: EvoKernelServer, document: Document, position: types.Positi
         words += ["", markdown(reason.help)]
     if inner.region.id in document.ready and client.links:
         place = {"uri": document.uri, "regionId": inner.region.id}
-        links = [command_link(title, name, place) for title, name in _OF_REGION]
+        links = [command_link(_(title), name, place) for title, name in _OF_REGION]
         words += ["", " · ".join(links)]
     return _hover(document, inner.extent, words)
 
@@ -63,10 +64,10 @@ def _files(document: Document, installed: Installed, client: Showing) -> Iterato
     """A line of links to what a call runs: none of the vendor's operator, which has no files."""
     if installed.function:
         return
-    links = [file_link(words, installed.folder / name) for words, name in _FILES]
+    links = [file_link(_(words), installed.folder / name) for words, name in _FILES]
     if client.links:
         place = {"uri": document.uri, "name": installed.name}
-        links.append(command_link("timeline", names.TIMELINE, place))
+        links.append(command_link(_("timeline"), names.TIMELINE, place))
     yield " · ".join(links)
 
 

@@ -16,6 +16,7 @@ from lsprotocol import types
 from evokernel_core.domain.region import RegionStatus
 from evokernel_server import command_names as names
 from evokernel_server.evidence import (
+    around,
     bare,
     better_of,
     call_words,
@@ -30,6 +31,7 @@ from evokernel_server.offers import microseconds, ready_words
 from evokernel_server.packages import Installed
 from evokernel_server.plain import markdown, plain
 from evokernel_server.trust import REASON
+from evokernel_server.words import _, sourced
 from evokernel_server.workspace import Document, Tracked
 
 if TYPE_CHECKING:
@@ -100,8 +102,9 @@ def _of_calls(document: Document, lines: range, client: Showing) -> Iterator[typ
             continue
         installed = document.installed[call.name]
         if installed is None:
-            words = f"The folder evokernel_kernels/{call.name} is missing or damaged; restore it or revert."
-            yield _hint(document, line, "⚡ kernel package missing", words)
+            folder = f"evokernel_kernels/{call.name}"
+            words = _("The folder {folder} is missing or damaged; restore it or revert.", folder=folder)
+            yield _hint(document, line, _("⚡ kernel package missing"), words)
         else:
             words = "" if client.lazy else call_words(installed)
             yield _hint(document, line, _installed_label(installed), words, client, {"name": call.name})
@@ -159,12 +162,12 @@ def _command(server: EvoKernelServer, document: Document, tracked: Tracked) -> t
     place: dict[str, Any] = {"uri": document.uri, "regionId": tracked.region.id}
     estimate = tracked.found.estimate
     if tracked.region.status is RegionStatus.NEEDS_SHAPES:
-        return _runs("Run something that uses this model", names.OBSERVE, {"uri": document.uri})
+        return _runs(_("Run something that uses this model"), names.OBSERVE, {"uri": document.uri})
     if tracked.region.id in document.ready:
-        return _runs("Review the kernel", names.REVIEW, place)
+        return _runs(_("Review the kernel"), names.REVIEW, place)
     if estimate is not None and estimate.rival is not None and estimate.rival_leads:
-        return _runs(f"Use {estimate.rival.name}", names.USE_VENDOR, place)
-    return _runs("Generate NPU kernel", names.GENERATE, {**place, "version": document.version})
+        return _runs(_("Use {name}", name=estimate.rival.name), names.USE_VENDOR, place)
+    return _runs(_("Generate NPU kernel"), names.GENERATE, {**place, "version": document.version})
 
 
 def _call_command(server: EvoKernelServer, document: Document, installed: Installed) -> types.Command | None:
@@ -172,7 +175,7 @@ def _call_command(server: EvoKernelServer, document: Document, installed: Instal
     if server.offers.find(document.path, name=installed.name) is None:
         return None
     place = {"uri": document.uri, "name": installed.name}
-    return _runs("Review the faster kernel", names.REVIEW, place)
+    return _runs(_("Review the faster kernel"), names.REVIEW, place)
 
 
 def _runs(title: str, name: str, argument: Mapping[str, Any]) -> types.Command:
@@ -191,12 +194,12 @@ def _of_problem(document: Document, lines: range) -> Iterator[types.InlayHint]:
 
 def _short(reason: str) -> str:
     return {
-        "needs_shapes": "shapes needed",
-        "no_interpreter": "no Python with torch",
-        "import_failed": "file does not import",
-        "agent_failed": "torch stopped",
-        REASON: "not trusted",
-    }.get(reason, "not analysed")
+        "needs_shapes": _("shapes needed"),
+        "no_interpreter": _("no Python with torch"),
+        "import_failed": _("file does not import"),
+        "agent_failed": _("torch stopped"),
+        REASON: _("not trusted"),
+    }.get(reason, _("not analysed"))
 
 
 def _label(document: Document, tracked: Tracked) -> str:
@@ -204,25 +207,30 @@ def _label(document: Document, tracked: Tracked) -> str:
     if ready is not None:
         return f"⚡ {lines_around(document, tracked)}{ready_words(ready)}"
     if tracked.region.status is RegionStatus.NEEDS_SHAPES:
-        return "⚡ shapes needed"
+        return "⚡ " + _("shapes needed")
     if estimate is None or tracked.region.status is RegionStatus.UNSUPPORTED:
         return ""  # the hover says why there is no offer
-    what = lines_around(document, tracked)
     if estimate.rival is not None and estimate.rival_leads:
-        return f"⚡ {what}{estimate.rival.name}: {latencies(estimate, estimate.rival)}"
+        what = f"{lines_around(document, tracked)}{estimate.rival.name}"
+        return _("⚡ {what}: {figures}", what=what, figures=latencies(estimate, estimate.rival))
     if not estimate.wins:
         return ""
-    place = f" for {what.removesuffix(': ')}" if what else ""
-    return f"⚡ {times_words(estimate)}{place}: {from_to(estimate)}"
+    where = around(document, tracked)
+    gain = times_words(estimate)
+    what = _("{gain} for {lines}", gain=gain, lines=where) if where else gain
+    return _("⚡ {what}: {figures}", what=what, figures=from_to(estimate))
 
 
 def _installed_label(installed: Installed) -> str:
     latency = installed.latency
+    figure, was = sourced(microseconds(latency.us), latency.source.value), bare(latency.baseline_us)
     if installed.function:
-        figure = f"{microseconds(latency.us)} {latency.source.value}"
-        return f"⚡ {installed.function}: {figure} (was {bare(latency.baseline_us)} modelled)"
+        return _("⚡ {name}: {figure} (was {was} modelled)", name=installed.function, figure=figure, was=was)
     before, over = better_of(installed)
-    return (
-        f"⚡ {ratio(before, latency.us)}{over}: {microseconds(latency.us)} {latency.source.value}"
-        f" (was {bare(latency.baseline_us)}, bound {bare(latency.roofline_us)})"
+    return _(
+        "⚡ {gain}: {figure} (was {was}, bound {bound})",
+        gain=f"{ratio(before, latency.us)}{over}",
+        figure=figure,
+        was=was,
+        bound=bare(latency.roofline_us),
     )

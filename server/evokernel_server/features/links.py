@@ -14,6 +14,7 @@ from lsprotocol import types
 from evokernel_server.offers import microseconds
 from evokernel_server.packages import FOLDER, Installed, package_folder, read_installed
 from evokernel_server.plain import plain
+from evokernel_server.words import _, sourced
 from evokernel_server.workspace import Document, uri_of
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def links(document: Document, *, tooltips: bool) -> Iterator[types.DocumentLink]
     """One on each generated call; where it leads is looked up when it is followed."""
     for call in document.calls:
         data = {"uri": document.uri, "name": call.name}
-        words = f"Open the kernel {plain(call.name)}" if tooltips else None
+        words = _("Open the kernel {name}", name=plain(call.name)) if tooltips else None
         yield types.DocumentLink(document.text.range(call.extent), tooltip=words, data=data)
 
 
@@ -83,10 +84,7 @@ def kernels_below(places: tuple[Path, ...]) -> tuple[KernelPlace, ...]:
         for folder in sorted(parent.iterdir()):
             if folder.name.isidentifier() and folder not in found and (folder / KERNEL_FILES[0]).is_file():
                 installed = read_installed(parent.parent / "_.py", folder.name)
-                words = (
-                    f"{microseconds(installed.latency.us)} {installed.latency.source}" if installed else ""
-                )
-                found[folder] = KernelPlace(folder.name, folder, words or "changed or damaged")
+                found[folder] = KernelPlace(folder.name, folder, _words(installed))
             if len(found) >= _MOST_KERNELS:
                 return tuple(found.values())
     return tuple(found.values())
@@ -94,8 +92,8 @@ def kernels_below(places: tuple[Path, ...]) -> tuple[KernelPlace, ...]:
 
 def _words(installed: Installed | None) -> str:
     if installed is None:
-        return "changed or damaged"
-    return f"{microseconds(installed.latency.us)} {installed.latency.source.value}"
+        return _("changed or damaged")
+    return sourced(microseconds(installed.latency.us), installed.latency.source.value)
 
 
 def _package_parents(places: tuple[Path, ...]) -> Iterator[Path]:

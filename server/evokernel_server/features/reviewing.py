@@ -18,6 +18,7 @@ from evokernel_server.plain import plain
 from evokernel_server.review import wire
 from evokernel_server.review_page import review_page, table_page, variants_page
 from evokernel_server.why_not import Reason, reasons, reasons_on
+from evokernel_server.words import _, many
 from evokernel_server.worker import Cancelled
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def _place(given: Arguments) -> tuple[str, str, str]:
     held = place if isinstance(place, dict) else given
     uri, region_id, name = (str(held.get(key) or "") for key in ("uri", "regionId", "name"))
     if not uri or not (region_id or name):
-        raise Refused("The command needs a uri, and a regionId or a name; run it from a code action.")
+        raise Refused(_("The command needs a uri, and a regionId or a name; run it from a code action."))
     return uri, region_id, name
 
 
@@ -44,18 +45,19 @@ async def review(server: EvoKernelServer, given: Arguments) -> Answer:
     found = await server.reviews.review(*_place(given), str(given.get("sourceId") or ""))
     if not server.own_client:
         page = await asyncio.to_thread(review_page, found)
-        await server.pages.show("reviews", f"{found.name}.md", page, "the review")
+        await server.pages.show("reviews", f"{found.name}.md", page, _("the review"))
     return {"status": "shown", "message": plain(found.title), "review": wire(found)}
 
 
 async def variants(server: EvoKernelServer, given: Arguments) -> Answer:
     place = _place(given)
     found = await server.reviews.variants(*place)
-    many = "1 verified kernel" if len(found) == 1 else f"{len(found)} verified kernels"
+    counted = many("{count} verified kernel", "{count} verified kernels", len(found))
     if not server.own_client:
         name = f"{place[2] or place[1]}.variants.md"
-        await server.pages.show("reviews", name, variants_page(f"Variants: {many}", found), "the list")
-    return {"status": "shown", "message": f"{many}.", "variants": wire(found)}
+        page = variants_page(_("Variants: {what}", what=counted), found)
+        await server.pages.show("reviews", name, page, _("the list"))
+    return {"status": "shown", "message": _("{what}.", what=counted), "variants": wire(found)}
 
 
 async def compare(server: EvoKernelServer, given: Arguments) -> Answer:
@@ -68,10 +70,12 @@ async def compare(server: EvoKernelServer, given: Arguments) -> Answer:
         document = server.documents.get(uri)
         assert document is not None  # it was compared
         folder = package_folder(document.path, f"{name or region_id}_{'_'.join(sides)}")
-        await server.notices.show_files(folder, changed, sides, f"{sides[0]} and {sides[1]}")
-    message = (
-        f"{len(changed)} of {len(files)} files differ." if changed else "Both kernels have the same files."
-    )
+        await server.notices.show_files(
+            folder, changed, sides, _("{one} and {other}", one=sides[0], other=sides[1])
+        )
+    message = _("Both kernels have the same files.")
+    if changed:
+        message = _("{changed} of {count} files differ.", changed=len(changed), count=len(files))
     return {"status": "shown", "message": message, "files": wire(files)}
 
 
@@ -80,17 +84,18 @@ async def why_not(server: EvoKernelServer, given: Arguments) -> Answer:
     else of the whole document."""
     document = server.documents.get(str(given.get("uri") or ""))
     if document is None:
-        raise Refused("Open the file first.")
+        raise Refused(_("Open the file first."))
     line, end = given.get("line"), given.get("endLine")
     if isinstance(line, int):
         found = reasons_on(document, line, end if isinstance(end, int) else line)
     else:
         found = reasons(document)
+    message = "; ".join(dict.fromkeys(item.why for item in found))
     if not found:
-        where = "this line" if isinstance(line, int) else "this file"
-        message = f"Nothing on {where} was refused."
-    else:
-        message = "; ".join(dict.fromkeys(item.why for item in found))
+        on_line = isinstance(line, int)
+        message = (
+            _("Nothing on this line was refused.") if on_line else _("Nothing on this file was refused.")
+        )
     if not server.own_client:
         await _tell(server, document.path.name, found, message)
     return {"status": "shown", "message": message, "reasons": wire(found)}
@@ -100,9 +105,9 @@ async def _tell(server: EvoKernelServer, file: str, found: tuple[Reason, ...], m
     """One reason as a message, several as a page."""
     if len(found) > 1:
         rows = ((str(item.line + 1), item.code, item.why, item.help) for item in found)
-        head = ("line", "code", "why", "what would help")
-        text = table_page(f"Why code of {file} has no kernel", head, rows)
-        await server.pages.show("reviews", f"{file}.why.md", text, "the list")
+        head = (_("line"), _("code"), _("why"), _("what would help"))
+        text = table_page(_("Why code of {file} has no kernel", file=file), head, rows)
+        await server.pages.show("reviews", f"{file}.why.md", text, _("the list"))
         return
     helped = f" {found[0].help}" if found else ""
     said = types.ShowMessageParams(types.MessageType.Info, f"EvoKernel: {message}{helped}")
@@ -113,10 +118,10 @@ async def timeline(server: EvoKernelServer, given: Arguments) -> Answer:
     try:
         page = await server.reviews.timeline(*_place(given), str(given.get("sourceId") or ""))
     except Cancelled:
-        return {"status": "cancelled", "message": "The timing was cancelled."}
+        return {"status": "cancelled", "message": _("The timing was cancelled.")}
     if not server.own_client:
-        await server.pages.open(page, "the timeline", outside=True)
-    return {"status": "shown", "message": "The times of the timeline are modelled.", "path": str(page)}
+        await server.pages.open(page, _("the timeline"), outside=True)
+    return {"status": "shown", "message": _("The times of the timeline are modelled."), "path": str(page)}
 
 
 COMMANDS: dict[str, Callable[[EvoKernelServer, Arguments], Awaitable[Answer]]] = {
