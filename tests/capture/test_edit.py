@@ -272,6 +272,16 @@ def test_a_changed_text_is_a_conflict(text: str) -> None:
         plan_edit(text, CASES[0], KERNEL)
 
 
+@pytest.mark.parametrize("behind", ["a whole body", "statements"])
+def test_no_kernel_is_put_into_the_fallback_of_another(behind: str) -> None:
+    """An inner region of a block whose kernel is in place stands there unchanged, as what runs without it."""
+    inner = region(MODEL, "größe * self.scale", ["größe"])
+    edited = plan_edit(MODEL, cases(MODEL)[behind], "outer")
+    with pytest.raises(EditConflict):
+        plan_edit(edited, inner, KERNEL)
+    assert revert_edit(edited, cases(MODEL)[behind], "outer") == MODEL
+
+
 def test_code_that_needs_the_guard_is_not_left_without_it() -> None:
     case = cases(MODEL)["a body with an operand that is computed"]
     edited = plan_edit(MODEL, case, KERNEL).replace("d = y + 1", "d = y + 2")
