@@ -114,10 +114,11 @@ def _splits(text: str, offset: int) -> bool:
 
 
 def _find_source(module: _Module, region: Region, kernel_name: str) -> Span | None:
-    """Where the region's text is now, behind no guard of the kernel: at its span, or once elsewhere in its
-    symbol."""
+    """Where the region's text is now, behind no guard of a kernel: at its span, or once elsewhere in its
+    symbol. Code behind another kernel's guard runs where that one cannot, and stays as it is."""
     text = module.text
-    taken = [item.covers for item in module.guarded(kernel_name, region.symbol)]
+    kernels = dict.fromkeys([kernel_name, *module.kernels()])
+    taken = [item.covers for name in kernels for item in module.guarded(name, region.symbol)]
     if _digest(text_at(text, region.span)) == region.source_hash and not _in_any(region.span, taken):
         return region.span
     start, end = span_offsets(text, module.symbol(region.symbol))
@@ -376,19 +377,24 @@ class _Module:
 
     def imports(self, kernel_name: str) -> bool:
         """Whether the kernel's package is imported at the top level."""
+        return kernel_name in self.kernels()
+
+    def kernels(self) -> tuple[str, ...]:
+        """The names of the kernels that are imported at the top level."""
         statements = (
             item
             for line in self.tree.body
             if isinstance(line, cst.SimpleStatementLine)
             for item in line.body
-            if isinstance(item, cst.ImportFrom) and item.module is not None
+            if isinstance(item, cst.ImportFrom)
         )
-        return any(
-            _dotted(item.module) == _PACKAGE
-            and not isinstance(item.names, cst.ImportStar)
-            and any(_dotted(alias.name) == kernel_name and alias.asname is None for alias in item.names)
+        return tuple(
+            _dotted(alias.name)
             for item in statements
-            if item.module is not None
+            if item.module is not None and _dotted(item.module) == _PACKAGE
+            if not isinstance(item.names, cst.ImportStar)
+            for alias in item.names
+            if alias.asname is None
         )
 
     def _imported(self) -> Iterator[tuple[str, str]]:

@@ -121,6 +121,8 @@ class Acceptance:
                 self.undo.put_back(undone)
                 await self._remove_fresh(document.path, written)
                 raise Refused(before.reason)
+            chosen = {choice.region.id for choice in choices}
+            self.offers.cover(document.path, document.replaced.keys() - chosen)
             await self._record(document, written, before)
         await self.installed_changed(document)
         if self.options().settings.refine_in_background:

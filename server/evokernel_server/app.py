@@ -38,7 +38,7 @@ from evokernel_server.never import Nevers
 from evokernel_server.notices import Notices
 from evokernel_server.offers import Offer, Offers
 from evokernel_server.options import Options, ServerOptions
-from evokernel_server.outcomes import OutcomeLog
+from evokernel_server.outcomes import OutcomeLog, Placement
 from evokernel_server.packages import FOLDER, heal
 from evokernel_server.pages import Pages
 from evokernel_server.plain import message
@@ -129,7 +129,7 @@ class EvoKernelServer(LanguageServer):
             verified_by=lambda verifier: self.status.learn(verifier=verifier),
         )  # fmt: skip
         self.undo = Undo(self.documents, self.outcomes, self.worker, self.read_packages)
-        self.outcomes.gone = self.undo.gone
+        self.outcomes.gone = self._call_gone
         self.acceptance = Acceptance(
             self.documents, self.worker, Calls(self, self.documents, self.worker), self.jobs, self.outcomes,
             self.offers, self.store, self.undo, lambda: self.options, lambda: self.own_client,
@@ -151,7 +151,13 @@ class EvoKernelServer(LanguageServer):
         self.client_watch = ClientWatch(self, lambda: self.documents.roots, self.observations.folder)
         self.watcher = Watcher(self.path_changed, self.observations.folder, self.client_watch.covers)
         self.moves = Moves(
-            self.store, self.jobs, self.outcomes, self.offers, self.observations, self.kernels.repackage
+            self.store,
+            self.jobs,
+            self.outcomes,
+            self.offers,
+            self.observations,
+            self.kernels.repackage,
+            self._arrived,
         )
 
     @property
@@ -215,6 +221,19 @@ class EvoKernelServer(LanguageServer):
     def _offer_again(self, document: Document) -> None:
         self.capture.again(document)
         spawn(self.ready.restore(document), "ready kernels")
+
+    async def _call_gone(self, placement: Placement, undone: bool) -> None:
+        """A person's code is back: so are the kernels that waited for parts of it."""
+        await self.undo.gone(placement, undone)
+        document = self.documents.at(placement.file)
+        if document is not None:
+            await self.ready.restore(document)
+
+    async def _arrived(self, file: Path) -> None:
+        """A file has another name. Its document may have been opened before that was told."""
+        document = self.documents.at(file)
+        if document is not None:
+            await self._take_up(document)
 
     async def _ask(self, group: Sequence[Offer]) -> None:
         await self.notices.ask(group)
@@ -402,9 +421,12 @@ class EvoKernelServer(LanguageServer):
         return status_of(
             document, self.jobs.running, tuple(self.jobs.waiting.values()),
             analysing=document is not None and self.capture.is_analysing(document),
-            to_review=self.offers.count(document.path) if document is not None else 0,
+            to_review=self._to_review(document) if document is not None else 0,
             trouble=self.store.trouble or self.jobs.failures.get(str(document.path) if document else "", ""),
         )  # fmt: skip
+
+    def _to_review(self, document: Document) -> int:
+        return self.offers.count(document.path, {item.region.id for item in document.tracked})
 
     # --- the end
 

@@ -15,7 +15,7 @@ from evokernel_server.edits import Refusal, apply, read_edits
 from evokernel_server.text import Edit, Extent, Text, edits_between, re_anchor, shift
 from evokernel_server.words import _, marked
 from evokernel_server.worker import Worker, WorkerError
-from evokernel_server.workspace import Document, Workspace, text_hash
+from evokernel_server.workspace import Document, Tracked, Workspace, text_hash
 
 CHANGED = marked(
     "The code of this region changed since its kernel was made: undo that change, or generate it again."
@@ -57,8 +57,10 @@ class Calls:
                 return edits
             if document.version != version:
                 continue
+            mark, covered = document.mark(), _covered(document, regions)
             refusal = await apply(self.server, document, edits, label, annotation)
             if refusal is None:
+                document.replace(covered, mark)
                 return text_hash(text.content)
             if document.version == version or annotation is not None:  # a person is asked once
                 return refusal
@@ -84,6 +86,12 @@ class Calls:
         if len(regions) == 1:
             return edits
         return await asyncio.to_thread(edits_between, start.content, text.content)
+
+
+def _covered(document: Document, regions: Sequence[tuple[Region, str]]) -> tuple[Tracked, ...]:
+    """The regions with code that is about to be a kernel's fallback."""
+    anchored = [document.anchored(region) for region, _ in regions]
+    return document.overlapping([document.text.extent(region.span) for region in anchored if region])
 
 
 async def write_package(worker: Worker, region: Region, source_id: str) -> str:

@@ -12,8 +12,11 @@ from evokernel_server.workspace import Document, Tracked
 REPLACEABLE = (RegionStatus.CANDIDATE, RegionStatus.VERIFIED, RegionStatus.INFEASIBLE)
 
 
-def is_offered(tracked: Tracked) -> bool:
-    """Whether a hint stands for a region: a kernel that gains, or the vendor's operator where that leads."""
+def is_offered(document: Document, tracked: Tracked) -> bool:
+    """Whether a hint stands for a region: a kernel that waits for review or gains, or the vendor's operator
+    where that leads."""
+    if tracked.region.id in document.ready:
+        return True
     estimate = tracked.found.estimate
     if estimate is None or tracked.region.status not in REPLACEABLE:
         return False
@@ -26,7 +29,7 @@ def choice(document: Document, chosen: Tracked) -> tuple[Tracked, ...]:
     here = chosen.extent
     offered = [
         item for item in document.tracked
-        if (here.holds(item.extent) or item.extent.holds(here)) and is_offered(item)
+        if (here.holds(item.extent) or item.extent.holds(here)) and is_offered(document, item)
     ]  # fmt: skip
     return tuple(sorted(offered, key=_size)) if len(offered) > 1 else ()
 

@@ -193,6 +193,7 @@ class Kernels:
         offer = self.offers.find(document.path, region.id)
         if offer is not None:
             self.offers.take(offer)
+        await self.ready.restore(document)
         await self.installed_changed(document)
         return {"status": "reverted", "message": _("{name} was taken out; your code is back.", name=name)}
 

@@ -29,8 +29,8 @@ _MOST_FILES = 5_000
 
 @define(eq=False)
 class Moves:
-    """``repackage`` writes the package of a moved call beside its file's new place. One move at a time: the
-    next may be of the same file."""
+    """``repackage`` writes the package of a moved call beside its file's new place, ``arrived`` hears of each
+    file under its new name. One move at a time: the next may be of the same file."""
 
     store: Store
     jobs: JobQueue
@@ -38,6 +38,7 @@ class Moves:
     offers: Offers
     observations: ObservationStore
     repackage: Callable[[Placement], Awaitable[None]]
+    arrived: Callable[[Path], Awaitable[None]]
     _turn: asyncio.Lock = field(factory=asyncio.Lock)
 
     async def renamed(self, old: Path, new: Path) -> None:
@@ -83,6 +84,7 @@ class Moves:
                 await self.repackage(placement)
             except EvoKernelError as error:
                 log.warning("The package of %s is not written for %s: %s", placement.name, new.name, error)
+        await self.arrived(new)
 
 
 def _python_files(top: Path) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from pathlib import Path
 
 from attrs import define, evolve, field, frozen
@@ -164,9 +164,23 @@ class Offers:
                 return offer
         return None
 
-    def count(self, file: Path) -> int:
-        """How many kernels of a file wait for a decision."""
-        return sum(offer.file == file for offer in self.pending.values())
+    def count(self, file: Path, region_ids: Collection[str]) -> int:
+        """How many kernels of a file wait for a decision and were not put off. Of those that are not called
+        yet: in the regions that are in its text."""
+        return sum(
+            offer.file == file
+            and self._is_awake(offer)
+            and (offer.old is not None or offer.region.id in region_ids)
+            for offer in self.pending.values()
+        )
+
+    def cover(self, file: Path, region_ids: Iterable[str]) -> None:
+        """Takes back the kernels that wait for code which is another kernel's fallback by now. They come back
+        with that code: nobody decided about them."""
+        for region_id in region_ids:
+            offer = self.pending.get((file, region_id))
+            if offer is not None and offer.old is None:
+                self.take(offer)
 
     def take(self, offer: Offer) -> None:
         """Removes an offer that was decided; should an older package come back, it is a new question."""
@@ -180,6 +194,7 @@ class Offers:
             del self.pending[(old, offer.region.id)]
             region = evolve(offer.region, file=str(new))
             self.pending[(new, offer.region.id)] = evolve(offer, uri=new.as_uri(), file=new, region=region)
+        self.changed(len(self.pending))
 
     async def end(self, file: Path) -> None:
         """A file was deleted, and with it the question."""

@@ -45,6 +45,10 @@ class Extent:
         """Whether the other lies within this one."""
         return self.start <= other.start and other.end <= self.end
 
+    def overlaps(self, other: Extent) -> bool:
+        """Whether a character is in both."""
+        return self.start < other.end and other.start < self.end
+
 
 @frozen
 class Edit:

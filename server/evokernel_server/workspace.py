@@ -151,6 +151,9 @@ class Document:
     """The kernels that wait for review, by region."""
     hidden: frozenset[str] = frozenset()
     """Regions where the person wants no kernel: they are not tracked."""
+    replaced: Mapping[str, int] = field(factory=dict)
+    """Regions whose code runs only where a kernel's guard fails by now, and the mark of the text before: no
+    capture of that text, or of one before it, brings them back."""
     stale: Mapping[str, str] = field(factory=dict)
     """Why calls do not fit their packages any more, by kernel, as last looked at."""
     refusal: str = ""
@@ -256,12 +259,13 @@ class Document:
         if mark < self._edits_dropped:
             return False
         since = self._edits[mark - self._edits_dropped :]
+        self.replaced = {region_id: at for region_id, at in self.replaced.items() if mark <= at}
         placed = []
         for item in found:
             extent: Extent | None = captured_from.extent(item.region.span)
             for edit in since:
                 extent = shift(extent, edit) if extent else None
-            if extent and item.region.id not in self.hidden:
+            if extent and item.region.id not in self.hidden and item.region.id not in self.replaced:
                 placed.append(Tracked(item, extent))
         self.tracked = tuple(placed)
         self.captured = text_hash(captured_from.content)
@@ -272,6 +276,18 @@ class Document:
         more come with the next capture."""
         self.hidden = region_ids
         self.tracked = tuple(item for item in self.tracked if item.region.id not in region_ids)
+
+    def overlapping(self, extents: Sequence[Extent]) -> tuple[Tracked, ...]:
+        """The regions with code in any of these places."""
+        return tuple(item for item in self.tracked if any(item.extent.overlaps(other) for other in extents))
+
+    def replace(self, tracked: Iterable[Tracked], mark: int) -> None:
+        """Kernels were put in place of the text at ``mark``: what stood there is offered no second time. The
+        next capture tells what is there now."""
+        ids = {item.region.id for item in tracked}
+        self.replaced = {**self.replaced, **dict.fromkeys(ids, mark)}
+        self.tracked = tuple(item for item in self.tracked if item.region.id not in ids)
+        self.captured = ""  # an undo places them again
 
     def to_review(self) -> tuple[Tracked, ...]:
         """The regions whose kernel waits for review."""

@@ -272,6 +272,16 @@ def test_a_changed_text_is_a_conflict(text: str) -> None:
         plan_edit(text, CASES[0], KERNEL)
 
 
+@pytest.mark.parametrize("behind", ["a whole body", "statements"])
+def test_no_kernel_is_put_into_the_fallback_of_another(behind: str) -> None:
+    """An inner region of a block whose kernel is in place stands there unchanged, as what runs without it."""
+    inner = region(MODEL, "größe * self.scale", ["größe"])
+    edited = plan_edit(MODEL, cases(MODEL)[behind], "outer")
+    with pytest.raises(EditConflict):
+        plan_edit(edited, inner, KERNEL)
+    assert revert_edit(edited, cases(MODEL)[behind], "outer") == MODEL
+
+
 def test_code_that_needs_the_guard_is_not_left_without_it() -> None:
     case = cases(MODEL)["a body with an operand that is computed"]
     edited = plan_edit(MODEL, case, KERNEL).replace("d = y + 1", "d = y + 2")
@@ -322,3 +332,35 @@ def test_an_empty_line_between_moved_statements_stays_empty(capture: Any) -> Non
     edited = edited_text(text, [region])
     assert "\n\n            # then another step\n            z = y" in edited.partition("else:")[2]
     assert not [line for line in edited.splitlines() if line != line.rstrip()]
+
+
+TABBED = """
+import torch
+
+def get_inputs():
+\treturn [torch.randn(4, 8)]
+
+class Model(torch.nn.Module):
+\tdef forward(self, x):
+\t\ty = torch.sigmoid(x)
+\t\tz = y * x + 1.0
+%s
+""".lstrip("\n")
+RESULTS = {
+    "a whole body": "\t\treturn torch.relu(z)",
+    "statements": "\t\treturn torch.topk(z, 2)",
+    "an expression": "\t\treturn torch.topk(torch.softmax(z * 2.0,\n\t\t    dim=1), 2)",
+    "a block in a block": "\t\tif True:\n\t\t\tz = z * 2.0\n\t\t\tz = z.exp()\n\t\treturn torch.topk(z, 2)",
+}
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("result", RESULTS)
+def test_a_file_that_is_indented_with_tabs_gets_its_kernels(result: str, newline: str, capture: Any) -> None:
+    """The guard was indented with as many spaces as the code had tabs, and every kernel was refused."""
+    text = (TABBED % RESULTS[result]).replace("\n", newline)
+    found = [item for item in capture(text) if item.site is not None]
+    assert found
+    for item in found:
+        edited = plan_edit(text, item, KERNEL)
+        assert revert_edit(edited, item, KERNEL) == text

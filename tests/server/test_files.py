@@ -19,7 +19,12 @@ from evokernel_core.capture.observations import Observation, ObservationStore, O
 
 pytestmark = pytest.mark.usefixtures("scripted")
 
-QUIET = {"refineInBackground": False, "revertGraceS": 0.2, "survivalS": [3.0, 3600.0, 3600.0]}
+QUIET = {
+    "editAtOnce": True,
+    "refineInBackground": False,
+    "revertGraceS": 0.2,
+    "survivalS": [3.0, 3600.0, 3600.0],
+}
 
 
 def able(capabilities: Any, **workspace: Any) -> types.ClientCapabilities:

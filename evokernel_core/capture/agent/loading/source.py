@@ -70,6 +70,13 @@ class Source:
         lines[0] = lines[0].encode()[first.col_offset :].decode()
         return "\n".join(lines)
 
+    def indent(self, statement: ast.stmt) -> tuple[str, str]:
+        """What a statement's line is indented with, and what one level more adds to it: a tab where a person
+        indents with tabs, since Python takes no mixture that depends on a tab's width."""
+        before = self.lines[statement.lineno - 1].encode()[: statement.col_offset].decode()
+        indent = before if not before.strip() else " " * statement.col_offset
+        return indent, "\t" if "\t" in indent else "    "
+
     def segment(self, node: ast.AST) -> str:
         return ast.get_source_segment(self.text, node) or ast.unparse(node)
 

@@ -147,14 +147,14 @@ def of_region(plan: Plan, source: Source, bindings: Mapping[str, str]) -> tuple[
     }
     if len(plan.body) == 1 and isinstance(plan.first, ast.expr):
         return "{call} if {holds} else {original}", _with_names(plan.first, plan.first, source, named)
-    indent = " " * plan.first.col_offset
+    indent, step = source.indent(plan.first)
     original = _with_names(plan.first, plan.last, source, named)
     if plan.replacement == "return {call}":
-        return f"if {{holds}}:\n{indent}    return {{call}}\n{indent}{{original}}", original
+        return f"if {{holds}}:\n{indent}{step}return {{call}}\n{indent}{{original}}", original
     if _has_text_over_lines(plan):
         raise Unsupported("A text over several lines stands between its statements: put it elsewhere.")
-    inner = re.sub(r"\n(?!\n)", "\n    ", original)  # an empty line stays empty
-    template = f"if {{holds}}:\n{indent}    {plan.replacement}\n{indent}else:\n{indent}    {{original}}"
+    inner = re.sub(r"\n(?!\n)", f"\n{step}", original)  # an empty line stays empty
+    template = f"if {{holds}}:\n{indent}{step}{plan.replacement}\n{indent}else:\n{indent}{step}{{original}}"
     return template, inner
 
 

@@ -147,11 +147,11 @@ class Results:
         """The template of what takes the place of the function's statements, and those statements. Raises
         Refused where there is no room for both."""
         body = statements_of(self._call.entry.function.node)
-        indent = " " * body[0].col_offset
-        text = f"\n{indent}    ".join(self._lines())
+        indent, step = source.indent(body[0])
+        text = f"\n{indent}{step}".join(self._lines())
         if body[0].lineno == self._call.entry.function.node.lineno:
             raise Refused("The function stands on one line: put its body on lines of its own.")
-        return f"if {{holds}}:\n{indent}    {text}\n{indent}{{original}}", source.between(body[0], body[-1])
+        return f"if {{holds}}:\n{indent}{step}{text}\n{indent}{{original}}", source.between(body[0], body[-1])
 
     def _lines(self) -> list[str]:
         names = [f"result_{number}" for number in range(len(self.wanted))]
