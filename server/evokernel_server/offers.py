@@ -86,7 +86,7 @@ def percent(share: float) -> str:
 def ready_words(latency: Latency) -> str:
     """A kernel that waits for review, in the words of its hint and lens."""
     was = microseconds(latency.baseline_us).removesuffix(" µs")
-    return f"ready: {microseconds(latency.us)} {latency.source.value} (was {was}), review"
+    return f"ready: {microseconds(latency.us)} {latency.source.value} (was {was})"
 
 
 def gain(old: Latency, new: Latency) -> float:

@@ -47,5 +47,5 @@ def _ready(document: Document, tracked: Tracked) -> Iterator[types.CodeLens]:
     argument = {"uri": document.uri, "regionId": tracked.region.id}
     where = document.text.range(tracked.extent)
     words = ready_words(document.ready[tracked.region.id])
-    for title, name in ((f"⚡ {words}", names.REVIEW), ("accept", names.APPLY)):
+    for title, name in ((f"⚡ {words}, review", names.REVIEW), ("accept", names.APPLY)):
         yield types.CodeLens(where, types.Command(title, name, arguments=[argument]))

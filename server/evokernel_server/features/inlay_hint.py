@@ -222,7 +222,5 @@ def _installed_label(installed: Installed) -> str:
         figure = f"{microseconds(latency.us)} {latency.source.value}"
         return f"⚡ {installed.function}: {figure} (was {bare(latency.baseline_us)} modelled)"
     before, over = better_of(installed)
-    return (
-        f"⚡ {ratio(before, latency.us)}{over}: {microseconds(latency.us)} {latency.source.value}"
-        f" (was {bare(latency.baseline_us)}, bound {bare(latency.roofline_us)})"
-    )
+    figure = f"{microseconds(latency.us)} {latency.source.value}"
+    return f"⚡ {ratio(before, latency.us)}{over}: {figure} (was {bare(latency.baseline_us)})"

@@ -105,9 +105,9 @@ export class Desk {
     await row.click();
   }
 
-  /** The rows of the list that is open. */
-  async rows(seconds = 90) {
-    const rows = this.page.locator(".quick-input-widget:visible .monaco-list-row");
+  /** The rows of the list that is open, which have these words: the palette's are still there for a moment. */
+  async rows(words, seconds = 90) {
+    const rows = this.page.locator(".quick-input-widget:visible .monaco-list-row", { hasText: words });
     await rows.first().waitFor({ timeout: seconds * 1000 });
     return rows;
   }
