@@ -81,9 +81,14 @@ def _gained(offer: Offer) -> str:
     return _(
         "{what} in {where} takes {share} less: {old} → {new} {source} on {chip}.",
         old=microseconds(offer.old.us),
-        share=f"{gain(offer.old, offer.new):.0%}",
+        share=_share(gain(offer.old, offer.new)),
         **figures,
     )
+
+
+def _share(part: float) -> str:
+    """A small gain, which a person's ``leastGain`` may let through, is not none."""
+    return f"{part:.0%}" if part >= 0.01 else f"{part:.1%}"
 
 
 def _cost(review: Review) -> str:

@@ -49,7 +49,8 @@ class Notices:
             for offer in group:
                 self.server.protocol.notify(REFINED_METHOD, _refined(offer))
         words = notice([(offer, await self._review(offer)) for offer in group])
-        actions = [APPLY, REVIEW if self.own_client() else DIFF, REJECT, SNOOZE]
+        looks = [REVIEW, APPLY] if self.own_client() else [APPLY, DIFF]
+        actions = [*looks, REJECT, SNOOZE]
         while (choice := await self._choose(words, actions)) == DIFF:
             for offer in group:
                 await self.show_diff(offer)

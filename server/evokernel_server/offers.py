@@ -87,7 +87,7 @@ def ready_words(latency: Latency) -> str:
     """A kernel that waits for review, in the words of its hint and lens."""
     was = microseconds(latency.baseline_us).removesuffix(" µs")
     figure = sourced(microseconds(latency.us), latency.source.value)
-    return _("ready: {figure} (was {was}), review", figure=figure, was=was)
+    return _("ready: {figure} (was {was})", figure=figure, was=was)
 
 
 def gain(old: Latency, new: Latency) -> float:

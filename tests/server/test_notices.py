@@ -47,6 +47,13 @@ def test_one_refined_kernel() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("new", "said"), [(30.9, "takes 48% less"), (59.4, "takes 1% less"), (59.8, "takes 0.3% less")]
+)
+def test_a_small_gain_is_not_said_to_be_none(new: float, said: str) -> None:
+    assert said in notice([(offer(60.0, new), Review(1, 1, ""))])
+
+
 def test_one_new_kernel() -> None:
     said = notice([(offer(None, 50.0, LatencySource.MEASURED), Review(180, 2, ""))])
     assert said.startswith(

@@ -60,7 +60,7 @@ async def test_it_outlives_a_killed_server(sessions: Any, workspace: Path, datab
     await kill(sessions, editor)
 
     again, uri = await opened(sessions, path)
-    await eventually(lambda: again.labels(uri, "⚡ ready: 55.0 µs modelled (was 412), review"))
+    await eventually(lambda: again.labels(uri, "⚡ ready: 55.0 µs modelled (was 412)"))
     await eventually(lambda: again.statuses[-1].mode == "ready_to_review")
     assert (await again.command("evokernel.status"))["pending"][0]["ready"] is True
     answer = await act(again, uri, "Accept the softmax kernel")

@@ -48,7 +48,7 @@ async def test_the_whole_story(sessions: Any, workspace: Path, database: Any, ev
     answer = await editor.run(action)
     assert (answer["status"], set(answer)) == ("ready", {"status", "message", "regionId", "sourceId"})
     assert not editor.edits and not (workspace / "evokernel_kernels").exists()
-    assert await eventually(lambda: editor.labels(uri, "⚡ ready: 55.0 µs modelled (was 412), review"))
+    assert await eventually(lambda: editor.labels(uri, "⚡ ready: 55.0 µs modelled (was 412)"))
     await eventually(lambda: editor.statuses[-1].mode == "ready_to_review")
     accept = await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Accept the softmax kernel")
     answer = await editor.run(accept)

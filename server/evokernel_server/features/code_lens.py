@@ -47,5 +47,6 @@ def _ready(document: Document, tracked: Tracked) -> Iterator[types.CodeLens]:
     argument = {"uri": document.uri, "regionId": tracked.region.id}
     where = document.text.range(tracked.extent)
     words = ready_words(document.ready[tracked.region.id])
-    for title, name in ((f"⚡ {words}", names.REVIEW), (_("accept"), names.APPLY)):
+    review = _("⚡ {words}, review", words=words)
+    for title, name in ((review, names.REVIEW), (_("accept"), names.APPLY)):
         yield types.CodeLens(where, types.Command(title, name, arguments=[argument]))

@@ -227,10 +227,5 @@ def _installed_label(installed: Installed) -> str:
     if installed.function:
         return _("⚡ {name}: {figure} (was {was} modelled)", name=installed.function, figure=figure, was=was)
     before, over = better_of(installed)
-    return _(
-        "⚡ {gain}: {figure} (was {was}, bound {bound})",
-        gain=f"{ratio(before, latency.us)}{over}",
-        figure=figure,
-        was=was,
-        bound=bare(latency.roofline_us),
-    )
+    gain = f"{ratio(before, latency.us)}{over}"
+    return _("⚡ {gain}: {figure} (was {was})", gain=gain, figure=figure, was=was)

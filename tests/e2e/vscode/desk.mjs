@@ -94,20 +94,33 @@ export class Desk {
     await this.page.locator(".statusbar-item", { hasText: words }).first().waitFor({ timeout: seconds * 1000 });
   }
 
+  /** Opens the palette. A key is lost while the focus is on its way into a page of an extension: it is pressed again. */
+  async quickInput(key) {
+    const input = this.page.locator(".quick-input-widget input.input");
+    for (let tries = 0; ; tries += 1) {
+      await this.page.keyboard.press(key);
+      try {
+        await input.waitFor({ timeout: 15_000 });
+        return input;
+      } catch (error) {
+        if (tries === 3) throw error;
+        await this.page.evaluate(() => document.activeElement?.blur());
+      }
+    }
+  }
+
   /** Runs a command from the palette by its title. */
   async command(title) {
-    await this.page.keyboard.press("F1");
-    const input = this.page.locator(".quick-input-widget input.input");
-    await input.waitFor();
+    const input = await this.quickInput("F1");
     await input.fill(`>${title}`);
     const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: title.split(": ").at(-1) }).first();
     await row.waitFor({ timeout: 60_000 });
     await row.click();
   }
 
-  /** The rows of the list that is open. */
-  async rows(seconds = 90) {
-    const rows = this.page.locator(".quick-input-widget:visible .monaco-list-row");
+  /** The rows of the list that is open, which have these words: the palette's are still there for a moment. */
+  async rows(words, seconds = 90) {
+    const rows = this.page.locator(".quick-input-widget:visible .monaco-list-row", { hasText: words });
     await rows.first().waitFor({ timeout: seconds * 1000 });
     return rows;
   }
@@ -126,9 +139,7 @@ export class Desk {
 
   /** Opens a file of the workspace by its name. */
   async open(file) {
-    await this.page.keyboard.press("Control+p");
-    const input = this.page.locator(".quick-input-widget input.input");
-    await input.waitFor();
+    const input = await this.quickInput("Control+p");
     await input.fill(file);
     await this.page.locator(".quick-input-list .monaco-list-row", { hasText: file }).first().waitFor();
     await this.page.keyboard.press("Enter");

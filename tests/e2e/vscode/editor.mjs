@@ -34,7 +34,7 @@ const QUIET_SETTINGS = {
   "extensions.ignoreRecommendations": true,
   "files.autoSave": "afterDelay",
   "git.enabled": false,
-  "security.workspace.trust.enabled": false,
+  "security.workspace.trust.startupPrompt": "never",
   "telemetry.telemetryLevel": "off",
   "update.mode": "none",
 };
@@ -64,11 +64,12 @@ function writeSettings(home, scope, settings) {
 /**
  * `home` holds everything that the editor writes; it is emptied first. `settings` are those of the
  * machine: VS Code does not take paths of programs from the settings of a remote user.
- * `environment` reaches the extension and so the language server.
+ * `environment` reaches the extension and so the language server. Without `trusted` a folder is opened in
+ * restricted mode, as VS Code opens one whose authors nobody vouched for.
  */
-export async function startEditor({ e2e, home, vsix, settings, environment }) {
+export async function startEditor({ e2e, home, vsix, settings, environment, trusted = true }) {
   rmSync(home, { recursive: true, force: true });
-  writeSettings(home, "User", QUIET_SETTINGS);
+  writeSettings(home, "User", { ...QUIET_SETTINGS, "security.workspace.trust.enabled": !trusted });
   writeSettings(home, "Machine", settings);
   writeFileSync(path.join(home, "config.yaml"), "");
   const env = { ...process.env, ...environment, HOME: home, XDG_CONFIG_HOME: path.join(home, "config") };
@@ -81,8 +82,9 @@ export async function startEditor({ e2e, home, vsix, settings, environment }) {
     process.execPath,
     [
       entry, "--config", path.join(home, "config.yaml"), ...folders, "--bind-addr", `127.0.0.1:${port}`,
-      "--auth", "none", "--disable-telemetry", "--disable-update-check", "--disable-workspace-trust",
+      "--auth", "none", "--disable-telemetry", "--disable-update-check",
       "--disable-getting-started-override", "--reconnection-grace-time", "3",
+      ...(trusted ? ["--disable-workspace-trust"] : []),
     ],
     // A process group of its own: code-server is two processes and both end with it.
     { env, stdio: ["ignore", log, log], detached: true },

@@ -9,6 +9,8 @@ import { openCodeAction, openWindow, startEditor } from "./editor.mjs";
 const EXAMPLES = fileURLToPath(new URL("../../../examples", import.meta.url));
 const [e2e, ...serverCommand] = process.argv.slice(2);
 const workspace = path.join(e2e, "model");
+/** Another folder with the same file. */
+const stranger = path.join(e2e, "stranger");
 const shots = path.join(e2e, "shots");
 const FILE = "training_loss.py";
 const MODEL = path.join(workspace, FILE);
@@ -20,7 +22,7 @@ const DISTANCE = "prediction - target";
 const GAP = "teacher / temperature";
 /** Messages, by their words. */
 const READY = /is ready/;
-const FASTER = /faster/;
+const FASTER = /takes .+ less/;
 const NEVER = /no kernel is offered for this code/;
 const UNSHAPED = `import torch
 import torch.nn.functional as F
@@ -31,11 +33,11 @@ def gate(x, w):
 `;
 
 function prepare() {
-  for (const folder of [workspace, shots]) {
+  for (const folder of [workspace, stranger, shots]) {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
   }
-  cpSync(path.join(EXAMPLES, FILE), MODEL);
+  for (const folder of [workspace, stranger]) cpSync(path.join(EXAMPLES, FILE), path.join(folder, FILE));
   writeFileSync(path.join(workspace, "unshaped.py"), UNSHAPED);
 }
 
@@ -88,7 +90,8 @@ async function generate(desk, text, picture) {
 
 async function ready(desk) {
   step(`message: ${await generate(desk, DISTANCE, "03-lightbulb")}`);
-  await desk.hint(DISTANCE, /⚡.*ready/);
+  const hint = await desk.hint(DISTANCE, /⚡.*ready/);
+  check(/µs (modelled|measured) \(was [\d.,]+\)$/.test(hint), `The hint is cut: ${hint}`);
   await desk.lens(/ready.*review/).waitFor({ timeout: 60_000 });
   await desk.status("kernel ready");
   await desk.shot("04-ready");
@@ -124,7 +127,7 @@ async function acceptSome(desk) {
   await desk.dismissToasts();
   await desk.clickLine(GAP);
   await desk.command("EvoKernel: Accept Some Kernels");
-  const rows = await desk.rows();
+  const rows = await desk.rows("µs");
   await desk.until("list of the two kernels that wait", 30, async () => (await rows.count()) === 2);
   for (const row of await rows.all()) await row.click();
   await desk.shot("07-accept-some");
@@ -148,7 +151,8 @@ async function acceptAndRevert(desk) {
   await desk.page.keyboard.press("Control+Enter");
   const [name] = await desk.until("edit", 120, () => (calls().length > 0 ? calls() : undefined));
   await desk.diffEditor().waitFor({ state: "hidden", timeout: 60_000 });
-  await desk.hint(`${name}.run(`, /⚡.*µs/);
+  const hint = await desk.hint(`${name}.run(`, /⚡.*µs/);
+  check(hint.endsWith(")"), `The hint is cut: ${hint}`);
   step(`accepted ${name}`);
   await desk.clickLine(`${name}.run(`);
   await desk.command("EvoKernel: Revert Kernel");
@@ -182,7 +186,7 @@ async function notice(desk) {
 async function variants(desk, name) {
   await desk.clickLine(`${name}.run(`);
   await desk.command("EvoKernel: Compare Kernel Variants");
-  const rows = await desk.rows(60);
+  const rows = await desk.rows("µs");
   const all = (await rows.allTextContents()).map(plain);
   check(all.length >= 2, `Two kernels were verified, and ${all.length} are listed.`);
   check(all.some((row) => row.includes("installed")), `No variant is marked as installed: ${all.join(" | ")}`);
@@ -204,6 +208,17 @@ async function tree(desk) {
   step("the view lists what is installed");
 }
 
+/** The whole state on one page: who verifies, the jobs, the installed kernel. */
+async function dashboard(desk, name) {
+  await desk.command("EvoKernel: Open Dashboard");
+  const { text } = await desk.pageWith(/Jobs in the queue/);
+  for (const words of ["Verifier", "this machine", "Generate", "training_loss.py", name, "µs modelled"]) {
+    check(text.includes(words), `The dashboard does not say “${words}”.`);
+  }
+  await desk.shot("14-dashboard");
+  step("the dashboard shows the jobs and the kernel");
+}
+
 async function reject(desk) {
   await desk.command("View: Close All Editors");
   await desk.open(FILE);
@@ -215,9 +230,9 @@ async function reject(desk) {
   await desk.press(READY, "Review");
   await desk.modified("teacher / temperature");
   await desk.page.keyboard.press("Control+Backspace");
-  const rows = await desk.rows();
-  await desk.shot("14-reject");
-  await rows.filter({ hasText: "Hard to read" }).click();
+  const rows = await desk.rows("Hard to read");
+  await desk.shot("15-reject");
+  await rows.first().click();
   await desk.diffEditor().waitFor({ state: "hidden", timeout: 60_000 });
   await desk.until("hint without a kernel that waits", 90, async () => !/ready/.test(await desk.hint(GAP, /⚡/)));
   check(onDisk() === text, "A rejected kernel changed the file.");
@@ -242,7 +257,7 @@ async function light(desk, name) {
   const { frame } = await desk.pageWith(/This kernel is installed/);
   const color = await frame.evaluate(() => getComputedStyle(document.body).color);
   check(color !== "rgb(204, 204, 204)", `The evidence is not light in a light theme: ${color}`);
-  await desk.shot("15-light");
+  await desk.shot("16-light");
   step("light");
 }
 
@@ -257,7 +272,7 @@ async function chinese(port, name) {
     await desk.command("EvoKernel: 审阅算子");
     const { text } = await desk.pageWith(/此算子已采用/);
     for (const words of ["时延", "验证了什么", "算子在以下条件下运行"]) check(text.includes(words), `The evidence does not say ${words}.`);
-    await desk.shot("16-chinese");
+    await desk.shot("17-chinese");
     step("Chinese");
   } catch (error) {
     await desk.shot("failure-chinese");
@@ -279,22 +294,60 @@ async function story(desk) {
   const name = await notice(desk);
   await variants(desk, name);
   await tree(desk);
+  await dashboard(desk, name);
   await reject(desk);
   await never(desk);
   await light(desk, name);
   return name;
 }
 
-async function main() {
-  prepare();
-  const home = path.join(e2e, "vscode-home");
-  const editor = await startEditor({
+/** An editor of its own, in which no code is run: the file says why, and no figure is made up. */
+async function withoutRunning(home, more, words, picture) {
+  const editor = await start(home, more);
+  let window;
+  try {
+    window = await openWindow({ e2e, port: editor.port, workspace: stranger, file: FILE });
+    const desk = new Desk(window.page, shots);
+    await desk.tidy();
+    const hint = await desk.hint("def smoothed_cross_entropy", words);
+    const shown = await desk.page.locator(".editor-instance").first().innerText();
+    check(!shown.includes("µs"), "There are estimates, which only running the code can give.");
+    await desk.shot(picture);
+    step(`no code is run: ${hint}`);
+  } catch (error) {
+    await window?.page.screenshot({ path: path.join(shots, `failure-${picture}.png`) }).catch(() => undefined);
+    throw error;
+  } finally {
+    await window?.browser.close();
+    await editor.stop();
+  }
+}
+
+/** Restricted mode, as VS Code opens a folder whose authors nobody vouched for. */
+const restricted = () => withoutRunning("vscode-home-restricted", { trusted: false }, /⚡\snot trusted/, "18-not-trusted");
+
+/** The interpreter that the person chose is a Python without torch. */
+const noTorch = () =>
+  withoutRunning(
+    "vscode-home-no-torch",
+    { settings: { ...SETTINGS, "evokernel.interpreter": path.join(e2e, "node24/bin/python") } },
+    /⚡\sno\sPython\swith\storch/,
+    "19-no-torch",
+  );
+
+const start = (home, more) =>
+  startEditor({
     e2e,
-    home,
+    home: path.join(e2e, home),
     vsix: path.join(e2e, "evokernel.vsix"),
     settings: SETTINGS,
     environment: { EVOKERNEL_HOME: path.join(e2e, "evokernel-home") },
+    ...more,
   });
+
+async function main() {
+  prepare();
+  const editor = await start("vscode-home");
   step("VS Code is ready");
   let window;
   try {
@@ -310,6 +363,8 @@ async function main() {
     await window?.browser.close();
     await editor.stop();
   }
+  await restricted();
+  await noTorch();
 }
 
 await main();
