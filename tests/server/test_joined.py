@@ -82,7 +82,7 @@ async def test_code_that_became_a_fallback_is_not_offered_again(sessions: Any, w
     assert (await act(editor, uri, "Accept the softmax kernel", FIRST))["status"] == "applied"
     here = editor.line_of(uri, FIRST)
     found = {hint.position.line: str(hint.label) for hint in await editor.hints(uri)}
-    assert "(was 412, bound 31.0)" in found[here], "the call's own hint is there alone"
+    assert "(was 412)" in found[here], "the call's own hint is there alone"
     assert sorted(found) == [here, editor.line_of(uri, SECOND)]
     assert not [title for title in await titles(editor, uri, FIRST) if title.startswith("Generate")]
 
