@@ -156,6 +156,15 @@ export class Desk {
     await this.command("View: Close Editor");
   }
 
+  tab(label, state = "") {
+    return this.page.locator(`.tab${state}`, { hasText: label }).first();
+  }
+
+  /** What the editor does by itself after a decision takes a moment, in which a person only looks. */
+  async settle() {
+    await sleep(2 * FADE_MS);
+  }
+
   lens(words) {
     return this.page.locator(".codelens-decoration a", { hasText: words }).first();
   }

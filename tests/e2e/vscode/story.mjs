@@ -15,8 +15,8 @@ const shots = path.join(e2e, "shots");
 const FILE = "training_loss.py";
 const MODEL = path.join(workspace, FILE);
 const ORIGINAL = readFileSync(path.join(EXAMPLES, FILE), "utf8");
-/** As a person has them, but any gain is a notice: the scenario does not hang on the first draft being poor. */
-const SETTINGS = { "evokernel.serverCommand": serverCommand, "evokernel.leastGain": 0.001 };
+/** As a person has them, but any gain is a notice, and fewer attempts look for it: the scenario does not hang on the first draft being poor. */
+const SETTINGS = { "evokernel.serverCommand": serverCommand, "evokernel.leastGain": 0.001, "evokernel.budget": 12 };
 /** Operations that become kernels. */
 const DISTANCE = "prediction - target";
 const GAP = "teacher / temperature";
@@ -179,6 +179,10 @@ async function notice(desk) {
   });
   check(after.verdict.latency.us < before.verdict.latency.us, "The accepted kernel is not faster.");
   check(onDisk() === text, "The Python file changed with a faster kernel.");
+  // The review leaves the screen, and the file comes to the front: a list that is open then closes.
+  await desk.tab("Evidence").waitFor({ state: "hidden", timeout: 60_000 });
+  await desk.tab(FILE, ".active").waitFor({ timeout: 60_000 });
+  await desk.settle();
   step(`accepted: ${before.verdict.latency.us.toFixed(1)} became ${after.verdict.latency.us.toFixed(1)} µs ${after.verdict.latency.source}`);
   return name;
 }
