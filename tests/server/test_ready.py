@@ -79,7 +79,7 @@ async def test_one_that_was_rejected_never_comes_back(
     place = {"uri": uri, "regionId": (await made_ready(editor, uri))["regionId"]}
     answer = await editor.command("evokernel.reject", {**place, "reason": "hard to read"})
     assert answer["status"] == "rejected"
-    await eventually(lambda: editor.labels(uri, "412 µs → 35.0 µs"))
+    await eventually(lambda: editor.labels(uri, "412 → 35.0 µs"))
     assert ("rejected", "hard to read") in database.outcomes()
     await (kill(sessions, editor) if end == "kill" else sessions.stop(editor))
 
@@ -149,7 +149,7 @@ async def test_a_kernel_that_is_put_off_is_quiet_until_it_wakes(sessions: Any, w
     editor, uri = await opened(sessions, path, snoozeS=3600.0)
     await made_ready(editor, uri)
     assert (await act(editor, uri, "Snooze the softmax kernel"))["status"] == "snoozed"
-    await eventually(lambda: editor.labels(uri, "412 µs → 35.0 µs"))
+    await eventually(lambda: editor.labels(uri, "412 → 35.0 µs"))
     assert "Accept the softmax kernel that is ready" in await titles(editor, uri)
     await sessions.stop(editor)
 

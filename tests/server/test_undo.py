@@ -87,7 +87,7 @@ def _argument(editor: Any, uri: str, name: str) -> str:
 
 
 async def _installed(editor: Any, uri: str, number: int) -> bool:
-    return len(await editor.labels(uri, "(was 412, gain")) == number
+    return len(await editor.labels(uri, "(was 412, bound")) == number
 
 
 async def test_two_acceptances_are_two_undos(
