@@ -165,7 +165,7 @@ async def test_a_package_that_was_there_before_stays(sessions: Any, workspace: P
     name = (await act(editor, uri, "Accept the softmax kernel"))["name"]
     assert (await act(editor, uri, "Revert kernel", ".run("))["status"] == "reverted"
     assert packages(workspace) == {name}
-    await eventually(lambda: editor.labels(uri, "⚡ 412"))
+    await eventually(lambda: editor.labels(uri, "412 → 35.0"))
     await made_ready(editor, uri)
     await act(editor, uri, "Accept the softmax kernel")
     assert database.outcomes().count(("accepted", "")) == 2, "accepting again is no redo"
