@@ -143,7 +143,7 @@ async def test_many_documents_are_one_refresh(sessions: Any, workspace: Path, ev
 
 @pytest.mark.usefixtures("scripted")
 async def test_a_call_goes_stale_and_fits_again(sessions: Any, workspace: Path, eventually: Any) -> None:
-    editor = await sessions.start(settings={"refineInBackground": False})
+    editor = await sessions.start(settings={"editAtOnce": True, "refineInBackground": False})
     uri = editor.open(workspace / "model.py")
     await eventually(lambda: editor.hints(uri))
     for title in ("Generate NPU kernel", "Accept the softmax kernel"):
