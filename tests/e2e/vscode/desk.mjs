@@ -116,9 +116,11 @@ export class Desk {
     const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: title.split(": ").at(-1) }).first();
     await row.waitFor({ timeout: 60_000 });
     await row.click();
+    // A list that the command opens uses the palette's rows again: it is the palette's until the palette is gone.
+    await this.page.locator('.quick-input-widget:visible input[placeholder^="Type the name of a command"]').waitFor({ state: "hidden" });
   }
 
-  /** The rows of the list that is open, which have these words: the palette's are still there for a moment. */
+  /** The rows of the list that is open, which have these words. */
   async rows(words, seconds = 90) {
     const rows = this.page.locator(".quick-input-widget:visible .monaco-list-row", { hasText: words });
     await rows.first().waitFor({ timeout: seconds * 1000 });
