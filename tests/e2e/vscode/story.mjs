@@ -160,9 +160,12 @@ async function acceptAndRevert(desk) {
   step("reverted");
 }
 
-/** What is refined in the background is told once, reviewed, and replaces the package alone. */
+/**
+ * What is refined in the background is told once, reviewed, and replaces the package alone. The softmax: its first
+ * draft leaves some per cent, and nothing has refined it before.
+ */
 async function notice(desk) {
-  await generate(desk, DISTANCE);
+  await generate(desk, GAP);
   await desk.press(READY, "Accept");
   const [name] = await desk.until("edit", 120, () => (calls().length > 0 ? calls() : undefined));
   const [before, text] = [manifestOf(name), onDisk()];
@@ -227,29 +230,29 @@ async function reject(desk) {
   await desk.command("View: Close All Editors");
   await desk.open(FILE);
   const text = onDisk();
-  await desk.clickLine(GAP);
+  await desk.clickLine(DISTANCE);
   const action = await openCodeAction(desk.page, "Generate NPU kernel");
   await action.click();
   await desk.said(READY, 240);
   await desk.press(READY, "Review");
-  await desk.modified("teacher / temperature");
+  await desk.modified("from evokernel_kernels import");
   await desk.page.keyboard.press("Control+Backspace");
   const rows = await desk.rows("Hard to read");
   await desk.shot("15-reject");
   await rows.first().click();
   await desk.diffEditor().waitFor({ state: "hidden", timeout: 60_000 });
-  await desk.until("hint without a kernel that waits", 90, async () => !/ready/.test(await desk.hint(GAP, /⚡/)));
+  await desk.until("hint without a kernel that waits", 90, async () => !/ready/.test(await desk.hint(DISTANCE, /⚡/)));
   check(onDisk() === text, "A rejected kernel changed the file.");
   step("rejected with a reason");
 }
 
 async function never(desk) {
-  await desk.clickLine(GAP);
+  await desk.clickLine(DISTANCE);
   await desk.command("EvoKernel: Never Offer a Kernel Here");
   await desk.said(NEVER);
-  await desk.until("line without a hint", 90, async () => !/⚡/.test(plain(await desk.line(GAP).textContent())));
+  await desk.until("line without a hint", 90, async () => !/⚡/.test(plain(await desk.line(DISTANCE).textContent())));
   await desk.press(NEVER, "Offer Again");
-  await desk.hint(GAP, /⚡.*µs/, 120);
+  await desk.hint(DISTANCE, /⚡.*µs/, 120);
   step("never here, and offered again");
 }
 
