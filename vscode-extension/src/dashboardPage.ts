@@ -111,11 +111,12 @@ function kernel(item: DashboardKernel): Markup {
 function figures(item: DashboardKernel): Markup {
   const now = item.us ?? 0;
   const before = item.baselineUs;
-  const times = before !== undefined && now > 0 ? ` (${t("{0} times as fast", (before / now).toFixed(MOST_DIGITS))})` : "";
+  const comparable = item.source === "modelled" && before !== undefined && now > 0;
+  const times = comparable ? ` (${t("{0} times as fast", (before / now).toFixed(MOST_DIGITS))})` : "";
   return html`<dl class="facts">
     ${fact(t("Latency"), `${microseconds(now)} ${sourceWords(item.source)}${times}`)}
-    ${before === undefined ? NONE : fact(t("Op by op"), microseconds(before))}
-    ${item.boundUs === undefined ? NONE : fact(t("Bound"), microseconds(item.boundUs))}
+    ${before === undefined ? NONE : fact(t("Op by op"), `${microseconds(before)} ${sourceWords("modelled")}`)}
+    ${item.boundUs === undefined ? NONE : fact(t("Bound"), `${microseconds(item.boundUs)} ${sourceWords("modelled")}`)}
     ${item.bottleneck === "" ? NONE : fact(t("What binds it"), item.bottleneck)}
     ${fact(t("Chip"), item.chip)}
     ${fact(t("Verifier"), item.verifier)}
