@@ -331,7 +331,7 @@ async function withoutRunning(home, more, words, picture) {
 }
 
 /** Restricted mode, as VS Code opens a folder whose authors nobody vouched for. */
-const restricted = () => withoutRunning("vscode-home-restricted", { trusted: false }, /⚡\snot trusted/, "18-not-trusted");
+const restricted = () => withoutRunning("vscode-home-restricted", { trusted: false }, /⚡\snot\strusted/, "18-not-trusted");
 
 /** The interpreter that the person chose is a Python without torch. */
 const noTorch = () =>
