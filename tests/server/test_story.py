@@ -49,7 +49,10 @@ async def test_the_story_on_an_example(sessions: Any, workspace: Path, database:
     assert any("attempt 1/6" in (report.message or "") for report in reports)
     await story.quiet()
     used = database.values()
-    await story.refine(kept, ["Show diff", "Apply"])
+    await story.refine(kept, ["Review"])
+    place = {"uri": story.uri, "name": kept}
+    assert (await story.editor.command("evokernel.review", place))["status"] == "shown"
+    assert (await story.editor.command("evokernel.apply", place))["status"] == "applied"
     await story.outcome("accepted", 2)
     assert {"shown", "opened_diff"} <= set(story.kinds())
     assert moved(used, database.values())

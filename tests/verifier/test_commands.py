@@ -90,6 +90,7 @@ def test_doctor_finds_everything_here() -> None:
         "memory",
         "verifier",
         "sandbox",
+        "extras",
     ]
     assert all(check["ok"] for check in report["checks"])
 
