@@ -121,7 +121,7 @@ def _program_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator
             whole = joined(
                 task, program, changed, move.name, one_launch=one_launch, chunks=cut.chunks, cut=cut.stages
             )
-            yield program, Move(move.name, whole, move.family)
+            yield program, Move(move.name, whole, move.family, kind)
     for recut in recuts(task, program, chip):
         whole = _at_once(task, recut.program, chip)
         drafts = (whole, *chunking.alike(task, recut.program, _facts(task, chip), chip, cut))
@@ -271,6 +271,19 @@ def write(task: KernelTask, strategy: Strategy, chip: Chip) -> KernelSource:
     one_launch = bool(strategy.setting(ONE_LAUNCH, False))
     text = files.program(task, program, parts, name, one_launch=one_launch)
     return KernelSource(*text, strategy)
+
+
+def lines_of_kernels(task: KernelTask, source: KernelSource, chip: Chip) -> tuple[range, ...]:
+    """The lines of op_kernel.cpp, from 1, in which the class of each kernel of a program stands, in their
+    order; kernels that share one have the same. Empty for one kernel alone, and for a text that this author
+    does not write from its strategy. Raises PlanError and StrategyError as ``write`` does."""
+    strategy = source.strategy
+    if strategy.family != PROGRAM or write(task, strategy, chip).op_kernel_cpp != source.op_kernel_cpp:
+        return ()
+    program = program_of(legalised(task, chip), strategy, chip)
+    parts = _parts(program, parted(strategy), identifier(task.name), chip)
+    one_launch = bool(Cut.of(strategy).chunks or strategy.setting(ONE_LAUNCH, False))
+    return files.lines_of_classes(parts, one_launch=one_launch)
 
 
 def _parts(program: Program, strategies: Sequence[Strategy], name: str, chip: Chip) -> tuple[Part, ...]:

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
 
-from evokernel_core.ascendc.author import estimate_us, initial, moves, write
+from evokernel_core.ascendc.author import estimate_us, initial, lines_of_kernels, moves, write
 from evokernel_core.ascendc.fusion.launches import MOST_TOGETHER
+from evokernel_core.ascendc.fusion.program import parted
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
@@ -176,3 +178,23 @@ def _half(graph: Any, value: ValueRef) -> ValueRef:
     """A half less."""
     result: ValueRef = graph.call("sub.Tensor", value, 0.5, shape=("2*m", 32))
     return result
+
+
+@pytest.mark.parametrize("layers", [2, 4])
+def test_a_step_and_a_line_say_which_kernel_they_are_of(layers: int, builder: Any, chip: Any) -> None:
+    """Of every program within a step; of the text of another author nothing is known."""
+    task = perceptron(builder(), layers, softmax=True)
+    first = initial(task, chip)
+    for move in moves(task, first, chip):
+        source = write(task, move.strategy, chip)
+        lines = source.op_kernel_cpp.splitlines()
+        for span in lines_of_kernels(task, source, chip):
+            of_kernel = [line for line in lines[span.start - 1 : span.stop - 1] if line]
+            assert of_kernel[0].startswith("namespace stage")
+            assert of_kernel[-1] == f"}} // {of_kernel[0].removesuffix(' {')}"
+        if move.kernel is not None:
+            pairs = zip(parted(first), parted(move.strategy), strict=True)
+            assert [n for n, (old, new) in enumerate(pairs) if old.settings != new.settings] == [move.kernel]
+    changed = evolve(source, op_kernel_cpp=f"// by hand\n{source.op_kernel_cpp}")
+    assert lines_of_kernels(task, source, chip)
+    assert lines_of_kernels(task, changed, chip) == ()

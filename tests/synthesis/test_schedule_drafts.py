@@ -8,7 +8,9 @@ from collections.abc import Callable
 import pytest
 from attrs import evolve
 
+from evokernel_core.ascendc import author
 from evokernel_core.ascendc.author import write
+from evokernel_core.ascendc.fusion.program import parted
 from evokernel_core.ascendc.kernels.fused.estimate import estimate_us
 from evokernel_core.ascendc.kernels.fused.schedule import initial, moves
 from evokernel_core.ascendc.kernels.fused.settings import Schedule
@@ -21,7 +23,7 @@ from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.domain.verdict import Verdict
+from evokernel_core.domain.verdict import Latency, LatencySource, LineTime, Verdict
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.twin.chip import load_chip
@@ -72,7 +74,8 @@ def test_a_remembered_schedule_comes_first_only_if_it_promises_as_much(
 
 def test_a_step_that_promises_to_be_faster_comes_first(task: KernelTask) -> None:
     """From the slowest neighbour of the analytic schedule, refinement takes the step of the least estimate,
-    whatever the memory says of the others; where no step promises anything, what the memory says decides."""
+    whatever the memory says of the others; where no step promises anything, what the memory says decides
+    among those that estimates do not speak against."""
     analytic = initial(task, CHIP)
     start = max(
         (move.strategy for move in moves(task, analytic, CHIP)), key=lambda item: estimate(task, item)
@@ -86,11 +89,48 @@ def test_a_step_that_promises_to_be_faster_comes_first(task: KernelTask) -> None
         found = proposer.refine(task, evolve(bare, experiences=experiences)).source.strategy
         assert estimate(task, found) == pytest.approx(min(least, estimate(task, analytic)))
     settled = Context(start=candidate(task, analytic))
-    known = proposer.practices(task, settled)
-    for first in (known[0], known[-1]):
+    known, used = proposer.practices(task, settled), set()
+    for first in known:
         others = tuple(item for item in known if item != first)
         found = proposer.refine(task, evolve(settled, experiences=(first, *others)))
-        assert found.used == (first.id,)
+        us = estimate(task, found.source.strategy)
+        assert us < 2 * estimate(task, analytic)
+        used |= set(found.used)
+    alike = [move for move in moves(task, analytic, CHIP)
+             if estimate(task, move.strategy) < 2 * estimate(task, analytic)]  # fmt: skip
+    assert len(used) >= len(alike) > 3
+
+
+def linear_and_softmax() -> KernelTask:
+    """Two kernels, one on cube cores."""
+    small, wide = TensorSpec(("m", 64), "float32"), TensorSpec((64, 64), "float32")
+    product = Node("product", "aten.mm.default", (ValueRef("x"), ValueRef("w")), (), (small,))
+    rows = Node("y", "aten._softmax.default", (ValueRef("product"), -1, False), (), (small,))
+    graph = Graph((GraphInput("x", small), GraphInput("w", wide)), (product, rows), (ValueRef("y"),))
+    return KernelTask("scores", graph, (Symbol("m", 512),), TOLERANCES["float32"], "matmul")
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+def test_where_no_step_promises_anything_those_of_the_slowest_kernel_come_first(slow: int) -> None:
+    task = linear_and_softmax()
+    source = write(task, author.initial(task, CHIP), CHIP)
+    spans = author.lines_of_kernels(task, source, CHIP)
+    lines = tuple(
+        LineTime("V", "op_kernel.cpp", span.start + 3, 1, 90.0 if kernel == slow else 10.0)
+        for kernel, span in enumerate(spans)
+    )
+    latency = Latency(
+        100.0, LatencySource.MODELLED, CHIP.name, 8, (("V", 100.0),), "V-bound", 1.0, 200.0, lines
+    )
+    start = Candidate(source, Verdict(task.task_id, source.source_id, "twin", (), latency))
+    changed, tried = [], frozenset({source.source_id})
+    for _ in range(4):
+        found = ScheduleProposer(CHIP).refine(task, Context(start=start, tried=tried)).source
+        tried |= {found.source_id}
+        pairs = zip(parted(source.strategy), parted(found.strategy), strict=False)
+        changed.append([kernel for kernel, (old, new) in enumerate(pairs) if old.settings != new.settings])
+    assert [slow] in changed
+    assert [1 - slow] not in changed
 
 
 def cells_of_drafts(task: KernelTask, context: Context, number: int) -> list[Descriptor]:

@@ -18,11 +18,13 @@ from evokernel_core.twin.chip import Chip
 
 @frozen
 class Move:
-    """One named refinement step. ``family`` is that of the kernel which the step changes."""
+    """One named refinement step. ``family`` is that of the kernel which the step changes, ``kernel`` its
+    place among those of the strategy, None where the step changes how the task is cut or launched."""
 
     name: str
     strategy: Strategy
     family: str
+    kernel: int | None = None
 
 
 class Cores(Enum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from textwrap import indent
 
 from evokernel_core.ascendc.fusion.micro_batches import Chunked
@@ -46,11 +46,11 @@ def program(
 ) -> tuple[str, str]:
     """tiling.h and op_kernel.cpp of several kernels; ``parts`` has one a kind. ``one_launch``: the kernels
     are parts of one that runs them in turn."""
+    bodies = _classes(parts, one_launch=one_launch)
     if not one_launch:
         blocks = ["tiling.blockDim = tiling.stage0.blockDim;"]
-        return _tiling(task, planned, parts, blocks), _kernels(planned, parts)
+        return _tiling(task, planned, parts, blocks), _kernels(planned, parts, bodies)
     kernels, launches = together.launches(task, planned, parts, name)
-    bodies = _classes(parts, together.part_text)
     text = "\n".join([_KERNEL_HEAD, *bodies, kernels, f"{_LAUNCHER}{{\n{launches}\n}}\n"])
     return _tiling(task, planned, parts, together.block_dim([part.facts for part in parts])), text
 
@@ -58,23 +58,42 @@ def program(
 def in_chunks(cut: Chunked, parts: Sequence[Part], name: str) -> tuple[str, str]:
     """tiling.h and op_kernel.cpp of several kernels that take images in chunks."""
     kernels, launch = chunked.launches(cut, parts, name)
-    bodies = _classes(parts, together.part_text)
+    bodies = _classes(parts, one_launch=True)
     text = "\n".join([_KERNEL_HEAD, *bodies, kernels, f"{_LAUNCHER}{{\n{launch}\n}}\n"])
     slots = [_slot_bytes(slot) for slot in cut.planned.slots]
     body = chunked.tiling_body(cut, parts, slots, "Aligned")
     return _tiling_text(cut.planned, parts, chunked.struct_fields(cut, parts), body), text
 
 
-def _classes(parts: Sequence[Part], text_of: Callable[[Part], str]) -> list[str]:
+def lines_of_classes(parts: Sequence[Part], *, one_launch: bool) -> tuple[range, ...]:
+    """The lines, from 1, in which the class of each kernel stands; ``one_launch``: as parts of one kernel."""
+    begin, found = 1 + _lines(_KERNEL_HEAD), {}
+    owners = [part.owner for part in parts if part.owns_class]
+    for owner, body in zip(owners, _classes(parts, one_launch=one_launch), strict=True):
+        found[owner] = range(begin, begin + _lines(body))
+        begin += _lines(body)
+    return tuple(found[part.owner] for part in parts)
+
+
+def _lines(text: str) -> int:
+    """Those that a text takes before what is joined to it."""
+    return text.count("\n") + 1
+
+
+def _classes(parts: Sequence[Part], *, one_launch: bool) -> list[str]:
+    text_of = together.part_text if one_launch else _batched
     return [_namespace(part.namespace, text_of(part)) for part in parts if part.owns_class]
+
+
+def _batched(part: Part) -> str:
+    return batched(part.text)
 
 
 def _namespace(name: str, text: str) -> str:
     return f"namespace {name} {{\n\n{text}\n}} // namespace {name}\n"
 
 
-def _kernels(planned: Program, parts: Sequence[Part]) -> str:
-    bodies = _classes(parts, lambda part: batched(part.text))
+def _kernels(planned: Program, parts: Sequence[Part], bodies: Sequence[str]) -> str:
     launches = [_launch(stage, parts[stage.kind]) for stage in planned.stages]
     return "\n".join([_KERNEL_HEAD, *bodies, f"{_LAUNCHER}{{\n{chr(10).join(launches)}\n}}\n"])
 

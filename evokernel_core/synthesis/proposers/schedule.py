@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -17,7 +18,15 @@ from itertools import chain
 from attrs import evolve, field, frozen
 from cattrs.errors import BaseValidationError
 
-from evokernel_core.ascendc.author import adapt, estimate_us, initial, moves, require_legal, write
+from evokernel_core.ascendc.author import (
+    adapt,
+    estimate_us,
+    initial,
+    lines_of_kernels,
+    moves,
+    require_legal,
+    write,
+)
 from evokernel_core.ascendc.features import schedule_features
 from evokernel_core.ascendc.fusion.program import is_cut_alike
 from evokernel_core.ascendc.kernels.family import Move
@@ -31,6 +40,7 @@ from evokernel_core.synthesis.lessons import bottleneck_pipe
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Priced, Proposal
 from evokernel_core.synthesis.residual import UNTAUGHT, Expected, Residual
 from evokernel_core.synthesis.sequences import ANALYTIC, THEN, steps_of
+from evokernel_core.twin.build import KERNEL_SOURCE
 from evokernel_core.twin.chip import Chip
 
 log = logging.getLogger(__name__)
@@ -53,12 +63,14 @@ _KNOWN = 12
 @frozen
 class _Option:
     """A kernel that could be proposed, and the memory item that stands for the idea. ``share``: what it may
-    take by its estimate and what is known of estimates, as a share of the kernel to start from."""
+    take by its estimate and what is known of estimates, as a share of the kernel to start from. ``matters``:
+    the time of the kernel that it changes, as a share of that of the slowest one in the program."""
 
     item: Experience
     source: KernelSource
     priced: Priced
     share: float = 1.0
+    matters: float = 1.0
 
 
 @frozen
@@ -100,8 +112,8 @@ class ScheduleProposer:
         raise ProposalsExhausted("Every schedule to start from was tried.")
 
     def refine(self, task: KernelTask, context: Context) -> Proposal:
-        """The open move that promises most by its estimate; where none promises anything, the first in the
-        order of the context's experiences.
+        """The open move that promises most by its estimate; where none promises anything, one of the kernel
+        that takes most of the time, the first in the order of the context's experiences.
 
         Raises ProposalsExhausted when every legal move from this start point was tried.
         """
@@ -114,6 +126,7 @@ class ScheduleProposer:
             key=lambda option: (
                 _is_forbidden(option.priced, context),
                 min(option.share, _PROMISE),
+                _halvings(option.matters / max(option.share, 1.0)),
                 place.get(option.item.id, len(place)),
             ),
         )
@@ -186,8 +199,9 @@ class ScheduleProposer:
         ]
         found = [*((practice(step.move, start), step) for step in single), *sequences]
         shares = _shares(task, [step for _, step in found], start.latency_us, context.residual)
+        times = _times(ById(task), start, self.chip)
         return tuple(
-            _Option(item, step.source, step.priced, share)
+            _Option(item, step.source, step.priced, share, _matters(step.move, times))
             for (item, step), share in zip(found, shares, strict=True)
             if step.source.source_id not in context.tried
         )
@@ -201,6 +215,40 @@ class ScheduleProposer:
             step = _in_a_row(ById(task), strategy, names, self.chip) if names else None
             if step is not None:
                 yield item, step
+
+
+@lru_cache(maxsize=8)
+def _times(key: ById, start: Candidate, chip: Chip) -> tuple[float, ...]:
+    """The microseconds of each kernel of a program on its busiest pipe, as far as the verdict tells of lines;
+    empty where it tells nothing of kernels."""
+    latency = start.verdict.latency
+    if latency is None or not latency.lines:
+        return ()
+    try:
+        spans = lines_of_kernels(key.task, start.source, chip)
+    except (PlanError, StrategyError):  # another's kernel
+        return ()
+    busy: defaultdict[tuple[int, str], float] = defaultdict(float)
+    for item in latency.lines:
+        for kernel, lines in enumerate(spans):
+            if item.file == KERNEL_SOURCE and item.line in lines:
+                busy[kernel, item.pipe] += item.us
+    return tuple(
+        max((us for (owner, _), us in busy.items() if owner == kernel), default=0.0)
+        for kernel in range(len(spans))
+    )
+
+
+def _matters(move: Move, times: Sequence[float]) -> float:
+    """What the kernel takes that a move changes, as a share of what the slowest does; 1 where the move
+    changes all of the program, or nothing is known."""
+    slowest = max(times, default=0.0)
+    return 1.0 if move.kernel is None or not slowest else times[move.kernel] / slowest
+
+
+def _halvings(share: float) -> float:
+    """How often 1 is to be halved to come to a share, in whole numbers: memory decides among those alike."""
+    return math.floor(-math.log2(share)) if share else math.inf
 
 
 def _shares(task: KernelTask, steps: Sequence[_Step], start_us: float, residual: Residual) -> list[float]:
