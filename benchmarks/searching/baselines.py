@@ -14,7 +14,7 @@ from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import LatencySource
-from evokernel_core.synthesis.proposers import schedule
+from evokernel_core.synthesis.proposers import moves
 from evokernel_core.synthesis.proposers.base import Context, Priced, Proposal
 from evokernel_core.synthesis.residual import MOST, Residual, learned
 from evokernel_core.twin.chip import Chip
@@ -47,13 +47,13 @@ class Space:
     chip: Chip
 
     def draft(self) -> Schedule:
-        strategy = schedule.initial(self.task, self.chip)
-        priced = schedule._priced(self.task, strategy, self.chip)
-        return Schedule(strategy, schedule.write(self.task, strategy, self.chip), priced)
+        strategy = moves.initial(self.task, self.chip)
+        priced = moves.priced(self.task, strategy, self.chip)
+        return Schedule(strategy, moves.write(self.task, strategy, self.chip), priced)
 
     def near(self, of: Schedule) -> list[Schedule]:
         """Those one move away."""
-        steps = schedule._steps(ById(self.task), evolve(of.strategy, move="", notes=()), self.chip)
+        steps = moves.steps(ById(self.task), evolve(of.strategy, move="", notes=()), self.chip)
         return [
             Schedule(step.move.strategy, step.source, step.priced, of.step or step.move.name)
             for step in steps

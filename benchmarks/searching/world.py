@@ -18,7 +18,7 @@ from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.synthesis.problems import whole_forward
-from evokernel_core.synthesis.proposers import schedule
+from evokernel_core.synthesis.proposers import moves, schedule
 from evokernel_core.synthesis.session import Session
 from evokernel_core.twin.chip import Chip
 from evokernel_core.verifier.base import Verifier, never
@@ -149,9 +149,11 @@ class Oracle:
 
 def remember_schedules() -> None:
     """Lets the schedule proposer keep what it computed of every task: many searches ask the same."""
-    schedule._steps = lru_cache(maxsize=None)(schedule._steps.__wrapped__)  # type: ignore[assignment]
+    moves.steps = schedule.steps = lru_cache(maxsize=None)(moves.steps.__wrapped__)  # type: ignore[assignment]
     for name in ("initial", "estimate_us", "moves", "write", "adapt"):
-        setattr(schedule, name, _by_id(getattr(schedule, name)))
+        for module in (moves, schedule):
+            if hasattr(module, name):
+                setattr(module, name, _by_id(getattr(module, name)))
 
 
 def _by_id(call: Callable[..., object]) -> Callable[..., object]:

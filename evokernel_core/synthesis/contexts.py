@@ -57,6 +57,7 @@ class Librarian:
         bare = Context(
             start=start,
             children=search.children(start),
+            candidates=search.candidates,
             feedback=search.feedback,
             tried=search.tried,
             unwanted=self.memory.turned_down(self.task.op_category),

@@ -11,7 +11,8 @@ from evokernel_core.ascendc.author import estimate_us, initial, moves, write
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.synthesis.proposers.base import Candidate, Context
-from evokernel_core.synthesis.proposers.schedule import ScheduleProposer, _steps
+from evokernel_core.synthesis.proposers.moves import steps
+from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.synthesis.search import Search
 from evokernel_core.synthesis.sequences import gained_by_steps, steps_of
 from tests.synthesis.conftest import ToyVerifier, make_task, source_of
@@ -82,7 +83,7 @@ def test_a_sequence_is_made_at_once(task: KernelTask) -> None:  # noqa: F811
     proposer = ScheduleProposer(CHIP)
     analytic = initial(task, CHIP)
     start = timed(task, proposer.draft(task, Context()).source, estimate_us(task, analytic, CHIP))
-    near = {step.source.source_id for step in _steps(ById(task), start.source.strategy, CHIP)}
+    near = {step.source.source_id for step in steps(ById(task), start.source.strategy, CHIP)}
     near.add(start.source.source_id)
     first, second = next(
         (one, two)

@@ -64,7 +64,8 @@ class Context:
 
     ``experiences`` come from the memory, best first. ``start`` is the kernel to refine, None while
     drafting. ``children`` are the earlier attempts on this task that a proposer should not repeat:
-    those made from ``start``, or every draft while drafting. ``feedback`` is the last failure in the
+    those made from ``start``, or every draft while drafting; ``candidates`` all that were verified for it in
+    this run. ``feedback`` is the last failure in the
     verifier's words, empty after a success. ``tried`` are the source_ids of every kernel that was
     already verified for this task, or is being verified. ``unwanted`` are schedules that people turned
     down for similar tasks, not to begin with; ``asked`` the reasons for which they rejected kernels of
@@ -78,6 +79,7 @@ class Context:
     experiences: tuple[Experience, ...] = ()
     start: Candidate | None = None
     children: tuple[Candidate, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
     feedback: str = ""
     tried: frozenset[str] = frozenset()
     unwanted: tuple[Strategy, ...] = ()

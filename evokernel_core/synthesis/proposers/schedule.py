@@ -8,11 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from attrs import evolve, field, frozen
@@ -20,17 +16,12 @@ from cattrs.errors import BaseValidationError
 
 from evokernel_core.ascendc.author import (
     adapt,
-    estimate_us,
     initial,
-    lines_of_kernels,
     moves,
-    require_legal,
     write,
 )
-from evokernel_core.ascendc.features import schedule_features
-from evokernel_core.ascendc.fusion.program import is_cut_alike
 from evokernel_core.ascendc.kernels.family import Move
-from evokernel_core.domain.errors import PlanError, ProposalsExhausted, StrategyError
+from evokernel_core.domain.errors import PlanError, ProposalsExhausted
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.serial import from_data
@@ -38,39 +29,30 @@ from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.lessons import bottleneck_pipe
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Priced, Proposal
-from evokernel_core.synthesis.residual import UNTAUGHT, Expected, Residual
-from evokernel_core.synthesis.sequences import ANALYTIC, THEN, steps_of
-from evokernel_core.twin.build import KERNEL_SOURCE
+from evokernel_core.synthesis.proposers.gains import gains
+from evokernel_core.synthesis.proposers.moves import Step, in_a_row, priced, steps
+from evokernel_core.synthesis.residual import UNTAUGHT, Expected
+from evokernel_core.synthesis.sequences import ANALYTIC, steps_of
 from evokernel_core.twin.chip import Chip
 
 log = logging.getLogger(__name__)
 
 _DOUBT = 1.1
 """A schedule of another task that looks this much slower than the analytic one is tried after it."""
-
-
-_PROMISE = 0.99
-"""The share of the start's estimate below which a move is tried before those that memory values."""
-_DOUBT_OF_CUTS = 0.85
-"""Programs cut otherwise may take this part of what their estimates say: estimates of kernels that share a
-launch are that far from verdicts, those of one kernel's schedules hardly are."""
-
-
 _KNOWN = 12
 """Verdicts on schedules of a family from which they speak for another first draft."""
 
 
 @frozen
 class _Option:
-    """A kernel that could be proposed, and the memory item that stands for the idea. ``share``: what it may
-    take by its estimate and what is known of estimates, as a share of the kernel to start from. ``matters``:
-    the time of the kernel that it changes, as a share of that of the slowest one in the program."""
+    """A kernel that could be proposed, and the memory item that stands for the idea. ``gain``: the logarithm
+    of how much faster than the start it is on average, where slower counts as nothing, and of how much faster
+    it is expected to be."""
 
     item: Experience
     source: KernelSource
     priced: Priced
-    share: float = 1.0
-    matters: float = 1.0
+    gain: tuple[float, float]
 
 
 @frozen
@@ -112,24 +94,16 @@ class ScheduleProposer:
         raise ProposalsExhausted("Every schedule to start from was tried.")
 
     def refine(self, task: KernelTask, context: Context) -> Proposal:
-        """The open move that promises most by its estimate; where none promises anything, one of the kernel
-        that takes most of the time, the first in the order of the context's experiences.
+        """The open move of the greatest expected gain: by its estimate, as far as those are believed, by what
+        the same step gave before, and, in as much as that leaves open, by the time of the kernel that it
+        changes, by how little that was tried, and by its place among the experiences.
 
         Raises ProposalsExhausted when every legal move from this start point was tried.
         """
-        place = {item.id: place for place, item in enumerate(context.experiences)}
         options = self._moves(task, context)
         if not options:
             raise ProposalsExhausted("Every legal move from this start point was tried.")
-        chosen = min(
-            options,
-            key=lambda option: (
-                _is_forbidden(option.priced, context),
-                min(option.share, _PROMISE),
-                _halvings(option.matters / max(option.share, 1.0)),
-                place.get(option.item.id, len(place)),
-            ),
-        )
+        chosen = max(options, key=lambda option: (not _is_forbidden(option.priced, context), option.gain))
         return Proposal(
             chosen.source,
             (chosen.item.id,),
@@ -174,9 +148,9 @@ class ScheduleProposer:
             yield self._draft(task, item, evolve(move.strategy, move=""), context)
 
     def _draft(self, task: KernelTask, item: Experience, strategy: Strategy, context: Context) -> _Draft:
-        priced = _priced(task, strategy, self.chip)
-        expected = context.residual.of([dict(priced.features)], task.task_id)[0]
-        return _Draft(item, strategy, priced, expected, expected.factor * priced.estimate_us)
+        said = priced(task, strategy, self.chip)
+        expected = context.residual.of([dict(said.features)], task.task_id)[0]
+        return _Draft(item, strategy, said, expected, expected.factor * said.estimate_us)
 
     def _carried(self, task: KernelTask, context: Context) -> Iterator[tuple[Experience, Strategy]]:
         """The strategies of retrieved kernels that can be carried over to this task."""
@@ -190,7 +164,7 @@ class ScheduleProposer:
         start = context.start
         if start is None:
             return ()
-        single = _steps(ById(task), start.source.strategy, self.chip)
+        single = steps(ById(task), start.source.strategy, self.chip)
         known = {step.source.source_id for step in single}
         sequences = [
             (item, step)
@@ -198,74 +172,22 @@ class ScheduleProposer:
             if step.source.source_id not in known
         ]
         found = [*((practice(step.move, start), step) for step in single), *sequences]
-        shares = _shares(task, [step for _, step in found], start.latency_us, context.residual)
-        times = _times(ById(task), start, self.chip)
+        expected = gains(task, start, found, context, self.chip)
         return tuple(
-            _Option(item, step.source, step.priced, share, _matters(step.move, times))
-            for (item, step), share in zip(found, shares, strict=True)
+            _Option(item, step.source, step.priced, gain)
+            for (item, step), gain in zip(found, expected, strict=True)
             if step.source.source_id not in context.tried
         )
 
     def _sequences(
         self, task: KernelTask, strategy: Strategy, context: Context
-    ) -> Iterator[tuple[Experience, _Step]]:
+    ) -> Iterator[tuple[Experience, Step]]:
         """What steps in a row that paid elsewhere make of a strategy, where each of them can be made."""
         for item in context.experiences:
             names = steps_of(item)
-            step = _in_a_row(ById(task), strategy, names, self.chip) if names else None
+            step = in_a_row(ById(task), strategy, names, self.chip) if names else None
             if step is not None:
                 yield item, step
-
-
-@lru_cache(maxsize=8)
-def _times(key: ById, start: Candidate, chip: Chip) -> tuple[float, ...]:
-    """The microseconds of each kernel of a program on its busiest pipe, as far as the verdict tells of lines;
-    empty where it tells nothing of kernels."""
-    latency = start.verdict.latency
-    if latency is None or not latency.lines:
-        return ()
-    try:
-        spans = lines_of_kernels(key.task, start.source, chip)
-    except (PlanError, StrategyError):  # another's kernel
-        return ()
-    busy: defaultdict[tuple[int, str], float] = defaultdict(float)
-    for item in latency.lines:
-        for kernel, lines in enumerate(spans):
-            if item.file == KERNEL_SOURCE and item.line in lines:
-                busy[kernel, item.pipe] += item.us
-    return tuple(
-        max((us for (owner, _), us in busy.items() if owner == kernel), default=0.0)
-        for kernel in range(len(spans))
-    )
-
-
-def _matters(move: Move, times: Sequence[float]) -> float:
-    """What the kernel takes that a move changes, as a share of what the slowest does; 1 where the move
-    changes all of the program, or nothing is known."""
-    slowest = max(times, default=0.0)
-    return 1.0 if move.kernel is None or not slowest else times[move.kernel] / slowest
-
-
-def _halvings(share: float) -> float:
-    """How often 1 is to be halved to come to a share, in whole numbers: memory decides among those alike."""
-    return math.floor(-math.log2(share)) if share else math.inf
-
-
-def _shares(task: KernelTask, steps: Sequence[_Step], start_us: float, residual: Residual) -> list[float]:
-    """What steps may take as shares of their start: by estimates alone, or by what verdicts on this chip say
-    of estimates."""
-    if not residual.is_known or not math.isfinite(start_us):
-        return [step.share for step in steps]
-    expected = residual.of([dict(step.priced.features) for step in steps], task.task_id)
-    return [
-        step.doubt * found.factor * step.priced.estimate_us / start_us
-        for step, found in zip(steps, expected, strict=True)
-    ]
-
-
-def _priced(task: KernelTask, strategy: Strategy, chip: Chip) -> Priced:
-    us = estimate_us(task, strategy, chip)
-    return Priced(strategy.family, us, tuple(sorted(schedule_features(task, strategy, us).items())))
 
 
 def _practice(words: str, strategy: Strategy) -> Experience:
@@ -296,75 +218,6 @@ def _is_forbidden(priced: Priced, context: Context) -> bool:
     """Whether schedules like this one fail, as far as is known."""
     features = dict(priced.features)
     return any(item.forbids(priced.family, features) for item in context.preconditions)
-
-
-@frozen
-class _Step:
-    """A move with the kernel that it gives, and what that may take as a share of the kernel before it.
-    ``doubt`` is what of its estimate a kernel may take."""
-
-    move: Move
-    source: KernelSource
-    priced: Priced
-    doubt: float
-    share: float
-
-
-@lru_cache(maxsize=8)
-def _steps(key: ById, strategy: Strategy, chip: Chip) -> tuple[_Step, ...]:
-    """The steps from a strategy, one for each kernel: asked for twice in each attempt."""
-    task, found = key.task, dict[str, _Step]()
-    now = _estimate_us(task, strategy, chip)
-    for move in _legal_moves(task, strategy, chip):
-        step = _step(task, strategy, move, now, chip)
-        found.setdefault(step.source.source_id, step)
-    return tuple(found.values())
-
-
-@lru_cache(maxsize=64)
-def _in_a_row(key: ById, strategy: Strategy, names: tuple[str, ...], chip: Chip) -> _Step | None:
-    """Moves of these names one after the other; None where one of them cannot be made."""
-    task, last, before = key.task, None, strategy
-    for name in names:
-        last = next((move for move in _legal_moves(task, before, chip) if move.name == name), None)
-        if last is None:
-            return None
-        before = last.strategy
-    if last is None:
-        return None
-    whole = evolve(last, name=THEN.join(names))
-    return _step(task, strategy, whole, _estimate_us(task, strategy, chip), chip)
-
-
-def _step(task: KernelTask, strategy: Strategy, move: Move, now_us: float, chip: Chip) -> _Step:
-    source = write(task, evolve(move.strategy, move=move.name), chip)
-    priced = _priced(task, move.strategy, chip)
-    doubt = 1.0 if is_cut_alike(strategy, move.strategy) else _DOUBT_OF_CUTS
-    return _Step(move, source, priced, doubt, doubt * priced.estimate_us / now_us)
-
-
-def _estimate_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:
-    """Of a kernel that is none of this author's schedules, there is none: endless."""
-    try:
-        require_legal(task, strategy, chip)
-        return estimate_us(task, strategy, chip)
-    except (PlanError, StrategyError):
-        return math.inf
-
-
-def _legal_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator[Move]:
-    """Legal next strategies; a kernel that did not begin from the analytic one may turn to it.
-    What a language model wrote, or another version of EvoKernel, has no schedule to step from, only
-    that turn."""
-    try:
-        analytic = initial(task, chip)
-        if strategy.family == analytic.family:
-            with suppress(StrategyError):
-                require_legal(task, strategy, chip)
-                yield from moves(task, strategy, chip)
-        yield Move(ANALYTIC, analytic, analytic.family)
-    except PlanError as error:
-        raise ProposalsExhausted(str(error)) from error
 
 
 def practice(move: Move, start: Candidate) -> Experience:

@@ -1,0 +1,134 @@
+"""How much faster a step may make a kernel, by estimates, by what was seen and by what is left open."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from functools import lru_cache
+
+from evokernel_core.ascendc.author import lines_of_kernels
+from evokernel_core.ascendc.features import schedule_features
+from evokernel_core.ascendc.fusion.program import PROGRAM, is_cut_alike, parted
+from evokernel_core.ascendc.kernels.family import Move
+from evokernel_core.domain.errors import PlanError, StrategyError
+from evokernel_core.domain.experience import Experience
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.task import ById, KernelTask
+from evokernel_core.synthesis.promises import expected_gain, promise_of
+from evokernel_core.synthesis.proposers.base import Candidate, Context
+from evokernel_core.synthesis.proposers.moves import Step, estimated_us
+from evokernel_core.synthesis.residual import Residual
+from evokernel_core.twin.build import KERNEL_SOURCE
+from evokernel_core.twin.chip import Chip
+
+_SEEN = 100.0
+"""What a step gave on the same task weighs as much as this many estimates of it (ours: it is off by less than
+a percent from another start, estimates by 5 to 10)."""
+_VALUED = 0.5
+"""What the first of the experiences is worth more than one that is none, in what estimates leave open."""
+_FAILURE = 0.5
+"""The most that a step may have lost, as a logarithm, which is what a failed one did."""
+
+
+def gains(
+    task: KernelTask,
+    start: Candidate,
+    steps: Sequence[tuple[Experience, Step]],
+    context: Context,
+    chip: Chip,
+) -> list[tuple[float, float]]:
+    """Of each step the gain on average, and the one that is expected: what estimates say, as far as they are
+    believed, or what the same step gave elsewhere on this task. What is left open is a share of the time of
+    the kernel that a step changes. Kernels of which much was tried wait for others, as arms do that are
+    bounded by Auer et al., "Finite-time Analysis of the Multiarmed Bandit Problem"."""
+    promise = promise_of(context.residual.records, task.task_id)
+    times, given = _times(ById(task), start, chip), _given(context.candidates)
+    tries: Counter[int | None] = Counter()
+    for (_, kernel), gains in given.items():
+        tries[kernel] += len(gains)
+    place = {item.id: place for place, item in enumerate(context.experiences, 1)}
+    said = _said(task, start, [step for _, step in steps], context.residual, chip)
+
+    def gain(item: Experience, step: Step, said: float) -> tuple[float, float]:
+        known = given.get((step.move.name, step.move.kernel), [])
+        weight = 1 + _SEEN * len(known)
+        left_open = math.hypot(promise.spread, math.log(step.doubt)) / math.sqrt(weight)
+        valued = _VALUED * promise.spread / place.get(item.id, math.inf)
+        told = promise.slope * said if math.isfinite(said) else said
+        mean = (told + valued + _SEEN * math.fsum(known)) / weight
+        gain = expected_gain(mean, left_open * _matters(step.move, times))
+        return gain / math.sqrt(1 + tries[step.move.kernel]), mean
+
+    return [gain(item, step, one) for (item, step), one in zip(steps, said, strict=True)]
+
+
+def _given(candidates: Sequence[Candidate]) -> dict[tuple[str, int | None], list[float]]:
+    """By the name of a step and the kernel that it changes: the logarithms of how much faster it made what it
+    started from."""
+    known = {item.source.source_id: item for item in candidates}
+    found: defaultdict[tuple[str, int | None], list[float]] = defaultdict(list)
+    for child in candidates:
+        parent = known.get(child.parent)
+        if parent is None or not child.source.strategy.move:
+            continue
+        now, before = child.verdict.latency, parent.verdict.latency
+        gain = math.log(before.us / now.us) if now and before else -math.inf
+        changed = _changed(parent.source.strategy, child.source.strategy)
+        found[child.source.strategy.move, changed].append(max(gain, -_FAILURE))
+    return found
+
+
+def _changed(start: Strategy, child: Strategy) -> int | None:
+    """The first kernel of a program in which two strategies differ; None where they are cut otherwise, or are
+    of one kernel."""
+    if start.family != PROGRAM or child.family != PROGRAM or not is_cut_alike(start, child):
+        return None
+    pairs = enumerate(zip(parted(start), parted(child), strict=True))
+    return next((kernel for kernel, (one, other) in pairs if one.settings != other.settings), None)
+
+
+def _said(
+    task: KernelTask, start: Candidate, steps: Sequence[Step], residual: Residual, chip: Chip
+) -> list[float]:
+    """The logarithm of how much faster steps are than their start, by their estimates and what verdicts on
+    this chip say of those; endless from a start that has no estimate."""
+    strategy = start.source.strategy
+    now_us = estimated_us(task, strategy, chip)
+    if not math.isfinite(now_us):
+        return [math.inf for _ in steps]
+    rows = [schedule_features(task, strategy, now_us), *(dict(step.priced.features) for step in steps)]
+    now, *found = (item.mean for item in residual.of(rows, task.task_id))
+    return [
+        math.log(now_us / step.priced.estimate_us) + now - mean
+        for step, mean in zip(steps, found, strict=True)
+    ]
+
+
+@lru_cache(maxsize=8)
+def _times(key: ById, start: Candidate, chip: Chip) -> tuple[float, ...]:
+    """The microseconds of each kernel of a program on its busiest pipe, as far as the verdict tells of lines;
+    empty where it tells nothing of kernels."""
+    latency = start.verdict.latency
+    if latency is None or not latency.lines:
+        return ()
+    try:
+        spans = lines_of_kernels(key.task, start.source, chip)
+    except (PlanError, StrategyError):  # another's kernel
+        return ()
+    busy: defaultdict[tuple[int, str], float] = defaultdict(float)
+    for item in latency.lines:
+        for kernel, lines in enumerate(spans):
+            if item.file == KERNEL_SOURCE and item.line in lines:
+                busy[kernel, item.pipe] += item.us
+    return tuple(
+        max((us for (owner, _), us in busy.items() if owner == kernel), default=0.0)
+        for kernel in range(len(spans))
+    )
+
+
+def _matters(move: Move, times: Sequence[float]) -> float:
+    """What the kernel takes that a move changes, as a share of what the slowest does; 1 where the move
+    changes all of the program, or nothing is known."""
+    slowest = max(times, default=0.0)
+    return 1.0 if move.kernel is None or not slowest else times[move.kernel] / slowest
