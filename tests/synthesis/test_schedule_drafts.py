@@ -169,7 +169,7 @@ def timed(task: KernelTask, strategy: Strategy, us: float, parent: str = "") -> 
 
 
 def test_what_a_step_gave_elsewhere_on_the_task_goes_before_its_estimate(task: KernelTask) -> None:
-    """From a kernel as fast as the first one, a step that gave nothing there waits for those that promise as much;
+    """From a kernel as fast as the first one, a step that gave nothing there waits for others that may;
     one that gained there comes first."""
     analytic = initial(task, CHIP)
     first = timed(task, analytic, 100.0)
