@@ -12,10 +12,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from release.contents import faults, read_archive, vsix_faults, wheel_faults
+from release.patient import run, say
 from release.smoke import smoke
 
 ROOT = Path(__file__).parents[1]
@@ -35,35 +37,33 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="evokernel-release-") as folder:
         tree = Path(folder)
         subprocess.run(f"git archive HEAD | tar x -C '{tree}'", shell=True, cwd=ROOT, check=True)
-        _run("-m", "build", "--quiet", "--outdir", str(DIST), str(tree))
+        _python("wheel and sdist", "-m", "build", "--outdir", str(DIST), str(tree))
         vsix = _build_extension(tree / "vscode-extension")
     wheel, sdist = _only("*.whl"), _only("*.tar.gz")
-    _run("-m", "twine", "check", "--strict", str(wheel), str(sdist))
+    _python("metadata", "-m", "twine", "check", "--strict", str(wheel), str(sdist))
     found = [f"{path.name}: {fault}" for path in (wheel, sdist, vsix) for fault in faults(read_archive(path))]
     found += [f"{wheel.name}: {fault}" for fault in wheel_faults(read_archive(wheel), _sources())]
     found += [f"{vsix.name}: {fault}" for fault in vsix_faults(read_archive(vsix))]
     if found:
         sys.exit("\n".join(found))
     for done in smoke(wheel, interpreter):
-        print(f"{done.seconds:6.1f} s  {done.step}: {done.shown}", flush=True)
+        say(f"{done.seconds:6.1f} s  {done.step}: {done.shown}")
     for path in (wheel, sdist, vsix):
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        print(
-            f"{digest}  {path.relative_to(ROOT)}  {path.stat().st_size:,} bytes,"
-            f" {len(read_archive(path))} files"
-        )
+        count = len(read_archive(path))
+        say(f"{digest}  {path.relative_to(ROOT)}  {path.stat().st_size:,} bytes, {count} files")
 
 
 def _build_extension(folder: Path) -> Path:
     version = json.loads((folder / "package.json").read_text("utf-8"))["version"]
     target = DIST / f"evokernel-{version}.vsix"
-    for command in (
-        ("npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"),
-        ("npm", "run", "--silent", "lint"),
-        ("npm", "test", "--silent"),
-        ("npm", "run", "--silent", "package", "--", "--out", str(target)),
-    ):
-        subprocess.run(command, cwd=folder, check=True)
+    for label, command in {
+        "packages of the extension": ("npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"),
+        "types and rules of the extension": ("npm", "run", "--silent", "lint"),
+        "tests of the extension": ("npm", "test", "--silent"),
+        "extension": ("npm", "run", "--silent", "package", "--", "--out", str(target)),
+    }.items():
+        _step(label, command, folder)
     return target
 
 
@@ -89,8 +89,16 @@ def _git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
-def _run(*arguments: str) -> None:
-    subprocess.run([sys.executable, *arguments], cwd=ROOT, check=True)
+def _python(label: str, *arguments: str) -> None:
+    _step(label, (sys.executable, *arguments), ROOT)
+
+
+def _step(label: str, command: tuple[str, ...], folder: Path) -> None:
+    """Runs a program to its end, and says what it was and how long it took."""
+    say(f"         {label} …")
+    began = time.monotonic()
+    run(label, command, cwd=folder)
+    say(f"{time.monotonic() - began:6.1f} s  {label}")
 
 
 if __name__ == "__main__":

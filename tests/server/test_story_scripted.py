@@ -313,15 +313,17 @@ async def test_cancelling_ends_the_job(
     assert database.jobs() == [("generate", "cancelled")]
 
 
-async def test_work_waits_while_the_verifier_is_away(
-    sessions: Any, workspace: Path, database: Any, eventually: Any, tmp_path: Path
+@pytest.mark.parametrize("reason", ["verifier_unavailable", "compiler_missing"])
+async def test_work_waits_while_nobody_can_judge(
+    reason: str, sessions: Any, workspace: Path, database: Any, eventually: Any, tmp_path: Path
 ) -> None:
     away = tmp_path / "away"
-    away.touch()
+    away.write_text(reason)
     editor = await sessions.start(environment={"SCRIPT_AWAY": str(away)})
     editor.answers = ["Apply", "Apply"]
     uri, answer = await generated(editor, eventually, workspace / "model.py")
     assert answer["status"] == "queued"
+    assert "written by itself" in answer["message"]
     assert database.jobs() == [("generate", "waiting")]
     await eventually(lambda: editor.statuses[-1].mode == "queued")
     away.unlink()

@@ -139,6 +139,24 @@ export class Desk {
     });
   }
 
+  /** What the terminal shows, once these words are in it. */
+  async terminal(words, seconds = 90) {
+    const rows = this.page.locator(".terminal-wrapper.active .xterm-rows");
+    // A long line is broken at the terminal's width, with spaces up to it.
+    const shown = async () => (await rows.innerText({ timeout: 1_000 }).catch(() => "")).replaceAll("\u00a0", " ");
+    return this.until(`terminal with ${words}`, seconds, async () => {
+      const text = await shown();
+      return words.test(text.replaceAll("\n", "")) || words.test(text) ? text : undefined;
+    });
+  }
+
+  /** Marks of errors: in the code, and on the status item. */
+  async red() {
+    const squiggles = await this.page.locator(".squiggly-error").count();
+    const items = await this.page.locator(".statusbar-item.error-kind", { hasText: "EvoKernel" }).count();
+    return squiggles + items;
+  }
+
   /** Opens a file of the workspace by its name. */
   async open(file) {
     const input = await this.quickInput("Control+p");

@@ -36,6 +36,8 @@ const QUIET_SETTINGS = {
   "git.enabled": false,
   "security.workspace.trust.startupPrompt": "never",
   "telemetry.telemetryLevel": "off",
+  // Its rows are then elements that can be read.
+  "terminal.integrated.gpuAcceleration": "off",
   "update.mode": "none",
 };
 

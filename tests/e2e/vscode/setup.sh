@@ -51,7 +51,7 @@ install_code_server() {
   echo '{"private": true}' >"$E2E/editor/package.json"
   (
     cd "$E2E/editor"
-    PATH="$E2E/bin:$PATH" npm_config_nodedir="$E2E/node-home" nice -n 10 \
+    PATH="$E2E/bin:$PATH" npm_config_nodedir="$E2E/node-home" JOBS=max \
       npm install --no-fund --no-audit --no-progress "code-server@$CODE_SERVER" "playwright-core@$PLAYWRIGHT" \
       >"$E2E/npm.log" 2>&1
   ) || { tail -30 "$E2E/npm.log" >&2; return 1; }

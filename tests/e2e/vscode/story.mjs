@@ -5,6 +5,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { check, Desk, plain, step } from "./desk.mjs";
 import { openCodeAction, openWindow, startEditor } from "./editor.mjs";
+import { noCompiler, noTorch, restricted } from "./lacking.mjs";
 
 const EXAMPLES = fileURLToPath(new URL("../../../examples", import.meta.url));
 const [e2e, ...serverCommand] = process.argv.slice(2);
@@ -31,6 +32,11 @@ import torch.nn.functional as F
 def gate(x, w):
     return F.gelu(x) * torch.sigmoid(w)
 `;
+const PROGRAM = `import torch
+from unshaped import gate
+
+gate(torch.randn(4096, 1024), torch.randn(4096, 1024))
+`;
 
 function prepare() {
   for (const folder of [workspace, stranger, shots]) {
@@ -39,6 +45,7 @@ function prepare() {
   }
   for (const folder of [workspace, stranger]) cpSync(path.join(EXAMPLES, FILE), path.join(folder, FILE));
   writeFileSync(path.join(workspace, "unshaped.py"), UNSHAPED);
+  writeFileSync(path.join(workspace, "train_gate.py"), PROGRAM);
 }
 
 const onDisk = () => readFileSync(MODEL, "utf8");
@@ -67,11 +74,25 @@ async function needsInputs(desk) {
   step("a file without inputs says so");
 }
 
+/** The command is typed in, and the person runs it: what the program shows gives the file its hints. */
+async function observe(desk) {
+  await desk.clickLine("F.gelu");
+  await (await openCodeAction(desk.page, "Run something that uses this model")).click();
+  const typed = await desk.terminal(/observe -- \S+ train_gate\.py/);
+  check(!/train_gate\.py.*\n.*noted/s.test(typed), "The program was run before the person said so.");
+  await desk.shot("02-observe");
+  await desk.page.keyboard.press("Enter");
+  const words = await desk.hint("F.gelu", /⚡.*µs/, 240);
+  await desk.command("View: Toggle Panel Visibility");
+  check(readFileSync(path.join(workspace, "unshaped.py"), "utf8") === UNSHAPED, "Observing edited the file.");
+  step(`observed: ${words}`);
+}
+
 async function hints(desk) {
   await desk.open(FILE);
   const words = await desk.hint(DISTANCE, /⚡.*µs/);
   check(/modelled|measured/.test(words), `The hint does not say where its figures come from: ${words}`);
-  await desk.shot("02-hints");
+  await desk.shot("03-hints");
   step(`hint: ${words}`);
 }
 
@@ -89,12 +110,12 @@ async function generate(desk, text, picture) {
 }
 
 async function ready(desk) {
-  step(`message: ${await generate(desk, DISTANCE, "03-lightbulb")}`);
+  step(`message: ${await generate(desk, DISTANCE, "04-lightbulb")}`);
   const hint = await desk.hint(DISTANCE, /⚡.*ready/);
   check(/µs (modelled|measured) \(was [\d.,]+\)$/.test(hint), `The hint is cut: ${hint}`);
   await desk.lens(/ready.*review/).waitFor({ timeout: 60_000 });
   await desk.status("kernel ready");
-  await desk.shot("04-ready");
+  await desk.shot("05-ready");
 }
 
 async function review(desk) {
@@ -106,7 +127,7 @@ async function review(desk) {
   }
   for (const label of ["Accept Kernel", "Reject Kernel", "Snooze Kernel"]) await desk.titleButton(label).waitFor();
   check(isUntouched(), "Looking at a review changed the file.");
-  await desk.shot("05-review");
+  await desk.shot("06-review");
   step("reviewed: the change, and its evidence beside it");
 }
 
@@ -114,7 +135,7 @@ async function kernelFiles(desk) {
   const { frame } = await desk.pageWith(/Why it is faster/);
   await frame.getByText("op_kernel.cpp (new)").click();
   await desk.modified("kernel_operator.h");
-  await desk.shot("06-kernel-file");
+  await desk.shot("07-kernel-file");
   await desk.closeEditor();
   step("the kernel's own file was read");
 }
@@ -130,11 +151,11 @@ async function acceptSome(desk) {
   const rows = await desk.rows("µs");
   await desk.until("list of the two kernels that wait", 30, async () => (await rows.count()) === 2);
   for (const row of await rows.all()) await row.click();
-  await desk.shot("07-accept-some");
+  await desk.shot("08-accept-some");
   await desk.page.keyboard.press("Enter");
   const names = await desk.until("edit of two kernels", 120, () => (calls().length === 2 ? calls() : undefined));
   check(names.every((name) => packages().includes(name)), "A kernel is called whose package is not there.");
-  await desk.shot("08-accepted");
+  await desk.shot("09-accepted");
   step(`accepted with one edit: ${names.join(", ")}`);
   await desk.clickLine("def charbonnier");
   await desk.page.keyboard.press("Control+z");
@@ -170,11 +191,11 @@ async function notice(desk) {
   const [name] = await desk.until("edit", 120, () => (calls().length > 0 ? calls() : undefined));
   const [before, text] = [manifestOf(name), onDisk()];
   step(`offered: ${await desk.said(FASTER, 300)}`);
-  await desk.shot("09-notice");
+  await desk.shot("10-notice");
   await desk.press(FASTER, "Review");
   const { text: evidence } = await desk.pageWith(/Installed kernel/);
   check(evidence.includes("Your Python file stays as it is."), "The evidence does not say that the file stays.");
-  await desk.shot("10-faster");
+  await desk.shot("11-faster");
   await desk.titleButton("Accept Kernel").click();
   const after = await desk.until("package of the faster kernel", 120, () => {
     const now = manifestOf(name);
@@ -198,10 +219,10 @@ async function variants(desk, name) {
   check(all.length >= 2, `Two kernels were verified, and ${all.length} are listed.`);
   check(all.some((row) => row.includes("installed")), `No variant is marked as installed: ${all.join(" | ")}`);
   check(all.every((row) => /µs (modelled|measured)/.test(row)), "A variant has no latency with its source.");
-  await desk.shot("11-variants");
+  await desk.shot("12-variants");
   await rows.nth(1).click();
   await desk.diffEditor().waitFor({ timeout: 60_000 });
-  await desk.shot("12-variant-diff");
+  await desk.shot("13-variant-diff");
   step(`variants: ${all.length}`);
 }
 
@@ -210,7 +231,7 @@ async function tree(desk) {
   await desk.command("EvoKernel: Focus on Kernels View");
   await desk.page.locator(".sidebar .monaco-list-row", { hasText: "Kernels" }).first().waitFor({ timeout: 60_000 });
   await desk.page.locator(".sidebar .monaco-list-row", { hasText: "µs modelled" }).first().waitFor({ timeout: 60_000 });
-  await desk.shot("13-view");
+  await desk.shot("14-view");
   await desk.command("View: Toggle Primary Side Bar Visibility");
   step("the view lists what is installed");
 }
@@ -222,7 +243,7 @@ async function dashboard(desk, name) {
   for (const words of ["Verifier", "this machine", "Generate", "training_loss.py", name, "µs modelled"]) {
     check(text.includes(words), `The dashboard does not say “${words}”.`);
   }
-  await desk.shot("14-dashboard");
+  await desk.shot("15-dashboard");
   step("the dashboard shows the jobs and the kernel");
 }
 
@@ -238,7 +259,7 @@ async function reject(desk) {
   await desk.modified("from evokernel_kernels import");
   await desk.page.keyboard.press("Control+Backspace");
   const rows = await desk.rows("Hard to read");
-  await desk.shot("15-reject");
+  await desk.shot("16-reject");
   await rows.first().click();
   await desk.diffEditor().waitFor({ state: "hidden", timeout: 60_000 });
   await desk.until("hint without a kernel that waits", 90, async () => !/ready/.test(await desk.hint(DISTANCE, /⚡/)));
@@ -264,7 +285,7 @@ async function light(desk, name) {
   const { frame } = await desk.pageWith(/This kernel is installed/);
   const color = await frame.evaluate(() => getComputedStyle(document.body).color);
   check(color !== "rgb(204, 204, 204)", `The evidence is not light in a light theme: ${color}`);
-  await desk.shot("16-light");
+  await desk.shot("17-light");
   step("light");
 }
 
@@ -279,7 +300,7 @@ async function chinese(port, name) {
     await desk.command("EvoKernel: 审阅算子");
     const { text } = await desk.pageWith(/此算子已采用/);
     for (const words of ["时延", "验证了什么", "算子在以下条件下运行"]) check(text.includes(words), `The evidence does not say ${words}.`);
-    await desk.shot("17-chinese");
+    await desk.shot("18-chinese");
     step("Chinese");
   } catch (error) {
     await desk.shot("failure-chinese");
@@ -292,6 +313,7 @@ async function chinese(port, name) {
 async function story(desk) {
   await desk.tidy();
   await needsInputs(desk);
+  await observe(desk);
   await hints(desk);
   await ready(desk);
   await review(desk);
@@ -307,40 +329,6 @@ async function story(desk) {
   await light(desk, name);
   return name;
 }
-
-/** An editor of its own, in which no code is run: the file says why, and no figure is made up. */
-async function withoutRunning(home, more, words, picture) {
-  const editor = await start(home, more);
-  let window;
-  try {
-    window = await openWindow({ e2e, port: editor.port, workspace: stranger, file: FILE });
-    const desk = new Desk(window.page, shots);
-    await desk.tidy();
-    const hint = await desk.hint("def smoothed_cross_entropy", words);
-    const shown = await desk.page.locator(".editor-instance").first().innerText();
-    check(!shown.includes("µs"), "There are estimates, which only running the code can give.");
-    await desk.shot(picture);
-    step(`no code is run: ${hint}`);
-  } catch (error) {
-    await window?.page.screenshot({ path: path.join(shots, `failure-${picture}.png`) }).catch(() => undefined);
-    throw error;
-  } finally {
-    await window?.browser.close();
-    await editor.stop();
-  }
-}
-
-/** Restricted mode, as VS Code opens a folder whose authors nobody vouched for. */
-const restricted = () => withoutRunning("vscode-home-restricted", { trusted: false }, /⚡\snot\strusted/, "18-not-trusted");
-
-/** The interpreter that the person chose is a Python without torch. */
-const noTorch = () =>
-  withoutRunning(
-    "vscode-home-no-torch",
-    { settings: { ...SETTINGS, "evokernel.interpreter": path.join(e2e, "node24/bin/python") } },
-    /⚡\sno\sPython\swith\storch/,
-    "19-no-torch",
-  );
 
 const start = (home, more) =>
   startEditor({
@@ -370,8 +358,10 @@ async function main() {
     await window?.browser.close();
     await editor.stop();
   }
-  await restricted();
-  await noTorch();
+  const alone = { e2e, shots, start, workspace: stranger, file: FILE };
+  await restricted(alone);
+  await noTorch(alone, SETTINGS);
+  await noCompiler(alone, DISTANCE);
 }
 
 await main();
