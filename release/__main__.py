@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +23,8 @@ from release.smoke import smoke
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
-PACKAGES = {"evokernel_core": ROOT, "server/evokernel_server": ROOT / "server"}
+COMPILED = (".po",)
+"""What a wheel holds only compiled."""
 
 
 def main() -> None:
@@ -73,11 +75,25 @@ def _sources() -> dict[str, bytes]:
 
 
 def _each_source() -> Iterator[tuple[str, bytes]]:
-    for folder, top in PACKAGES.items():
+    for folder, top in packages(ROOT).items():
         for name in _git("ls-files", "-z", folder).split("\0"):
-            if name:
+            if name and not name.endswith(COMPILED):
                 path = ROOT / name
                 yield path.relative_to(top).as_posix(), path.read_bytes()
+
+
+def packages(root: Path) -> dict[str, Path]:
+    """Each package that setuptools is told to find, by its folder below ``root``, with its import path."""
+    find = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["packages"][
+        "find"
+    ]
+    return {
+        folder.relative_to(root).as_posix(): top
+        for top in (root / where for where in find["where"])
+        for pattern in find["include"]
+        for folder in sorted(top.glob(pattern))
+        if (folder / "__init__.py").is_file()
+    }
 
 
 def _only(pattern: str) -> Path:

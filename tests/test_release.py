@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from release.__main__ import packages
 from release.contents import (
     BUNDLED,
     EXTENSION,
@@ -96,6 +97,13 @@ def test_archives_are_read(tmp_path: Path) -> None:
         member.size = 1
         archive.addfile(member, io.BytesIO(b"1"))
     assert read_archive(tmp_path / "a.whl") == read_archive(tmp_path / "a.tar.gz") == {"a.py": b"1"}
+
+
+def test_the_packages_of_a_wheel_are_those_that_are_built() -> None:
+    where = {Path(): ["evokernel_core"], Path("server"): ["evokernel_mcp", "evokernel_server"]}
+    assert packages(ROOT) == {
+        (top / name).as_posix(): ROOT / top for top, names in where.items() for name in names
+    }
 
 
 def test_a_message_is_framed_as_the_protocol_says() -> None:
