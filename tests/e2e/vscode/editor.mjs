@@ -149,7 +149,7 @@ async function setLanguage(page, language) {
 export async function openCodeAction(page, title) {
   const row = page.locator(".action-widget .monaco-list-row", { hasText: title }).first();
   // The lightbulb is there once the server has answered for this line.
-  await page.locator('.monaco-editor [class*="codicon-light-bulb"], .monaco-editor [class*="gutter-lightbulb"]').first().waitFor();
+  await page.locator('.monaco-editor :is([class*="light-bulb"], [class*="lightbulb"])').first().waitFor();
   for (let tries = 0; ; tries += 1) {
     await page.keyboard.press("Control+.");
     try {

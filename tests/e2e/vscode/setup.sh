@@ -60,7 +60,8 @@ install_code_server() {
 
 # The extension is built with the same Node, from its lock file.
 build_extension() {
-  local source=$ROOT/vscode-extension
+  local source=$ROOT/vscode-extension built=$E2E/evokernel.vsix
+  [ -e "$built" ] && [ -z "$(find "$source" \( -name node_modules -o -name out \) -prune -o -type f -newer "$built" -print -quit)" ] && return
   step "extension package"
   (
     cd "$source"
