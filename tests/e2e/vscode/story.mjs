@@ -105,7 +105,7 @@ async function generate(desk, text, picture) {
   const action = await openCodeAction(desk.page, "Generate NPU kernel");
   if (picture) await desk.shot(picture);
   await action.click();
-  const said = await desk.said(READY, 240);
+  const said = await desk.said(READY, 600);
   check(isUntouched(), "A kernel was put in place before anybody saw it.");
   check(packages().join() === before, "A package was written before anybody saw it.");
   return said;
@@ -192,7 +192,7 @@ async function notice(desk) {
   await desk.press(READY, "Accept");
   const [name] = await desk.until("edit", 120, () => (calls().length > 0 ? calls() : undefined));
   const [before, text] = [manifestOf(name), onDisk()];
-  step(`offered: ${await desk.said(FASTER, 300)}`);
+  step(`offered: ${await desk.said(FASTER, 1200)}`);
   await desk.shot("10-notice");
   await desk.press(FASTER, "Review");
   const { text: evidence } = await desk.pageWith(/Installed kernel/);
@@ -256,7 +256,7 @@ async function reject(desk) {
   await desk.clickLine(DISTANCE);
   const action = await openCodeAction(desk.page, "Generate NPU kernel");
   await action.click();
-  await desk.said(READY, 240);
+  await desk.said(READY, 600);
   await desk.press(READY, "Review");
   await desk.modified("from evokernel_kernels import");
   await desk.page.keyboard.press("Control+Backspace");
