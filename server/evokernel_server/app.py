@@ -225,6 +225,7 @@ class EvoKernelServer(LanguageServer):
     async def _call_gone(self, placement: Placement, undone: bool) -> None:
         """A person's code is back: so are the kernels that waited for parts of it."""
         await self.undo.gone(placement, undone)
+        await self.jobs.drop(str(placement.file), placement.region_id)
         document = self.documents.at(placement.file)
         if document is not None:
             await self.ready.restore(document)

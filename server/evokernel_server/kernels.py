@@ -192,6 +192,7 @@ class Kernels:
         if placement is not None:
             await self.outcomes.record(OutcomeKind.REVERTED, placement, "command")
             await self.acceptance.undo.gone(placement, undone=False)
+        await self.jobs.drop(str(document.path), region.id)
         offer = self.offers.find(document.path, region.id)
         if offer is not None:
             self.offers.take(offer)

@@ -17,7 +17,7 @@ const FILE = "training_loss.py";
 const MODEL = path.join(workspace, FILE);
 const ORIGINAL = readFileSync(path.join(EXAMPLES, FILE), "utf8");
 /** As a person has them, but any gain is a notice, and fewer attempts look for it: the scenario does not hang on the first draft being poor. */
-const SETTINGS = { "evokernel.serverCommand": serverCommand, "evokernel.leastGain": 0.001, "evokernel.budget": 12 };
+const SETTINGS = { "evokernel.serverCommand": serverCommand, "evokernel.leastGain": 0.001, "evokernel.budget": 6 };
 /** Operations that become kernels. */
 const DISTANCE = "prediction - target";
 const GAP = "teacher / temperature";
