@@ -15,7 +15,7 @@ mkdir -p "$EVOKERNEL_HOME"
 find "$EVOKERNEL_HOME" -mindepth 1 -maxdepth 1 ! -name cache -exec rm -rf {} +
 "$ROOT/.venv/bin/evokernel" doctor --prepare
 
-timeout --kill-after=20 3600 "$E2E/bin/node" "$HERE/story.mjs" "$E2E" "$ROOT/.venv/bin/evokernel" lsp
+timeout --kill-after=20 7200 "$E2E/bin/node" "$HERE/story.mjs" "$E2E" "$ROOT/.venv/bin/evokernel" lsp
 
 if [ "${1:-}" = --picture ]; then
   mkdir -p "$ROOT/docs/images"

@@ -84,7 +84,7 @@ async function observe(desk) {
   await desk.hint("def gate", /⚡\sshapes\sneeded/);
   await desk.shot("02-observe");
   await desk.page.keyboard.press("Enter");
-  const words = await desk.hint("F.gelu", /⚡.*µs/, 240);
+  const words = await desk.hint("F.gelu", /⚡.*µs/);
   await desk.command("View: Toggle Panel Visibility");
   check(readFileSync(path.join(workspace, "unshaped.py"), "utf8") === UNSHAPED, "Observing edited the file.");
   step(`observed: ${words}`);
@@ -105,7 +105,7 @@ async function generate(desk, text, picture) {
   const action = await openCodeAction(desk.page, "Generate NPU kernel");
   if (picture) await desk.shot(picture);
   await action.click();
-  const said = await desk.said(READY, 600);
+  const said = await desk.said(READY);
   check(isUntouched(), "A kernel was put in place before anybody saw it.");
   check(packages().join() === before, "A package was written before anybody saw it.");
   return said;
@@ -115,7 +115,7 @@ async function ready(desk) {
   step(`message: ${await generate(desk, DISTANCE, "04-lightbulb")}`);
   const hint = await desk.hint(DISTANCE, /⚡.*ready/);
   check(/µs (modelled|measured) \(was [\d.,]+\)$/.test(hint), `The hint is cut: ${hint}`);
-  await desk.lens(/ready.*review/).waitFor({ timeout: 60_000 });
+  await desk.lens(/ready.*review/).waitFor();
   await desk.status("kernel ready");
   await desk.shot("05-ready");
 }
@@ -151,18 +151,18 @@ async function acceptSome(desk) {
   await desk.clickLine(GAP);
   await desk.command("EvoKernel: Accept Some Kernels");
   const rows = await desk.rows("µs");
-  await desk.until("list of the two kernels that wait", 30, async () => (await rows.count()) === 2);
+  await desk.until("list of the two kernels that wait", async () => (await rows.count()) === 2);
   for (const row of await rows.all()) await row.click();
   await desk.shot("08-accept-some");
   await desk.page.keyboard.press("Enter");
-  const names = await desk.until("edit of two kernels", 120, () => (calls().length === 2 ? calls() : undefined));
+  const names = await desk.until("edit of two kernels", () => (calls().length === 2 ? calls() : undefined));
   check(names.every((name) => packages().includes(name)), "A kernel is called whose package is not there.");
   await desk.shot("09-accepted");
   step(`accepted with one edit: ${names.join(", ")}`);
   await desk.clickLine("def charbonnier");
   await desk.page.keyboard.press("Control+z");
-  await desk.until("file as it was after one undo", 90, isUntouched);
-  await desk.until("packages gone after the undo", 90, () => packages().length === 0);
+  await desk.until("file as it was after one undo", isUntouched);
+  await desk.until("packages gone after the undo", () => packages().length === 0);
   step("one undo took both back, packages included");
 }
 
@@ -172,14 +172,14 @@ async function acceptAndRevert(desk) {
   await desk.press(READY, "Review");
   await desk.modified("from evokernel_kernels import");
   await desk.page.keyboard.press("Control+Enter");
-  const [name] = await desk.until("edit", 120, () => (calls().length > 0 ? calls() : undefined));
-  await desk.diffEditor().waitFor({ state: "hidden", timeout: 60_000 });
+  const [name] = await desk.until("edit", () => (calls().length > 0 ? calls() : undefined));
+  await desk.diffEditor().waitFor({ state: "hidden",  });
   const hint = await desk.hint(`${name}.run(`, /⚡.*µs/);
   check(hint.endsWith(")"), `The hint is cut: ${hint}`);
   step(`accepted ${name}`);
   await desk.clickLine(`${name}.run(`);
   await desk.command("EvoKernel: Revert Kernel");
-  await desk.until("person's code after the revert", 120, isUntouched);
+  await desk.until("person's code after the revert", isUntouched);
   step("reverted");
 }
 
@@ -190,7 +190,7 @@ async function acceptAndRevert(desk) {
 async function notice(desk) {
   await generate(desk, GAP);
   await desk.press(READY, "Accept");
-  const [name] = await desk.until("edit", 120, () => (calls().length > 0 ? calls() : undefined));
+  const [name] = await desk.until("edit", () => (calls().length > 0 ? calls() : undefined));
   const [before, text] = [manifestOf(name), onDisk()];
   step(`offered: ${await desk.said(FASTER, 1200)}`);
   await desk.shot("10-notice");
@@ -199,15 +199,15 @@ async function notice(desk) {
   check(evidence.includes("Your Python file stays as it is."), "The evidence does not say that the file stays.");
   await desk.shot("11-faster");
   await desk.titleButton("Accept Kernel").click();
-  const after = await desk.until("package of the faster kernel", 120, () => {
+  const after = await desk.until("package of the faster kernel", () => {
     const now = manifestOf(name);
     return now === undefined || now.verdict.source_id === before.verdict.source_id ? undefined : now;
   });
   check(after.verdict.latency.us < before.verdict.latency.us, "The accepted kernel is not faster.");
   check(onDisk() === text, "The Python file changed with a faster kernel.");
   // The review leaves the screen, and the file comes to the front: a list that is open then closes.
-  await desk.tab("Evidence").waitFor({ state: "hidden", timeout: 60_000 });
-  await desk.tab(FILE, ".active").waitFor({ timeout: 60_000 });
+  await desk.tab("Evidence").waitFor({ state: "hidden",  });
+  await desk.tab(FILE, ".active").waitFor();
   await desk.settle();
   step(`accepted: ${before.verdict.latency.us.toFixed(1)} became ${after.verdict.latency.us.toFixed(1)} µs ${after.verdict.latency.source}`);
   return name;
@@ -223,7 +223,7 @@ async function variants(desk, name) {
   check(all.every((row) => /µs (modelled|measured)/.test(row)), "A variant has no latency with its source.");
   await desk.shot("12-variants");
   await rows.nth(1).click();
-  await desk.diffEditor().waitFor({ timeout: 60_000 });
+  await desk.diffEditor().waitFor();
   await desk.shot("13-variant-diff");
   step(`variants: ${all.length}`);
 }
@@ -231,8 +231,8 @@ async function variants(desk, name) {
 /** Kernels wait, are installed and are worked on: the view says which. */
 async function tree(desk) {
   await desk.command("EvoKernel: Focus on Kernels View");
-  await desk.page.locator(".sidebar .monaco-list-row", { hasText: "Kernels" }).first().waitFor({ timeout: 60_000 });
-  await desk.page.locator(".sidebar .monaco-list-row", { hasText: "µs modelled" }).first().waitFor({ timeout: 60_000 });
+  await desk.page.locator(".sidebar .monaco-list-row", { hasText: "Kernels" }).first().waitFor();
+  await desk.page.locator(".sidebar .monaco-list-row", { hasText: "µs modelled" }).first().waitFor();
   await desk.shot("14-view");
   await desk.command("View: Toggle Primary Side Bar Visibility");
   step("the view lists what is installed");
@@ -256,15 +256,15 @@ async function reject(desk) {
   await desk.clickLine(DISTANCE);
   const action = await openCodeAction(desk.page, "Generate NPU kernel");
   await action.click();
-  await desk.said(READY, 600);
+  await desk.said(READY);
   await desk.press(READY, "Review");
   await desk.modified("from evokernel_kernels import");
   await desk.page.keyboard.press("Control+Backspace");
   const rows = await desk.rows("Hard to read");
   await desk.shot("16-reject");
   await rows.first().click();
-  await desk.diffEditor().waitFor({ state: "hidden", timeout: 60_000 });
-  await desk.until("hint without a kernel that waits", 90, async () => !/ready/.test(await desk.hint(DISTANCE, /⚡/)));
+  await desk.diffEditor().waitFor({ state: "hidden",  });
+  await desk.until("hint without a kernel that waits", async () => !/ready/.test(await desk.hint(DISTANCE, /⚡/)));
   check(onDisk() === text, "A rejected kernel changed the file.");
   step("rejected with a reason");
 }
@@ -273,15 +273,15 @@ async function never(desk) {
   await desk.clickLine(DISTANCE);
   await desk.command("EvoKernel: Never Offer a Kernel Here");
   await desk.said(NEVER);
-  await desk.until("line without a hint", 90, async () => !/⚡/.test(plain(await desk.line(DISTANCE).textContent())));
+  await desk.until("line without a hint", async () => !/⚡/.test(plain(await desk.line(DISTANCE).textContent())));
   await desk.press(NEVER, "Offer Again");
-  await desk.hint(DISTANCE, /⚡.*µs/, 120);
+  await desk.hint(DISTANCE, /⚡.*µs/);
   step("never here, and offered again");
 }
 
 async function light(desk, name) {
   await desk.command("Preferences: Toggle between Light/Dark Themes");
-  await desk.page.locator(".monaco-workbench.vs").waitFor({ timeout: 60_000 });
+  await desk.page.locator(".monaco-workbench.vs").waitFor();
   await desk.clickLine(`${name}.run(`);
   await desk.command("EvoKernel: Review Kernel");
   const { frame } = await desk.pageWith(/This kernel is installed/);
