@@ -72,15 +72,14 @@ function pathWithoutCompiler(folder) {
 }
 
 /** Hints need no compiler, and a kernel that is asked for waits until there is one. */
-export function noCompiler(alone, operation) {
+export function noCompiler(alone, settings, operation) {
   const file = path.join(alone.workspace, alone.file);
-  const environment = {
-    PATH: pathWithoutCompiler(path.join(alone.e2e, "no-compiler")),
-    CXX: "",
-    EVOKERNEL_HOME: path.join(alone.e2e, "evokernel-home-no-compiler"),
-  };
+  const environment = { EVOKERNEL_HOME: path.join(alone.e2e, "evokernel-home-no-compiler") };
   rmSync(environment.EVOKERNEL_HOME, { recursive: true, force: true });
-  return inItsOwnEditor(alone, "vscode-home-no-compiler", { environment }, "21-no-compiler", async (desk) => {
+  // An editor takes PATH from the login shell, whatever it was started with: only the server's own is another.
+  const without = ["/usr/bin/env", `PATH=${pathWithoutCompiler(path.join(alone.e2e, "no-compiler"))}`, "CXX="];
+  const own = { ...settings, "evokernel.serverCommand": [...without, ...settings["evokernel.serverCommand"]] };
+  return inItsOwnEditor(alone, "vscode-home-no-compiler", { environment, settings: own }, "21-no-compiler", async (desk) => {
     const before = readFileSync(file, "utf8");
     await desk.hint(operation, /⚡.*µs/);
     await desk.clickLine(operation);

@@ -363,7 +363,7 @@ async function main() {
   const alone = { e2e, shots, start, workspace: stranger, file: FILE };
   await restricted(alone);
   await noTorch(alone, SETTINGS);
-  await noCompiler(alone, DISTANCE);
+  await noCompiler(alone, SETTINGS, DISTANCE);
 }
 
 await main();
