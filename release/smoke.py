@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import tempfile
 import time
 import venv
@@ -12,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from attrs import frozen
+
+from release.patient import run, say
 
 MODEL = """\
 import torch
@@ -21,10 +22,6 @@ import torch
 def attend(x):
     return torch.softmax(x * 0.125, dim=-1)
 """
-
-
-LONGEST_S = 1800
-"""For one command: the twin takes half a minute to build on an idle core, and far longer on a busy one."""
 
 
 @frozen
@@ -48,19 +45,10 @@ class Clean:
         places = {"HOME": home, "EVOKERNEL_HOME": home / "data", "XDG_CACHE_HOME": home / "cache"}
         return kept | {name: str(path) for name, path in places.items()}
 
-    def run(self, *command: str, stdin: bytes | None = None) -> bytes:
-        """Runs a program of the environment. Raises AssertionError where it fails."""
-        done = subprocess.run(
-            [str(self.folder / "bin" / command[0]), *command[1:]],
-            env=self.environment(),
-            cwd=self.folder,
-            input=stdin,
-            capture_output=True,
-            timeout=LONGEST_S,
-            check=False,
-        )
-        assert done.returncode == 0, f"{command} failed:\n{done.stdout.decode()}\n{done.stderr.decode()}"
-        return done.stdout
+    def run(self, *command: str, stdin: bytes = b"") -> bytes:
+        """Runs a program of the environment. Raises AssertionError where it fails or hangs."""
+        argv = (str(self.folder / "bin" / command[0]), *command[1:])
+        return run(" ".join(command[:4]), argv, cwd=self.folder, env=self.environment(), stdin=stdin)
 
 
 def smoke(wheel: Path, interpreter: Path) -> Iterator[Done]:
@@ -78,6 +66,7 @@ def smoke(wheel: Path, interpreter: Path) -> Iterator[Done]:
             "everything imports": lambda: _import_all(clean),
         }
         for step, work in steps.items():
+            say(f"         {step} …")
             began = time.monotonic()
             shown = work().strip()
             yield Done(step, time.monotonic() - began, shown)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from release.__main__ import packages
 from release.contents import (
     BUNDLED,
     EXTENSION,
@@ -18,6 +20,7 @@ from release.contents import (
     vsix_faults,
     wheel_faults,
 )
+from release.patient import Patience, run
 from release.smoke import framed
 
 ROOT = Path(__file__).parents[1]
@@ -96,6 +99,13 @@ def test_archives_are_read(tmp_path: Path) -> None:
     assert read_archive(tmp_path / "a.whl") == read_archive(tmp_path / "a.tar.gz") == {"a.py": b"1"}
 
 
+def test_the_packages_of_a_wheel_are_those_that_are_built() -> None:
+    where = {Path(): ["evokernel_core"], Path("server"): ["evokernel_mcp", "evokernel_server"]}
+    assert packages(ROOT) == {
+        (top / name).as_posix(): ROOT / top for top, names in where.items() for name in names
+    }
+
+
 def test_a_message_is_framed_as_the_protocol_says() -> None:
     assert framed({"id": 1}) == b'Content-Length: 27\r\n\r\n{"jsonrpc": "2.0", "id": 1}'
 
@@ -105,3 +115,34 @@ def test_a_message_is_framed_as_the_protocol_says() -> None:
 )
 def test_pages_of_an_index_stand_alone(page: str) -> None:
     assert not relative_links((ROOT / page).read_text("utf-8"))
+
+
+def test_a_program_that_works_is_told_of_and_not_ended(tmp_path: Path) -> None:
+    """It sleeps for less than its idleness may last, again and again, for longer than that in all."""
+    told: list[str] = []
+    script = "import time\nfor _ in range(5):\n    time.sleep(0.8)\n    sum(range(2_000_000))\nprint('done')"
+    command = (sys.executable, "-c", script)
+    patience = Patience(tell_s=0.3, idle_s=3)
+    assert run("work", command, cwd=tmp_path, patience=patience, tell=told.append) == b"done\n"
+    assert told and all("work: " in line for line in told)
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (
+            "import time; print('before', flush=True); time.sleep(600)",
+            "used no processor for 2 s.*\n.*before",
+        ),
+        ("import sys; sys.exit('out of luck')", "failed with exit status 1:\nout of luck"),
+    ],
+)
+def test_a_program_that_hangs_or_fails_is_told_with_what_it_said(
+    script: str, words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(AssertionError, match=words):
+        run("work", (sys.executable, "-c", script), cwd=tmp_path, patience=Patience(idle_s=2))
+
+
+def test_a_program_reads_what_it_is_given(tmp_path: Path) -> None:
+    assert run("cat", ("cat",), cwd=tmp_path, stdin=b"text") == b"text"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,17 +20,27 @@ _ANY = "PROGRAM.py"
 _LEFT_OUT = frozenset({"site-packages", "node_modules", "build", "dist", "__pycache__"})
 
 
-def command_for(file: Path, text: str, python: str = "python") -> str:
+def command_for(file: Path, text: str, python: str = "python", evokernel: str = "evokernel") -> str:
     """``evokernel observe -- python train.py``, to be run in the project's folder; the program is the file
     itself where it has a ``__main__`` block, else one that imports it, else the project's tests."""
     workspace = workspace_of(file.parent)
-    if not python.isprintable():
-        python = "python"
+    python = python if python.isprintable() else "python"
+    evokernel = evokernel if evokernel.isprintable() else "evokernel"
     if _MAIN.search(text):
         program = shlex.quote(_relative(file, workspace)) if _can_be_typed(file) else _ANY
     else:
         program = _user(file, workspace) or ("-m pytest" if (workspace / "tests").is_dir() else _ANY)
-    return f"evokernel observe -- {shlex.quote(python)} {program}"
+    return f"{shlex.quote(evokernel)} observe -- {shlex.quote(python)} {program}"
+
+
+def own_program() -> str:
+    """How a terminal starts this EvoKernel: by its name where PATH leads to it, else by its path. An editor
+    starts the server from an environment that its terminals need not have."""
+    beside = Path(sys.executable).with_name("evokernel")
+    found = shutil.which("evokernel")
+    if not beside.is_file() or (found is not None and Path(found).samefile(beside)):
+        return "evokernel"
+    return str(beside)
 
 
 def _user(file: Path, workspace: Path) -> str:

@@ -7,6 +7,7 @@ import re
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -150,12 +151,22 @@ def check_twin(prepare: bool) -> Check:
 
     if not prepare and not is_prepared():
         return Check("twin", True, "not built yet; the first kernel builds it (about half a minute)")
-    twin = build_twin()
+    with _building() as told:
+        twin = build_twin(told)
     if prepare:
         from evokernel_core.verifier.gates.audit.front_end import front_end_of
 
         front_end_of(twin)
     return Check("twin", True, str(twin.folder))
+
+
+@contextmanager
+def _building() -> Iterator[Callable[[int, int], None]]:
+    """How far the twin is, on a terminal: half a minute, and many times that on a busy machine."""
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+        yield lambda done, of: status.update(f"Building the twin, once: {done} of {of} files")
 
 
 def check_memory() -> Check:

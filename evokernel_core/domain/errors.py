@@ -12,7 +12,8 @@
     │   ├── UnsupportedRegion   an op, a dtype or control flow that no family covers
     │   └── AgentFailed         the torch agent hung, died or broke the protocol
     ├── PlanError               a graph or schedule that no kernel can be written for
-    ├── BuildError              the C++ compiler is missing or failed outside the candidate's code
+    ├── BuildError              the C++ compiler failed outside the candidate's code
+    │   └── CompilerMissing     no C++ compiler, or only old ones; the work can be queued
     ├── VerifierError           the verifier could not judge (not: the kernel is wrong)
     │   └── VerifierUnavailable a remote verifier is away; the work can be queued
     ├── ProposerError           a proposer could not write a kernel
@@ -100,6 +101,10 @@ class StrategyError(PlanError):
 
 class BuildError(EvoKernelError):
     """The C++ tool chain is missing or failed outside the candidate's code."""
+
+
+class CompilerMissing(BuildError):
+    """This machine has no C++ compiler that is new enough; the work can be queued until it has one."""
 
 
 class VerifierError(EvoKernelError):

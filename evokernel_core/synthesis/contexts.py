@@ -160,7 +160,7 @@ class Librarian:
 def _can_learn() -> bool:
     """Whether the statistics are installed; where they are not, the log says so once."""
     if not STATISTICS.is_installed:
-        log.warning(str(STATISTICS.missing()))
+        log.info(str(STATISTICS.missing()))
     return STATISTICS.is_installed
 
 

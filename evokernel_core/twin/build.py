@@ -10,8 +10,8 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
@@ -142,19 +142,23 @@ class BuiltKernel:
     compile_s: float = 0.0
 
 
+Told = Callable[[int, int], None]
+"""Hears how many of how many files are compiled."""
+
+
 def is_prepared() -> bool:
     """Whether the twin of these sources and this compiler is already built."""
     return (_twin_folder(detect_compiler()) / "done").exists()
 
 
-def prepare() -> Twin:
+def prepare(told: Told = lambda done, of: None) -> Twin:
     """The built twin; builds it (about half a minute) the first time. Raises BuildError."""
     compiler = detect_compiler()
     twin = Twin(_twin_folder(compiler), compiler)
     if not (twin.folder / "done").exists():
         with _locked(twin.folder.with_suffix(".lock")):
             if not (twin.folder / "done").exists():
-                _build_twin(twin)
+                _build_twin(twin, told)
     return twin
 
 
@@ -186,7 +190,7 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _build_twin(twin: Twin) -> None:
+def _build_twin(twin: Twin, told: Told) -> None:
     shutil.rmtree(twin.folder, ignore_errors=True)
     shutil.copytree(INCLUDE, twin.include)
     (twin.include / HEADER).write_text(api_header())
@@ -196,6 +200,8 @@ def _build_twin(twin: Twin) -> None:
         work = [pool.submit(_compile_object, twin, path) for path in _library_sources()]
         work.append(pool.submit(_precompile_header, twin))
         work.append(pool.submit(_compile_operator_host, twin))
+        for done, _ in enumerate(as_completed(work), 1):
+            told(done, len(work))
         built = [item.result() for item in work]
     compiled = {path.name: str(path) for path in built if path.parent == objects}
     in_client = {_object_name(SOURCES / name) for name in _IN_CLIENT}

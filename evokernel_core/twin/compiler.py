@@ -15,7 +15,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from evokernel_core.domain.errors import BuildError
+from evokernel_core.domain.errors import CompilerMissing
 
 LEAST_VERSION = {"g++": 11, "clang++": 14, "zig": 0}
 MAX_ERRORS = 5
@@ -37,14 +37,15 @@ class Compiler:
 
 @cache
 def detect_compiler() -> Compiler:
-    """The first that is new enough: $CXX, g++, clang++, Zig's package. Raises BuildError for none."""
+    """The first that is new enough: $CXX, g++, clang++, Zig's package. Raises CompilerMissing for none."""
     found = [compiler for argv in _choices() if (compiler := probe(argv)) is not None]
     for compiler in found:
         if _major(compiler.version) >= LEAST_VERSION[compiler.kind]:
             return compiler
     old = f" ({found[0].version} is too old)" if found else ""
-    raise BuildError(
-        f"There is no C++17 compiler{old}; install g++ 11 or clang++ 14 or newer, or `pip install ziglang`."
+    raise CompilerMissing(
+        f"There is no C++17 compiler{old}; install g++ 11 or clang++ 14 or newer, or run"
+        f" `{shlex.join([sys.executable, '-m', 'pip', 'install', 'ziglang'])}`."
     )
 
 

@@ -99,7 +99,7 @@ class EvoKernelServer(LanguageServer):
             programs=lambda: self.options.settings.programs,
             progressed=self.analysis_progressed,
             runs_in=lambda interpreter: self.status.learn(interpreter=interpreter),
-            root_of=self._trusted_root,
+            root_of=self.trusted_root,
             say=self.journal.say,
         )
         self.refreshing = Refreshing(self)
@@ -176,7 +176,7 @@ class EvoKernelServer(LanguageServer):
     def _trusts_path(self, path: Path) -> bool:
         return self.options.trust.covers(path) or self.granted.covers(path)
 
-    def _trusted_root(self, document: Document) -> str:
+    def trusted_root(self, document: Document) -> str:
         """Where an interpreter is looked for beside a file's own folders; one in a folder that is not
         trusted is not run for a file that is."""
         root = self.documents.root_of(document.path)
@@ -225,6 +225,7 @@ class EvoKernelServer(LanguageServer):
     async def _call_gone(self, placement: Placement, undone: bool) -> None:
         """A person's code is back: so are the kernels that waited for parts of it."""
         await self.undo.gone(placement, undone)
+        await self.jobs.drop(str(placement.file), placement.region_id)
         document = self.documents.at(placement.file)
         if document is not None:
             await self.ready.restore(document)

@@ -32,7 +32,8 @@ from evokernel_server.worker import Cancelled, Worker, WorkerDied, WorkerError
 log = logging.getLogger(__name__)
 
 UNFINISHED = (JobState.QUEUED, JobState.RUNNING, JobState.WAITING)
-VERIFIER_AWAY = "verifier_unavailable"
+CANNOT_JUDGE_YET = frozenset({"verifier_unavailable", "compiler_missing"})
+"""Errors of the worker that time or a person mends: the job waits, and goes on by itself."""
 _DEATHS_ALLOWED = 3
 
 
@@ -90,7 +91,7 @@ class JobQueue:
     """Hears what was done."""
     running: Job | None = None
     waiting: dict[str, Job] = field(factory=dict)
-    """Jobs whose verifier is away, by id."""
+    """Jobs that nobody can judge now, by id: the verifier is away, or has no compiler."""
     failures: dict[str, str] = field(factory=dict)
     """Why the last job of a file came to nothing for a reason that lies not in the file, by path."""
     _turn: asyncio.Lock = field(factory=asyncio.Lock)
@@ -367,7 +368,7 @@ class JobQueue:
 
     async def _fail(self, job: Job, error: WorkerError) -> None:
         self.say(f"{Path(job.file).name}: the {job.kind.value} job stopped ({error.reason}): {error}")
-        if error.reason != VERIFIER_AWAY:
+        if error.reason not in CANNOT_JUDGE_YET:
             self.failures[job.file] = str(error)
             self._forget_waiting(job)
             await self._save(job, JobState.FAILED, str(error))

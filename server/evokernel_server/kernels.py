@@ -22,7 +22,7 @@ from evokernel_server.calls import EDIT_TRIES, TOO_FAST, write_package
 from evokernel_server.choices import REPLACEABLE
 from evokernel_server.edits import Refusal, apply, read_edits
 from evokernel_server.errors import Refused
-from evokernel_server.jobs import VERIFIER_AWAY, AttemptEvent, Best, JobQueue, Report, region_of
+from evokernel_server.jobs import CANNOT_JUDGE_YET, AttemptEvent, Best, JobQueue, Report, region_of
 from evokernel_server.offers import Offer, Offers, microseconds
 from evokernel_server.options import Options
 from evokernel_server.outcomes import OutcomeLog, Placement
@@ -68,8 +68,10 @@ class Kernels:
             except Cancelled:
                 answer = {"status": "cancelled", "message": _("The generation was cancelled.")}
             except WorkerError as error:
-                away = error.reason == VERIFIER_AWAY
-                answer = {"status": "queued" if away else "failed", "message": str(error)}
+                answer = {"status": "failed", "message": str(error)}
+                if error.reason in CANNOT_JUDGE_YET:
+                    words = _("{why} The kernel is written by itself as soon as that is done.", why=error)
+                    answer = {"status": "queued", "message": words}
             operation.label = answer["message"]
         self._tell(answer)
         return answer
@@ -190,6 +192,7 @@ class Kernels:
         if placement is not None:
             await self.outcomes.record(OutcomeKind.REVERTED, placement, "command")
             await self.acceptance.undo.gone(placement, undone=False)
+        await self.jobs.drop(str(document.path), region.id)
         offer = self.offers.find(document.path, region.id)
         if offer is not None:
             self.offers.take(offer)

@@ -2,7 +2,8 @@
 
 It finds ``torch.softmax(NAME, dim=-1)``, "verifies" kernels of decreasing latency and keeps them in the
 memory. Behaviour comes from the environment: SCRIPT_PAUSE_S between attempts, SCRIPT_AWAY names a file
-whose presence means that the verifier is away; SCRIPT_DEAD is what a synthesis says that finds no endpoint.
+whose presence means that nobody can judge, for the reason in it (by default the verifier is away);
+SCRIPT_DEAD is what a synthesis says that finds no endpoint.
 """
 
 from __future__ import annotations
@@ -162,7 +163,8 @@ def synthesise(number: int, params: dict[str, object]) -> dict[str, object]:
             if number in cancelled:
                 raise Failure("cancelled", "The synthesis was cancelled.")
             if AWAY and Path(AWAY).exists():
-                raise Failure("verifier_unavailable", "The verifier does not answer; the job waits.")
+                reason = Path(AWAY).read_text("utf-8") or "verifier_unavailable"
+                raise Failure(reason, "Nobody can judge now; make it possible.")
             verdict = attempt(memory, region.task, job_id, n + offset)
             assert verdict.latency is not None
             send(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from lsprotocol import types
 
 from evokernel_core.capture.observations import Observation, ObservationStore, Observed
 from evokernel_core.capture.observed_text import comment_of
-from evokernel_core.capture.suggest import command_for
+from evokernel_core.capture.suggest import command_for, own_program
 
 TEXT = """import torch
 from torch import nn
@@ -59,7 +60,9 @@ async def test_the_editor_never_inserts_a_guess(
     first = await eventually(lambda: titles("return torch.relu(x) *"))
     assert first == ["Run something that uses this model"]
     answer = await editor.run(await editor.action(uri, editor.line_of(uri, "class Net"), first[0]))
-    assert answer["commandLine"] == f"evokernel observe -- {sys.executable} train.py"
+    program, *rest = shlex.split(answer["commandLine"])
+    assert Path(program).name == "evokernel"
+    assert rest == ["observe", "--", sys.executable, "train.py"]
     assert answer["folder"] == str(workspace)
     refused = await editor.command("evokernel.insertShapes", {"uri": uri, "symbol": "Net"})
     assert refused["status"] == "refused"
@@ -152,3 +155,14 @@ def test_the_likeliest_program_is_suggested(tmp_path: Path, files: dict[str, str
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     assert command_for(tmp_path / "net.py", files["net.py"]) == f"evokernel observe -- {line}"
+
+
+@pytest.mark.parametrize(("on_path", "name"), [(True, "evokernel"), (False, "{bin}/evokernel")])
+def test_a_terminal_is_told_where_this_evokernel_is(
+    on_path: bool, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "evokernel"
+    program.touch(mode=0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path) if on_path else "/nowhere")
+    assert own_program() == name.format(bin=tmp_path)

@@ -118,6 +118,21 @@ async def test_a_persons_own_revert_is_noticed(
     await eventually(lambda: ("reverted", way) in database.outcomes())
 
 
+@pytest.mark.parametrize("way", ["command", "undo"])
+async def test_a_kernel_that_was_taken_out_is_refined_no_further(
+    way: str, sessions: Any, workspace: Path, database: Any, eventually: Any
+) -> None:
+    editor = await sessions.start(environment={"SCRIPT_PAUSE_S": "2"})
+    original = (workspace / "model.py").read_text("utf-8")
+    uri, answer = await generated(editor, eventually, workspace / "model.py")
+    await eventually(lambda: ("refine", "running") in database.jobs())
+    if way == "command":
+        await editor.command("evokernel.revert", {"uri": uri, "name": answer["name"]})
+    else:
+        editor.set_text(uri, original)
+    await eventually(lambda: ("refine", "cancelled") in database.jobs())
+
+
 async def test_cut_and_paste_is_no_revert(
     sessions: Any, workspace: Path, database: Any, eventually: Any
 ) -> None:
@@ -313,15 +328,17 @@ async def test_cancelling_ends_the_job(
     assert database.jobs() == [("generate", "cancelled")]
 
 
-async def test_work_waits_while_the_verifier_is_away(
-    sessions: Any, workspace: Path, database: Any, eventually: Any, tmp_path: Path
+@pytest.mark.parametrize("reason", ["verifier_unavailable", "compiler_missing"])
+async def test_work_waits_while_nobody_can_judge(
+    reason: str, sessions: Any, workspace: Path, database: Any, eventually: Any, tmp_path: Path
 ) -> None:
     away = tmp_path / "away"
-    away.touch()
+    away.write_text(reason)
     editor = await sessions.start(environment={"SCRIPT_AWAY": str(away)})
     editor.answers = ["Apply", "Apply"]
     uri, answer = await generated(editor, eventually, workspace / "model.py")
     assert answer["status"] == "queued"
+    assert "written by itself" in answer["message"]
     assert database.jobs() == [("generate", "waiting")]
     await eventually(lambda: editor.statuses[-1].mode == "queued")
     away.unlink()

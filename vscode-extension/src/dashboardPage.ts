@@ -36,7 +36,7 @@ function standing({ status, verifier }: DashboardState): Markup {
   const states: Readonly<Record<string, string>> = {
     idle: t("idle"),
     busy: t("at work"),
-    away: t("not reachable; jobs wait for it"),
+    away: t("cannot judge now; jobs wait for it"),
   };
   return section("state", t("State"), html`<dl class="facts">
     ${fact(t("File in front"), status.text)}

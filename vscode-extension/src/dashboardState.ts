@@ -43,6 +43,9 @@ export interface DashboardOffer {
   readonly regionId: string;
   readonly name: string;
   readonly words: string;
+  readonly newUs: number;
+  /** "modelled" or "measured". */
+  readonly source: string;
   readonly ready: boolean;
 }
 
@@ -82,6 +85,8 @@ export function readState(answer: unknown): DashboardState | undefined {
       ...readPlace(offer),
       regionId: text(offer["regionId"]),
       words: text(offer["words"]),
+      newUs: number(offer["newUs"]),
+      source: text(offer["source"]),
       ready: offer["ready"] === true,
     })),
     memory: {

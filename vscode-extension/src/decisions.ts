@@ -2,6 +2,7 @@
 import * as vscode from "vscode";
 import { readState, type DashboardOffer } from "./dashboardState";
 import { GENERATE } from "./generate";
+import { digits, sourceWord } from "./kernels";
 import { t } from "./l10n";
 import { givenPlace, goTo, placesAt, pythonEditor } from "./places";
 import { placeOf, readReview, withoutOverlap, type Place, type Review } from "./review";
@@ -73,7 +74,7 @@ export class Decisions {
     if (chosen.length === 0) return;
     // Who takes parts of what was reviewed has decided about the whole.
     const whole = review === undefined ? {} : { regionId: review.regionId };
-    await this.applied(await this.execute(APPLY, { uri, ...whole, regionIds: chosen }), { uri }, review);
+    await this.applied(await this.execute(APPLY, { uri, ...whole, regionIds: chosen }), { uri }, review, chosen.length);
   }
 
   async reject(given?: unknown): Promise<void> {
@@ -142,9 +143,10 @@ export class Decisions {
     return chosen && { uri: chosen.offer.uri, regionId: chosen.offer.regionId };
   }
 
-  private async applied(answer: unknown, place: Place, review: Review | undefined): Promise<void> {
+  /** The status bar has room for what one kernel gains; of several it says how many. */
+  private async applied(answer: unknown, place: Place, review: Review | undefined, count = 1): Promise<void> {
     if (statusOf(answer) !== "applied") return;
-    tell(answer);
+    tell(count === 1 ? answer : { message: t("{0} kernels are in place; one undo takes them back.", count) });
     if (review !== undefined) await this.reviews.close(placeOf(review));
     await this.reviews.close(place);
     if (review !== undefined) await goTo(review.uri, review.line);
@@ -179,7 +181,7 @@ function tell(answer: unknown): void {
 function choicesAmong(review: Review | undefined, waiting: readonly DashboardOffer[]): Choice[] {
   const known = new Set([review?.regionId, ...(review?.parts ?? []).map(({ regionId }) => regionId)]);
   return [
-    ...(review === undefined ? [] : [{ label: review.name, detail: review.title, regionId: review.regionId }]),
+    ...(review === undefined ? [] : [{ label: review.name, ...gain(review.kernel), regionId: review.regionId }]),
     ...(review?.parts ?? []).map(({ regionId, line, words }) => ({
       label: t("Only line {0}", line + 1),
       detail: words,
@@ -187,8 +189,13 @@ function choicesAmong(review: Review | undefined, waiting: readonly DashboardOff
     })),
     ...waiting
       .filter(({ regionId }) => !known.has(regionId))
-      .map(({ regionId, name, words }) => ({ label: name, detail: words, regionId })),
+      .map(({ regionId, name, newUs, source }) => ({ label: name, ...gain({ us: newUs, source }), regionId })),
   ];
+}
+
+/** What fits a row of a list: where code and chip are is known to who asks about one file. */
+function gain({ us, source }: { readonly us: number; readonly source: string }): { readonly description: string } {
+  return { description: `${digits(us)} µs ${sourceWord(source)}` };
 }
 
 /** Check boxes; a whole kernel and its own parts exclude each other. Empty where the person gave up. */

@@ -111,8 +111,8 @@ export function evidence(kernel: Kernel): string[] {
   ].filter((line) => line !== "");
 }
 
-/** As many digits as a figure in microseconds deserves. */
+/** As many digits as a figure in microseconds deserves, in threes as the server writes them. */
 export function digits(us: number): string {
-  if (us >= 100) return Math.round(us).toString();
+  if (us >= 100) return Math.round(us).toLocaleString("en-US");
   return us >= 1 ? us.toFixed(1) : us.toPrecision(2);
 }

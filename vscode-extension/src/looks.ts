@@ -21,7 +21,7 @@ export const LOOKS: Readonly<Record<Mode | "starting", Look>> = {
   failed: { icon: "$(circle-slash)", words: NONE, red: false },
   error: { icon: "$(error)", words: NONE, red: true },
   busy: { icon: "$(sync~spin)", words: NONE, red: false },
-  queued: { icon: "$(clock)", words: NONE, red: false },
+  queued: { icon: "$(clock)", words: () => t("waiting"), red: false },
   offline: { icon: "$(debug-disconnect)", words: NONE, red: false },
 };
 

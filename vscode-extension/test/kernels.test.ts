@@ -40,7 +40,7 @@ test("no figure is made up where there is none", () => {
 });
 
 test("digits", () => {
-  assert.deepEqual([412.4, 100, 35.21, 1, 0.125].map(digits), ["412", "100", "35.2", "1.0", "0.13"]);
+  assert.deepEqual([26093.4, 412.4, 100, 35.21, 1, 0.125].map(digits), ["26,093", "412", "100", "35.2", "1.0", "0.13"]);
 });
 
 const FOLDERS = ["[x](command:workbench.action.terminal.new)", "![x](https:&#47;&#47;evil.example)", "**x", "$(x)", "", "a b", "x\n"];

@@ -4,16 +4,20 @@ what such a run showed. Shapes are never guessed."""
 from __future__ import annotations
 
 import ast
+import contextlib
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
 from evokernel_core.capture import finder
+from evokernel_core.capture.interpreter import find_interpreter
 from evokernel_core.capture.observations import Observation, ObservationStore
 from evokernel_core.capture.observed_text import comment_of
-from evokernel_core.capture.suggest import command_for
+from evokernel_core.capture.suggest import command_for, own_program
+from evokernel_core.domain.errors import InterpreterUnavailable
 from evokernel_core.domain.region import RegionStatus
 from evokernel_server import command_names as names
 from evokernel_server.choices import touches
@@ -98,9 +102,19 @@ def _names(node: ast.FunctionDef | None) -> tuple[str, ...]:
 
 
 def observe_command(server: EvoKernelServer, document: Document) -> str:
-    """The command line to observe a program that uses a document. Reads files: call it on a thread."""
-    python = server.options.settings.interpreter or "python"
-    return command_for(document.path, document.text.content, python)
+    """The command line to observe a program that uses a document, in a terminal that knows neither us nor the
+    Python with torch. Reads files and asks interpreters: call it on a thread."""
+    return command_for(document.path, document.text.content, _python_of(server, document), own_program())
+
+
+def _python_of(server: EvoKernelServer, document: Document) -> str:
+    """The Python that a document is captured with; only ``python`` where its folder is not trusted."""
+    setting = server.options.settings.interpreter
+    if not setting and server.trusts(document):
+        with contextlib.suppress(InterpreterUnavailable):
+            root = server.trusted_root(document) or document.path.parent
+            return find_interpreter("", document.path.parent, Path(root)).path
+    return setting or "python"
 
 
 def unknown_words(definition: finder.Definition) -> str:

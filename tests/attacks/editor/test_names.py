@@ -144,9 +144,10 @@ def test_the_command_to_observe_runs_python_on_one_file(attack: Attack, tmp_path
 @pytest.mark.parametrize("python", ["/x/py\x03\nrm", "/x/py thon; touch y"])
 def test_the_interpreter_in_the_command_is_one_word(python: str, tmp_path: Path) -> None:
     """Wants the setting of an interpreter to be typed into a terminal as commands."""
-    line = command_for(tmp_path / "x.py", "import torch", python)
+    line = command_for(tmp_path / "x.py", "import torch", python, python)
     assert line.isprintable()
     assert shlex.split(line)[3] in ("python", python)
+    assert shlex.split(line)[0] in ("evokernel", python)
 
 
 def test_links_in_circles_are_not_walked(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 // What a person does and sees in the window: lines and their hints, the palette, lists, messages, pictures.
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { PATIENCE_MS } from "./editor.mjs";
 
 /** Messages slide in; a picture is taken when they stand still. */
 const FADE_MS = 700;
@@ -31,14 +32,14 @@ export class Desk {
   }
 
   /** Looks until something is found. A message that the editor shows meanwhile says why it will not come. */
-  async until(what, seconds, look) {
-    const deadline = Date.now() + seconds * 1000;
+  async until(what, look) {
+    const deadline = Date.now() + PATIENCE_MS;
     for (;;) {
       const found = await look();
       if (found) return found;
       if (Date.now() > deadline) {
         const said = await this.messages().allTextContents();
-        throw new Error(`There was no ${what} within ${seconds} s; messages: ${JSON.stringify(said)}`);
+        throw new Error(`There was no ${what} within ${PATIENCE_MS / 1000} s; messages: ${JSON.stringify(said)}`);
       }
       await sleep(100);
     }
@@ -49,9 +50,9 @@ export class Desk {
   }
 
   /** The message with these words, once it is there. */
-  async said(words, seconds = 90) {
+  async said(words) {
     const message = this.messages().filter({ hasText: words }).first();
-    await message.waitFor({ timeout: seconds * 1000 });
+    await message.waitFor();
     return plain(await message.textContent());
   }
 
@@ -84,14 +85,14 @@ export class Desk {
   }
 
   /** The hint at the end of a line, once its words match. */
-  async hint(text, words, seconds = 120) {
+  async hint(text, words) {
     const hint = this.line(text).locator("span span", { hasText: words }).last();
-    await hint.waitFor({ timeout: seconds * 1000 });
+    await hint.waitFor();
     return plain(await hint.textContent());
   }
 
-  async status(words, seconds = 60) {
-    await this.page.locator(".statusbar-item", { hasText: words }).first().waitFor({ timeout: seconds * 1000 });
+  async status(words) {
+    await this.page.locator(".statusbar-item", { hasText: words }).first().waitFor();
   }
 
   /** Opens the palette. A key is lost while the focus is on its way into a page of an extension: it is pressed again. */
@@ -114,23 +115,23 @@ export class Desk {
     const input = await this.quickInput("F1");
     await input.fill(`>${title}`);
     const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: title.split(": ").at(-1) }).first();
-    await row.waitFor({ timeout: 60_000 });
+    await row.waitFor();
     await row.click();
     // A list that the command opens uses the palette's rows again: it is the palette's until the palette is gone.
     await this.page.locator('.quick-input-widget:visible input[placeholder^="Type the name of a command"]').waitFor({ state: "hidden" });
   }
 
   /** The rows of the list that is open, which have these words. */
-  async rows(words, seconds = 90) {
+  async rows(words) {
     const rows = this.page.locator(".quick-input-widget:visible .monaco-list-row", { hasText: words });
-    await rows.first().waitFor({ timeout: seconds * 1000 });
+    await rows.first().waitFor();
     return rows;
   }
 
   /** Evidence and other pages of extensions are frames within frames. */
-  async pageWith(words, seconds = 90) {
+  async pageWith(words) {
     let text = "";
-    return this.until(`page with ${words}`, seconds, async () => {
+    return this.until(`page with ${words}`, async () => {
       for (const frame of this.page.frames()) {
         text = await frame.locator("body").innerText({ timeout: 500 }).catch(() => "");
         if (words.test(text)) return { frame, text };
@@ -139,13 +140,31 @@ export class Desk {
     });
   }
 
+  /** What the terminal shows, once these words are in it. */
+  async terminal(words) {
+    const rows = this.page.locator(".terminal-wrapper.active .xterm-rows");
+    // A long line is broken at the terminal's width, with spaces up to it.
+    const shown = async () => (await rows.innerText({ timeout: 1_000 }).catch(() => "")).replaceAll("\u00a0", " ");
+    return this.until(`terminal with ${words}`, async () => {
+      const text = await shown();
+      return words.test(text.replaceAll("\n", "")) || words.test(text) ? text : undefined;
+    });
+  }
+
+  /** Marks of errors: in the code, and on the status item. */
+  async red() {
+    const squiggles = await this.page.locator(".squiggly-error").count();
+    const items = await this.page.locator(".statusbar-item.error-kind", { hasText: "EvoKernel" }).count();
+    return squiggles + items;
+  }
+
   /** Opens a file of the workspace by its name. */
   async open(file) {
     const input = await this.quickInput("Control+p");
     await input.fill(file);
     await this.page.locator(".quick-input-list .monaco-list-row", { hasText: file }).first().waitFor();
     await this.page.keyboard.press("Enter");
-    await this.page.locator(".tab.active", { hasText: file }).waitFor({ timeout: 60_000 });
+    await this.page.locator(".tab.active", { hasText: file }).waitFor();
   }
 
   /** Room for the code: the explorer is closed. */
@@ -181,7 +200,7 @@ export class Desk {
   }
 
   /** Text of the side of a diff that would be there afterwards. */
-  async modified(words, seconds = 90) {
-    await this.page.locator(".monaco-diff-editor .modified-in-monaco-diff-editor .view-line", { hasText: words }).first().waitFor({ timeout: seconds * 1000 });
+  async modified(words) {
+    await this.page.locator(".monaco-diff-editor .modified-in-monaco-diff-editor .view-line", { hasText: words }).first().waitFor();
   }
 }

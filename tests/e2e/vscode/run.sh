@@ -15,11 +15,11 @@ mkdir -p "$EVOKERNEL_HOME"
 find "$EVOKERNEL_HOME" -mindepth 1 -maxdepth 1 ! -name cache -exec rm -rf {} +
 "$ROOT/.venv/bin/evokernel" doctor --prepare
 
-timeout --kill-after=20 1200 "$E2E/bin/node" "$HERE/story.mjs" "$E2E" "$ROOT/.venv/bin/evokernel" lsp
+timeout --kill-after=20 7200 "$E2E/bin/node" "$HERE/story.mjs" "$E2E" "$ROOT/.venv/bin/evokernel" lsp
 
 if [ "${1:-}" = --picture ]; then
   mkdir -p "$ROOT/docs/images"
-  cp "$E2E/shots/04-ready.png" "$ROOT/docs/images/vscode.png"
-  cp "$E2E/shots/05-review.png" "$ROOT/docs/images/vscode-review.png"
-  cp "$E2E/shots/08-accepted.png" "$ROOT/docs/images/vscode-edit.png"
+  cp "$E2E/shots/05-ready.png" "$ROOT/docs/images/vscode.png"
+  cp "$E2E/shots/06-review.png" "$ROOT/docs/images/vscode-review.png"
+  cp "$E2E/shots/09-accepted.png" "$ROOT/docs/images/vscode-edit.png"
 fi

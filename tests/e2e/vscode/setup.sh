@@ -51,7 +51,7 @@ install_code_server() {
   echo '{"private": true}' >"$E2E/editor/package.json"
   (
     cd "$E2E/editor"
-    PATH="$E2E/bin:$PATH" npm_config_nodedir="$E2E/node-home" nice -n 10 \
+    PATH="$E2E/bin:$PATH" npm_config_nodedir="$E2E/node-home" JOBS=max \
       npm install --no-fund --no-audit --no-progress "code-server@$CODE_SERVER" "playwright-core@$PLAYWRIGHT" \
       >"$E2E/npm.log" 2>&1
   ) || { tail -30 "$E2E/npm.log" >&2; return 1; }
@@ -60,7 +60,8 @@ install_code_server() {
 
 # The extension is built with the same Node, from its lock file.
 build_extension() {
-  local source=$ROOT/vscode-extension
+  local source=$ROOT/vscode-extension built=$E2E/evokernel.vsix
+  [ -e "$built" ] && [ -z "$(find "$source" \( -name node_modules -o -name out \) -prune -o -type f -newer "$built" -print -quit)" ] && return
   step "extension package"
   (
     cd "$source"
