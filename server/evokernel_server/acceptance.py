@@ -16,20 +16,22 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from lsprotocol import types
 
 from evokernel_core.domain.job import JobKind
 from evokernel_core.domain.outcome import OutcomeKind
+from evokernel_core.domain.placement import Placement, place_key
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.verdict import LatencySource
+from evokernel_server.branches import head_of
 from evokernel_server.calls import CHANGED, Calls, write_package
 from evokernel_server.edits import Refusal
 from evokernel_server.errors import Refused
 from evokernel_server.jobs import Best, JobQueue
 from evokernel_server.offers import Offer, Offers, microseconds
 from evokernel_server.options import Confirm, Options
-from evokernel_server.outcomes import OutcomeLog, Placement, place_key
+from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.packages import package_folder
 from evokernel_server.ready import verified
 from evokernel_server.standing import waiting
@@ -150,13 +152,13 @@ class Acceptance:
         async with self._claimed(file, [choice]):
             await write_package(self.worker, region, best.source_id)
             old = self.outcomes.find(file, name)
-            placement = Placement(
-                file, name, region.id, region.task.task_id, best.source_id, time.time(),
-                old.before if old else "",
+            here = Placement(file, name, region.id, region.task.task_id, best.source_id, time.time())
+            head = await asyncio.to_thread(head_of, file)
+            placement = evolve(
+                here, before=old.before if old else "", created=bool(old and old.created),
+                head=head, region=region,
             )  # fmt: skip
             await self.outcomes.accept(placement)
-            if old is not None:
-                self.undo.succeed(old, placement)
         if choice.offer is not None:
             self.offers.take(choice.offer)
         document = self.workspace.at(file)
@@ -223,10 +225,10 @@ class Acceptance:
                 await asyncio.to_thread(shutil.rmtree, package_folder(file, item.name), True)
 
     async def _record(self, document: Document, written: Sequence[Written], before: str) -> None:
-        placements = [_placement(document.path, item, before) for item in written]
+        head = await asyncio.to_thread(head_of, document.path)
+        placements = [_placement(document.path, item, before, head) for item in written]
         await self.outcomes.accept(*placements)
-        for item, placement in zip(written, placements, strict=True):
-            self.undo.remember(placement, item.choice.region, created=item.fresh)
+        for item in written:
             if item.choice.offer is not None:
                 self.offers.take(item.choice.offer)
 
@@ -256,10 +258,13 @@ def _fastest(memory: Any, task_id: str, chip: str) -> Best | None:
     return None
 
 
-def _placement(file: Path, written: Written, before: str) -> Placement:
+def _placement(file: Path, written: Written, before: str, head: str) -> Placement:
     region, best = written.choice.region, written.choice.best
     assert region.task is not None
-    return Placement(file, written.name, region.id, region.task.task_id, best.source_id, time.time(), before)
+    return Placement(
+        file, written.name, region.id, region.task.task_id, best.source_id, time.time(),
+        before, written.fresh, head, region,
+    )  # fmt: skip
 
 
 def package_names(file: Path) -> set[str]:

@@ -19,6 +19,7 @@ from pygls.lsp.server import LanguageServer
 from evokernel_core import __version__, paths, temporary
 from evokernel_core.capture.observations import ObservationStore
 from evokernel_core.domain.job import Job, JobKind
+from evokernel_core.domain.placement import Placement
 from evokernel_core.domain.settings import Settings
 from evokernel_core.foreign import read_foreign
 from evokernel_server import changes, features, stdio
@@ -38,7 +39,7 @@ from evokernel_server.never import Nevers
 from evokernel_server.notices import Notices
 from evokernel_server.offers import Offer, Offers
 from evokernel_server.options import Options, ServerOptions
-from evokernel_server.outcomes import OutcomeLog, Placement
+from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.packages import FOLDER, heal
 from evokernel_server.pages import Pages
 from evokernel_server.plain import message
@@ -128,7 +129,9 @@ class EvoKernelServer(LanguageServer):
             self.store, self.jobs, self.outcomes, self.offers, self.nevers,
             verified_by=lambda verifier: self.status.learn(verifier=verifier),
         )  # fmt: skip
-        self.undo = Undo(self.documents, self.outcomes, self.worker, self.read_packages)
+        self.undo = Undo(
+            self.documents, self.outcomes, self.worker, self.store, self.read_packages, self._call_back
+        )  # fmt: skip
         self.outcomes.gone = self._call_gone
         self.acceptance = Acceptance(
             self.documents, self.worker, Calls(self, self.documents, self.worker), self.jobs, self.outcomes,
@@ -155,6 +158,7 @@ class EvoKernelServer(LanguageServer):
             self.jobs,
             self.outcomes,
             self.offers,
+            self.undo,
             self.observations,
             self.kernels.repackage,
             self._arrived,
@@ -223,14 +227,24 @@ class EvoKernelServer(LanguageServer):
         spawn(self.ready.restore(document), "ready kernels")
 
     async def _call_gone(self, placement: Placement, undone: bool) -> None:
-        """A person's code is back: so are the kernels that waited for parts of it."""
+        """A person's code is back: so are the kernels that waited for it, or for parts of it. A faster one of
+        the call is offered no more."""
+        offer = self.offers.find(placement.file, placement.region_id)
+        if offer is not None and offer.old is not None:
+            self.offers.take(offer)
         await self.undo.gone(placement, undone)
         document = self.documents.at(placement.file)
         if document is not None:
             await self.ready.restore(document)
 
+    def _call_back(self, placement: Placement) -> None:
+        """An undo was redone: its kernel does not wait any more."""
+        offer = self.offers.find(placement.file, placement.region_id)
+        if offer is not None and offer.old is None:
+            self.offers.take(offer)
+
     async def _arrived(self, file: Path) -> None:
-        """A file has another name. Its document may have been opened before that was told."""
+        """A file has another name, or was deleted. Its document may have been opened before that was told."""
         document = self.documents.at(file)
         if document is not None:
             await self._take_up(document)
@@ -289,6 +303,7 @@ class EvoKernelServer(LanguageServer):
         await self.read_packages(document)
         await self.nevers.load(document)
         await self.outcomes.restore(document)
+        await self.undo.restore(document)
         await self.ready.restore(document)
         self.offers_changed(len(self.offers.pending))
         self.jobs.start()
@@ -333,6 +348,11 @@ class EvoKernelServer(LanguageServer):
         if document.counts().keys() - document.installed.keys():
             spawn(self.read_packages(document), "reading packages")
 
+    def document_saved(self, document: Document) -> None:
+        self.capture.soon(document, now=True)
+        self.show_status()
+        spawn(self.undo.saved(document.path), "saved")
+
     def document_closed(self, uri: str) -> None:
         self.documents.close(uri)
         self.capture.forget(uri)
@@ -369,7 +389,8 @@ class EvoKernelServer(LanguageServer):
         """Something outside the editor changed a watched path."""
         if path.name == "HEAD" and path.parent.name == ".git":
             repository = path.parent.parent
-            self.outcomes.void(lambda file: file.is_relative_to(repository))
+            for file in self.outcomes.void(lambda file: file.is_relative_to(repository)):
+                spawn(self._read_changed(file), "reading a changed file")
         elif path.parent == self.observations.folder:
             for document in self.documents.torch_documents():
                 if self.observations.path_of(document.path) == path:

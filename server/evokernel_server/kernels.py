@@ -15,6 +15,7 @@ from pygls.lsp.server import LanguageServer
 
 from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.outcome import OutcomeKind
+from evokernel_core.domain.placement import Placement
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
 from evokernel_server.acceptance import Acceptance, Choice, kernel_words, package_names
@@ -25,7 +26,7 @@ from evokernel_server.errors import Refused
 from evokernel_server.jobs import VERIFIER_AWAY, AttemptEvent, Best, JobQueue, Report, region_of
 from evokernel_server.offers import Offer, Offers, microseconds
 from evokernel_server.options import Options
-from evokernel_server.outcomes import OutcomeLog, Placement
+from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.packages import Installed, package_folder, read_installed
 from evokernel_server.progress import Operation, Operations
 from evokernel_server.ready import Ready

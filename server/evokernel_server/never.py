@@ -13,11 +13,11 @@ from pathlib import Path
 from attrs import define
 
 from evokernel_core.domain.outcome import Outcome, OutcomeKind
+from evokernel_core.domain.placement import place_key
 from evokernel_core.domain.region import Region
 from evokernel_server.errors import Refused
 from evokernel_server.jobs import JobQueue
 from evokernel_server.offers import Offers
-from evokernel_server.outcomes import place_key
 from evokernel_server.standing import is_never
 from evokernel_server.store import Store
 from evokernel_server.words import _, many

@@ -15,10 +15,11 @@ from pathlib import Path
 from attrs import define, evolve, field, frozen
 
 from evokernel_core.domain.outcome import OutcomeKind
+from evokernel_core.domain.placement import Placement
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.verdict import Latency
 from evokernel_server.options import ServerOptions
-from evokernel_server.outcomes import OutcomeLog, Placement
+from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.packages import Installed
 from evokernel_server.standing import is_never
 from evokernel_server.store import Store
