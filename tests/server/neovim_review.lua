@@ -1,36 +1,43 @@
 -- Review in Neovim with nothing but the configuration that docs/editors.md prints: a kernel is generated, read,
 -- accepted, undone, accepted again, rejected with a reason, put off, and wanted never. Everything is chosen from
--- vim.lsp.buf.code_action(), as a person does. STORY names a JSON file with the cast; what was seen goes to "out".
+-- vim.lsp.buf.code_action(), as a person does. What was seen goes to the file that OUT names.
 
-local story = vim.fn.json_decode(table.concat(vim.fn.readfile(os.getenv("STORY")), "\n"))
-local seen = { steps = {}, pages = {}, messages = {}, questions = {} }
+local places = { "torch.softmax(x", "torch.softmax(y", "torch.softmax(z" }
+local reason = "Hard to read"
+local patience_ms = 30000
+local seen = { steps = {}, messages = {}, questions = {} }
 local wanted, offered
 local model = vim.api.nvim_get_current_buf()
 
 local function finish(failure)
   seen.failure = failure
-  vim.fn.writefile({ vim.fn.json_encode(seen) }, story.out)
+  vim.fn.writefile({ vim.fn.json_encode(seen) }, os.getenv("OUT"))
   vim.cmd("qall!")
 end
 
 local function wait(words, condition)
-  if not vim.wait(story.patience_ms, condition, 50) then
+  if not vim.wait(patience_ms, condition, 50) then
     error(words .. " did not happen in time; offered: " .. vim.inspect(offered), 2)
   end
 end
 
--- A person's choice: of the actions of a line, or of the answers to a question of the server's.
+-- The number of a person's answer to a question of the server's.
+local function answered(question, answers)
+  table.insert(seen.questions, { asked = question, answers = answers })
+  for number, title in ipairs(answers) do
+    if title == reason then
+      return number
+    end
+  end
+end
+
+-- A person's choice of the actions of a line, or of the answers to a question.
 vim.ui.select = function(items, options, chosen)
   local format = options.format_item or tostring
   local titles = vim.tbl_map(format, items)
   if options.kind ~= "codeaction" then
-    table.insert(seen.questions, { asked = options.prompt, answers = titles })
-    for number, title in ipairs(titles) do
-      if title == story.reason then
-        return chosen(items[number], number)
-      end
-    end
-    return chosen(nil, nil)
+    local number = answered(options.prompt, titles)
+    return chosen(items[number], number)
   end
   offered = titles
   for number, title in ipairs(titles) do
@@ -40,6 +47,15 @@ vim.ui.select = function(items, options, chosen)
     end
   end
   chosen(nil, nil)
+end
+
+-- Neovim 0.7 asks in this way, and waits for the answer.
+vim.fn.inputlist = function(lines)
+  local titles = {}
+  for _, line in ipairs(lines) do
+    table.insert(titles, line:match("^%d+%. (.*)$"))
+  end
+  return answered(lines[1], titles) or 0
 end
 
 local message = vim.lsp.handlers["window/showMessage"]
@@ -68,7 +84,7 @@ local function choose(words, title, only)
   wanted = title
   local context = { diagnostics = {}, only = only }
   wait(title, function()
-    vim.lsp.buf.code_action({ context = context })
+    vim.lsp.buf.code_action(vim.fn.has("nvim-0.8") == 1 and { context = context } or context)
     vim.wait(200, function() return wanted == nil end, 10)
     return wanted == nil
   end)
@@ -87,7 +103,7 @@ local function offers(words, title)
 end
 
 local function step(name)
-  table.insert(seen.steps, { name = name, text = text(), packages = vim.fn.glob(story.packages, true, true) })
+  seen.steps[name] = { text = text(), packages = vim.fn.glob("evokernel_kernels/softmax_*", true, true) }
 end
 
 local function page()
@@ -105,28 +121,50 @@ local function page()
   end
 end
 
+local function taken_back(call)
+  go_to(call)
+  vim.cmd("silent undo")
+  wait("the undo", function() return not text():find(call, 1, true) end)
+end
+
 local function tell()
-  local first, second, third = unpack(story.places)
+  local first, second, third = unpack(places)
+  local call = ".run("
   choose(first, "Generate NPU kernel")
-  wait("ready", function() return offers(first, "Review the ") end)
+  wait("a ready kernel", function() return offers(first, "Review the ") end)
   step("ready")
   choose(first, "Review the ")
   wait("the page", page)
   seen.page = page()
   vim.cmd("silent! only")
-  step("reviewed")
 
-  local call = ".run("
   choose(first, "Accept the ")
   wait("the call", function() return text():find(call, 1, true) end)
   wait("a way back", function() return offers(call, "Revert kernel") end)
   step("accepted")
-  go_to(call)
-  vim.cmd("silent undo")
-  wait("the undo", function() return not text():find(call, 1, true) end)
-  wait("ready after the undo", function() return offers(first, "Generate NPU kernel") or offers(first, "Accept the ") end)
+  taken_back(call)
+  wait("the kernel waits again", function() return offers(first, "Accept the ") end)
   step("undone")
-  seen.after_undo = offered
+  choose(first, "Accept the ")
+  wait("the call again", function() return text():find(call, 1, true) end)
+  wait("a way back", function() return offers(call, "Revert kernel") end)
+  step("accepted again")
+
+  choose(second, "Generate NPU kernel")
+  choose(second, "Snooze the ")
+  choose(second, "Reject the ")
+  wait("the question", function() return #seen.questions > 0 end)
+  wait("no kernel waits", function() return not offers(second, "Accept the ") end)
+  seen.rejected = titles(second)
+
+  choose(third, "Generate NPU kernel")
+  wait("a kernel of the third", function() return offers(third, "Accept the ") end)
+  choose(third, "Never offer a kernel")
+  wait("nothing is offered", function() return not offers(third, "Accept the ") end)
+  seen.never = titles(third)
+  choose(third, "Offer kernels again", { "refactor.rewrite" })
+  wait("a kernel again", function() return offers(third, "Accept the ") end)
+  step("offered again")
 end
 
 local fine, failure = pcall(tell)
