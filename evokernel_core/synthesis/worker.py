@@ -244,7 +244,8 @@ def event_data(event: Any) -> dict[str, Any]:
         "stage": event.stage.value,
         "feasible": candidate is not None and candidate.verdict.feasible,
         "latency_us": latency.us if latency else None,
-        "best_us": event.best_us,
+        "best_us": event.best.us if event.best else None,
+        "best_source": event.best.source.value if event.best else "",
         "verdict_summary": summary(candidate.verdict) if candidate else "No kernel was proposed.",
     }
 

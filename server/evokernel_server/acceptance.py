@@ -29,7 +29,7 @@ from evokernel_server.calls import CHANGED, Calls, write_package
 from evokernel_server.edits import Refusal
 from evokernel_server.errors import Refused
 from evokernel_server.jobs import Best, JobQueue
-from evokernel_server.offers import Offer, Offers, microseconds
+from evokernel_server.offers import Offer, Offers, microseconds, was_words
 from evokernel_server.options import Confirm, Options
 from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.packages import package_folder
@@ -166,7 +166,7 @@ class Acceptance:
             await self.installed_changed(document)
         return {
             "status": "applied",
-            "message": _("{name} is now {new}.", name=name, new=microseconds(best.latency.us)),
+            "message": _("{name} is now {new}.", name=name, new=_figure(best)),
             "name": name,
             "sourceId": best.source_id,
         }
@@ -273,13 +273,17 @@ def package_names(file: Path) -> set[str]:
     return {item.name for item in folder.iterdir()} if folder.is_dir() else set()
 
 
+def _figure(best: Best) -> str:
+    return sourced(microseconds(best.latency.us), best.latency.source.value)
+
+
 def kernel_words(best: Best) -> str:
     """A kernel's figures and who verified it."""
     latency = best.latency
     return _(
         "{figure} (was {was}), verified by {verifier}",
-        figure=sourced(microseconds(latency.us), latency.source.value),
-        was=microseconds(latency.baseline_us),
+        figure=_figure(best),
+        was=was_words(latency, latency.baseline_us),
         verifier=best.verifier,
     )
 

@@ -31,7 +31,7 @@ from evokernel_server.packages import Installed, package_folder, read_installed
 from evokernel_server.progress import Operation, Operations
 from evokernel_server.ready import Ready
 from evokernel_server.store import Store
-from evokernel_server.words import _
+from evokernel_server.words import _, sourced
 from evokernel_server.worker import Cancelled, Worker, WorkerError
 from evokernel_server.workspace import Document, Workspace
 
@@ -323,7 +323,7 @@ def _report(operation: Operation, event: AttemptEvent) -> None:
     share = event.n / event.budget if event.budget else None
     words = _("attempt {n}/{budget}", n=event.n, budget=event.budget)
     if event.best_us:
-        words += _(", best {us} modelled", us=microseconds(event.best_us))
+        words += _(", best {figure}", figure=sourced(microseconds(event.best_us), event.best_source))
     operation.report(words, share)
 
 

@@ -17,7 +17,7 @@ from attrs import define, evolve, field, frozen
 from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.domain.placement import Placement
 from evokernel_core.domain.region import Region
-from evokernel_core.domain.verdict import Latency
+from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_server.options import ServerOptions
 from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.packages import Installed
@@ -86,9 +86,14 @@ def percent(share: float) -> str:
 
 def ready_words(latency: Latency) -> str:
     """A kernel that waits for review, in the words of its hint and lens."""
-    was = microseconds(latency.baseline_us).removesuffix(" µs")
     figure = sourced(microseconds(latency.us), latency.source.value)
-    return _("ready: {figure} (was {was})", figure=figure, was=was)
+    return _("ready: {figure} (was {was})", figure=figure, was=was_words(latency, latency.baseline_us))
+
+
+def was_words(latency: Latency, before_us: float) -> str:
+    """A modelled figure behind a kernel's own, without a unit; with its word where that is another one."""
+    bare = microseconds(before_us).removesuffix(" µs")
+    return bare if latency.source is LatencySource.MODELLED else sourced(bare, LatencySource.MODELLED.value)
 
 
 def gain(old: Latency, new: Latency) -> float:

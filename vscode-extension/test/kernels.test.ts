@@ -18,7 +18,7 @@ test("a manifest gives its evidence", () => {
   assert.ok(kernel !== undefined);
   assert.deepEqual(evidence(kernel), [
     "35.2 µs modelled",
-    "op by op 412 µs",
+    "op by op 412 µs modelled",
     "bound 31.0 µs",
     "chip ascend910b1",
     "verifier twin 0.1.0",
