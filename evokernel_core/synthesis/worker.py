@@ -208,7 +208,8 @@ class Worker:
 
     def _timeline(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)
-        return {"path": str(self._open(Path(region.file).parent).timeline(region, params["source_id"]))}
+        found = self._open(Path(region.file).parent).timeline(region, params["source_id"])
+        return {"path": str(found.page), "summary": to_data(found.summary)}
 
     def _edit(self, id: int, params: Params) -> Mapping[str, Any]:
         from evokernel_core.capture.edit import minimal_edits, plan_edit
