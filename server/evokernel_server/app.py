@@ -63,6 +63,8 @@ from evokernel_server.workspace import Document, Problem, Workspace
 log = logging.getLogger(__name__)
 
 _PARENT_CHECK_S = 2.0
+_DECIDED_S = 0.5
+"""How long the questions what other windows decided are gathered."""
 _WORKER_END_S = 1.0
 """A killed worker is gone in milliseconds; then what it left in the temporary directory is removed."""
 
@@ -150,6 +152,7 @@ class EvoKernelServer(LanguageServer):
         self.notices = Notices(self, self.kernels, self.pages, lambda: self.own_client)
         self.reviews = Reviews(self.kernels, lambda: self.options.settings.chip)
         self.rereading = Latest(self._packages_changed, "reading packages")
+        self.deciding = Latest(self._decided, "reading decisions", _DECIDED_S)
         self.observations = ObservationStore()
         self.client_watch = ClientWatch(self, lambda: self.documents.roots, self.observations.folder)
         self.watcher = Watcher(self.path_changed, self.observations.folder, self.client_watch.covers)
@@ -314,6 +317,13 @@ class EvoKernelServer(LanguageServer):
                 region = await self.kernels.region_of(document.path, name)
                 await self.offers.consider(document.uri, document.path, region, installed)
 
+    async def _decided(self, uri: str) -> None:
+        """What another window decided about the code of a document holds in this one."""
+        document = self.documents.get(uri)
+        if document is not None and document.has_torch and self.trusts(document):
+            await self.nevers.load(document)
+            await self.ready.restore(document, {item.region.id for item in document.tracked})
+
     async def read_packages(self, document: Document) -> None:
         """Reads the packages behind a document's calls and shows what they say, and which do not fit."""
         document.installed = await installed_kernels(document)
@@ -363,6 +373,7 @@ class EvoKernelServer(LanguageServer):
         """The client says which document is in front of the person."""
         self.documents.activate(uri)
         self.show_status()
+        self.deciding.ask(uri)
 
     def regions_changed(self, document: Document) -> None:
         if document.uri in self.documents.documents:
@@ -370,6 +381,7 @@ class EvoKernelServer(LanguageServer):
             self.refresh()
             if document.calls:  # the code beside them may have been edited
                 self.rereading.ask(document.uri)
+            self.deciding.ask(document.uri)
             if document.problem is not None and mode_of(document.problem) is Mode.ERROR:
                 self.tell_once(document.problem.message)
 

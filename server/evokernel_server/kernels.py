@@ -247,8 +247,8 @@ class Kernels:
 
     async def reject(self, offer: Offer, reason: str = "") -> dict[str, Any]:
         """Turns an offered kernel down for good."""
-        self.offers.take(offer)
         await self.outcomes.record(OutcomeKind.REJECTED, offer.placement(0.0), reason)
+        self.offers.take(offer)
         return {"status": "rejected", "message": _("{name} stays as it is.", name=offer.name)}
 
     async def snooze(self, offer: Offer) -> dict[str, Any]:

@@ -41,11 +41,15 @@ class Nevers:
         return is_never(await self.store(lambda memory: memory.outcomes(key)))
 
     async def load(self, document: Document) -> None:
-        """Takes off a document's page what is wanted nowhere in it."""
+        """Takes off a document's page what is wanted nowhere in it, and brings back what is wanted again, as
+        where another window said so."""
         hidden = await self._of(document.path)
-        if hidden:
+        if hidden - document.hidden:
             document.hide(hidden)
             self.changed(document)
+        elif document.hidden - hidden:
+            document.hide(hidden)
+            self.again(document)
 
     async def _of(self, file: Path) -> frozenset[str]:
         """The ids of the regions of a file where no kernel is wanted."""

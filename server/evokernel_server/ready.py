@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +55,12 @@ class Ready:
         self.jobs.ended(job)
         return await self.offers.put(offer)
 
-    async def restore(self, document: Document) -> None:
-        """Finds the kernels that wait in a reopened file; its hints say so, no message does."""
+    async def restore(self, document: Document, only: Container[str] | None = None) -> None:
+        """Finds the kernels that wait in a reopened file; its hints say so, no message does. ``only``: for
+        these regions, where another window may have decided meanwhile."""
         for region in await self.store(lambda memory: _regions(memory, document.path)):
-            if not await self.nevers.holds(document.path, region.id):
+            wanted = only is None or region.id in only
+            if wanted and not await self.nevers.holds(document.path, region.id):
                 await self._restore(document, region)
 
     async def _restore(self, document: Document, region: Region) -> None:
@@ -66,6 +68,8 @@ class Ready:
         outcomes = await self.store(lambda memory: memory.outcomes(key))
         outcome = waiting(outcomes)
         known = self.offers.pending.get((document.path, region.id))
+        if outcome is None and known is not None and known.old is None:
+            self.offers.take(known)
         if outcome is None or known is not None:
             return
         best = await self.store(lambda memory: best_since(memory, outcome))

@@ -50,7 +50,7 @@ async def all_ready(editor: Any, uri: str) -> None:
 
 
 async def _count(editor: Any, uri: str, number: int) -> bool:
-    return len(await editor.labels(uri, "⚡ ready: ")) == number
+    return len(await editor.labels(uri, "⚡ ready")) == number
 
 
 async def test_three_kernels_are_one_edit_and_one_undo(

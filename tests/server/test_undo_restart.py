@@ -318,3 +318,33 @@ def test_an_undo_that_overtakes_an_analysis_is_analysed() -> None:
     assert not document.tracked
     document.update([types.TextDocumentContentChangeWholeDocument(text.content)], 3)
     assert document.captured != document.hash
+
+
+@scripted
+async def test_what_one_window_decides_holds_in_the_other(
+    sessions: Any, workspace: Path, database: Any
+) -> None:
+    path = workspace / "model.py"
+    both = MODEL.replace("        return names[1]", "        return names[1], torch.softmax(y, dim=-1)")
+    path.write_text(both, "utf-8")
+    one, uri = await opened(sessions, path)
+    two, _ = await opened(sessions, path)
+    await made_ready(one, uri)
+    await act(one, uri, "Never offer a kernel", "torch.softmax(y")
+
+    def look() -> None:
+        two.client.protocol.notify("evokernel/activeDocument", {"uri": uri})
+
+    look()
+    await eventually(waits(two, uri))
+    assert await titles(two, uri, "torch.softmax(y") == []
+    await act(two, uri, "Reject the softmax kernel")
+    one.set_text(uri, both + "# typed\n")
+    await eventually(lambda: _none_waits(one, uri))
+    await one.command("evokernel.offerAgain", {"uri": uri})
+    look()
+    await eventually(lambda: titles(two, uri, "torch.softmax(y"))
+
+
+async def _none_waits(editor: Any, uri: str) -> bool:
+    return not await editor.labels(uri, "⚡ ready")

@@ -238,7 +238,8 @@ def _label(document: Document, tracked: Tracked) -> str:
 
 def _short_label(document: Document, tracked: Tracked) -> str:
     """Of an offer beside another one on its line; its figures are in the tooltip."""
-    estimate, where = tracked.found.estimate, around(document, tracked)
+    estimate = tracked.found.estimate
+    where = around(document, tracked) or tracked.region.op_category
     if tracked.region.id in document.ready:
         return _tailed("⚡ " + _("ready"), where)
     if estimate is None:
