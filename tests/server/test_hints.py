@@ -101,6 +101,7 @@ def test_a_label_says_how_many_times_as_fast(given: Estimate, label: str | None)
 
 BIG = estimate(1_234_567.0, 1_000_123.0)
 FUSION = "torch_npu.npu_fusion_attention"
+WORDS = {"en": "modelled", "zh-cn": "模型估算"}
 LABELLED = {
     "a gain": BIG,
     "a gain over an operator": evolve(BIG, rival=Rival(FUSION, 1_200_000.0)),
@@ -113,13 +114,12 @@ LABELLED = {
 def test_what_matters_of_a_label_is_not_cut(name: str, locale: str) -> None:
     """The gain and the figure with its word come before what an editor may cut, also around other offers."""
     speak(locale)
-    word = "modelled" if locale == "en" else "模型估算"
     made = captured(MODEL)
     made.accept([evolve(item, estimate=LABELLED[name]) for item in found(made.text)], made.text, made.mark())
     labels = [str(item.label) for item in hints(made, EVERYTHING)]
     assert len(labels) == 3
     for label in labels[:2]:
-        assert re.match(rf"⚡ [\d.,]+x\D.*µs.{{0,2}}{word}", label[:LONGEST]), label
+        assert re.match(rf"⚡ [\d.,]+x\D.*µs.{{0,2}}{WORDS[locale]}", label[:LONGEST]), label
     nested = labels[2]
     assert FUSION in nested if name == "an operator" else re.match(r"⚡ [\d.,]+x", nested)
     assert not re.search("µs", nested), "its figures are in the tooltip: the first label needs the room"
@@ -132,7 +132,9 @@ def test_a_ready_label_is_not_cut_and_comes_first_on_its_line(locale: str) -> No
     outer = max(made.tracked, key=lambda item: item.extent.end - item.extent.start)
     made.ready = {outer.region.id: evolve(LATENCY, us=123_456.0, baseline_us=234_567.0)}
     (_, first, second) = [str(item.label) for item in hints(made, EVERYTHING)]
-    assert "123,456 µs modelled" in first[:LONGEST] and "234,567" in first[:LONGEST]
+    assert (
+        WORDS[locale] in first[:LONGEST] and "123,456 µs" in first[:LONGEST] and "234,567" in first[:LONGEST]
+    )
     assert re.match(r"⚡ [\d.]+x", second)
 
 

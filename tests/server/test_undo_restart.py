@@ -67,7 +67,7 @@ async def test_an_undo_after_a_restart_takes_the_package_along_and_a_redo_brings
     again, uri = await started(sessions, path, called)
     again.set_text(uri, MODEL)
     await eventually(lambda: not packages(workspace))
-    assert last(database) == ("reverted", "undo")
+    await eventually(lambda: last(database) == ("reverted", "undo"))
     await eventually(waits(again, uri))
     await kill(sessions, again)
 
@@ -75,10 +75,14 @@ async def test_an_undo_after_a_restart_takes_the_package_along_and_a_redo_brings
     await eventually(waits(third, uri))
     third.set_text(uri, called)
     await eventually(lambda: packages(workspace) == {name})
-    assert last(database) == ("accepted", "")
-    assert (await third.command("evokernel.status"))["pending"] == [], "what is accepted waits no more"
+    await eventually(lambda: last(database) == ("accepted", ""))
+    await eventually(lambda: _nothing_pends(third))  # what is accepted waits no more
     third.set_text(uri, MODEL)
     await eventually(lambda: not packages(workspace))
+
+
+async def _nothing_pends(editor: Any) -> bool:
+    return (await editor.command("evokernel.status"))["pending"] == []
 
 
 @scripted
