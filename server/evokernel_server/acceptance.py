@@ -283,7 +283,7 @@ def kernel_words(best: Best) -> str:
     return _(
         "{figure} (was {was}), verified by {verifier}",
         figure=_figure(best),
-        was=was_words(latency, latency.baseline_us),
+        was=was_words(latency),
         verifier=best.verifier,
     )
 

@@ -87,13 +87,13 @@ def percent(share: float) -> str:
 def ready_words(latency: Latency) -> str:
     """A kernel that waits for review, in the words of its hint and lens."""
     figure = sourced(microseconds(latency.us), latency.source.value)
-    return _("ready: {figure} (was {was})", figure=figure, was=was_words(latency, latency.baseline_us))
+    return _("ready: {figure} (was {was})", figure=figure, was=was_words(latency).replace(" µs", ""))
 
 
-def was_words(latency: Latency, before_us: float) -> str:
-    """A modelled figure behind a kernel's own, without a unit; with its word where that is another one."""
-    bare = microseconds(before_us).removesuffix(" µs")
-    return bare if latency.source is LatencySource.MODELLED else sourced(bare, LatencySource.MODELLED.value)
+def was_words(latency: Latency) -> str:
+    """The ops one by one, behind a kernel's own figure: with the word where that is another one."""
+    was = microseconds(latency.baseline_us)
+    return was if latency.source is LatencySource.MODELLED else sourced(was, LatencySource.MODELLED.value)
 
 
 def gain(old: Latency, new: Latency) -> float:

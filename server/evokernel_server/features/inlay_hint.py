@@ -258,7 +258,7 @@ def _tailed(label: str, *more: str) -> str:
 def _installed_label(installed: Installed) -> str:
     latency = installed.latency
     figure = sourced(microseconds(latency.us), latency.source.value)
-    was = was_words(latency, latency.baseline_us)
+    was = was_words(latency).replace(" µs", "")
     if installed.function:
         return _tailed(_("⚡ {figure} (was {was})", figure=figure, was=was), installed.function)
     before, over = better_of(installed)
