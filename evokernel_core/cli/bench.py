@@ -200,7 +200,8 @@ def _progress(total: int) -> Iterator[tuple[Progress, Any]]:
 def _line(result: ProblemResult, name: str) -> str:
     if result.best_latency_us is None:
         return f"{name}: {result.reason}"
-    return f"{name}: {result.best_latency_us:,.1f} us in {result.attempts} attempts"
+    figure = f"{result.best_latency_us:,.1f} us {result.latency_source}"
+    return f"{name}: {figure} in {result.attempts} attempts"
 
 
 def summary(results: Iterable[ProblemResult]) -> dict[str, Any]:

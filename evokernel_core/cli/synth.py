@@ -190,7 +190,8 @@ class _Run:
         bar = progress.add_task(escape(f"{shown(self.file.name)}:{region.span.line}"), total=budget, best="")
 
         def advance(event: AttemptEvent) -> None:
-            best = f"best {event.best_us:.1f} us" if event.best_us else "no kernel yet"
+            found = event.best
+            best = f"best {found.us:.1f} us {found.source}" if found else "no kernel yet"
             progress.update(bar, completed=event.n, best=best)
 
         try:

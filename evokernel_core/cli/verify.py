@@ -66,7 +66,8 @@ def as_text(verdict: Verdict) -> str:
         latency = verdict.latency
         lines.append(
             f"{latency.us:.2f} us {latency.source} on {latency.chip} with {latency.block_dim} blocks "
-            f"(eager {latency.baseline_us:.2f}, bound {latency.roofline_us:.2f}). {latency.bottleneck}"
+            f"(modelled: eager {latency.baseline_us:.2f}, bound {latency.roofline_us:.2f}). "
+            f"{latency.bottleneck}"
         )
     how = "repeated from" if verdict.replayed else "drawn as"
     confined = f"; confined: {verdict.confinement}" if verdict.confinement else ""

@@ -32,6 +32,10 @@ class Objection(StrEnum):
     OTHER = "other"
 
 
+UNDO = "undo"
+"""The detail of a revert that an editor's undo of the acceptance made: the kernel waits for review again."""
+
+
 @frozen
 class Outcome:
     """``detail`` is the reason of a rejection or what explains it later, the way of a revert (undo, manual,

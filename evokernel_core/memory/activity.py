@@ -30,11 +30,13 @@ _SAME_VERDICT = (
 
 @frozen
 class Progress:
-    """How far a job got: its last attempt, that one's stage, and its best verified latency in us."""
+    """How far a job got: its last attempt, that one's stage, and its best verified latency in us, by measured
+    ones where there are any; ``source`` is None where no kernel was verified."""
 
     attempt: int
     stage: Stage
     best_us: float | None
+    source: LatencySource | None
 
 
 @frozen
@@ -70,8 +72,10 @@ class Lesson:
 
 def progress(memory: Memory, job_id: str) -> Progress | None:
     """Of a job; None before its first attempt."""
+    best = "min(CASE WHEN v.feasible AND v.latency_source = '{0}' THEN v.latency_us END) OVER () AS {0}"
+    measured, modelled = best.format(LatencySource.MEASURED), best.format(LatencySource.MODELLED)
     rows = memory.query(
-        "SELECT a.n AS n, a.stage AS stage, min(CASE WHEN v.feasible THEN v.latency_us END) OVER () AS best"
+        f"SELECT a.n AS n, a.stage AS stage, {measured}, {modelled}"
         f" FROM attempts a LEFT JOIN verdicts v ON {_SAME_VERDICT}"
         " WHERE a.job_id = ? ORDER BY a.n DESC LIMIT 1",
         (job_id,),
@@ -121,8 +125,9 @@ def _lesson(memory: Memory, event: Reward) -> Lesson:
 
 @decoded
 def _progress(row: Row) -> Progress:
-    best = None if row["best"] is None else number(row, "best")
-    return Progress(whole(row, "n"), Stage(row["stage"]), best)
+    known = [item for item in (LatencySource.MEASURED, LatencySource.MODELLED) if row[item] is not None]
+    source = known[0] if known else None
+    return Progress(whole(row, "n"), Stage(row["stage"]), number(row, source) if source else None, source)
 
 
 @decoded

@@ -10,6 +10,7 @@ from evokernel_core.memory.estimates import Estimates
 from evokernel_core.memory.experiences import Experiences
 from evokernel_core.memory.jobs import Jobs
 from evokernel_core.memory.outcomes import Outcomes
+from evokernel_core.memory.placements import Placements
 from evokernel_core.memory.spending import Spending
 from evokernel_core.memory.values import items_row, numbered_reward, start_item
 
@@ -20,6 +21,7 @@ TABLES = (
     "verdicts",
     "uses",
     "outcomes",
+    "placements",
     "jobs",
     "q_values",
     "statistics",
@@ -31,10 +33,10 @@ TABLES = (
     "spending",
 )
 
-_OF_TASKS = ("experiences", "attempts", "verdicts", "uses", "outcomes", "evidence", "estimates")
+_OF_TASKS = ("experiences", "attempts", "verdicts", "uses", "outcomes", "placements", "evidence", "estimates")
 
 
-class Memory(Experiences, Outcomes, Jobs, Estimates, Spending):
+class Memory(Experiences, Outcomes, Placements, Jobs, Estimates, Spending):
     """Everything that is kept. ``Memory(path)`` opens or creates the file; close it after use.
 
     Every method is one short transaction; ``with memory.transaction():`` joins several into one.
@@ -86,6 +88,7 @@ class Memory(Experiences, Outcomes, Jobs, Estimates, Spending):
         causes = tuple(kind.value for kind in OutcomeKind)
         with self.transaction():
             self.delete("outcomes")
+            self.delete("placements")
             self.delete("rewards", f"cause IN ({marks(causes)})", causes)
             self.rebuild()
         self.compact()

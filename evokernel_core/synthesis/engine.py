@@ -30,7 +30,7 @@ from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import LatencySource, Verdict
+from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
 from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import start_item
 from evokernel_core.synthesis.contexts import Librarian
@@ -57,13 +57,13 @@ class Status(StrEnum):
 @frozen
 class AttemptEvent:
     """Attempt ``n`` of ``budget`` is recorded. ``candidate`` is None where no kernel was proposed;
-    ``best_us`` is the best latency so far, None before the first feasible kernel."""
+    ``best`` is the best latency so far, None before the first feasible kernel."""
 
     n: int
     budget: int
     stage: Stage
     candidate: Candidate | None
-    best_us: float | None
+    best: Latency | None
     tokens: int
 
 
@@ -440,5 +440,5 @@ class _Run:
     def _announce(self, candidate: Candidate | None, stage: Stage, tokens: int) -> None:
         search = self.search
         search.spend(candidate, tokens)
-        best_us = search.best_us if search.best else None
-        self.on_attempt(AttemptEvent(search.spent, search.budget, stage, candidate, best_us, search.tokens))
+        best = search.best.verdict.latency if search.best else None
+        self.on_attempt(AttemptEvent(search.spent, search.budget, stage, candidate, best, search.tokens))

@@ -53,6 +53,7 @@ from evokernel_core.synthesis.proposers import open_proposer
 from evokernel_core.synthesis.proposers.base import Candidate, Proposer
 from evokernel_core.synthesis.search import Search
 from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.twin.gaps import Timeline
 from evokernel_core.twin.roofline import eager_us, reachable_us
 from evokernel_core.vendor.rival import Rival, rival_of
 from evokernel_core.verifier.base import Verifier, never
@@ -413,15 +414,15 @@ class Session:
             raise StoreError("The kernel is not in the memory as verified; generate it again.")
         return verified
 
-    def timeline(self, region: Region, source_id: str) -> Path:
-        """The page with the timeline of a verified kernel, on the chip that it was verified for. Raises
-        StoreError where the memory holds no feasible verdict for it, and as ``timeline_page``."""
-        from evokernel_core.synthesis.timeline import timeline_page  # the page's template engine with it
+    def timeline(self, region: Region, source_id: str) -> Timeline:
+        """The timeline of a verified kernel, on the chip that it was verified for. Raises StoreError where
+        the memory holds no feasible verdict for it, and as ``timeline_of``."""
+        from evokernel_core.synthesis.timeline import timeline_of  # the page's template engine with it
 
         task = _task(region)
         found = self._verified(task, source_id)[-1]
         assert found.verdict.latency is not None  # of what is feasible
-        return timeline_page(task, found.source, load_chip(found.verdict.latency.chip))
+        return timeline_of(task, found.source, load_chip(found.verdict.latency.chip))
 
     def borrow(self, region: Region) -> Package:
         """Writes the package that calls the vendor's operator for a region beside the user's file. Raises

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from evokernel_core import __version__
 from evokernel_core.domain.errors import VerifierError
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.paths import cache_dir
 from evokernel_core.private import private_folder
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.gaps import Summary, Timeline
 from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.gates.latency import captured_request
 
 
-def timeline_page(task: KernelTask, source: KernelSource, chip: Chip) -> Path:
-    """The page of a kernel, from the cache where it was made before. Its times are modelled, also those of a
-    kernel that was measured. Raises VerifierError where the kernel cannot be timed, BuildError, OSError."""
+def timeline_of(task: KernelTask, source: KernelSource, chip: Chip) -> Timeline:
+    """The timeline of a kernel, from the cache where it was made before. Its times are modelled, also those
+    of a kernel that was measured. Raises VerifierError where the kernel cannot be timed, BuildError,
+    OSError."""
     folder = private_folder(cache_dir() / "timelines")
     page = folder / f"{source.source_id[:32]}-{task.task_id[:16]}-{chip.name}-{__version__}.html"
-    if not page.is_file():
-        staged = page.with_suffix(".part")
-        backend = TwinBackend(chip)
-        try:
-            backend.write_timeline(backend.build(task, source), captured_request(task), staged)
-        except CandidateError as error:
-            raise VerifierError(f"The kernel could not be timed again: {error.feedback}") from error
-        staged.replace(page)
-    return page
+    kept = page.with_suffix(".json")
+    if page.is_file() and kept.is_file():
+        return Timeline(page, loads(kept.read_text("utf-8"), Summary))
+    staged = page.with_suffix(".part")
+    backend = TwinBackend(chip)
+    try:
+        summary = backend.write_timeline(backend.build(task, source), captured_request(task), staged)
+    except CandidateError as error:
+        raise VerifierError(f"The kernel could not be timed again: {error.feedback}") from error
+    staged.replace(page)
+    staged.write_text(dumps(summary), "utf-8")
+    staged.replace(kept)
+    return Timeline(page, summary)

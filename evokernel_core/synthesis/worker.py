@@ -208,7 +208,8 @@ class Worker:
 
     def _timeline(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)
-        return {"path": str(self._open(Path(region.file).parent).timeline(region, params["source_id"]))}
+        found = self._open(Path(region.file).parent).timeline(region, params["source_id"])
+        return {"path": str(found.page), "summary": to_data(found.summary)}
 
     def _edit(self, id: int, params: Params) -> Mapping[str, Any]:
         from evokernel_core.capture.edit import minimal_edits, plan_edit
@@ -244,7 +245,8 @@ def event_data(event: Any) -> dict[str, Any]:
         "stage": event.stage.value,
         "feasible": candidate is not None and candidate.verdict.feasible,
         "latency_us": latency.us if latency else None,
-        "best_us": event.best_us,
+        "best_us": event.best.us if event.best else None,
+        "best_source": event.best.source.value if event.best else "",
         "verdict_summary": summary(candidate.verdict) if candidate else "No kernel was proposed.",
     }
 

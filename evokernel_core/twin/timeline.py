@@ -13,6 +13,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from evokernel_core import temporary
+from evokernel_core.twin.gaps import Summary, summarise
 from evokernel_core.twin.run import RunResult
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
@@ -33,8 +34,9 @@ def chrome_trace(wanted: Path | None) -> Iterator[Path | None]:
         yield Path(folder) / "trace.json"
 
 
-def write_timeline(trace: Path, result: RunResult, chip: str, page: Path) -> None:
-    """Writes the page of a run from its Chrome trace. Raises OSError where it cannot be written."""
+def write_timeline(trace: Path, result: RunResult, chip: str, page: Path) -> Summary:
+    """Writes the page of a run from its Chrome trace; gives what it comes to. Raises OSError where it cannot
+    be written."""
     cores = [core for core in _cores(json.loads(trace.read_text())["traceEvents"]) if core.rows]
     names, places = _Index(), _Index()
     kept = _kept(cores)
@@ -63,6 +65,7 @@ def write_timeline(trace: Path, result: RunResult, chip: str, page: Path) -> Non
     left_out = len(cores) - len(kept)
     note = f"{left_out} further cores are left out to keep the page small." if left_out else ""
     page.write_text(template.render(title=f"Timeline of {kernels}", chip=chip, data=Markup(text), note=note))
+    return summarise(data)
 
 
 @define

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 
 from evokernel_core.domain.verdict import Hazard, Latency, Verdict
 from evokernel_core.synthesis.offers import Offer, gain_of
+from evokernel_core.twin.gaps import Summary
 
 MOST_HAZARDS = 20
 MOST_TEXT = 4_000
@@ -135,6 +136,42 @@ class LaunchAnswer(BaseModel):
     latency_us: float
     pipes: dict[str, float]
     bottleneck: str
+
+
+class PipeAnswer(BaseModel):
+    """A pipe of the slowest core: scalar S, vector V, cube M, copies MTE1 to MTE3, FIX."""
+
+    pipe: str
+    busy_us: float
+    share: float = Field(description="Of the launch.")
+    waits: dict[str, float] = Field(description="Microseconds by the pipe that was waited for.")
+
+
+class GapAnswer(BaseModel):
+    """A pipe with nothing to do."""
+
+    pipe: str
+    start_us: float
+    us: float
+    waits_for: str = Field(description="The pipe that let the next instruction begin.")
+    before: str = Field(description="That instruction.")
+    at: str = Field(description="Its file and line.")
+
+
+class TimelineAnswer(BaseModel):
+    """The launch of a kernel that takes longest, on its slowest core. All times are modelled."""
+
+    source_id: str
+    source: Literal["modelled"] = "modelled"
+    chip: str
+    kernel: str
+    us: float
+    launches: dict[str, float] = Field(description="All launches with their microseconds.")
+    bottleneck: str = Field(description="What binds it.")
+    core: str
+    pipes: list[PipeAnswer] = Field(description="The busiest first.")
+    gaps: list[GapAnswer] = Field(description="The longest waits of all pipes, the longest first.")
+    page: str = Field(description="The whole timeline as an HTML page on this machine, to show to a person.")
 
 
 class OutputAnswer(BaseModel):
@@ -285,6 +322,36 @@ def verdict_answer(source_id: str, verdict: Verdict, notes: Iterable[str] = ()) 
 def source_uris(source_id: str) -> list[str]:
     """The resources with a kernel's two files."""
     return [f"evokernel://kernel/{source_id}/{name}" for name in ("op_kernel.cpp", "tiling.h")]
+
+
+def timeline_answer(source_id: str, page: str, found: Summary) -> TimelineAnswer:
+    launches: dict[str, float] = {}
+    for name, us in found.launches:
+        launches[name] = round(launches.get(name, 0.0) + us, 3)
+    return TimelineAnswer(
+        source_id=source_id,
+        chip=found.chip,
+        kernel=found.kernel,
+        us=round(found.us, 3),
+        launches=launches,
+        bottleneck=found.bottleneck,
+        core=found.core,
+        pipes=[
+            PipeAnswer(
+                pipe=item.pipe, busy_us=round(item.busy_us, 3), share=round(item.share, 3),
+                waits={name: round(us, 3) for name, us in item.waits.items()},
+            )
+            for item in sorted(found.pipes, key=lambda item: item.busy_us, reverse=True)
+        ],
+        gaps=[
+            GapAnswer(
+                pipe=item.pipe, start_us=round(item.start_us, 3), us=round(item.us, 3),
+                waits_for=item.waits_for, before=item.before, at=item.at,
+            )
+            for item in found.gaps
+        ],
+        page=page,
+    )  # fmt: skip
 
 
 def _plain(hazard: Hazard) -> dict[str, Any]:

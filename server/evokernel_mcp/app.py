@@ -44,6 +44,7 @@ TOOLS: tuple[tuple[Callable[..., Any], ToolAnnotations], ...] = (
     (tools.verify_package, _WORKS),
     (tools.kernels, _LOOKS),
     (tools.verdict, _LOOKS),
+    (tools.timeline, _WORKS),
     (twin_tools.run, _WORKS),
     (twin_tools.run_op, _WORKS),
     (twin_tools.explain, _LOOKS),

@@ -80,5 +80,6 @@ async def _tell(ctx: Context, what: str, events: asyncio.Queue[Mapping[str, Any]
 
 
 def _attempt_words(event: Mapping[str, Any]) -> str:
-    best = f"; the best takes {event['best_us']:.2f} us" if event["best_us"] else ""
+    figure = f"{event['best_us']:.2f} us {event['best_source']}" if event["best_us"] else ""
+    best = f"; the best takes {figure}" if figure else ""
     return f"Attempt {event['n']} of {event['budget']}: {event['verdict_summary'][:200]}{best}"

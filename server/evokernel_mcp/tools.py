@@ -16,6 +16,7 @@ from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.synthesis.offers import why_left_alone
+from evokernel_core.twin.gaps import Summary
 from evokernel_mcp.access import Access, Allowed
 from evokernel_mcp.answers import (
     AppliedAnswer,
@@ -23,9 +24,11 @@ from evokernel_mcp.answers import (
     DefinitionAnswer,
     GenerateAnswer,
     PlanAnswer,
+    TimelineAnswer,
     VerdictAnswer,
     VerdictsAnswer,
     region_answer,
+    timeline_answer,
     verdict_answer,
 )
 from evokernel_mcp.calls import answering, telling, working
@@ -237,6 +240,20 @@ async def verdict(source_id: SourceId, ctx: Context, access: Allowed) -> Verdict
     """The latest verdict on a kernel in the memory: gates, hazards, latency by pipe and its hottest lines."""
     found, _ = await _kernel(ctx, source_id, str(access.near))
     return found
+
+
+@answering
+async def timeline(
+    file: File, region: RegionId, source_id: SourceId, ctx: Context, access: Allowed
+) -> TimelineAnswer:
+    """How a verified kernel spends its launch: each pipe's share, what binds it, the longest gaps with the
+    line that they stand before, and the whole as a page. Times it once more on the twin."""
+    found = await _region(ctx, file, region, access)
+    near = str(Path(found.file).parent)
+    whole = (await state_of(ctx).pool.request("kernel", {"source_id": source_id, "near": near}))["source_id"]
+    params = {"region": to_data(found), "source_id": whole, "near": near}
+    answer = await working(ctx, "Times the kernel again.", "timeline", params)
+    return timeline_answer(whole, answer["path"], from_data(answer["summary"], Summary))
 
 
 @answering

@@ -16,20 +16,22 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from lsprotocol import types
 
 from evokernel_core.domain.job import JobKind
 from evokernel_core.domain.outcome import OutcomeKind
+from evokernel_core.domain.placement import Placement, place_key
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.verdict import LatencySource
+from evokernel_server.branches import head_of
 from evokernel_server.calls import CHANGED, Calls, write_package
 from evokernel_server.edits import Refusal
 from evokernel_server.errors import Refused
 from evokernel_server.jobs import Best, JobQueue
-from evokernel_server.offers import Offer, Offers, microseconds
+from evokernel_server.offers import Offer, Offers, microseconds, was_words
 from evokernel_server.options import Confirm, Options
-from evokernel_server.outcomes import OutcomeLog, Placement, place_key
+from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.packages import package_folder
 from evokernel_server.ready import verified
 from evokernel_server.standing import waiting
@@ -150,13 +152,13 @@ class Acceptance:
         async with self._claimed(file, [choice]):
             await write_package(self.worker, region, best.source_id)
             old = self.outcomes.find(file, name)
-            placement = Placement(
-                file, name, region.id, region.task.task_id, best.source_id, time.time(),
-                old.before if old else "",
+            here = Placement(file, name, region.id, region.task.task_id, best.source_id, time.time())
+            head = await asyncio.to_thread(head_of, file)
+            placement = evolve(
+                here, before=old.before if old else "", created=bool(old and old.created),
+                head=head, region=region,
             )  # fmt: skip
             await self.outcomes.accept(placement)
-            if old is not None:
-                self.undo.succeed(old, placement)
         if choice.offer is not None:
             self.offers.take(choice.offer)
         document = self.workspace.at(file)
@@ -164,7 +166,7 @@ class Acceptance:
             await self.installed_changed(document)
         return {
             "status": "applied",
-            "message": _("{name} is now {new}.", name=name, new=microseconds(best.latency.us)),
+            "message": _("{name} is now {new}.", name=name, new=_figure(best)),
             "name": name,
             "sourceId": best.source_id,
         }
@@ -223,10 +225,10 @@ class Acceptance:
                 await asyncio.to_thread(shutil.rmtree, package_folder(file, item.name), True)
 
     async def _record(self, document: Document, written: Sequence[Written], before: str) -> None:
-        placements = [_placement(document.path, item, before) for item in written]
+        head = await asyncio.to_thread(head_of, document.path)
+        placements = [_placement(document.path, item, before, head) for item in written]
         await self.outcomes.accept(*placements)
-        for item, placement in zip(written, placements, strict=True):
-            self.undo.remember(placement, item.choice.region, created=item.fresh)
+        for item in written:
             if item.choice.offer is not None:
                 self.offers.take(item.choice.offer)
 
@@ -256,10 +258,13 @@ def _fastest(memory: Any, task_id: str, chip: str) -> Best | None:
     return None
 
 
-def _placement(file: Path, written: Written, before: str) -> Placement:
+def _placement(file: Path, written: Written, before: str, head: str) -> Placement:
     region, best = written.choice.region, written.choice.best
     assert region.task is not None
-    return Placement(file, written.name, region.id, region.task.task_id, best.source_id, time.time(), before)
+    return Placement(
+        file, written.name, region.id, region.task.task_id, best.source_id, time.time(),
+        before, written.fresh, head, region,
+    )  # fmt: skip
 
 
 def package_names(file: Path) -> set[str]:
@@ -268,13 +273,17 @@ def package_names(file: Path) -> set[str]:
     return {item.name for item in folder.iterdir()} if folder.is_dir() else set()
 
 
+def _figure(best: Best) -> str:
+    return sourced(microseconds(best.latency.us), best.latency.source.value)
+
+
 def kernel_words(best: Best) -> str:
     """A kernel's figures and who verified it."""
     latency = best.latency
     return _(
         "{figure} (was {was}), verified by {verifier}",
-        figure=sourced(microseconds(latency.us), latency.source.value),
-        was=microseconds(latency.baseline_us),
+        figure=_figure(best),
+        was=was_words(latency),
         verifier=best.verifier,
     )
 

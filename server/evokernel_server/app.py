@@ -19,6 +19,7 @@ from pygls.lsp.server import LanguageServer
 from evokernel_core import __version__, paths, temporary
 from evokernel_core.capture.observations import ObservationStore
 from evokernel_core.domain.job import Job, JobKind
+from evokernel_core.domain.placement import Placement
 from evokernel_core.domain.settings import Settings
 from evokernel_core.foreign import read_foreign
 from evokernel_server import changes, features, stdio
@@ -38,7 +39,7 @@ from evokernel_server.never import Nevers
 from evokernel_server.notices import Notices
 from evokernel_server.offers import Offer, Offers
 from evokernel_server.options import Options, ServerOptions
-from evokernel_server.outcomes import OutcomeLog, Placement
+from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.packages import FOLDER, heal
 from evokernel_server.pages import Pages
 from evokernel_server.plain import message
@@ -62,6 +63,8 @@ from evokernel_server.workspace import Document, Problem, Workspace
 log = logging.getLogger(__name__)
 
 _PARENT_CHECK_S = 2.0
+_DECIDED_S = 0.5
+"""How long the questions what other windows decided are gathered."""
 _WORKER_END_S = 1.0
 """A killed worker is gone in milliseconds; then what it left in the temporary directory is removed."""
 
@@ -128,7 +131,9 @@ class EvoKernelServer(LanguageServer):
             self.store, self.jobs, self.outcomes, self.offers, self.nevers,
             verified_by=lambda verifier: self.status.learn(verifier=verifier),
         )  # fmt: skip
-        self.undo = Undo(self.documents, self.outcomes, self.worker, self.read_packages)
+        self.undo = Undo(
+            self.documents, self.outcomes, self.worker, self.store, self.read_packages, self._call_back
+        )  # fmt: skip
         self.outcomes.gone = self._call_gone
         self.acceptance = Acceptance(
             self.documents, self.worker, Calls(self, self.documents, self.worker), self.jobs, self.outcomes,
@@ -147,6 +152,7 @@ class EvoKernelServer(LanguageServer):
         self.notices = Notices(self, self.kernels, self.pages, lambda: self.own_client)
         self.reviews = Reviews(self.kernels, lambda: self.options.settings.chip)
         self.rereading = Latest(self._packages_changed, "reading packages")
+        self.deciding = Latest(self._decided, "reading decisions", _DECIDED_S)
         self.observations = ObservationStore()
         self.client_watch = ClientWatch(self, lambda: self.documents.roots, self.observations.folder)
         self.watcher = Watcher(self.path_changed, self.observations.folder, self.client_watch.covers)
@@ -155,6 +161,7 @@ class EvoKernelServer(LanguageServer):
             self.jobs,
             self.outcomes,
             self.offers,
+            self.undo,
             self.observations,
             self.kernels.repackage,
             self._arrived,
@@ -223,15 +230,25 @@ class EvoKernelServer(LanguageServer):
         spawn(self.ready.restore(document), "ready kernels")
 
     async def _call_gone(self, placement: Placement, undone: bool) -> None:
-        """A person's code is back: so are the kernels that waited for parts of it."""
+        """A person's code is back: so are the kernels that waited for it, or for parts of it. A faster one of
+        the call is offered no more."""
+        offer = self.offers.find(placement.file, placement.region_id)
+        if offer is not None and offer.old is not None:
+            self.offers.take(offer)
         await self.undo.gone(placement, undone)
         await self.jobs.drop(str(placement.file), placement.region_id)
         document = self.documents.at(placement.file)
         if document is not None:
             await self.ready.restore(document)
 
+    def _call_back(self, placement: Placement) -> None:
+        """An undo was redone: its kernel does not wait any more."""
+        offer = self.offers.find(placement.file, placement.region_id)
+        if offer is not None and offer.old is None:
+            self.offers.take(offer)
+
     async def _arrived(self, file: Path) -> None:
-        """A file has another name. Its document may have been opened before that was told."""
+        """A file has another name, or was deleted. Its document may have been opened before that was told."""
         document = self.documents.at(file)
         if document is not None:
             await self._take_up(document)
@@ -290,6 +307,7 @@ class EvoKernelServer(LanguageServer):
         await self.read_packages(document)
         await self.nevers.load(document)
         await self.outcomes.restore(document)
+        await self.undo.restore(document)
         await self.ready.restore(document)
         self.offers_changed(len(self.offers.pending))
         self.jobs.start()
@@ -299,6 +317,13 @@ class EvoKernelServer(LanguageServer):
             if installed is not None and placement is not None:
                 region = await self.kernels.region_of(document.path, name)
                 await self.offers.consider(document.uri, document.path, region, installed)
+
+    async def _decided(self, uri: str) -> None:
+        """What another window decided about the code of a document holds in this one."""
+        document = self.documents.get(uri)
+        if document is not None and document.has_torch and self.trusts(document):
+            await self.nevers.load(document)
+            await self.ready.restore(document, {item.region.id for item in document.tracked})
 
     async def read_packages(self, document: Document) -> None:
         """Reads the packages behind a document's calls and shows what they say, and which do not fit."""
@@ -334,6 +359,11 @@ class EvoKernelServer(LanguageServer):
         if document.counts().keys() - document.installed.keys():
             spawn(self.read_packages(document), "reading packages")
 
+    def document_saved(self, document: Document) -> None:
+        self.capture.soon(document, now=True)
+        self.show_status()
+        spawn(self.undo.saved(document.path), "saved")
+
     def document_closed(self, uri: str) -> None:
         self.documents.close(uri)
         self.capture.forget(uri)
@@ -344,6 +374,7 @@ class EvoKernelServer(LanguageServer):
         """The client says which document is in front of the person."""
         self.documents.activate(uri)
         self.show_status()
+        self.deciding.ask(uri)
 
     def regions_changed(self, document: Document) -> None:
         if document.uri in self.documents.documents:
@@ -351,6 +382,7 @@ class EvoKernelServer(LanguageServer):
             self.refresh()
             if document.calls:  # the code beside them may have been edited
                 self.rereading.ask(document.uri)
+            self.deciding.ask(document.uri)
             if document.problem is not None and mode_of(document.problem) is Mode.ERROR:
                 self.tell_once(document.problem.message)
 
@@ -370,7 +402,8 @@ class EvoKernelServer(LanguageServer):
         """Something outside the editor changed a watched path."""
         if path.name == "HEAD" and path.parent.name == ".git":
             repository = path.parent.parent
-            self.outcomes.void(lambda file: file.is_relative_to(repository))
+            for file in self.outcomes.void(lambda file: file.is_relative_to(repository)):
+                spawn(self._read_changed(file), "reading a changed file")
         elif path.parent == self.observations.folder:
             for document in self.documents.torch_documents():
                 if self.observations.path_of(document.path) == path:

@@ -137,6 +137,7 @@ class Capture:
             return
         async with self._tracing[document.uri]:
             if document.mark() != mark:
+                self._missed(document, text)
                 return
             try:
                 found = await self._ask(document, text, programs=True)
@@ -144,8 +145,20 @@ class Capture:
                 log.warning("No programs of kernels for %s: %s", document.path, error)
                 return
         self._keep(key, found)
-        if found != single and document.mark() == mark:
+        if found == single:
+            return
+        if document.mark() == mark:
             self._show(document, found, text, mark)
+        else:
+            self._missed(document, text)
+
+    def _missed(self, document: Document, text: Text) -> None:
+        """What was typed meanwhile keeps programs of a text from being shown; an undo may lead back to it, or
+        has done so already."""
+        if document.captured == text_hash(text.content):
+            document.captured = ""
+            if document.text.content == text.content:
+                self.soon(document)
 
     async def _ask(self, document: Document, text: Text, *, programs: bool) -> tuple[Found, ...]:
         params = {

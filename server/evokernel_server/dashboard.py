@@ -172,6 +172,7 @@ def _job(memory: Memory, job: Job) -> Answer:
         "attempt": done.attempt if done else job.spent,
         "budget": job.budget,
         "bestUs": done.best_us if done else None,
+        "bestSource": done.source.value if done and done.source else "",
         "reason": plain(job.reason),
     }
 

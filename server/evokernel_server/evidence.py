@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evokernel_core.domain.region import Region
-from evokernel_core.domain.verdict import Latency
+from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_core.synthesis.offers import Estimate, better_us
 from evokernel_core.twin.accuracy import MODEL_ERROR
 from evokernel_core.vendor.rival import Rival
@@ -31,14 +31,14 @@ def evidence(tracked: Tracked) -> str:
         return markdown(region.reason)
     lines = [
         _("**{what}** in {where}", what=markdown(region.op_category), where=code(region.symbol)),
-        "- " + _("op by op now: {us}", us=microseconds(estimate.now_us)),
+        "- " + _("op by op now: {us}", us=_estimated(estimate, estimate.now_us)),
         *_rival_line(estimate.rival),
-        "- " + _("with fused kernels: {us}", us=microseconds(estimate.after_us)),
+        "- " + _("with fused kernels: {us}", us=_estimated(estimate, estimate.after_us)),
         "- "
         + _("gain: {share}", share=percent(estimate.gain))
         + _over(estimate)
         + _why_not_offered(estimate),
-        "- " + _("bound by bytes and operations: {us}", us=microseconds(estimate.bound_us)),
+        "- " + _("bound by bytes and operations: {us}", us=_estimated(estimate, estimate.bound_us)),
         "- "
         + _(
             "{source} on {chip}, not yet verified",
@@ -63,8 +63,8 @@ def installed_evidence(installed: Installed) -> str:
                     name=markdown(installed.function),
                 ),
                 "- " + _("{figure} on {chip}", figure=_figure(latency), chip=markdown(latency.chip)),
-                "- " + _("the same ops one by one: {us} modelled", us=microseconds(latency.baseline_us)),
-                "- " + _("bound: {us} modelled", us=microseconds(latency.roofline_us)),
+                _one_by_one(latency),
+                "- " + _("bound: {us}", us=_modelled(latency.roofline_us)),
             ]
         )
     before, over = better_of(installed)
@@ -105,6 +105,14 @@ def _figure(latency: Latency) -> str:
     return sourced(microseconds(latency.us), latency.source.value)
 
 
+def _modelled(us: float) -> str:
+    return sourced(microseconds(us), LatencySource.MODELLED.value)
+
+
+def _estimated(estimate: Estimate, us: float) -> str:
+    return sourced(microseconds(us), estimate.source)
+
+
 def _launch(latency: Latency) -> str:
     return "- " + _(
         "{figure} on {chip}, {count} vector cores",
@@ -115,11 +123,11 @@ def _launch(latency: Latency) -> str:
 
 
 def _one_by_one(latency: Latency) -> str:
-    return "- " + _("the same ops one by one: {us}", us=microseconds(latency.baseline_us))
+    return "- " + _("the same ops one by one: {us}", us=_modelled(latency.baseline_us))
 
 
 def _bound(latency: Latency) -> str:
-    us, what = microseconds(latency.roofline_us), markdown(latency.bottleneck)
+    us, what = _modelled(latency.roofline_us), markdown(latency.bottleneck)
     return "- " + _("bound: {us}; bottleneck: {what}", us=us, what=what)
 
 
@@ -211,8 +219,33 @@ def _gain_words(tracked: Tracked) -> str:
 
 
 def times_words(estimate: Estimate) -> str:
-    before = better_us(estimate.now_us, estimate.rival, estimate.source)
-    return f"{ratio(before, estimate.after_us)}{_over(estimate)}"
+    return f"{gain_words(estimate)}{_over(estimate)}"
+
+
+def gain_words(estimate: Estimate) -> str:
+    """How many times as fast, over the better of the ops one by one and the vendor's operator."""
+    return ratio(better_us(estimate.now_us, estimate.rival, estimate.source), estimate.after_us)
+
+
+def over_words(estimate: Estimate) -> str:
+    """What the gain is over, where that is not the ops one by one; as an aside behind a figure."""
+    rival = estimate.rival
+    better = better_us(estimate.now_us, rival, estimate.source)
+    return beside(rival) if rival is not None and better < estimate.now_us else ""
+
+
+def beside(rival: Rival) -> str:
+    return _("over {name}", name=rival.name)
+
+
+def rival_words(estimate: Estimate, rival: Rival) -> str:
+    """The vendor's operator in place of the ops, by its weightiest figure; a gain where both compare."""
+    us, word = rival.figures[0]
+    after = sourced(microseconds(us), word)
+    if word != estimate.source:
+        return f"{sourced(microseconds(estimate.now_us), estimate.source)} → {after}"
+    gain, figures = ratio(estimate.now_us, us), f"{bare(estimate.now_us)} → {after}"
+    return _("{gain}: {figures}", gain=gain, figures=figures)
 
 
 def from_to(estimate: Estimate) -> str:

@@ -65,6 +65,8 @@ class AttemptEvent:
     feasible: bool
     latency_us: float | None
     best_us: float | None
+    best_source: str = ""
+    """How ``best_us`` is known."""
     verdict: str = ""
     """The verdict in a sentence."""
 
@@ -453,5 +455,6 @@ def read_attempt(event: Mapping[str, Any]) -> AttemptEvent | None:
         feasible=bool(event.get("feasible")),
         latency_us=event.get("latency_us"),
         best_us=event.get("best_us"),
+        best_source=str(event.get("best_source", "")),
         verdict=str(event.get("verdict_summary", "")),
     )

@@ -15,6 +15,7 @@ from pygls.lsp.server import LanguageServer
 
 from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.outcome import OutcomeKind
+from evokernel_core.domain.placement import Placement
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
 from evokernel_server.acceptance import Acceptance, Choice, kernel_words, package_names
@@ -25,12 +26,12 @@ from evokernel_server.errors import Refused
 from evokernel_server.jobs import CANNOT_JUDGE_YET, AttemptEvent, Best, JobQueue, Report, region_of
 from evokernel_server.offers import Offer, Offers, microseconds
 from evokernel_server.options import Options
-from evokernel_server.outcomes import OutcomeLog, Placement
+from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.packages import Installed, package_folder, read_installed
 from evokernel_server.progress import Operation, Operations
 from evokernel_server.ready import Ready
 from evokernel_server.store import Store
-from evokernel_server.words import _
+from evokernel_server.words import _, sourced
 from evokernel_server.worker import Cancelled, Worker, WorkerError
 from evokernel_server.workspace import Document, Workspace
 
@@ -249,8 +250,8 @@ class Kernels:
 
     async def reject(self, offer: Offer, reason: str = "") -> dict[str, Any]:
         """Turns an offered kernel down for good."""
-        self.offers.take(offer)
         await self.outcomes.record(OutcomeKind.REJECTED, offer.placement(0.0), reason)
+        self.offers.take(offer)
         return {"status": "rejected", "message": _("{name} stays as it is.", name=offer.name)}
 
     async def snooze(self, offer: Offer) -> dict[str, Any]:
@@ -325,7 +326,7 @@ def _report(operation: Operation, event: AttemptEvent) -> None:
     share = event.n / event.budget if event.budget else None
     words = _("attempt {n}/{budget}", n=event.n, budget=event.budget)
     if event.best_us:
-        words += _(", best {us} modelled", us=microseconds(event.best_us))
+        words += _(", best {figure}", figure=sourced(microseconds(event.best_us), event.best_source))
     operation.report(words, share)
 
 

@@ -11,15 +11,18 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from attrs import define, field
 
 from evokernel_core.capture.observations import ObservationStore
 from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.domain.placement import Placement, key_end
 from evokernel_server.jobs import JobQueue
 from evokernel_server.offers import Offers
-from evokernel_server.outcomes import OutcomeLog, Placement, key_end
+from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.store import Store
+from evokernel_server.undo import Undo
 
 log = logging.getLogger(__name__)
 
@@ -30,12 +33,14 @@ _MOST_FILES = 5_000
 @define(eq=False)
 class Moves:
     """``repackage`` writes the package of a moved call beside its file's new place, ``arrived`` hears of each
-    file under its new name. One move at a time: the next may be of the same file."""
+    file under its new name, and of a deleted one, which may be open or there again. One move at a time: the
+    next may be of the same file."""
 
     store: Store
     jobs: JobQueue
     outcomes: OutcomeLog
     offers: Offers
+    undo: Undo
     observations: ObservationStore
     repackage: Callable[[Placement], Awaitable[None]]
     arrived: Callable[[Path], Awaitable[None]]
@@ -55,6 +60,7 @@ class Moves:
                 self.outcomes.end(file)
                 await self.offers.end(file)
                 await self.jobs.end(file)
+                await self.arrived(file)
 
     async def _known(self) -> list[Path]:
         """Files of which jobs or watches tell."""
@@ -77,7 +83,8 @@ class Moves:
         placements = self.outcomes.move(old, new)
         self.offers.move(old, new)
         await self.jobs.move(old, new)
-        await self.store(lambda memory: memory.move_outcomes(key_end(old), key_end(new)))
+        self.undo.move(old, new)
+        await self.store(lambda memory: _move_decisions(memory, old, new))
         await asyncio.to_thread(self.observations.move, old, new)
         for placement in placements:
             try:
@@ -85,6 +92,12 @@ class Moves:
             except EvoKernelError as error:
                 log.warning("The package of %s is not written for %s: %s", placement.name, new.name, error)
         await self.arrived(new)
+
+
+def _move_decisions(memory: Any, old: Path, new: Path) -> None:
+    with memory.transaction():
+        memory.move_outcomes(key_end(old), key_end(new))
+        memory.move_placements(old, new)
 
 
 def _python_files(top: Path) -> Iterator[Path]:

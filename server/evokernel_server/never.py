@@ -13,11 +13,11 @@ from pathlib import Path
 from attrs import define
 
 from evokernel_core.domain.outcome import Outcome, OutcomeKind
+from evokernel_core.domain.placement import place_key
 from evokernel_core.domain.region import Region
 from evokernel_server.errors import Refused
 from evokernel_server.jobs import JobQueue
 from evokernel_server.offers import Offers
-from evokernel_server.outcomes import place_key
 from evokernel_server.standing import is_never
 from evokernel_server.store import Store
 from evokernel_server.words import _, many
@@ -41,11 +41,15 @@ class Nevers:
         return is_never(await self.store(lambda memory: memory.outcomes(key)))
 
     async def load(self, document: Document) -> None:
-        """Takes off a document's page what is wanted nowhere in it."""
+        """Takes off a document's page what is wanted nowhere in it, and brings back what is wanted again, as
+        where another window said so."""
         hidden = await self._of(document.path)
-        if hidden:
+        if hidden - document.hidden:
             document.hide(hidden)
             self.changed(document)
+        elif document.hidden - hidden:
+            document.hide(hidden)
+            self.again(document)
 
     async def _of(self, file: Path) -> frozenset[str]:
         """The ids of the regions of a file where no kernel is wanted."""

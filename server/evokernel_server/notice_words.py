@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from evokernel_core.domain.verdict import Latency
+from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_server.offers import Offer, gain, microseconds
 from evokernel_server.plain import plain
-from evokernel_server.words import _, many, source_word
+from evokernel_server.words import _, many, source_word, sourced
 
 MOST_TOLD = 3
 """Kernels that one message describes; of others it gives the number."""
@@ -75,7 +75,7 @@ def _gained(offer: Offer) -> str:
     if offer.old is None:
         return _(
             "A kernel for {what} in {where} is ready: {new} {source} on {chip}, the ops one by one {old}.",
-            old=microseconds(offer.new.baseline_us),
+            old=sourced(microseconds(offer.new.baseline_us), LatencySource.MODELLED.value),
             **figures,
         )
     return _(

@@ -15,10 +15,11 @@ from pathlib import Path
 from attrs import define, evolve, field, frozen
 
 from evokernel_core.domain.outcome import OutcomeKind
+from evokernel_core.domain.placement import Placement
 from evokernel_core.domain.region import Region
-from evokernel_core.domain.verdict import Latency
+from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_server.options import ServerOptions
-from evokernel_server.outcomes import OutcomeLog, Placement
+from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.packages import Installed
 from evokernel_server.standing import is_never
 from evokernel_server.store import Store
@@ -85,9 +86,14 @@ def percent(share: float) -> str:
 
 def ready_words(latency: Latency) -> str:
     """A kernel that waits for review, in the words of its hint and lens."""
-    was = microseconds(latency.baseline_us).removesuffix(" µs")
     figure = sourced(microseconds(latency.us), latency.source.value)
-    return _("ready: {figure} (was {was})", figure=figure, was=was)
+    return _("ready: {figure} (was {was})", figure=figure, was=was_words(latency).replace(" µs", ""))
+
+
+def was_words(latency: Latency) -> str:
+    """The ops one by one, behind a kernel's own figure: with the word where that is another one."""
+    was = microseconds(latency.baseline_us)
+    return was if latency.source is LatencySource.MODELLED else sourced(was, LatencySource.MODELLED.value)
 
 
 def gain(old: Latency, new: Latency) -> float:

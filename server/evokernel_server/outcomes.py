@@ -2,13 +2,13 @@
 
 A generated call carries its kernel's name, so the text itself tells: a call that is gone for longer than
 a cut and paste takes was reverted. That works for undo, for typing, for version control and across
-restarts. A switch of branches says nothing about a kernel, so it ends the watch without a verdict.
+restarts. A switch of branches says nothing about a kernel, so it ends the watch without a verdict, and a
+call that comes back with its branch is watched again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import time
 from collections import Counter
@@ -16,13 +16,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from evokernel_core.domain.job import Job, JobKind, JobState
-from evokernel_core.domain.outcome import Outcome, OutcomeKind
+from evokernel_core.domain.outcome import UNDO, Outcome, OutcomeKind
+from evokernel_core.domain.placement import Placement, Standing, place_key
+from evokernel_server.branches import head_of
+from evokernel_server.jobs import region_of
 from evokernel_server.packages import Installed, read_installed
 from evokernel_server.store import Store
 from evokernel_server.tasks import spawn
+from evokernel_server.worker import WorkerError
 from evokernel_server.workspace import Document, find_calls, text_hash
 
 log = logging.getLogger(__name__)
@@ -31,40 +35,14 @@ HORIZONS = ("30s", "5m", "15m")
 _SETTLED = (
     OutcomeKind.READY, OutcomeKind.ACCEPTED, OutcomeKind.PARTIALLY_ACCEPTED, OutcomeKind.REVERTED,
 )  # fmt: skip
-_BRANCH = "branch"
+_CALLABLE = (OutcomeKind.READY, OutcomeKind.ACCEPTED)
+_BRANCH, _DELETED = "branch", "deleted"
 
 
 def _settles(outcome: Outcome) -> bool:
     """Whether an outcome says what became of a place. An offer that expired says nothing of what is there."""
-    return outcome.kind in _SETTLED or (outcome.kind is OutcomeKind.EXPIRED and outcome.detail == _BRANCH)
-
-
-def place_key(file: Path, region_id: str) -> str:
-    """How outcomes name a region: ids of regions are unique within a file only."""
-    return f"{region_id}{key_end(file)}"
-
-
-def key_end(file: Path) -> str:
-    """How the names of all regions of a file end."""
-    return f"@{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
-
-
-@frozen
-class Placement:
-    """A generated call that a person accepted. ``before`` is the hash of the text without it."""
-
-    file: Path
-    name: str
-    region_id: str
-    task_id: str
-    source_id: str
-    at: float
-    before: str = ""
-
-    @property
-    def key(self) -> str:
-        """The region's id together with its file: equal code in two files is two decisions."""
-        return place_key(self.file, self.region_id)
+    left = outcome.kind is OutcomeKind.EXPIRED and outcome.detail in (_BRANCH, _DELETED)
+    return left or outcome.kind in _SETTLED
 
 
 async def _nobody(placement: Placement, undone: bool) -> None:
@@ -82,6 +60,8 @@ class OutcomeLog:
     gone: Callable[[Placement, bool], Awaitable[None]] = field(default=_nobody)
     clock: Callable[[], float] = time.time
     placements: list[Placement] = field(factory=list)
+    _left: list[Placement] = field(factory=list)
+    """Calls of another branch or of a deleted file, which may come back with it."""
     _doubts: dict[Path, asyncio.Task[None]] = field(factory=dict)
     _watches: dict[Placement, asyncio.Task[None]] = field(factory=dict)
     _undone: set[Placement] = field(factory=set)
@@ -89,26 +69,30 @@ class OutcomeLog:
     async def record(self, kind: OutcomeKind, placement: Placement, detail: str = "") -> None:
         """Saves one outcome of a kernel; it is durable when this returns."""
         outcome = _outcome(kind, placement, self.clock(), detail)
-        await self.store(lambda memory: _record(memory, outcome, placement.at))
+        await self.store(lambda memory: _record(memory, outcome, placement))
         log.info("%s %s %s", kind.value, placement.name, detail)
 
     async def accept(self, *placements: Placement, job: Job | None = None) -> None:
         """Records acceptances made at once, and the end of a job, in one transaction, then watches the
         calls."""
         outcomes = [_outcome(OutcomeKind.ACCEPTED, placement, placement.at) for placement in placements]
-        await self._save(outcomes, job, "accepted")
+        await self._save(outcomes, placements, job, "accepted")
         for placement in placements:
             self.watch(placement)
 
     async def ready(self, placement: Placement, job: Job) -> None:
         """Records that a kernel waits for review, and the end of its job, in one transaction."""
-        await self._save([_outcome(OutcomeKind.READY, placement, self.clock())], job, "ready")
+        await self._save([_outcome(OutcomeKind.READY, placement, self.clock())], (), job, "ready")
 
-    async def _save(self, outcomes: Sequence[Outcome], job: Job | None, reason: str) -> None:
+    async def _save(
+        self, outcomes: Sequence[Outcome], placements: Sequence[Placement], job: Job | None, reason: str
+    ) -> None:
         def save(memory: Any) -> None:
             with memory.transaction():
                 for outcome in outcomes:
                     memory.record_outcome(outcome)
+                for placement in placements:
+                    memory.put_placement(placement)
                 if job is not None:
                     memory.update_job(job.id, state=JobState.DONE, reason=reason)
 
@@ -116,9 +100,9 @@ class OutcomeLog:
 
     def watch(self, placement: Placement) -> None:
         """Follows a call; a newer kernel in the same place takes the older one's."""
-        same = [p for p in self.placements if (p.file, p.region_id) == (placement.file, placement.region_id)]
-        for old in same:
+        for old in [p for p in self.placements if p.key == placement.key]:
             self._drop(old)
+        self._left = [p for p in self._left if p.key != placement.key]
         self.placements.append(placement)
         self._watches[placement] = spawn(self._survive(placement), "survival")
 
@@ -137,20 +121,46 @@ class OutcomeLog:
         """How many calls of a kernel in a file are followed."""
         return len(self._of(file, name))
 
+    def inherit(self, placement: Placement) -> tuple[Placement, ...]:
+        """The other calls of a kernel in a file, which its package goes with from now on."""
+        heirs = tuple(evolve(other, created=True) for other in self._of(placement.file, placement.name))
+        self.placements = [next((h for h in heirs if h == other), other) for other in self.placements]
+        return heirs
+
     def observe(self, document: Document) -> None:
         """Compares an open document with its placements after an edit."""
+        if self._left:
+            self._welcome(document.path, document.counts())
         self._compare(document.path, document.counts(), lambda: document.text.content, "manual")
+
+    def _welcome(self, file: Path, counts: Counter[str]) -> None:
+        """Calls that are back with their branch or file are watched again: nothing was decided meanwhile."""
+        for placement in [item for item in self._left if item.file == file]:
+            if counts[placement.name] > self.watched(file, placement.name):
+                self.watch(placement)
+                spawn(self._keep(placement), "watching again")
+
+    async def _keep(self, placement: Placement) -> None:
+        head = await asyncio.to_thread(head_of, placement.file)
+        await self.store(lambda memory: memory.put_placement(evolve(placement, head=head)))
 
     def observe_text(self, file: Path, content: str, how: str) -> None:
         """The same for a file that changed outside the editor."""
         counts = Counter(call.name for call in find_calls(content))
+        self._welcome(file, counts)
         self._compare(file, counts, lambda: content, how)
 
-    def void(self, files: Callable[[Path], bool]) -> None:
-        """Ends the watch over files whose branch was switched: no verdict about their kernels."""
+    def void(self, files: Callable[[Path], bool]) -> tuple[Path, ...]:
+        """Ends the watch over files whose branch was switched: no verdict about their kernels. Gives the
+        files of which a call may be back, or still there."""
         for placement in [p for p in self.placements if files(p.file)]:
-            self._drop(placement)
-            spawn(self.record(OutcomeKind.EXPIRED, placement, _BRANCH), "outcome")
+            self._leave(placement, _BRANCH)
+        return tuple({p.file for p in self._left if files(p.file)})
+
+    def _leave(self, placement: Placement, why: str) -> None:
+        self._drop(placement)
+        self._left.append(placement)
+        spawn(self.record(OutcomeKind.EXPIRED, placement, why), "outcome")
 
     def move(self, old: Path, new: Path) -> tuple[Placement, ...]:
         """The calls of a file are in another file now. Gives their placements there."""
@@ -160,14 +170,14 @@ class OutcomeLog:
             self._drop(placement)
             moved.append(evolve(placement, file=new))
             self.watch(moved[-1])
+        self._left = [evolve(p, file=new) if p.file == old else p for p in self._left]
         return tuple(moved)
 
     def end(self, file: Path) -> None:
         """A file was deleted: no verdict about its kernels."""
         self._forget_doubt(file)
         for placement in [p for p in self.placements if p.file == file]:
-            self._drop(placement)
-            spawn(self.record(OutcomeKind.EXPIRED, placement, "deleted"), "outcome")
+            self._leave(placement, _DELETED)
 
     def _forget_doubt(self, file: Path) -> None:
         doubt = self._doubts.pop(file, None)
@@ -216,10 +226,12 @@ class OutcomeLog:
         text = content()
         counts = Counter(call.name for call in find_calls(text))
         for placement in self._missing(file, counts):
-            undone = placement in self._undone
-            self._drop(placement)
-            await self.record(OutcomeKind.REVERTED, placement, "undo" if undone else how)
-            await self.gone(placement, undone)
+            await self._take_out(placement, how, undone=placement in self._undone)
+
+    async def _take_out(self, placement: Placement, how: str, *, undone: bool) -> None:
+        self._drop(placement)
+        await self.record(OutcomeKind.REVERTED, placement, UNDO if undone else how)
+        await self.gone(placement, undone)
 
     async def _survive(self, placement: Placement) -> None:
         for horizon, seconds in zip(HORIZONS, self.survival_s(), strict=True):
@@ -233,45 +245,62 @@ class OutcomeLog:
         A call whose acceptance was not saved (the server was killed in between) is saved now; an
         accepted call that is no longer there was reverted.
         """
+        placed = await self.store(lambda memory: memory.placements(document.path))
+        for placement in placed:
+            if placement.standing is Standing.CALLED and not self._is_watched(placement.key):
+                await self._take_up(document, placement)
         jobs = await self.store(lambda memory: memory.jobs(file=str(document.path)))
         latest = {job.region_id: job for job in jobs if job.kind is JobKind.GENERATE}
-        unsaved = [job for job in reversed(latest.values()) if not await self._is_restored(document, job)]
-        for job in unsaved:
-            await self._save_acceptance(document, job)
+        kept = {placement.region_id for placement in placed if placement.standing is Standing.CALLED}
+        for job in [item for item in reversed(latest.values()) if item.region_id not in kept]:
+            await self._adopt(document, job)
         self.observe(document)
 
-    async def _is_restored(self, document: Document, job: Job) -> bool:
-        """Watches the call of an acceptance again, or records that it was reverted. False where the last
-        that is known of the place is a kernel that waits for review."""
-        if any(p.file == document.path and p.region_id == job.region_id for p in self.placements):
-            return True
-        key = place_key(document.path, job.region_id)
-        outcomes = await self.store(lambda memory: memory.outcomes(key))
-        decided = [outcome for outcome in outcomes if _settles(outcome)]
-        last = decided[-1] if decided else None
-        if last is not None and last.kind is OutcomeKind.READY:
-            return False
-        if last is not None and last.kind is OutcomeKind.ACCEPTED:
-            installed = await self._called(document, job)
-            name = installed.name if installed else ""
-            placement = Placement(document.path, name, job.region_id, last.task_id, last.source_id, last.at)
-            if installed is None:
-                await self.record(OutcomeKind.REVERTED, placement, "manual")
-            else:
-                await self._catch_up(placement, installed)
-        return True
+    def _is_watched(self, key: str) -> bool:
+        return any(other.key == key for other in self.placements)
 
-    async def _save_acceptance(self, document: Document, job: Job) -> None:
-        """A call in the text that no acceptance accounts for is one that was not saved."""
-        installed = await self._called(document, job)
-        if installed is None:
+    async def _take_up(self, document: Document, placement: Placement) -> None:
+        """Watches the call of an acceptance again, or says what became of it."""
+        file, name = placement.file, placement.name
+        if document.counts()[name] > self.watched(file, name):
+            await self._catch_up(placement, await asyncio.to_thread(read_installed, file, name))
             return
-        if document.counts()[installed.name] > self.watched(document.path, installed.name):
-            await self.accept(_placement(document.path, job, installed, self.clock()), job=job)
+        settled = await self._settled(placement.key)
+        if settled is not None and (settled.kind, settled.detail) == (OutcomeKind.EXPIRED, _DELETED):
+            self._left.append(placement)
+        elif placement.head and await asyncio.to_thread(head_of, file) != placement.head:
+            self._leave(placement, _BRANCH)
+        else:
+            await self._take_out(placement, "manual", undone=document.hash == placement.before)
 
-    async def _catch_up(self, placement: Placement, installed: Installed) -> None:
+    async def _settled(self, key: str) -> Outcome | None:
+        """The last that is known of a place."""
+        outcomes = await self.store(lambda memory: memory.outcomes(key))
+        return next((outcome for outcome in reversed(outcomes) if _settles(outcome)), None)
+
+    async def _adopt(self, document: Document, job: Job) -> None:
+        """A call in the text that no acceptance accounts for, of a kernel that waited for review, is one that
+        was not saved; that of an accepted one is from before calls were kept."""
+        key = place_key(document.path, job.region_id)
+        settled = await self._settled(key)
+        if settled is None or settled.kind not in _CALLABLE or self._is_watched(key):
+            return
+        installed = await self._called(document, job)
+        if installed is None or document.counts()[installed.name] <= self.watched(
+            document.path, installed.name
+        ):
+            return
+        head = await asyncio.to_thread(head_of, document.path)
+        placement = evolve(_placement(document.path, job, installed, self.clock()), head=head)
+        if settled.kind is OutcomeKind.READY:
+            await self.accept(placement, job=job)
+        else:
+            self.watch(evolve(placement, at=settled.at))
+            await self._keep(self.placements[-1])
+
+    async def _catch_up(self, placement: Placement, installed: Installed | None) -> None:
         """A refined kernel whose acceptance was not saved is the one that is installed."""
-        if installed.source_id == placement.source_id:
+        if installed is None or installed.source_id == placement.source_id:
             self.watch(placement)
         else:
             await self.accept(evolve(placement, source_id=installed.source_id, at=self.clock()))
@@ -285,9 +314,13 @@ class OutcomeLog:
         return None
 
 
-def _record(memory: Any, outcome: Outcome, since: float) -> None:
+def _record(memory: Any, outcome: Outcome, placement: Placement) -> None:
     """What two windows see of one placement counts once."""
+    since = placement.at
     with memory.transaction():
+        if outcome.kind is OutcomeKind.REVERTED:
+            standing = Standing.UNDONE if outcome.detail == UNDO else Standing.REVERTED
+            memory.end_placement(placement, standing)
         known = {
             (o.kind, o.source_id, o.detail) for o in memory.outcomes(outcome.region_id) if o.at >= since > 0
         }
@@ -300,4 +333,10 @@ def _outcome(kind: OutcomeKind, placement: Placement, at: float, detail: str = "
 
 
 def _placement(file: Path, job: Job, installed: Installed, at: float) -> Placement:
-    return Placement(file, installed.name, job.region_id, job.task_id, installed.source_id, at)
+    try:
+        region = region_of(job)
+    except WorkerError:  # it is damaged: its call can be watched all the same
+        region = None
+    return Placement(
+        file, installed.name, job.region_id, job.task_id, installed.source_id, at, region=region
+    )  # fmt: skip

@@ -5,8 +5,9 @@ That a kernel is ready is an outcome of its place, saved with the end of its job
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,16 @@ from attrs import define
 
 from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.outcome import Outcome
+from evokernel_core.domain.placement import place_key
 from evokernel_core.domain.region import Region
 from evokernel_core.memory.candidates import Stored
 from evokernel_server.jobs import Best, JobQueue, region_of
 from evokernel_server.never import Nevers
 from evokernel_server.offers import Offer, Offers
-from evokernel_server.outcomes import OutcomeLog, place_key
+from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.standing import snoozed_until, waiting
 from evokernel_server.store import Store
+from evokernel_server.worker import WorkerError
 from evokernel_server.workspace import Document
 
 
@@ -52,25 +55,27 @@ class Ready:
         self.jobs.ended(job)
         return await self.offers.put(offer)
 
-    async def restore(self, document: Document) -> None:
-        """Finds the kernels that wait in a reopened file; its hints say so, no message does."""
-        jobs = await self.store(lambda memory: memory.jobs(file=str(document.path)))
-        latest = {job.region_id: job for job in jobs if job.kind is JobKind.GENERATE}
-        for job in latest.values():
-            if not await self.nevers.holds(document.path, job.region_id):
-                await self._restore(document, job)
+    async def restore(self, document: Document, only: Container[str] | None = None) -> None:
+        """Finds the kernels that wait in a reopened file; its hints say so, no message does. ``only``: for
+        these regions, where another window may have decided meanwhile."""
+        for region in await self.store(lambda memory: _regions(memory, document.path)):
+            wanted = only is None or region.id in only
+            if wanted and not await self.nevers.holds(document.path, region.id):
+                await self._restore(document, region)
 
-    async def _restore(self, document: Document, job: Job) -> None:
-        key = place_key(document.path, job.region_id)
+    async def _restore(self, document: Document, region: Region) -> None:
+        key = place_key(document.path, region.id)
         outcomes = await self.store(lambda memory: memory.outcomes(key))
         outcome = waiting(outcomes)
-        known = self.offers.pending.get((document.path, job.region_id))
+        known = self.offers.pending.get((document.path, region.id))
+        if outcome is None and known is not None and known.old is None:
+            self.offers.take(known)
         if outcome is None or known is not None:
             return
         best = await self.store(lambda memory: best_since(memory, outcome))
         if best is None:  # its kernel was forgotten
             return
-        offer = _offer(document.uri, document.path, region_of(job), best)
+        offer = _offer(document.uri, document.path, region, best)
         asleep_s = snoozed_until(outcomes, best.source_id, self.offers.options().snooze_s) - time.time()
         if asleep_s > 0:
             self.offers.sleep(offer, asleep_s)
@@ -83,6 +88,19 @@ class Ready:
 def _offer(uri: str, file: Path, region: Region, best: Best) -> Offer:
     name = region.task.name if region.task else region.op_category
     return Offer(uri, file, region, name, best.source_id, None, best.latency, best.verifier)
+
+
+def _regions(memory: Any, file: Path) -> list[Region]:
+    """The code of a file that kernels were asked for or accepted for, as it was then; the latest of each."""
+    found: dict[str, Region] = {}
+    for job in memory.jobs(file=str(file)):
+        if job.kind is JobKind.GENERATE:
+            with contextlib.suppress(WorkerError):  # what is damaged cannot wait
+                found[job.region_id] = region_of(job)
+    for placement in memory.placements(file):
+        if placement.region is not None:
+            found.setdefault(placement.region_id, placement.region)
+    return list(found.values())
 
 
 def verified(memory: Any, task_id: str, source_id: str) -> Best | None:

@@ -6,12 +6,12 @@ import asyncio
 
 from attrs import frozen
 
+from evokernel_core.domain.placement import Placement
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_server.errors import Refused
 from evokernel_server.kernels import Kernels
-from evokernel_server.outcomes import Placement
 from evokernel_server.packages import Installed, read_installed
 from evokernel_server.words import _
 from evokernel_server.workspace import Document

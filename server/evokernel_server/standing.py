@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from evokernel_core.domain.outcome import Outcome, OutcomeKind
+from evokernel_core.domain.outcome import UNDO, Outcome, OutcomeKind
 
 _ANSWERS = (
     OutcomeKind.READY,
@@ -15,12 +15,18 @@ _ANSWERS = (
 
 
 def waiting(outcomes: Iterable[Outcome]) -> Outcome | None:
-    """The kernel that waits for review: became ready and was neither accepted nor rejected since."""
+    """The kernel that waits for review: became ready and was neither accepted nor rejected since, or its
+    acceptance was undone."""
     last = None
     for outcome in outcomes:
-        if outcome.kind in _ANSWERS:
+        if outcome.kind in _ANSWERS or _is_undo(outcome):
             last = outcome
-    return last if last is not None and last.kind is OutcomeKind.READY else None
+    waits = last is not None and (last.kind is OutcomeKind.READY or _is_undo(last))
+    return last if waits else None
+
+
+def _is_undo(outcome: Outcome) -> bool:
+    return outcome.kind is OutcomeKind.REVERTED and outcome.detail == UNDO
 
 
 def is_never(outcomes: Iterable[Outcome]) -> bool:

@@ -1,7 +1,8 @@
-"""One undo takes an acceptance back, its package included, and one redo brings both again.
+"""One undo takes an acceptance back, its package included, and one redo brings both again, whether the server
+was started anew in between or not.
 
-A package goes where this session's acceptance created it, nothing else calls it, and every file of it is
-still the one that was written.
+A package goes where an acceptance created it, nothing else calls it, not even the file as it was last saved,
+and every file of it is still the one that was written.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from evokernel_core.ascendc.print.integrity import foreign
-from evokernel_core.domain.region import Region
+from evokernel_core.domain.placement import Placement, Standing
 from evokernel_core.foreign import read_foreign, read_foreign_object
+from evokernel_server.branches import head_of
 from evokernel_server.calls import write_package
-from evokernel_server.outcomes import OutcomeLog, Placement
+from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.packages import FOLDER, MANIFEST, import_root, package_folder, read_installed
+from evokernel_server.store import Store
 from evokernel_server.tasks import spawn
 from evokernel_server.worker import Worker
 from evokernel_server.workspace import Document, Workspace, find_calls
@@ -34,61 +37,72 @@ MOST_FILES = 20_000
 _IGNORED = {"__pycache__"}
 
 
-@frozen
-class Accepted:
-    """An acceptance of this session; ``created``: it wrote a package where there was none."""
-
-    placement: Placement
-    region: Region
-    created: bool
-
-
 @define(eq=False)
 class Undo:
-    """``changed`` hears of a document whose packages are others now."""
+    """``changed`` hears of a document whose packages are others now, ``redone`` of each call that is back."""
 
     workspace: Workspace
     outcomes: OutcomeLog
     worker: Worker
+    store: Store
     changed: Callable[[Document], Awaitable[None]]
-    _accepted: dict[Placement, Accepted] = field(factory=dict)
-    _gone: list[Accepted] = field(factory=list)
+    redone: Callable[[Placement], None]
+    _gone: list[Placement] = field(factory=list)
+    _unsaved: set[Placement] = field(factory=set)
+    """Calls that were undone in an editor and are still in the file on the disk: their packages wait."""
     _turn: asyncio.Lock = field(factory=asyncio.Lock)
 
-    def remember(self, placement: Placement, region: Region, *, created: bool) -> None:
-        self._accepted[placement] = Accepted(placement, region, created)
-
-    def succeed(self, old: Placement, new: Placement) -> None:
-        """Another kernel came into the package of an acceptance."""
-        accepted = self._accepted.pop(old, None)
-        if accepted is not None:
-            self._accepted[new] = evolve(accepted, placement=new)
-
-    def set_aside(self, file: Path, names: Collection[str]) -> list[Accepted]:
+    def set_aside(self, file: Path, names: Collection[str]) -> list[Placement]:
         """Calls of these kernels that come now are a new acceptance's, not a redo."""
-        old = [item for item in self._gone if item.placement.file == file and item.placement.name in names]
+        old = [item for item in self._gone if item.file == file and item.name in names]
         self._gone = [item for item in self._gone if item not in old]
         return old
 
-    def put_back(self, accepted: Iterable[Accepted]) -> None:
+    def put_back(self, placements: Iterable[Placement]) -> None:
         """The new acceptance was refused."""
-        self._gone += accepted
+        self._gone += placements
 
     async def gone(self, placement: Placement, undone: bool) -> None:
         """A call was taken out: where its acceptance was undone, its package goes too."""
-        accepted = self._accepted.pop(placement, None)
-        if accepted is None:
+        standing = Standing.UNDONE if undone else Standing.REVERTED
+        self._gone.append(evolve(placement, standing=standing))
+        if not (undone and placement.created):
             return
-        self._gone.append(accepted)
-        if not (undone and accepted.created):
-            return
-        for heir in [p for p in self._accepted if (p.file, p.name) == (placement.file, placement.name)]:
-            self._accepted[heir] = evolve(self._accepted[heir], created=True)  # it goes with the last call
+        heirs = self.outcomes.inherit(placement)  # it goes with the last call
+        for heir in heirs:
+            await self.store(lambda memory, heir=heir: memory.put_placement(heir))  # type: ignore[misc]
         await self._remove(placement)
+
+    async def restore(self, document: Document) -> None:
+        """What was taken out of a reopened file before: a call that is back was redone, and a package that
+        stayed because the undo was not saved goes."""
+        kept = await self.store(lambda memory: memory.placements(document.path))
+        known = {item.key for item in self._gone}
+        gone = [item for item in kept if item.standing is not Standing.CALLED and item.key not in known]
+        self._gone += gone
+        for placement in gone:
+            if placement.standing is Standing.UNDONE and placement.created:
+                await self._remove(placement)
+        self.observe(document)
+
+    async def saved(self, file: Path) -> None:
+        """A file is on the disk as it is in the editor: what it does not call any more goes."""
+        for placement in [item for item in self._unsaved if item.file == file]:
+            self._unsaved.discard(placement)
+            if placement in self._gone:
+                await self._remove(placement)
+
+    def move(self, old: Path, new: Path) -> None:
+        """A file has another name."""
+        moved = [evolve(item, file=new) for item in self._gone if item.file == old]
+        self._gone = [item for item in self._gone if item.file != old] + moved
 
     async def _remove(self, placement: Placement) -> None:
         async with self._turn:
             if self._is_called(placement.name):
+                return
+            if await asyncio.to_thread(_calls, placement.file, placement.name):
+                self._unsaved.add(placement)
                 return
             try:
                 await asyncio.to_thread(remove_unchanged, placement.file, placement.name, placement.source_id)
@@ -106,21 +120,22 @@ class Undo:
     def observe(self, document: Document) -> None:
         """A call that is back in the text is accepted again, and gets its package."""
         counts = document.counts() if self._gone else {}
-        for accepted in [item for item in self._gone if item.placement.file == document.path]:
-            name = accepted.placement.name
-            if counts.get(name, 0) > self.outcomes.watched(document.path, name):
-                self._gone.remove(accepted)
-                spawn(self._again(document, accepted), "redo")
+        for placement in [item for item in self._gone if item.file == document.path]:
+            if counts.get(placement.name, 0) > self.outcomes.watched(document.path, placement.name):
+                self._gone.remove(placement)
+                spawn(self._again(document, placement), "redo")
                 return  # the others at the next look: this one is not watched yet
 
-    async def _again(self, document: Document, accepted: Accepted) -> None:
-        placement = evolve(accepted.placement, at=time.time())
+    async def _again(self, document: Document, gone: Placement) -> None:
         try:
             async with self._turn:
-                if await asyncio.to_thread(read_installed, placement.file, placement.name) is None:
-                    await write_package(self.worker, accepted.region, placement.source_id)
+                missing = await asyncio.to_thread(read_installed, gone.file, gone.name) is None
+                if missing and gone.region is not None:
+                    await write_package(self.worker, gone.region, gone.source_id)
+                head = await asyncio.to_thread(head_of, gone.file)
+                placement = evolve(gone, at=time.time(), head=head, standing=Standing.CALLED)
                 await self.outcomes.accept(placement)
-                self.remember(placement, accepted.region, created=accepted.created)
+            self.redone(placement)
             await self.changed(document)
         finally:
             self.observe(document)

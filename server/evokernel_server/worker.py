@@ -23,7 +23,8 @@ Methods and results:
     ``plan {region, text?}`` -> ``{"name", "edits", "guards": [sentences], "rival": Rival | null}``: what
         applying a kernel would do; nothing is written. Without a text, as where the kernel is called already,
         there are no edits
-    ``timeline {region, source_id}`` -> ``{"path"}``: the page with a verified kernel's timeline, modelled
+    ``timeline {region, source_id}`` -> ``{"path", "summary"}``: the page with a verified kernel's timeline,
+        modelled, and the shares and gaps of its pipes
     ``edit {text, region, name}`` -> ``{"edits": [{"range", "new_text"}]}``: puts the call in place
     ``revert_edit {text, region, name}`` -> the same shape: takes the call out again
 

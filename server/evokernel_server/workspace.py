@@ -260,15 +260,18 @@ class Document:
             return False
         since = self._edits[mark - self._edits_dropped :]
         self.replaced = {region_id: at for region_id, at in self.replaced.items() if mark <= at}
-        placed = []
+        placed, edited = [], False
         for item in found:
             extent: Extent | None = captured_from.extent(item.region.span)
             for edit in since:
                 extent = shift(extent, edit) if extent else None
-            if extent and item.region.id not in self.hidden and item.region.id not in self.replaced:
+            if extent is None or item.region.id in self.replaced:
+                edited = True
+            elif item.region.id not in self.hidden:
                 placed.append(Tracked(item, extent))
         self.tracked = tuple(placed)
-        self.captured = text_hash(captured_from.content)
+        # where a region is missing, an undo to the captured text has to place it
+        self.captured = "" if edited else text_hash(captured_from.content)
         return True
 
     def hide(self, region_ids: frozenset[str]) -> None:

@@ -70,6 +70,7 @@ async def test_a_kernel_is_planned_generated_read_verified_and_installed(project
         assert part["text"] == cpp[100:200] and part["next_offset"] == 200
 
         await _verify_own(agent, project, where, cpp, tiling)
+        await _see_where_time_goes(agent, where, kernel)
 
         applied = await agent.call("apply", **where, source_id=kernel["source_id"][:12])
         edited = (project / "model.py").read_text()
@@ -97,6 +98,23 @@ async def _verify_own(agent: Any, project: Path, where: dict[str, str], cpp: str
     assert known["total"] >= 3 and known["next_offset"] == 1 and known["kernels"][0]["verified"]
     verdict = await agent.call("verdict", source_id=right["source_id"][:10])
     assert verdict["source_id"] == right["source_id"] and verdict["notes"] == ["written by a coding agent"]
+
+
+async def _see_where_time_goes(agent: Any, where: dict[str, str], kernel: dict[str, Any]) -> None:
+    """The timeline in few numbers, which agree with the verdict, and as a page."""
+    seen = await agent.call("timeline", **where, source_id=kernel["source_id"][:12])
+    assert seen["source_id"] == kernel["source_id"] and seen["source"] == "modelled"
+    assert seen["us"] == pytest.approx(kernel["latency"]["us"], abs=0.01)
+    assert sum(seen["launches"].values()) == pytest.approx(seen["us"], abs=0.01)
+    shares = [item["share"] for item in seen["pipes"]]
+    assert shares == sorted(shares, reverse=True) and 0 < shares[0] <= 1
+    assert {item["pipe"] for item in seen["pipes"]} >= {"MTE2", "V", "MTE3"}
+    assert seen["bottleneck"] == kernel["latency"]["bottleneck"]
+    gaps = [item["us"] for item in seen["gaps"]]
+    assert gaps and gaps == sorted(gaps, reverse=True)
+    assert all("op_kernel.cpp" in item["at"] for item in seen["gaps"] if item["before"] != "wait")
+    assert Path(seen["page"]).read_text("utf-8").lstrip().startswith("<!")
+    assert await agent.refusal("timeline", **where, source_id="0123456789")
 
 
 def _has_no_torch() -> None:

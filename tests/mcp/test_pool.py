@@ -87,7 +87,7 @@ class _Heard:
 
 
 def attempt(n: int) -> dict[str, Any]:
-    return {"n": n, "budget": 3, "best_us": None, "verdict_summary": "Failed."}
+    return {"n": n, "budget": 3, "best_us": None, "best_source": "", "verdict_summary": "Failed."}
 
 
 @pytest.mark.parametrize("pause", [0, 1, 2, 3])

@@ -173,6 +173,7 @@ def synthesise(number: int, params: dict[str, object]) -> dict[str, object]:
                     "event": {
                         "kind": "attempt", "n": n, "budget": budget, "stage": "draft", "feasible": True,
                         "latency_us": verdict.latency.us, "best_us": verdict.latency.us,
+                        "best_source": verdict.latency.source.value,
                         "verdict_summary": "feasible",
                     },
                 }

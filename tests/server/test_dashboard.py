@@ -69,7 +69,7 @@ async def test_a_kernel_with_its_job_trajectory_and_decision(
     found = await shown(editor)
     (job,) = found["jobs"]
     assert (job["kind"], job["state"], job["stage"], job["attempt"]) == ("generate", "done", "draft", 1)
-    assert (job["uri"], job["bestUs"]) == (uri, 55.0)
+    assert (job["uri"], job["bestUs"], job["bestSource"]) == (uri, 55.0, "modelled")
     (kernel,) = found["kernels"]
     assert (kernel["name"], kernel["us"], kernel["source"], kernel["chip"]) == (name, 55.0, "modelled", CHIP)
     assert (kernel["boundUs"], kernel["baselineUs"], kernel["bottleneck"]) == (31.0, 412.0, "MTE2")

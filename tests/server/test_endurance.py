@@ -8,12 +8,13 @@ from typing import Any
 
 import psutil
 import pytest
-from evokernel_server.outcomes import HORIZONS, OutcomeLog, Placement
+from evokernel_server.outcomes import HORIZONS, OutcomeLog
 from evokernel_server.store import Store
 from evokernel_server.tasks import Latest
 from lsprotocol import types
 
 from evokernel_core.domain.errors import StoreError
+from evokernel_core.domain.placement import Placement
 from evokernel_core.domain.settings import Settings
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.session import Session

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from evokernel_server.features.links import kernels_below, matches
-from evokernel_server.outcomes import place_key
 from evokernel_server.watched import ClientWatch
 from evokernel_server.watcher import Watcher
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from evokernel_core.capture.observations import Observation, ObservationStore, Observed
+from evokernel_core.domain.placement import place_key
 
 pytestmark = pytest.mark.usefixtures("scripted")
 

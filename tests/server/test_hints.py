@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from evokernel_server.features.hover import hover_at
 from evokernel_server.features.inlay_hint import Showing, hints, resolved
 from evokernel_server.packages import Installed
 from evokernel_server.pipes import bar, picture
+from evokernel_server.words import speak
 from evokernel_server.workspace import Document, Found
 from lsprotocol import types
 
@@ -37,6 +40,12 @@ LATENCY = Latency(
     "MTE2", 10.0, 90.0,
 )  # fmt: skip
 INSTALLED = Installed("k", Path("/work/evokernel_kernels/k (1)"), "t", "s", LATENCY, "twin 0.1.0")
+
+
+@pytest.fixture(autouse=True)
+def english() -> Iterator[None]:
+    yield
+    speak("")
 
 
 def serving(home: Path, document: Document, **inlay_hint: Any) -> EvoKernelServer:
@@ -74,20 +83,59 @@ MODELLED, MEASURED = Rival("torch_npu.f", 40.0), Rival("torch_npu.f", 40.0, 15.0
         (estimate(412.0, 35.0), "⚡ 12x: 412 → 35.0 µs modelled"),
         (estimate(100.0, 80.0), "⚡ 1.25x: 100 → 80.0 µs modelled"),
         (estimate(90_000.0, 10.0), "⚡ 9,000x: 90,000 → 10.0 µs modelled"),
-        (evolve(estimate(), rival=MODELLED), "⚡ 1.68x over torch_npu.f: 40.0 → 23.8 µs modelled"),
+        (evolve(estimate(), rival=MODELLED), "⚡ 1.68x: 40.0 → 23.8 µs modelled, over torch_npu.f"),
         (
             evolve(estimate(), rival=MEASURED),
-            "⚡ torch_npu.f: 62.2 µs modelled → 15.0 µs measured, 40.0 µs modelled",
+            "⚡ 62.2 µs modelled → 15.0 µs measured, torch_npu.f",
         ),
         (
             evolve(estimate(), rival=Rival("torch_npu.f", 20.0)),
-            "⚡ torch_npu.f: 3.1x, 62.2 µs modelled → 20.0 µs modelled",
+            "⚡ 3.1x: 62.2 → 20.0 µs modelled, torch_npu.f",
         ),
         (estimate(100.0, 99.0), None),
     ],
 )
 def test_a_label_says_how_many_times_as_fast(given: Estimate, label: str | None) -> None:
     assert [item.label for item in hints(with_estimate(given), EVERYTHING)] == ([label] if label else [])
+
+
+BIG = estimate(1_234_567.0, 1_000_123.0)
+FUSION = "torch_npu.npu_fusion_attention"
+WORDS = {"en": "modelled", "zh-cn": "模型估算"}
+LABELLED = {
+    "a gain": BIG,
+    "a gain over an operator": evolve(BIG, rival=Rival(FUSION, 1_200_000.0)),
+    "an operator": evolve(BIG, rival=Rival(FUSION, 345_678.0)),
+}
+
+
+@pytest.mark.parametrize("locale", ["en", "zh-cn"])
+@pytest.mark.parametrize("name", LABELLED)
+def test_what_matters_of_a_label_is_not_cut(name: str, locale: str) -> None:
+    """The gain and the figure with its word come before what an editor may cut, also around other offers."""
+    speak(locale)
+    made = captured(MODEL)
+    made.accept([evolve(item, estimate=LABELLED[name]) for item in found(made.text)], made.text, made.mark())
+    labels = [str(item.label) for item in hints(made, EVERYTHING)]
+    assert len(labels) == 3
+    for label in labels[:2]:
+        assert re.match(rf"⚡ [\d.,]+x\D.*µs.{{0,2}}{WORDS[locale]}", label[:LONGEST]), label
+    nested = labels[2]
+    assert FUSION in nested if name == "an operator" else re.match(r"⚡ [\d.,]+x", nested)
+    assert not re.search("µs", nested), "its figures are in the tooltip: the first label needs the room"
+
+
+@pytest.mark.parametrize("locale", ["en", "zh-cn"])
+def test_a_ready_label_is_not_cut_and_comes_first_on_its_line(locale: str) -> None:
+    speak(locale)
+    made = captured(MODEL)
+    outer = max(made.tracked, key=lambda item: item.extent.end - item.extent.start)
+    made.ready = {outer.region.id: evolve(LATENCY, us=123_456.0, baseline_us=234_567.0)}
+    (_, first, second) = [str(item.label) for item in hints(made, EVERYTHING)]
+    assert (
+        WORDS[locale] in first[:LONGEST] and "123,456 µs" in first[:LONGEST] and "234,567" in first[:LONGEST]
+    )
+    assert re.match(r"⚡ [\d.]+x", second)
 
 
 @pytest.mark.parametrize(("before", "after", "words"), [(9.94, 1, "9.9x"), (9.95, 1, "10x"), (1, 2, "0.50x")])

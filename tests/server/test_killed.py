@@ -66,7 +66,7 @@ def state_of(database: Any, path: Path) -> tuple[list[str], int]:
 
 
 def key_of(database: Any, path: Path) -> str:
-    from evokernel_server.outcomes import place_key
+    from evokernel_core.domain.placement import place_key
 
     found = database.rows("SELECT region_id FROM jobs WHERE file = ?", str(path))
     return place_key(path, found[0][0]) if found else ""

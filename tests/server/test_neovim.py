@@ -19,6 +19,7 @@ from tests.server.story import bring_back_the_slowest
 
 DOCUMENTED = Path(__file__).with_name("neovim_documented.lua")
 STORY = Path(__file__).with_name("neovim_story.lua")
+REVIEW = Path(__file__).with_name("neovim_review.lua")
 EVOKERNEL = str(Path(sys.executable).with_name("evokernel"))
 MODEL = """\
 import torch
@@ -121,7 +122,8 @@ def test_the_documented_configuration_attaches(
     assert seen["budget"] == 30
     needed, *rest = seen["diagnostics"]
     assert needed == "Nothing says the shapes of needy's inputs."
-    assert all(item.startswith("Worth fusing: softmax, 12x, 412") for item in rest)
+    known = ("Worth fusing: softmax, 12x, 412", "Worth fusing: program, 12x, 412")
+    assert all(item.startswith(known) for item in rest), "the program around them comes a moment later"
     assert any(title.startswith("Generate NPU kernel (softmax: 12x, 412") for title in seen["titles"])
 
 
@@ -137,20 +139,82 @@ def test_the_documented_configuration_trusts_no_other_folder(
 
 
 def attach(neovim: str, tmp_path: Path, folder: Path) -> Any:
-    """Opens a model of ``folder`` with the documented configuration; the home folder is ``tmp_path``."""
+    """Opens a model of ``folder`` with the documented configuration."""
     folder.mkdir(exist_ok=True)
-    model = folder / "model.py"
-    model.write_text(MODEL + "\n\ndef needy(x):\n    return torch.relu(x)\n", "utf-8")
+    (folder / "model.py").write_text(MODEL + "\n\ndef needy(x):\n    return torch.relu(x)\n", "utf-8")
+    return run_documented(neovim, tmp_path, folder, DOCUMENTED)
+
+
+def run_documented(neovim: str, tmp_path: Path, folder: Path, script: Path) -> Any:
+    """Runs a script in Neovim with ``model.py`` of a folder and the documented configuration; gives what it
+    writes to OUT. The home folder is ``tmp_path``."""
     init = tmp_path / "init.lua"
     init.write_text(neovim_configuration(neovim), "utf-8")
     path = os.pathsep.join((str(Path(EVOKERNEL).parent), os.environ["PATH"]))
-    look = ["-c", f"luafile {DOCUMENTED}"]
     subprocess.run(
-        [neovim, "--headless", "-i", "NONE", "-n", "-u", str(init), str(model), *look],
+        [neovim, "--headless", "-i", "NONE", "-n", "-u", str(init), "model.py", "-c", f"luafile {script}"],
         env={**os.environ, "PATH": path, "HOME": str(tmp_path), "OUT": str(tmp_path / "out.json")},
-        cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=True,
+        cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=240, check=True,
     )  # fmt: skip
     return json.loads((tmp_path / "out.json").read_text("utf-8"))
+
+
+REVIEWED = """\
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x, y, z):
+        # µ😀 before the operations: Neovim counts in utf-16
+        first = ("😀", torch.softmax(x, dim=-1))
+        second = ("😀", torch.softmax(y, dim=-1))
+        third = ("😀", torch.softmax(z, dim=-1))
+        return first[1], second[1], third[1]
+"""
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("scripted")
+def test_a_kernel_is_reviewed_with_code_actions_alone(
+    neovim: str, tmp_path: Path, home: Path, database: Any
+) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    (models / "model.py").write_text(REVIEWED, "utf-8")
+    seen = run_documented(neovim, tmp_path, models, REVIEW)
+    assert seen.get("failure") is None, seen
+    steps = seen["steps"]
+    (package,) = steps["accepted"]["packages"]
+    name = Path(package).name
+    for step, called in {"ready": 0, "accepted": 1, "undone": 0, "accepted again": 1}.items():
+        expected = REVIEWED if not called else steps["accepted"]["text"]
+        assert (steps[step]["text"].rstrip(), len(steps[step]["packages"])) == (expected.rstrip(), called), (
+            step
+        )
+    assert guarded(name, "x") in steps["accepted"]["text"]
+    page = seen["page"]
+    assert Path(page["name"]).is_relative_to(home), "the page is the server's own file"
+    for words in (
+        "| this kernel | 55.0 µs modelled",
+        f"+from evokernel_kernels import {name}",
+        "x is float16",
+    ):
+        assert words in page["text"]
+    question = seen["questions"][-1]
+    assert "Hard to read" in question["answers"] and "what was wrong" in question["asked"]
+    assert [title for title in seen["rejected"] if title.startswith("Generate NPU kernel (softmax")]
+    assert not [title for title in seen["never"] if "softmax" in title]
+    outcomes = [found for found in database.outcomes() if found[0] not in {"survived", "shown"}]
+    assert outcomes == [
+        ("ready", ""), ("opened_diff", ""), ("accepted", ""), ("reverted", "undo"), ("accepted", ""),
+        ("ready", ""), ("snoozed", ""), ("rejected", ""), ("explained", "hard to read"),
+        ("ready", ""), ("never", ""), ("offered_again", ""),
+    ]  # fmt: skip
+    assert (
+        len([path for path in (models / "evokernel_kernels").iterdir() if path.name.startswith("softmax")])
+        == 1
+    )
 
 
 @pytest.mark.thorough  # the same story as with the scripted worker; test_story has the real one

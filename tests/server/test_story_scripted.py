@@ -218,7 +218,7 @@ async def test_programs_are_offered_beside_single_kernels(
     (workspace / "model.py").write_text(TWO)
     editor = await sessions.start(settings={**NO_REFINING, "programs": programs})
     uri = editor.open(workspace / "model.py")
-    expected = ["⚡ 12x", "⚡ 12x"] + ["⚡ 12x for lines 5-6"] * programs
+    expected = ["⚡ 12x", "⚡ 12x"] + ["⚡ 12x, lines 5-6"] * programs
 
     async def all_shown() -> bool:
         labels = sorted(hint.label.partition(":")[0] for hint in await editor.hints(uri))

@@ -50,7 +50,7 @@ async def all_ready(editor: Any, uri: str) -> None:
 
 
 async def _count(editor: Any, uri: str, number: int) -> bool:
-    return len(await editor.labels(uri, "⚡ ready: ")) == number
+    return len(await editor.labels(uri, "⚡ ready")) == number
 
 
 async def test_three_kernels_are_one_edit_and_one_undo(
@@ -154,7 +154,7 @@ async def test_only_what_nobody_needs_goes(
     if not stays:
         await eventually(lambda: not packages(workspace))
     else:
-        await made_ready(editor, uri)  # the answer to a later request: what was to go is gone
+        await eventually(lambda: editor.labels(uri, "⚡ ready: "))  # what was to go is gone
         assert packages(workspace) == {name}
 
 
@@ -171,7 +171,7 @@ async def test_a_package_that_was_there_before_stays(sessions: Any, workspace: P
     assert database.outcomes().count(("accepted", "")) == 2, "accepting again is no redo"
     editor.set_text(uri, path.read_text("utf-8"))
     await eventually(lambda: ("reverted", "undo") in database.outcomes())
-    await made_ready(editor, uri)
+    await eventually(lambda: editor.labels(uri, "⚡ ready: "))
     assert packages(workspace) == {name}
 
 

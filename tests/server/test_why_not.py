@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import evolve
 from evokernel_server.features.hover import hover_at
 from evokernel_server.text import Extent, Text
 from evokernel_server.trust import REASON
+from evokernel_server.unrefused import situation
 from evokernel_server.why_not import HELP, OTHERWISE, PROGRAMS, reasons, reasons_on
 from evokernel_server.workspace import Document, Found, Problem, Tracked
 from lsprotocol import types
@@ -98,6 +100,46 @@ def test_every_code_of_a_capture_has_help() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
     codes = {kind.reason for kind in kinds if issubclass(kind, errors.CaptureError)}
     assert codes <= set(HELP)
+
+
+NEVER = "At 1 place you said never: *Offer Kernels Again* takes that back."
+WITHOUT = Document("file:///m.py", Path("/m.py"), 1, Text("def f(x):\n    return x + 1\n"))
+
+
+def offered(**changes: Any) -> Document:
+    made = document(tracked(CANDIDATE, ESTIMATE))
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("made", "lines", "says"),
+    [
+        pytest.param(
+            WITHOUT,
+            None,
+            "m.py does not import torch: open",
+            id="no torch",
+        ),
+        pytest.param(offered(), None, "has a kernel: 1 on offer, 0 to review, 0 in place.", id="all offered"),
+        pytest.param(offered(hidden=frozenset({"x"})), None, NEVER, id="never"),
+        pytest.param(offered(), (4, 4), "kernel is offered here (", id="an offer on the line"),
+        pytest.param(offered(), (0, 0), "Nothing was captured here", id="a line without tensors"),
+        pytest.param(offered(hidden=frozenset({"x"})), (0, 0), NEVER, id="a line, and never elsewhere"),
+        pytest.param(document(), None, "No class or function of", id="nothing captured"),
+    ],
+)
+def test_where_nothing_is_refused_it_is_said_what_is_so(
+    made: Document, lines: tuple[int, int] | None, says: str
+) -> None:
+    said = situation(made, analysing=False, lines=lines)
+    assert says in said and said.endswith(".")
+
+
+def test_an_analysis_under_way_is_waited_for() -> None:
+    assert "is being analysed: ask again" in situation(document(), analysing=True)
+    assert "is offered here" in situation(offered(), analysing=True, lines=(4, 4)), "that is known already"
 
 
 @pytest.mark.parametrize("code", HELP)

@@ -14,7 +14,7 @@ from evokernel_core.domain.errors import VerifierError
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.synthesis.timeline import timeline_page
+from evokernel_core.synthesis.timeline import timeline_of
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.gates.latency import captured_request
@@ -35,7 +35,8 @@ def home(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_page_shows_the_launch_that_was_timed_and_is_made_once() -> None:
     source = author.write(TASK, author.initial(TASK, CHIP), CHIP)
-    page = timeline_page(TASK, source, CHIP)
+    made = timeline_of(TASK, source, CHIP)
+    page = made.page
     found = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page.read_text(), re.DOTALL)
     assert found is not None
     (launch,) = json.loads(found[1])["launches"]
@@ -44,16 +45,25 @@ def test_the_page_shows_the_launch_that_was_timed_and_is_made_once() -> None:
     assert launch["us"] == pytest.approx(timing.us)
     assert page.parent.stat().st_mode & 0o077 == 0
 
-    made = page.stat().st_mtime_ns
-    assert timeline_page(TASK, source, CHIP) == page
-    assert page.stat().st_mtime_ns == made
+    summary = made.summary
+    assert (summary.us, summary.kernel) == (pytest.approx(timing.us), launch["kernel"])
+    assert summary.bottleneck == launch["bottleneck"]
+    for pipe in summary.pipes:
+        assert 0 <= pipe.share <= 1 and pipe.busy_us <= summary.us
+        assert pipe.busy_us + sum(pipe.waits.values()) <= summary.us * 1.001
+    assert [gap.us for gap in summary.gaps] == sorted((gap.us for gap in summary.gaps), reverse=True)
+    assert all(gap.start_us >= 0 and gap.start_us + gap.us <= summary.us * 1.001 for gap in summary.gaps)
+
+    written = page.stat().st_mtime_ns
+    assert timeline_of(TASK, source, CHIP) == made
+    assert page.stat().st_mtime_ns == written
     other = evolve(TASK, symbols=(Symbol("s0", 256), Symbol("s1", 512)))
-    assert timeline_page(other, source, CHIP) != page
+    assert timeline_of(other, source, CHIP).page != page
 
 
 def test_a_kernel_that_does_not_run_leaves_no_page(tmp_path: Any) -> None:
     source = author.write(TASK, author.initial(TASK, CHIP), CHIP)
     broken = evolve(source, op_kernel_cpp="no C++")
     with pytest.raises(VerifierError, match="could not be timed again"):
-        timeline_page(TASK, broken, CHIP)
+        timeline_of(TASK, broken, CHIP)
     assert not list((tmp_path / "cache" / "timelines").iterdir())

@@ -80,7 +80,7 @@ function job(item: DashboardJob): Markup {
     <dl class="facts">
       ${item.attempt === 0 ? NONE : fact(t("Attempts"), t("{0} of {1}", item.attempt, item.budget))}
       ${item.stage === "" || !unfinished ? NONE : fact(t("Stage"), item.stage === "refine" ? t("refining") : t("drafting"))}
-      ${item.bestUs === undefined ? NONE : fact(t("Best so far"), microseconds(item.bestUs))}
+      ${item.bestUs === undefined ? NONE : fact(t("Best so far"), `${microseconds(item.bestUs)} ${sourceWords(item.bestSource)}`)}
       ${item.reason === "" ? NONE : fact(t("What happened"), item.reason)}
     </dl>
     <p class="actions">${button({ action: "open", argument: { uri: item.uri, line: item.line } }, t("Go to code"), where)}${
@@ -123,16 +123,16 @@ function figures(item: DashboardKernel): Markup {
   </dl>`;
 }
 
-function history({ history: tried, boundUs, name, uri }: DashboardKernel): Markup {
+function history({ history: tried, boundUs, name, uri, source }: DashboardKernel): Markup {
   const [first, last] = [tried[0], tried.at(-1)];
   if (first === undefined || last === undefined || tried.length < 2) return NONE;
   const best = Math.min(...tried.map(({ us }) => us));
-  const words = t("{0} verified kernels, from {1} to {2}.", tried.length, microseconds(first.us), microseconds(best));
+  const words = t("{0} verified kernels, from {1} to {2}.", tried.length, microseconds(first.us), `${microseconds(best)} ${sourceWords(source)}`);
   const legend = t("Points are verified kernels, the line is the best so far, the dashed line the bound.");
   return html`<figure>${trajectory(tried, boundUs)}<figcaption>${words} <span class="quiet">${legend}</span></figcaption></figure>
     <details data-key="${`attempts ${uri} ${name}`}"><summary>${t("All verified attempts")}</summary>
     <table><thead><tr><th scope="col">${t("Attempt")}</th><th scope="col">${t("Latency")}</th></tr></thead><tbody>${tried.map(
-      ({ attempt, us }) => html`<tr><td>${attempt}</td><td>${microseconds(us)}</td></tr>`,
+      ({ attempt, us }) => html`<tr><td>${attempt}</td><td>${microseconds(us)} ${sourceWords(source)}</td></tr>`,
     )}</tbody></table></details>`;
 }
 

@@ -13,6 +13,7 @@ export interface DashboardJob {
   readonly attempt: number;
   readonly budget: number;
   readonly bestUs: number | undefined;
+  readonly bestSource: string;
   readonly reason: string;
 }
 
@@ -123,6 +124,7 @@ function readJob(job: Data): DashboardJob {
     attempt: number(job["attempt"]),
     budget: number(job["budget"]),
     bestUs: figure(job["bestUs"]),
+    bestSource: text(job["bestSource"]),
     reason: text(job["reason"]),
   };
 }

@@ -99,8 +99,8 @@ export function sourceWord(source: string): string {
 /** Evidence, one fact a line. */
 export function evidence(kernel: Kernel): string[] {
   const { latency } = kernel;
-  const before = latency !== undefined && latency.baselineUs > 0 ? t("op by op {0} µs", digits(latency.baselineUs)) : "";
-  const bound = latency !== undefined && latency.rooflineUs > 0 ? t("bound {0} µs", digits(latency.rooflineUs)) : "";
+  const before = latency !== undefined && latency.baselineUs > 0 ? `${t("op by op {0} µs", digits(latency.baselineUs))} ${sourceWord("modelled")}` : "";
+  const bound = latency !== undefined && latency.rooflineUs > 0 ? `${t("bound {0} µs", digits(latency.rooflineUs))} ${sourceWord("modelled")}` : "";
   return [
     latencyLine(kernel),
     before,

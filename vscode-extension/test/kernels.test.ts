@@ -18,8 +18,8 @@ test("a manifest gives its evidence", () => {
   assert.ok(kernel !== undefined);
   assert.deepEqual(evidence(kernel), [
     "35.2 µs modelled",
-    "op by op 412 µs",
-    "bound 31.0 µs",
+    "op by op 412 µs modelled",
+    "bound 31.0 µs modelled",
     "chip ascend910b1",
     "verifier twin 0.1.0",
     "compile passed, latency passed",

@@ -11,6 +11,7 @@ from evokernel_core.memory.migrations import (
     m004_spending,
     m005_compressed,
     m006_estimates,
+    m007_placements,
 )
 
 STEPS = {
@@ -20,6 +21,7 @@ STEPS = {
     "m004_spending": m004_spending.apply,
     "m005_compressed": m005_compressed.apply,
     "m006_estimates": m006_estimates.apply,
+    "m007_placements": m007_placements.apply,
 }
 migrations = Migrations("evokernel")
 for _name, _step in STEPS.items():

@@ -14,6 +14,7 @@ from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.twin import timeline
 from evokernel_core.twin.build import BuiltKernel, CandidateError, build_kernel
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.gaps import Summary
 from evokernel_core.twin.judge import Sandboxes, judge_kernel
 from evokernel_core.twin.run import (
     KERNEL_LIMITS,
@@ -109,12 +110,13 @@ class TwinBackend:
         with temporary.folder("time") as folder:
             return _timing(self._timed(built, request, Path(folder)))
 
-    def write_timeline(self, built: BuiltKernel, request: TimingRequest, page: Path) -> None:
-        """Writes the timeline of the launch that ``measure`` would time. Raises CandidateError, OSError."""
+    def write_timeline(self, built: BuiltKernel, request: TimingRequest, page: Path) -> Summary:
+        """Writes the timeline of the launch that ``measure`` would time; gives what it comes to. Raises
+        CandidateError, OSError."""
         with temporary.folder("time") as folder:
             trace = Path(folder) / "trace.json"
             result = self._timed(built, request, Path(folder), trace)
-            timeline.write_timeline(trace, result, self.chip.name, page)
+            return timeline.write_timeline(trace, result, self.chip.name, page)
 
     def _timed(
         self, built: BuiltKernel, request: TimingRequest, folder: Path, trace: Path | None = None

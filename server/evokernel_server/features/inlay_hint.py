@@ -17,17 +17,17 @@ from evokernel_core.domain.region import RegionStatus
 from evokernel_server import command_names as names
 from evokernel_server.evidence import (
     around,
-    bare,
+    beside,
     better_of,
     call_words,
     from_to,
-    latencies,
-    lines_around,
+    gain_words,
+    over_words,
     ratio,
     region_words,
-    times_words,
+    rival_words,
 )
-from evokernel_server.offers import microseconds, ready_words
+from evokernel_server.offers import microseconds, ready_words, was_words
 from evokernel_server.packages import Installed
 from evokernel_server.plain import markdown, plain
 from evokernel_server.trust import REASON
@@ -88,11 +88,26 @@ def hints(document: Document, wanted: types.Range, client: Showing = Showing()) 
 
 
 def _of_regions(document: Document, lines: range, client: Showing) -> Iterator[types.InlayHint]:
+    """The hints of the lines. Of several on one line the first has figures and the others what sets them
+    apart: an editor cuts the hints of a line at some length (VS Code at 43 characters), all together."""
+    of_lines: dict[int, list[Tracked]] = {}
     for tracked in document.tracked:
         line = document.text.line_of(tracked.extent.start)
-        if line in lines and (label := _label(document, tracked)):
+        if line in lines:
+            of_lines.setdefault(line, []).append(tracked)
+    for line, found in of_lines.items():
+        if len(found) > 1:
+            found.sort(key=lambda item: _rank(document, item))
+        labels = ((item, label) for item in found if (label := _label(document, item)))
+        for number, (tracked, label) in enumerate(labels):
+            shown = _short_label(document, tracked) if number else label
             words = "" if client.lazy else region_words(document, tracked, client.links)
-            yield _hint(document, line, label, words, client, {"region": tracked.region.id})
+            yield _hint(document, line, shown, words, client, {"region": tracked.region.id})
+
+
+def _rank(document: Document, tracked: Tracked) -> tuple[bool, int]:
+    """What waits for review comes first, then the smaller code."""
+    return tracked.region.id not in document.ready, tracked.extent.end - tracked.extent.start
 
 
 def _of_calls(document: Document, lines: range, client: Showing) -> Iterator[types.InlayHint]:
@@ -203,29 +218,49 @@ def _short(reason: str) -> str:
 
 
 def _label(document: Document, tracked: Tracked) -> str:
+    """The gain or the state first, then the figures, then what tells nested offers apart: a label is cut at
+    its end."""
     estimate, ready = tracked.found.estimate, document.ready.get(tracked.region.id)
+    where = around(document, tracked)
     if ready is not None:
-        return f"⚡ {lines_around(document, tracked)}{ready_words(ready)}"
+        return _tailed(f"⚡ {ready_words(ready)}", where)
     if tracked.region.status is RegionStatus.NEEDS_SHAPES:
         return "⚡ " + _("shapes needed")
     if estimate is None or tracked.region.status is RegionStatus.UNSUPPORTED:
         return ""  # the hover says why there is no offer
     if estimate.rival is not None and estimate.rival_leads:
-        what = f"{lines_around(document, tracked)}{estimate.rival.name}"
-        return _("⚡ {what}: {figures}", what=what, figures=latencies(estimate, estimate.rival))
+        return _tailed(f"⚡ {rival_words(estimate, estimate.rival)}", estimate.rival.name, where)
     if not estimate.wins:
         return ""
-    where = around(document, tracked)
-    gain = times_words(estimate)
-    what = _("{gain} for {lines}", gain=gain, lines=where) if where else gain
-    return _("⚡ {what}: {figures}", what=what, figures=from_to(estimate))
+    gain, figures = _("⚡ {gain}", gain=gain_words(estimate)), from_to(estimate)
+    return _tailed(_("{gain}: {figures}", gain=gain, figures=figures), over_words(estimate), where)
+
+
+def _short_label(document: Document, tracked: Tracked) -> str:
+    """Of an offer beside another one on its line; its figures are in the tooltip."""
+    estimate = tracked.found.estimate
+    where = around(document, tracked) or tracked.region.op_category
+    if tracked.region.id in document.ready:
+        return _tailed("⚡ " + _("ready"), where)
+    if estimate is None:
+        return _label(document, tracked)
+    if estimate.rival is not None and estimate.rival_leads:
+        return _tailed(f"⚡ {estimate.rival.name}", where)
+    return _tailed(_("⚡ {gain}", gain=gain_words(estimate)), where)
+
+
+def _tailed(label: str, *more: str) -> str:
+    for words in filter(None, more):
+        label = _("{label}, {more}", label=label, more=words)
+    return label
 
 
 def _installed_label(installed: Installed) -> str:
     latency = installed.latency
-    figure, was = sourced(microseconds(latency.us), latency.source.value), bare(latency.baseline_us)
+    figure = sourced(microseconds(latency.us), latency.source.value)
+    was = was_words(latency).replace(" µs", "")
     if installed.function:
-        return _("⚡ {name}: {figure} (was {was} modelled)", name=installed.function, figure=figure, was=was)
+        return _tailed(_("⚡ {figure} (was {was})", figure=figure, was=was), installed.function)
     before, over = better_of(installed)
-    gain = f"{ratio(before, latency.us)}{over}"
-    return _("⚡ {gain}: {figure} (was {was})", gain=gain, figure=figure, was=was)
+    label = _("⚡ {gain}: {figure} (was {was})", gain=ratio(before, latency.us), figure=figure, was=was)
+    return _tailed(label, beside(installed.rival) if installed.rival is not None and over else "")

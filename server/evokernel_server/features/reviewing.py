@@ -17,6 +17,7 @@ from evokernel_server.packages import package_folder
 from evokernel_server.plain import plain
 from evokernel_server.review import wire
 from evokernel_server.review_page import review_page, table_page, variants_page
+from evokernel_server.unrefused import situation
 from evokernel_server.why_not import Reason, reasons, reasons_on
 from evokernel_server.words import _, many
 from evokernel_server.worker import Cancelled
@@ -86,16 +87,12 @@ async def why_not(server: EvoKernelServer, given: Arguments) -> Answer:
     if document is None:
         raise Refused(_("Open the file first."))
     line, end = given.get("line"), given.get("endLine")
-    if isinstance(line, int):
-        found = reasons_on(document, line, end if isinstance(end, int) else line)
-    else:
-        found = reasons(document)
+    lines = (line, end if isinstance(end, int) else line) if isinstance(line, int) else None
+    found = reasons_on(document, *lines) if lines is not None else reasons(document)
     message = "; ".join(dict.fromkeys(item.why for item in found))
     if not found:
-        on_line = isinstance(line, int)
-        message = (
-            _("Nothing on this line was refused.") if on_line else _("Nothing on this file was refused.")
-        )
+        analysing = server.capture.is_analysing(document)
+        message = situation(document, analysing=analysing, lines=lines)
     if not server.own_client:
         await _tell(server, document.path.name, found, message)
     return {"status": "shown", "message": message, "reasons": wire(found)}

@@ -36,8 +36,7 @@ def register(server: EvoKernelServer) -> None:
         document = server.documents.get(params.text_document.uri)
         if document is not None:
             server.documents.touch(document.uri)
-            server.capture.soon(document, now=True)
-            server.show_status()
+            server.document_saved(document)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def did_close(params: types.DidCloseTextDocumentParams) -> None:
