@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 
 from evokernel_core.twin.accuracy import MODEL_ERROR
+from tests import warm
+
+pytestmark = pytest.mark.usefixtures("warm_torch")
 
 MODEL = """
 import torch
@@ -103,10 +106,8 @@ def same_results(edited: Path) -> None:
         "assert len(evokernel_kernels.calls()) == {kernels}\n"
     )
     for emulate, tolerance, kernels in (("", "rtol=0, atol=0", 0), ("1", "rtol=1e-5, atol=1e-6", 1)):
-        done = subprocess.run(
-            [sys.executable, "-c", script.format(tolerance=tolerance, kernels=kernels)], cwd=edited.parent,
-            capture_output=True, text=True, check=False, env={**os.environ, "EVOKERNEL_EMULATE": emulate},
-        )  # fmt: skip
+        code = script.format(tolerance=tolerance, kernels=kernels)
+        done = warm.run(code, edited.parent, {**os.environ, "EVOKERNEL_EMULATE": emulate})
         assert done.returncode == 0, done.stderr
 
 
