@@ -12,9 +12,16 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+_ROOT = Path(__file__).parents[1]
+SOURCES = (_ROOT, _ROOT / "server")
 TORCH = ("torch.distributed.tensor", "torch.export._trace")
 """What the first capture imports, and the first ``torch.testing.assert_close``."""
+EVOKERNEL = (
+    "evokernel_core.cli.synth",
+    "evokernel_core.cli.observe",
+    "evokernel_core.memory.migrations.apply",
+)
+MAIN = "from evokernel_core.cli.main import main; main()"
 _INTERPRETER = """\
 #!{base} -IS
 import json, os, signal, socket, sys
@@ -71,19 +78,25 @@ _started: list[subprocess.Popen[bytes]] = []
 
 
 @cache
-def interpreter() -> str:
-    """The path of a program that is this Python, with torch imported. It knows ``-c CODE`` and ``-I FOLDER``;
-    for all else, and where a sandbox lets it ask nobody, it becomes this Python itself.
+def interpreter(*modules: str, paths: tuple[Path, ...] = ()) -> str:
+    """The path of a program that is this Python with modules imported, torch if none are named. It knows
+    ``-c CODE`` and ``-I FOLDER``; for all else, and where a sandbox lets it ask nobody, it becomes this
+    Python itself.
 
     Its child, which runs the program in a session of its own, ends a moment after it.
     """
-    place = server(*TORCH)
+    place = server(*modules or TORCH, paths=paths)
     path = place.parent / "bin" / "python"
     path.parent.mkdir()
     base = os.path.realpath(sys.executable)
     path.write_text(_INTERPRETER.format(base=base, socket=str(place), real=sys.executable))
     path.chmod(0o755)
     return str(path)
+
+
+def evokernel(*arguments: object) -> list[str]:
+    """The command line of ``evokernel``, for tests that start it many times."""
+    return [interpreter(*COMMANDS, paths=SOURCES), "-c", MAIN, *map(str, arguments)]
 
 
 def run(

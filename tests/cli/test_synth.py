@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +45,8 @@ NO_SHAPES = "import torch\n\n\ndef f(x):\n    return torch.relu(x) + 1\n"
 
 
 def run(home: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    start = "from evokernel_core.cli.main import main; main()"
-    command = [sys.executable, "-c", start, *map(str, arguments)]
     environment = os.environ | {"EVOKERNEL_HOME": str(home)}
+    command = warm.evokernel(*arguments)
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 

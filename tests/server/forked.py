@@ -18,7 +18,6 @@ from attrs import define, field
 from tests import warm
 
 _MODULES = ("evokernel_server.serve", "evokernel_core.cli.lsp", "evokernel_core.memory.migrations.apply")
-_CODE = "from evokernel_core.cli.main import main; main()"
 
 
 @define
@@ -48,11 +47,11 @@ class Forked:
 async def fork_server(*command: str, env: Mapping[str, str], **_pipes: int) -> Forked:
     """Takes ``asyncio.create_subprocess_exec``'s place, for ``evokernel`` with arguments."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    connection.connect(str(warm.server(*_MODULES, paths=(warm.ROOT, warm.ROOT / "server"))))
+    connection.connect(str(warm.server(*_MODULES, paths=warm.SOURCES)))
     reads, stdin = os.pipe()
     (stdout, writes), (stderr, complains) = os.pipe(), os.pipe()
     given = {
-        "arguments": ["-c", _CODE, *command[1:]], "folder": str(Path.cwd()), "environment": dict(env),
+        "arguments": ["-c", warm.MAIN, *command[1:]], "folder": str(Path.cwd()), "environment": dict(env),
         "files": [0, 1, 2],
     }  # fmt: skip
     theirs = (reads, writes, complains)
