@@ -16,11 +16,11 @@ _ROOT = Path(__file__).parents[1]
 SOURCES = (_ROOT, _ROOT / "server")
 TORCH = ("torch.distributed.tensor", "torch.export._trace")
 """What the first capture imports, and the first ``torch.testing.assert_close``."""
-EVOKERNEL = (
-    "evokernel_core.cli.synth",
-    "evokernel_core.cli.observe",
-    "evokernel_core.memory.migrations.apply",
+COMMANDS = tuple(
+    f"evokernel_core.{name}"
+    for name in ("cli.observe", "cli.synth", "synthesis.worker", "memory.migrations.apply")
 )
+"""What most commands import, and the worker of editors."""
 MAIN = "from evokernel_core.cli.main import main; main()"
 _INTERPRETER = """\
 #!{base} -IS
