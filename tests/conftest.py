@@ -8,12 +8,18 @@ from pathlib import Path
 
 import platformdirs
 import pytest
+from hypothesis import settings
 
 from tests import warm
 
 os.environ.setdefault("EVOKERNEL_TWIN_DIR", f"{platformdirs.user_cache_dir('evokernel')}/twin")
 # NumPy's threads wait for each other in loops: on few cores they take more time than they save.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def pytest_collection_finish() -> None:

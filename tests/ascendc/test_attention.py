@@ -66,14 +66,10 @@ def _matches(found: Any, expected: Any, dtype: str) -> None:
 
 
 @few(
-    "dtype",
-    ["float32", "float16", "bfloat16"],
-    keep=(
-        0,
-        2,
-    ),
+    ("dtype", "causal"),
+    [(dtype, causal) for dtype in ("float32", "float16", "bfloat16") for causal in (False, True)],
+    keep=(1, 4),
 )
-@pytest.mark.parametrize("causal", [False, True])
 def test_many_sizes(dtype: str, causal: bool, builder: Any, on_twin: Any, chip: Any) -> None:
     task = task_of(builder, dtype, is_causal=causal)
     strategy = initial(task, chip)
