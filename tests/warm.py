@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
+import select
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+
+from attrs import define
 
 _ROOT = Path(__file__).parents[1]
 SOURCES = (_ROOT, _ROOT / "server")
@@ -75,6 +81,54 @@ def server(*modules: str, paths: tuple[Path, ...] = ()) -> Path:
 
 
 _started: list[subprocess.Popen[bytes]] = []
+
+
+def fork(
+    place: Path, arguments: Sequence[str], environment: Mapping[str, str], files: Sequence[int]
+) -> tuple[int, socket.socket]:
+    """The number of a new process of the server at ``place``, with ``files`` as its standard input, output
+    and error, and the connection on which its exit status is told; whoever closes it kills the process."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.connect(str(place))
+    given = {"arguments": arguments, "folder": str(Path.cwd()), "environment": dict(environment)}
+    message = json.dumps(given | {"files": [0, 1, 2]}).encode()
+    socket.send_fds(connection, [message], files)
+    return int(connection.recv(32)), connection
+
+
+@define
+class Process:
+    """What ``subprocess.Popen`` is, for a forked process without pipes."""
+
+    pid: int
+    _connection: socket.socket
+    returncode: int | None = None
+
+    def poll(self) -> int | None:
+        return self._hear(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Raises subprocess.TimeoutExpired."""
+        if self._hear(timeout) is None:
+            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
+        assert self.returncode is not None
+        return self.returncode
+
+    def kill(self) -> None:
+        self._send(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self._send(signal.SIGTERM)
+
+    def _send(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def _hear(self, timeout: float | None) -> int | None:
+        if self.returncode is None and select.select([self._connection], [], [], timeout)[0]:
+            with self._connection:
+                self.returncode = int(self._connection.recv(32))
+        return self.returncode
 
 
 @cache

@@ -7,11 +7,9 @@ Whether the command itself starts one is for ``test_process.py``.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import socket
 from collections.abc import Mapping
-from pathlib import Path
 
 from attrs import define, field
 
@@ -46,17 +44,11 @@ class Forked:
 
 async def fork_server(*command: str, env: Mapping[str, str], **_pipes: int) -> Forked:
     """Takes ``asyncio.create_subprocess_exec``'s place, for ``evokernel`` with arguments."""
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    connection.connect(str(warm.server(*_MODULES, paths=warm.SOURCES)))
+    place = warm.server(*_MODULES, paths=warm.SOURCES)
     reads, stdin = os.pipe()
     (stdout, writes), (stderr, complains) = os.pipe(), os.pipe()
-    given = {
-        "arguments": ["-c", warm.MAIN, *command[1:]], "folder": str(Path.cwd()), "environment": dict(env),
-        "files": [0, 1, 2],
-    }  # fmt: skip
     theirs = (reads, writes, complains)
-    socket.send_fds(connection, [json.dumps(given).encode()], theirs)
-    pid = int(connection.recv(32))
+    pid, connection = warm.fork(place, ["-c", warm.MAIN, *command[1:]], env, theirs)
     for file in theirs:
         os.close(file)
     connection.setblocking(False)
