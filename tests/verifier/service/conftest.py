@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -87,6 +88,15 @@ class Server:
     def client(self, token: str = TOKEN) -> httpx2.Client:
         headers = {"Authorization": f"Bearer {token}"}
         return httpx2.Client(base_url=self.url, headers=headers, timeout=30, trust_env=False, verify=False)
+
+
+def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.02)
+    raise TimeoutError("it did not come about")
 
 
 def free_port() -> int:
