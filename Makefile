@@ -17,7 +17,8 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	@command -v g++ >/dev/null || command -v clang++ >/dev/null || (apt-get update && apt-get install -y --no-install-recommends g++)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[torch,dev]'
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # as pip does, which uses one core; some files are templates
 	$(BIN)/evokernel doctor --prepare
 	@touch $@
 

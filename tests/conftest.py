@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import gc
 import os
+from pathlib import Path
 
 import platformdirs
+import pytest
+from hypothesis import settings
+
+from tests import warm
 
 os.environ.setdefault("EVOKERNEL_TWIN_DIR", f"{platformdirs.user_cache_dir('evokernel')}/twin")
 # NumPy's threads wait for each other in loops: on few cores they take more time than they save.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def pytest_collection_finish() -> None:
@@ -18,3 +28,9 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 50)
+
+
+@pytest.fixture
+def warm_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks for the person's Python finds one that has imported torch, as the active environment."""
+    monkeypatch.setenv("VIRTUAL_ENV", str(Path(warm.interpreter()).parents[1]))

@@ -191,13 +191,14 @@ def test_other_types(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
     verify(Case(1, 6, 20, (12, 41), (3, 4), (2, 3), (1, 2), dtype=dtype), builder, on_twin)
 
 
-def test_every_move_gives_the_same_result(builder: Any, on_twin: Any, chip: Any) -> None:
+@few("part", range(3), keep=(0,))
+def test_every_move_gives_the_same_result(part: int, builder: Any, on_twin: Any, chip: Any) -> None:
     case = Case(1, 20, 40, (6, 150), (3, 3), bias=True, relu=True)
     task = task_of(builder, case)
     start = initial(task, chip)
     found = moves(task, start, chip)
     assert len(found) > 4
-    for strategy in (start, *(move.strategy for move in found)):
+    for strategy in (start, *(move.strategy for move in found))[part::3]:
         assert estimate_us(task, strategy, chip) > 0
         verify(case, builder, on_twin, strategy)
 

@@ -18,6 +18,8 @@ from evokernel_core.verifier.local import LocalVerifier
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from exemplars import FUNCTIONS, about, captured
 
+from tests import warm
+
 CHIP = load_chip()
 ALWAYS = ("pointwise", "columnwise", "matmul", "matmul_epilogue")
 """Of each kind of cores; the others take minutes in sum."""
@@ -25,7 +27,7 @@ ALWAYS = ("pointwise", "columnwise", "matmul", "matmul_epilogue")
 
 @pytest.fixture(scope="module")
 def verifier(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalVerifier]:
-    with pytest.MonkeyPatch.context() as patch, AgentClient(sys.executable) as agent:
+    with pytest.MonkeyPatch.context() as patch, AgentClient(warm.interpreter()) as agent:
         patch.setenv("EVOKERNEL_HOME", str(tmp_path_factory.mktemp("home")))
         yield LocalVerifier(agent, TwinBackend(CHIP))
 

@@ -79,8 +79,11 @@ def test_extremes_and_their_places(dtype: str, builder: Any, on_twin: Any, chip:
            lambda x: [x.max(1), x.argmax(1), x.min(0), x.max(), x.argmin()])  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ("amax", "prod"))
-@pytest.mark.parametrize("dtype", ("int64", "int32"))
+@few(
+    ("kind", "dtype"),
+    [(kind, dtype) for kind in ("amax", "prod") for dtype in ("int64", "int32")],
+    keep=(0, 3),
+)
 def test_many_rows_a_core(kind: str, dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
     """Results in several batches, the last of which is short; rows of one tile and of several."""
     b, result = builder(), "int64" if kind == "prod" else dtype

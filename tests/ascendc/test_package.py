@@ -496,4 +496,12 @@ def test_more_tensors_than_an_operator_may_have_are_passed_in_lists(
     assert (result.returncode, result.stdout) == (0, "fine\n"), result.stderr
     result = run_python(tmp_path, warm.pytest_of(folder))
     assert result.returncode == 0, result.stdout
-    assert_binding_compiles(folder)
+
+
+@pytest.mark.thorough
+def test_the_binding_of_lists_compiles_too(
+    tmp_path: Path, long_task: KernelTask, source: KernelSource
+) -> None:
+    site = CallSite(RETURN, LONG, parameters=("self", "x", "scale"))
+    name = applied(tmp_path, long_task, source, LONG_MODEL, site)
+    assert_binding_compiles(tmp_path / "evokernel_kernels" / name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
@@ -12,6 +11,7 @@ import pytest
 from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region
+from tests import warm
 
 _POINTWISE = """
     add.Tensor add.Scalar sub.Tensor sub.Scalar rsub.Scalar mul.Tensor mul.Scalar div.Tensor div.Scalar
@@ -37,7 +37,7 @@ Capture = Callable[..., tuple[Region, ...]]
 
 @pytest.fixture(scope="session")
 def agent() -> Iterator[AgentClient]:
-    with AgentClient(sys.executable) as client:
+    with AgentClient(warm.interpreter()) as client:
         yield client
 
 

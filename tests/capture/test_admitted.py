@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.errors import CaptureError
 from evokernel_core.domain.serial import to_data
+from tests import warm
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "tests/capture/models").glob("*.py")])
@@ -20,7 +20,7 @@ FILES = sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "tests/capture/model
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[AgentClient]:
-    with AgentClient(sys.executable, evaluation=True) as client:
+    with AgentClient(warm.interpreter(), evaluation=True) as client:
         yield client
 
 

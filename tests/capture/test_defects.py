@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from evokernel_core.capture import agent as package
 from evokernel_core.capture import client
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import RegionStatus
+from tests import warm
 
 MODEL = """\
 import torch
@@ -55,7 +55,7 @@ def test_a_defect_costs_one_function(
     whole: bool,
 ) -> None:
     monkeypatch.setattr(client.agent, "__file__", str(broken_agent / "__init__.py"))
-    with AgentClient(sys.executable) as found:
+    with AgentClient(warm.interpreter()) as found:
         regions = found.capture(tmp_path / "model.py", MODEL, fusible, whole=whole)
     good = [region for region in regions if region.symbol == "good"]
     assert [region.status for region in good] == [RegionStatus.CANDIDATE]

@@ -19,6 +19,7 @@ from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.ascendc.lowering.opset import fused_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region
+from tests import warm
 from tests.capture.edited import edited_module, runs
 
 HERE = Path(__file__).parent
@@ -60,7 +61,7 @@ def perturbed(module: ModuleType, case: tuple[str, int, str]) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def agent() -> Iterator[AgentClient]:
     """Modules are captured in evaluation, as the product does unless it is told otherwise."""
-    with AgentClient(sys.executable, evaluation=True) as client:
+    with AgentClient(warm.interpreter(), evaluation=True) as client:
         yield client
 
 

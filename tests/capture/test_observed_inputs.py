@@ -74,14 +74,34 @@ scaled(torch.randn(5), 2.0)
 """
 
 
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("EVOKERNEL_HOME", str(tmp_path / "home"))
-    folder = tmp_path / "project"
-    (folder / "pkg").mkdir(parents=True)
+def written(folder: Path) -> Path:
+    (folder / "pkg").mkdir(parents=True, exist_ok=True)
     for name, text in {"pkg/__init__": "", "pkg/config": CONFIG, "pkg/model": MODEL, "run": PROGRAM}.items():
         (folder / f"{name}.py").write_text(text)
     return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("EVOKERNEL_HOME", str(tmp_path / "home"))
+    return written(tmp_path / "project")
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a home in which the project's program was observed once."""
+    folder = tmp_path_factory.mktemp("seen")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EVOKERNEL_HOME", str(folder / "home"))
+        run(written(folder / "project"))
+    return folder
+
+
+@pytest.fixture
+def observed(seen: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project as its program was observed with it."""
+    monkeypatch.setenv("EVOKERNEL_HOME", str(seen / "home"))
+    return written(seen / "project")
 
 
 def run(project: Path, program: str = "run.py") -> None:
@@ -105,10 +125,9 @@ def shapes(region: Region) -> list[tuple[Any, str]]:
 
 
 def test_every_observed_definition_gets_regions(
-    agent: AgentClient, project: Path, fusible: dict[str, str]
+    agent: AgentClient, observed: Path, fusible: dict[str, str]
 ) -> None:
-    run(project)
-    found = captured(agent, project, fusible)
+    found = captured(agent, observed, fusible)
     (norm,) = found["Norm.forward"]
     assert shapes(norm) == [((4, 8), "float32")]  # the most frequent call
     assert shapes(found["scaled"][0]) == [((5,), "float32")]
@@ -127,12 +146,13 @@ def test_parameters_have_the_type_that_they_had(
     assert shapes(norm) == [((32, 8), "float16")]
 
 
-def test_suppliers_of_the_file_come_first(agent: AgentClient, project: Path, fusible: dict[str, str]) -> None:
-    run(project)
-    model = project / "pkg" / "model.py"
+def test_suppliers_of_the_file_come_first(
+    agent: AgentClient, observed: Path, fusible: dict[str, str]
+) -> None:
+    model = observed / "pkg" / "model.py"
     supplied = "\n\ndef get_inputs():\n    return [torch.rand(3, 7)]\n"
     model.write_text(MODEL.replace("class Unused", "class Model") + supplied)
-    found = captured(agent, project, fusible)
+    found = captured(agent, observed, fusible)
     assert shapes(found["Model.forward"][0]) == [((3, 7), "float32")]
     assert shapes(found["Norm.forward"][0]) == [((4, 8), "float32")]
 
@@ -146,12 +166,11 @@ def test_suppliers_of_the_file_come_first(agent: AgentClient, project: Path, fus
     ],
 )
 def test_what_no_longer_fits_costs_a_sentence(
-    agent: AgentClient, project: Path, fusible: dict[str, str], old: str, new: str, words: str
+    agent: AgentClient, observed: Path, fusible: dict[str, str], old: str, new: str, words: str
 ) -> None:
-    run(project)
-    model = project / "pkg" / "model.py"
+    model = observed / "pkg" / "model.py"
     model.write_text(MODEL.replace(old, new))
-    found = captured(agent, project, fusible)
+    found = captured(agent, observed, fusible)
     assert found["scaled"][0].status is RegionStatus.CANDIDATE
     for region in chain.from_iterable(found.values()):
         assert region.status is RegionStatus.CANDIDATE or region.reason.endswith(".")

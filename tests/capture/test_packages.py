@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import pytest
 
 from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
+from tests import warm
 
 NET = """
 import torch
@@ -79,7 +79,7 @@ def test_a_project_that_registers_with_a_library(tmp_path: Any) -> None:
     text = NET + "\n" * 3 + 'torch.utils.data.functional_datapipe("of_test")'
     text += "(type('Pipe', (torch.utils.data.IterDataPipe,), {}))\n"
     (folder / "net.py").write_text(text)
-    with AgentClient(sys.executable) as agent:
+    with AgentClient(warm.interpreter()) as agent:
         for symbol in ("Model.forward", None):
             found = agent.capture(folder / "net.py", text, covered_ops(), symbol, whole=bool(symbol))
             assert any(region.task for region in found), [region.reason for region in found]

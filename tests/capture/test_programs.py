@@ -14,6 +14,7 @@ import pytest
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.errors import CaptureError, ImportFailed, ShapesNeeded
 from evokernel_core.domain.region import RegionStatus
+from tests import warm
 
 HEAD = """
 import argparse, os, socket, subprocess, sys, time
@@ -47,7 +48,7 @@ MAIN = "if __name__ == '__main__':\n"
 @pytest.fixture(scope="module")
 def agent() -> Iterator[AgentClient]:
     """An agent of its own: what the programs of other files did to their process does not show here."""
-    with AgentClient(sys.executable) as client:
+    with AgentClient(warm.interpreter()) as client:
         yield client
 
 

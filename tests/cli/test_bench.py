@@ -18,6 +18,8 @@ from evokernel_core.domain.settings import Settings
 from evokernel_core.synthesis.problems import ProblemResult, solve
 from evokernel_core.synthesis.session import Session
 
+pytestmark = pytest.mark.usefixtures("warm_torch")
+
 POINTWISE = """
 import torch
 

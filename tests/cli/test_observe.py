@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests import warm
+
 NET = """
 import torch
 from torch import nn
@@ -55,11 +57,10 @@ class Project:
         return os.environ | {"EVOKERNEL_HOME": str(self.home)}
 
     def evokernel(self, *arguments: object) -> Done:
-        start = "from evokernel_core.cli.main import main; main()"
-        command = [sys.executable, "-c", start, "observe", *map(str, arguments)]
         return subprocess.run(
-            command, cwd=self.folder, capture_output=True, text=True, env=self.environment(), check=False
-        )
+            warm.evokernel("observe", *arguments), cwd=self.folder, env=self.environment(),
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
 
     def run(self, *command: object) -> Done:
         return self.evokernel("--", *command)

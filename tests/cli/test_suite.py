@@ -13,6 +13,8 @@ from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.synthesis.suite import labels, suite_of
 
+pytestmark = pytest.mark.usefixtures("warm_torch")
+
 PROBLEM = """
 import torch
 

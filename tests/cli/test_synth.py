@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evokernel_core.twin.accuracy import MODEL_ERROR
+from tests import warm
+
+pytestmark = pytest.mark.usefixtures("warm_torch")
 
 MODEL = """
 import torch
@@ -43,9 +45,8 @@ NO_SHAPES = "import torch\n\n\ndef f(x):\n    return torch.relu(x) + 1\n"
 
 
 def run(home: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    start = "from evokernel_core.cli.main import main; main()"
-    command = [sys.executable, "-c", start, *map(str, arguments)]
     environment = os.environ | {"EVOKERNEL_HOME": str(home)}
+    command = warm.evokernel(*arguments)
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
@@ -103,10 +104,8 @@ def same_results(edited: Path) -> None:
         "assert len(evokernel_kernels.calls()) == {kernels}\n"
     )
     for emulate, tolerance, kernels in (("", "rtol=0, atol=0", 0), ("1", "rtol=1e-5, atol=1e-6", 1)):
-        done = subprocess.run(
-            [sys.executable, "-c", script.format(tolerance=tolerance, kernels=kernels)], cwd=edited.parent,
-            capture_output=True, text=True, check=False, env={**os.environ, "EVOKERNEL_EMULATE": emulate},
-        )  # fmt: skip
+        code = script.format(tolerance=tolerance, kernels=kernels)
+        done = warm.run(code, edited.parent, {**os.environ, "EVOKERNEL_EMULATE": emulate})
         assert done.returncode == 0, done.stderr
 
 

@@ -13,7 +13,7 @@ from evokernel_server.trust import Trust
 from evokernel_core.domain.errors import UsageError
 from tests.mcp.conftest import MODEL, agent_of
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("warm_torch")]
 
 
 @pytest.fixture

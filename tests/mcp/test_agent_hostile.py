@@ -16,7 +16,7 @@ import pytest
 
 from tests.mcp.conftest import KERNEL, MAIN, agent_of, processes_below, servers
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("warm_torch")]
 
 ENDLESS = KERNEL.replace(
     "    TPipe pipe;\n",

@@ -11,7 +11,7 @@ import pytest
 
 from tests.mcp.conftest import KERNEL, agent_of, servers
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("warm_torch")]
 
 RACE = KERNEL.replace("    out.EnQue(b);\n", "").replace("    b = out.DeQue<float>();\n", "")
 """The store no longer waits for the vector unit."""

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_lsp
 from lsprotocol import types
 from pytest_lsp import LanguageClient
+from pytest_lsp.client import make_test_lsp_client
+
+from tests.server.forked import fork_server
 
 SCRIPTED_WORKER = Path(__file__).with_name("scripted_worker.py")
 
@@ -324,12 +326,10 @@ class Sessions:
         locale: str | None = None,
     ) -> Editor:
         asked = client_capabilities or capabilities()
-        config = pytest_lsp.ClientServerConfig(
-            server_command=[str(Path(sys.executable).with_name("evokernel")), "lsp", "--stdio"],
-            server_env={**os.environ, **(environment or {})},
-        )
-        client = await config.start()
-        assert isinstance(client, LanguageClient)
+        client = make_test_lsp_client()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(asyncio, "create_subprocess_exec", fork_server)
+            await client.start_io("evokernel", "lsp", "--stdio", env={**os.environ, **(environment or {})})
         encoding = ((asked.general and asked.general.position_encodings) or ["utf-16"])[0]
         editor = Editor(client, str(getattr(encoding, "value", encoding)))
         self.editors.append(editor)

@@ -11,6 +11,8 @@ import pytest
 from tests.server.story import SETTINGS, Story
 from tests.server.test_reviewing import asked
 
+pytestmark = pytest.mark.usefixtures("warm_torch")
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "transformer_block.py"
 CODE = "torch.softmax(scores"
 

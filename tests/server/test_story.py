@@ -7,13 +7,15 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import warm
 from tests.server.story import PATIENCE_S, SETTINGS, Story, moved
+
+pytestmark = pytest.mark.usefixtures("warm_torch")
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "transformer_block.py"
 SAME_RESULTS = """
@@ -67,7 +69,7 @@ async def test_the_story_on_an_example(sessions: Any, workspace: Path, database:
 
     path.write_text(story.editor.texts[story.uri], "utf-8")
     subprocess.run(
-        [sys.executable, "-c", SAME_RESULTS, str(EXAMPLE), str(path)],
+        [warm.interpreter(), "-c", SAME_RESULTS, str(EXAMPLE), str(path)],
         check=True, cwd=workspace, timeout=PATIENCE_S, env={**os.environ, "EVOKERNEL_EMULATE": "1"},
     )  # fmt: skip
 

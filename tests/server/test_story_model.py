@@ -13,6 +13,8 @@ from tests.server.conftest import eventually
 from tests.server.story import PATIENCE_S, SETTINGS, Story, moved
 from tests.synthesis.endpoint import RecordedEndpoint, Recording, recording
 
+pytestmark = pytest.mark.usefixtures("warm_torch")
+
 MODEL = """\
 import torch
 

@@ -19,6 +19,8 @@ from attrs import define
 from tests.server.conftest import eventually
 from tests.server.story import PATIENCE_S, SETTINGS, Story, moved
 
+pytestmark = pytest.mark.usefixtures("warm_torch")
+
 TOKEN = "a-token-of-the-test-that-nobody-guesses"
 MODEL = """\
 import torch

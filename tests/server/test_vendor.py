@@ -11,6 +11,8 @@ from lsprotocol import types
 
 from tests.server.story import SETTINGS
 
+pytestmark = pytest.mark.usefixtures("warm_torch")
+
 MODEL = """\
 import torch
 

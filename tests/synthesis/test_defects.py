@@ -19,6 +19,8 @@ from evokernel_core.domain.settings import Settings
 from evokernel_core.synthesis.proposers import schedule
 from evokernel_core.synthesis.session import Session
 
+pytestmark = pytest.mark.usefixtures("warm_torch")
+
 MODEL = """\
 import torch
 

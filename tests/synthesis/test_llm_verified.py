@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,12 +21,13 @@ from evokernel_core.synthesis.proposers.llm import LlmProposer
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.local import LocalVerifier
+from tests import warm
 from tests.synthesis.endpoint import RecordedEndpoint, recording
 
 
 @pytest.fixture(scope="module")
 def verifier(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalVerifier]:
-    with pytest.MonkeyPatch.context() as patch, AgentClient(sys.executable) as agent:
+    with pytest.MonkeyPatch.context() as patch, AgentClient(warm.interpreter()) as agent:
         patch.setenv("EVOKERNEL_HOME", str(tmp_path_factory.mktemp("home")))
         yield LocalVerifier(agent, TwinBackend(load_chip()))
 

@@ -17,6 +17,7 @@ import pytest
 from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.settings import Settings
+from tests import warm
 
 FAKE = textwrap.dedent(
     """
@@ -66,10 +67,8 @@ FAKE = textwrap.dedent(
 class Client:
     """A worker over pipes."""
 
-    def __init__(self, script: Path) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+    def __init__(self, *command: str) -> None:
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def send(self, **message: Any) -> None:
         assert self.process.stdin
@@ -89,17 +88,29 @@ class Client:
         self.process.wait(10)
 
 
-@pytest.fixture
-def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
-    monkeypatch.setenv("EVOKERNEL_HOME", str(tmp_path))
-    script = tmp_path / "worker.py"
-    script.write_text(FAKE)
-    made = Client(script)
+def started(python: str) -> Iterator[Client]:
+    made = Client(python, "-c", FAKE)
     made.send(id=0, method="configure", params=to_data(Settings()))
     assert made.read() == {"id": 0, "result": {}}
     yield made
     if made.process.poll() is None:
         made.end()
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVOKERNEL_HOME", str(tmp_path))
+
+
+@pytest.fixture
+def client(home: None) -> Iterator[Client]:
+    yield from started(warm.interpreter(*warm.COMMANDS, paths=warm.SOURCES))
+
+
+@pytest.fixture
+def own_client(home: None) -> Iterator[Client]:
+    """Whose process is the worker's own."""
+    yield from started(sys.executable)
 
 
 def region(tmp_path: Path) -> Any:
@@ -167,7 +178,8 @@ def test_a_line_that_is_no_request(client: Client) -> None:
     assert client.read()["error"]["reason"] == "bad_request"
 
 
-def test_the_end_of_input_ends_it_and_its_children(client: Client) -> None:
+def test_the_end_of_input_ends_it_and_its_children(own_client: Client) -> None:
+    client = own_client
     client.send(id=6, method="regions", params={"path": "/m.py", "text": "x"})
     client.read()
     children = psutil.Process(client.process.pid).children(recursive=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,7 +54,7 @@ class Norm(nn.Module):
 
 @pytest.fixture(scope="module")
 def agent() -> Iterator[AgentClient]:
-    with AgentClient(sys.executable) as client:
+    with AgentClient(warm.interpreter()) as client:
         yield client
 
 

@@ -4,7 +4,6 @@ recognised is that function: its composition in PyTorch gives the same numbers."
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
 from types import SimpleNamespace
@@ -22,6 +21,7 @@ from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region
 from evokernel_core.vendor.functions import TABLE
 from evokernel_core.vendor.recognise import Recognised, recognised
+from tests import warm
 
 assert FILES  # the compositions are entered when their files are imported
 
@@ -322,7 +322,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Mapping[int, Region]:
     ]
     path = tmp_path_factory.mktemp("spellings") / "model.py"
     path.write_text(head + "".join(functions))
-    with AgentClient(sys.executable) as agent:
+    with AgentClient(warm.interpreter()) as agent:
         regions = agent.capture(path, path.read_text(), covered_ops(), whole=True)
     return {int(region.symbol[1:]): region for region in regions if region.task is not None}
 

@@ -20,6 +20,7 @@ from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.verifier.schema import parse_kernel
 from evokernel_core.verifier.service_worker import Judge
+from tests import warm
 
 SPEC = {"shape": [4], "dtype": "float32", "contiguous": True}
 SOURCE = {"tiling_h": "x", "op_kernel_cpp": "x", "strategy": {"family": "model"}}
@@ -185,9 +186,8 @@ def _as_text(value: Any) -> str:
 
 @pytest.fixture(scope="module")
 def agent() -> Any:
-    import sys
 
-    with AgentClient(sys.executable) as client:
+    with AgentClient(warm.interpreter()) as client:
         yield client
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -20,6 +20,7 @@ from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
+from tests import warm
 
 HERE = Path(__file__).parent
 TOKEN = "right-token"
@@ -40,7 +41,7 @@ class Server:
     limits: dict[str, float] = field(factory=dict)
     environment: dict[str, str] = field(factory=dict)
     errors: Path | None = None
-    process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    process: warm.Process | None = field(default=None, init=False)
 
     @property
     def url(self) -> str:
@@ -57,11 +58,14 @@ class Server:
         paths = os.pathsep.join([str(HERE), str(HERE.parents[2])])
         environment = os.environ | {"PYTHONPATH": paths, "EVOKERNEL_VERIFIER_TOKEN": TOKEN}
         environment |= self.environment
-        errors = self.errors.open("ab") if self.errors else contextlib.nullcontext()
-        with errors as stderr:
-            self.process = subprocess.Popen(
-                [sys.executable, str(HERE / "serve_scripted.py"), *arguments], env=environment, stderr=stderr
-            )
+        place = warm.server("evokernel_core.verifier.service", "uvicorn", paths=warm.SOURCES)
+        with (
+            Path(os.devnull).open() as nothing,
+            self.errors.open("ab") if self.errors else nullcontext() as errors,
+        ):
+            files = (nothing.fileno(), 1, errors.fileno() if errors else 2)
+            code = (HERE / "serve_scripted.py").read_text()
+            self.process = warm.Process(*warm.fork(place, ["-c", code, *arguments], environment, files))
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
             try:
@@ -84,6 +88,15 @@ class Server:
     def client(self, token: str = TOKEN) -> httpx2.Client:
         headers = {"Authorization": f"Bearer {token}"}
         return httpx2.Client(base_url=self.url, headers=headers, timeout=30, trust_env=False, verify=False)
+
+
+def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.02)
+    raise TimeoutError("it did not come about")
 
 
 def free_port() -> int:

@@ -16,6 +16,7 @@ import pytest
 
 from evokernel_core.domain.errors import UsageError, VerifierError, VerifierUnavailable
 from evokernel_core.verifier.client import RemoteVerifier
+from tests.verifier.service.conftest import until
 
 Kernel = Callable[..., tuple[Any, Any]]
 
@@ -100,8 +101,11 @@ def test_killed_at_random_moments_nothing_is_lost_or_doubled(
     for thread in threads:
         thread.start()
     rng = random.Random(5)
-    for _ in range(4):
-        time.sleep(rng.uniform(0.1, 0.7))
+    for number in range(4):
+        if number % 2:  # in the middle of a job, however slow its worker is to start
+            seen = len(server.journal)
+            until(lambda seen=seen: any(event == "start" for event, *_ in server.journal[seen:]), 60)
+        time.sleep(rng.uniform(0.0, 0.15) if number % 2 else rng.uniform(0.1, 0.7))
         server.kill()
         server.start()
     for thread in threads:

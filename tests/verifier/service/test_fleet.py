@@ -89,6 +89,7 @@ def test_a_ray_of_its_own_judges_and_ends_with_the_service(
     until(lambda: all(gone(process) for process in everything))
 
 
+@pytest.mark.thorough
 def test_a_lost_host_and_a_killed_service_lose_no_job(
     make_server: Callable[..., Any], make_kernel: Kernel, cluster: Cluster
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,21 +10,13 @@ import psutil
 import pytest
 
 from evokernel_core.domain.serial import to_data
+from tests.verifier.service.conftest import until
 
 Kernel = Callable[..., tuple[Any, Any]]
 
 
 def body(kernel: tuple[Any, Any], client: str = "") -> dict[str, Any]:
     return {"task": to_data(kernel[0]), "source": to_data(kernel[1]), "client": client}
-
-
-def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.02)
-    raise TimeoutError("it did not come about")
 
 
 def finish(server: Any, kernel: tuple[Any, Any]) -> dict[str, Any]:
