@@ -10,6 +10,9 @@ import sys
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_server import stdio, tcp
 from evokernel_server.app import EvoKernelServer
+from evokernel_server.conversation import converse
+
+log = logging.getLogger(__name__)
 
 
 def configure_logging() -> None:
@@ -30,9 +33,16 @@ def serve_stdio() -> None:
     configure_logging()
     server = EvoKernelServer()
     try:
-        server.start_io(stdin, stdio.QueuedStream(stdout))  # type: ignore[arg-type]
+        asyncio.run(_converse(server, stdin, stdio.QueuedStream(stdout)))
+    except (KeyboardInterrupt, SystemExit):
+        log.info("The server was told to end.")
     finally:
+        server.shutdown()  # type: ignore[no-untyped-call]
         server.close()
+
+
+async def _converse(server: EvoKernelServer, stdin: int, stdout: stdio.QueuedStream) -> None:
+    await converse(server, stdio.Incoming(stdin), stdout)
 
 
 def serve_tcp(host: str, port: int) -> None:

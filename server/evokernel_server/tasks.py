@@ -33,11 +33,12 @@ def cancel_all() -> None:
 @define(eq=False)
 class Latest:
     """Work that is asked for far more often than it is worth doing: for each key one at a time, and once more
-    afterwards where it was asked for meanwhile. What is asked within ``gather_s`` is one piece of work."""
+    afterwards where it was asked for meanwhile. The first is done at once; what is asked within ``rest_s``
+    behind it is one more."""
 
     work: Callable[[str], Coroutine[Any, Any, None]]
     name: str
-    gather_s: float = 0.0
+    rest_s: float = 0.0
     _again: dict[str, bool] = field(factory=dict)
 
     def ask(self, key: str) -> None:
@@ -50,10 +51,10 @@ class Latest:
     async def _run(self, key: str) -> None:
         try:
             while self._again[key]:
-                if self.gather_s:
-                    await asyncio.sleep(self.gather_s)
                 self._again[key] = False
                 await self.work(key)
+                if self.rest_s:
+                    await asyncio.sleep(self.rest_s)
         finally:
             del self._again[key]
 
