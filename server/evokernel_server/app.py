@@ -7,8 +7,9 @@ import logging
 import os
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 from lsprotocol import types
@@ -27,7 +28,6 @@ from evokernel_server.calls import Calls
 from evokernel_server.capture import Capture
 from evokernel_server.changes import Changes
 from evokernel_server.claims import Claims
-from evokernel_server.dashboard import Dashboard
 from evokernel_server.diagnostics import Diagnostics, can_pull
 from evokernel_server.features.diagnostic import diagnostics_of
 from evokernel_server.jobs import JobQueue, Report
@@ -35,7 +35,6 @@ from evokernel_server.journal import Journal
 from evokernel_server.kernels import Kernels, installed_kernels
 from evokernel_server.moves import Moves
 from evokernel_server.never import Nevers
-from evokernel_server.notices import Notices
 from evokernel_server.offers import Offer, Offers
 from evokernel_server.options import Options, ServerOptions
 from evokernel_server.outcomes import OutcomeLog, Placement
@@ -46,7 +45,6 @@ from evokernel_server.progress import Operations
 from evokernel_server.protocol import EvoKernelProtocol
 from evokernel_server.ready import Ready
 from evokernel_server.refreshing import Refreshing
-from evokernel_server.reviews import Reviews
 from evokernel_server.stale import stale_calls
 from evokernel_server.states import mode_of, status_of
 from evokernel_server.status import Mode, Status
@@ -58,6 +56,11 @@ from evokernel_server.watched import ClientWatch
 from evokernel_server.watcher import Watcher
 from evokernel_server.worker import Worker
 from evokernel_server.workspace import Document, Problem, Workspace
+
+if TYPE_CHECKING:
+    from evokernel_server.dashboard import Dashboard
+    from evokernel_server.notices import Notices
+    from evokernel_server.reviews import Reviews
 
 log = logging.getLogger(__name__)
 
@@ -140,12 +143,7 @@ class EvoKernelServer(LanguageServer):
             self.store, self.ready, self.acceptance, lambda: self.options, self._trusts_path,
             lambda: self.own_client, self.read_packages,
         )  # fmt: skip
-        self.dashboard = Dashboard(
-            self.store, self.documents, self.jobs, self.offers, self.status, lambda: self.options
-        )
         self.pages = Pages(self)
-        self.notices = Notices(self, self.kernels, self.pages, lambda: self.own_client)
-        self.reviews = Reviews(self.kernels, lambda: self.options.settings.chip)
         self.rereading = Latest(self._packages_changed, "reading packages")
         self.observations = ObservationStore()
         self.client_watch = ClientWatch(self, lambda: self.documents.roots, self.observations.folder)
@@ -159,6 +157,29 @@ class EvoKernelServer(LanguageServer):
             self.kernels.repackage,
             self._arrived,
         )
+
+    # What shows kernels is made and imported when a person first asks for it: an editor that starts would
+    # wait for it, and most sessions begin without it.
+
+    @cached_property
+    def dashboard(self) -> Dashboard:
+        from evokernel_server.dashboard import Dashboard
+
+        return Dashboard(
+            self.store, self.documents, self.jobs, self.offers, self.status, lambda: self.options
+        )
+
+    @cached_property
+    def notices(self) -> Notices:
+        from evokernel_server.notices import Notices
+
+        return Notices(self, self.kernels, self.pages, lambda: self.own_client)
+
+    @cached_property
+    def reviews(self) -> Reviews:
+        from evokernel_server.reviews import Reviews
+
+        return Reviews(self.kernels, lambda: self.options.settings.chip)
 
     @property
     def server_options(self) -> ServerOptions:
@@ -433,6 +454,7 @@ class EvoKernelServer(LanguageServer):
     async def settle(self) -> None:
         """The client says goodbye: offers expire, then everything of ours ends."""
         await self.offers.expire()
+        await self.worker.end()
         self.close()
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import sys
+from collections.abc import Awaitable, Callable
 
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_server import stdio, tcp
@@ -32,8 +33,9 @@ def serve_stdio() -> None:
     stdin = stdio.guard_stdin()
     configure_logging()
     server = EvoKernelServer()
+    output = stdio.QueuedStream(stdout)
     try:
-        asyncio.run(_converse(server, stdin, stdio.QueuedStream(stdout)))
+        asyncio.run(_serve(server, lambda: converse(server, stdio.Incoming(stdin), output)))
     except (KeyboardInterrupt, SystemExit):
         log.info("The server was told to end.")
     finally:
@@ -41,8 +43,11 @@ def serve_stdio() -> None:
         server.close()
 
 
-async def _converse(server: EvoKernelServer, stdin: int, stdout: stdio.QueuedStream) -> None:
-    await converse(server, stdio.Incoming(stdin), stdout)
+async def _serve(server: EvoKernelServer, client: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await client()
+    finally:
+        await server.worker.end()
 
 
 def serve_tcp(host: str, port: int) -> None:
@@ -50,7 +55,7 @@ def serve_tcp(host: str, port: int) -> None:
     configure_logging()
     server = EvoKernelServer()
     try:
-        asyncio.run(tcp.serve_one(server, host, port))
+        asyncio.run(_serve(server, lambda: tcp.serve_one(server, host, port)))
     except OSError as error:
         raise EvoKernelError(
             f"Cannot listen on {host}:{port}: {error.strerror}; choose another port."
