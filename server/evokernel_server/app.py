@@ -454,7 +454,7 @@ class EvoKernelServer(LanguageServer):
     async def settle(self) -> None:
         """The client says goodbye: offers expire, then everything of ours ends."""
         await self.offers.expire()
-        await self.worker.end()
+        await self.worker.start_no_more()
         self.close()
 
     def close(self) -> None:

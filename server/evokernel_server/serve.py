@@ -47,7 +47,7 @@ async def _serve(server: EvoKernelServer, client: Callable[[], Awaitable[None]])
     try:
         await client()
     finally:
-        await server.worker.end()
+        await server.worker.start_no_more()
 
 
 def serve_tcp(host: str, port: int) -> None:

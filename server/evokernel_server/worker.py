@@ -244,13 +244,12 @@ class Worker:
         _kill_group(self._process)
         return self._process.pid
 
-    async def end(self) -> None:
-        """Ends the worker for good, also one that is being started. Who still asks for one waits until it is
-        cancelled."""
+    async def start_no_more(self) -> None:
+        """The server ends: who still asks for a worker waits until it is cancelled. One that is being started
+        is there when this returns."""
         self._ended = True
         if self._creating is not None:
             await asyncio.wait({self._creating})
-        self.kill()
 
     async def restart(self) -> None:
         """Ends the worker so that the next request starts one with the present settings."""

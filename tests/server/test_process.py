@@ -173,13 +173,13 @@ async def test_a_worker_that_is_being_started_ends_with_the_server(monkeypatch: 
     asking = asyncio.create_task(worker.request("regions", {}))
     while not starts:
         await asyncio.sleep(0.01)
-    ending = asyncio.create_task(worker.end())
+    ending = asyncio.create_task(worker.start_no_more())
     await asyncio.sleep(0.01)
     asking.cancel()
     go_on.set()
     async with asyncio.timeout(20):
         await ending
-        assert worker._reader is not None
+        assert worker.kill() and worker._reader is not None
         await worker._reader
     late = asyncio.create_task(worker.request("regions", {}))
     await asyncio.sleep(1.0)
