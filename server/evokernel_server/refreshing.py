@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 _PATIENCE_S = 30.0
 """A client that has not answered a refresh by then is asked anew at the next one."""
 _REST_S = 0.1
-"""Between two refreshes: what changes in many documents within this time is one."""
+"""Least time between two refreshes: what changes in many documents meanwhile is one."""
 
 
 @define(eq=False)

@@ -34,7 +34,7 @@ def cancel_all() -> None:
 class Latest:
     """Work that is asked for far more often than it is worth doing: for each key one at a time, and once more
     afterwards where it was asked for meanwhile. The first is done at once; what is asked within ``rest_s``
-    behind it is one more."""
+    behind it is one more. The rest grows to eight times as long while there is no end of it."""
 
     work: Callable[[str], Coroutine[Any, Any, None]]
     name: str
@@ -49,12 +49,14 @@ class Latest:
             spawn(self._run(key), self.name)
 
     async def _run(self, key: str) -> None:
+        rest = self.rest_s
         try:
             while self._again[key]:
                 self._again[key] = False
                 await self.work(key)
-                if self.rest_s:
-                    await asyncio.sleep(self.rest_s)
+                if rest:
+                    await asyncio.sleep(rest)
+                rest = min(2 * rest, 8 * self.rest_s)
         finally:
             del self._again[key]
 
