@@ -322,10 +322,11 @@ class EvoKernelServer(LanguageServer):
 
     async def read_packages(self, document: Document) -> None:
         """Reads the packages behind a document's calls and shows what they say, and which do not fit."""
-        document.installed = await installed_kernels(document)
         text, names = document.text.content, tuple(document.counts())
         chip = self.options.settings.chip
-        document.stale = await asyncio.to_thread(stale_calls, document.path, text, names, chip)
+        stale = await asyncio.to_thread(stale_calls, document.path, text, names, chip)
+        # read behind it: a package that changes meanwhile is never said to be stale and offered as whole
+        document.installed, document.stale = await installed_kernels(document), stale
         self.diagnostics.changed(document)
         self.changes.happened()
         self.refresh()
