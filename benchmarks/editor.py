@@ -267,6 +267,7 @@ def main() -> None:
         worker = ROOT / "tests" / "server" / "scripted_worker.py"
         os.environ["EVOKERNEL_WORKER_COMMAND"] = f"'{sys.executable}' '{worker}'"
         os.environ["EVOKERNEL_HOME"] = str(Path(name) / "home")
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else every start compiles what pip has compiled
         summary = asyncio.run(measure(model, arguments.starts, arguments.rounds, arguments.edits))
     show(summary)
     if arguments.json:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from logging.handlers import RotatingFileHandler
 
 from evokernel_core.paths import log_path
 
@@ -17,6 +16,8 @@ def log_to_file() -> None:
     logger = logging.getLogger("evokernel_core")
     if logger.handlers:
         return
+    from logging.handlers import RotatingFileHandler  # no part of a server's start, whose log is its stderr
+
     handler = RotatingFileHandler(log_path(), maxBytes=_MOST_BYTES, backupCount=1, delay=True)
     handler.setFormatter(logging.Formatter(_FORMAT))
     logger.addHandler(handler)

@@ -9,10 +9,9 @@ from attrs import frozen
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
-from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.roofline import fused_us
 
 if TYPE_CHECKING:
+    from evokernel_core.twin.chip import Chip
     from evokernel_core.vendor.published import Published
     from evokernel_core.vendor.recognise import Recognised
 
@@ -48,6 +47,7 @@ class Rival:
 def rival_of(task: KernelTask, chip: Chip) -> Rival | None:
     """The function that the task is with what it takes on the chip, None where it is none."""
     # the language server shows rivals from its start on, and looks for one only in a package of a file
+    from evokernel_core.twin.roofline import fused_us
     from evokernel_core.vendor.published import published
     from evokernel_core.vendor.recognise import recognised
 

@@ -7,8 +7,9 @@ import logging
 import os
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 from lsprotocol import types
@@ -28,7 +29,6 @@ from evokernel_server.calls import Calls
 from evokernel_server.capture import Capture
 from evokernel_server.changes import Changes
 from evokernel_server.claims import Claims
-from evokernel_server.dashboard import Dashboard
 from evokernel_server.diagnostics import Diagnostics, can_pull
 from evokernel_server.features.diagnostic import diagnostics_of
 from evokernel_server.jobs import JobQueue, Report
@@ -36,7 +36,6 @@ from evokernel_server.journal import Journal
 from evokernel_server.kernels import Kernels, installed_kernels
 from evokernel_server.moves import Moves
 from evokernel_server.never import Nevers
-from evokernel_server.notices import Notices
 from evokernel_server.offers import Offer, Offers
 from evokernel_server.options import Options, ServerOptions
 from evokernel_server.outcomes import OutcomeLog
@@ -47,7 +46,6 @@ from evokernel_server.progress import Operations
 from evokernel_server.protocol import EvoKernelProtocol
 from evokernel_server.ready import Ready
 from evokernel_server.refreshing import Refreshing
-from evokernel_server.reviews import Reviews
 from evokernel_server.stale import stale_calls
 from evokernel_server.states import mode_of, status_of
 from evokernel_server.status import Mode, Status
@@ -59,6 +57,11 @@ from evokernel_server.watched import ClientWatch
 from evokernel_server.watcher import Watcher
 from evokernel_server.worker import Worker
 from evokernel_server.workspace import Document, Problem, Workspace
+
+if TYPE_CHECKING:
+    from evokernel_server.dashboard import Dashboard
+    from evokernel_server.notices import Notices
+    from evokernel_server.reviews import Reviews
 
 log = logging.getLogger(__name__)
 
@@ -145,12 +148,7 @@ class EvoKernelServer(LanguageServer):
             self.store, self.ready, self.acceptance, lambda: self.options, self._trusts_path,
             lambda: self.own_client, self.read_packages,
         )  # fmt: skip
-        self.dashboard = Dashboard(
-            self.store, self.documents, self.jobs, self.offers, self.status, lambda: self.options
-        )
         self.pages = Pages(self)
-        self.notices = Notices(self, self.kernels, self.pages, lambda: self.own_client)
-        self.reviews = Reviews(self.kernels, lambda: self.options.settings.chip)
         self.rereading = Latest(self._packages_changed, "reading packages")
         self.deciding = Latest(self._decided, "reading decisions", _DECIDED_S)
         self.observations = ObservationStore()
@@ -166,6 +164,29 @@ class EvoKernelServer(LanguageServer):
             self.kernels.repackage,
             self._arrived,
         )
+
+    # What shows kernels is made and imported when a person first asks for it: an editor that starts would
+    # wait for it, and most sessions begin without it.
+
+    @cached_property
+    def dashboard(self) -> Dashboard:
+        from evokernel_server.dashboard import Dashboard
+
+        return Dashboard(
+            self.store, self.documents, self.jobs, self.offers, self.status, lambda: self.options
+        )
+
+    @cached_property
+    def notices(self) -> Notices:
+        from evokernel_server.notices import Notices
+
+        return Notices(self, self.kernels, self.pages, lambda: self.own_client)
+
+    @cached_property
+    def reviews(self) -> Reviews:
+        from evokernel_server.reviews import Reviews
+
+        return Reviews(self.kernels, lambda: self.options.settings.chip)
 
     @property
     def server_options(self) -> ServerOptions:
@@ -327,10 +348,11 @@ class EvoKernelServer(LanguageServer):
 
     async def read_packages(self, document: Document) -> None:
         """Reads the packages behind a document's calls and shows what they say, and which do not fit."""
-        document.installed = await installed_kernels(document)
         text, names = document.text.content, tuple(document.counts())
         chip = self.options.settings.chip
-        document.stale = await asyncio.to_thread(stale_calls, document.path, text, names, chip)
+        stale = await asyncio.to_thread(stale_calls, document.path, text, names, chip)
+        # read behind it: a package that changes meanwhile is never said to be stale and offered as whole
+        document.installed, document.stale = await installed_kernels(document), stale
         self.diagnostics.changed(document)
         self.changes.happened()
         self.refresh()
@@ -467,6 +489,7 @@ class EvoKernelServer(LanguageServer):
     async def settle(self) -> None:
         """The client says goodbye: offers expire, then everything of ours ends."""
         await self.offers.expire()
+        await self.worker.start_no_more()
         self.close()
 
     def close(self) -> None:

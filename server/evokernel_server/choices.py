@@ -37,13 +37,8 @@ def choice(document: Document, chosen: Tracked) -> tuple[Tracked, ...]:
 def innermost(items: Sequence[Tracked], lines: Extent, offset: int) -> Tracked | None:
     """The smallest of the regions that hold an offset, else of those that touch its line."""
     holding = [item for item in items if item.extent.start <= offset < item.extent.end]
-    touching = holding or [item for item in items if touches(lines, item.extent)]
+    touching = holding or [item for item in items if lines.touches(item.extent)]
     return min(touching, key=_size, default=None)
-
-
-def touches(lines: Extent, extent: Extent) -> bool:
-    """Whether a region has characters on some lines; an empty one counts where it starts."""
-    return extent.start < lines.end and lines.start < max(extent.end, extent.start + 1)
 
 
 def _size(tracked: Tracked) -> int:

@@ -27,3 +27,5 @@ WHY_NOT = "evokernel.whyNot"
 TIMELINE = "evokernel.timeline"
 DASHBOARD = "evokernel.dashboard"
 FORGET = "evokernel.forget"
+OF_REVIEWING = (REVIEW, VARIANTS, COMPARE, WHY_NOT, TIMELINE)
+"""Those that ``features.reviewing`` carries out."""

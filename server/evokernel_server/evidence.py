@@ -16,10 +16,11 @@ from evokernel_server.offers import microseconds, percent
 from evokernel_server.packages import Installed
 from evokernel_server.pipes import picture
 from evokernel_server.plain import code, markdown
-from evokernel_server.review_words import CAUTION_ABOVE
 from evokernel_server.words import _, source_word, sourced
 from evokernel_server.workspace import Document, Tracked
 
+CAUTION_ABOVE = 10.0
+"""A gain beyond this factor is shown with a word of caution."""
 _MOST_OFFERS = 8
 """Offers for overlapping code that are listed."""
 

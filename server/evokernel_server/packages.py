@@ -18,8 +18,6 @@ from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
 from evokernel_core.foreign import read_foreign, read_foreign_object
-from evokernel_core.twin.chip import load_chip
-from evokernel_core.twin.roofline import eager_us
 from evokernel_core.vendor.rival import Rival, rival_of
 
 log = logging.getLogger(__name__)
@@ -145,13 +143,15 @@ def _is_sound(latency: Latency) -> bool:
 
 
 def _borrowed(name: str, folder: Path, manifest: Mapping[str, Any]) -> Installed | None:
+    from evokernel_core.ascendc.bounds import least_us  # the author, which the server starts without
+    from evokernel_core.twin.chip import load_chip
+    from evokernel_core.twin.roofline import eager_us
+
     task, chip = read_task(manifest["task"]), load_chip(manifest["chip"])
     rival = rival_of(task, chip)
     if rival is None:
         return None
     us, word = rival.figures[0]
-    from evokernel_core.ascendc.bounds import least_us  # the author, which the server starts without
-
     bound, now = least_us(task, chip), eager_us(task, chip)
     latency = Latency(us, LatencySource(word), chip.name, 0, (), "", bound, now)
     region = from_data(manifest["region"], Region)
@@ -162,6 +162,8 @@ def _borrowed(name: str, folder: Path, manifest: Mapping[str, Any]) -> Installed
 
 def _rival(manifest: Mapping[str, Any], chip: str) -> Rival | None:
     """What the kernel has to beat beside the ops one by one; None where the manifest does not tell."""
+    from evokernel_core.twin.chip import load_chip  # for a package alone, as in ``_borrowed``
+
     try:
         if len(manifest["task"]["graph"]["nodes"]) > _LARGEST_RIVAL:
             return None

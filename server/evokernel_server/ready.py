@@ -9,7 +9,7 @@ import contextlib
 import time
 from collections.abc import Callable, Container
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import define
 
@@ -17,7 +17,6 @@ from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.outcome import Outcome
 from evokernel_core.domain.placement import place_key
 from evokernel_core.domain.region import Region
-from evokernel_core.memory.candidates import Stored
 from evokernel_server.jobs import Best, JobQueue, region_of
 from evokernel_server.never import Nevers
 from evokernel_server.offers import Offer, Offers
@@ -26,6 +25,9 @@ from evokernel_server.standing import snoozed_until, waiting
 from evokernel_server.store import Store
 from evokernel_server.worker import WorkerError
 from evokernel_server.workspace import Document
+
+if TYPE_CHECKING:
+    from evokernel_core.memory.candidates import Stored
 
 
 @define(eq=False)

@@ -1,4 +1,5 @@
-"""Asks a client to ask again, where it can: once for whatever changed in many documents at the same time."""
+"""Asks a client to ask again, where it can: at once for what changed, and once more for whatever changed in
+many documents right behind it."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ log = logging.getLogger(__name__)
 
 _PATIENCE_S = 30.0
 """A client that has not answered a refresh by then is asked anew at the next one."""
-_GATHER_S = 0.05
-"""What changes in many documents within this time is one refresh."""
+_REST_S = 0.1
+"""Least time between two refreshes: what changes in many documents meanwhile is one."""
 
 
 @define(eq=False)
@@ -28,7 +29,7 @@ class Refreshing:
     _latest: Latest = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._latest = Latest(self._ask, "refresh", _GATHER_S)
+        self._latest = Latest(self._ask, "refresh", _REST_S)
 
     def hints(self, *, lenses: bool) -> None:
         """For hints, and for lenses where they are switched on."""

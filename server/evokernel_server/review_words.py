@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
+from evokernel_server.evidence import CAUTION_ABOVE
 from evokernel_server.offers import microseconds, percent
 from evokernel_server.review import Kernel, Vendor
 from evokernel_server.words import _, many, marked, source_word, sourced
 
-CAUTION_ABOVE = 10.0
-"""A gain beyond this factor is shown with a word of caution."""
 MODELLED = LatencySource.MODELLED.value
 _PIPES: Mapping[str, str] = {
     "S": marked("the scalar unit"),

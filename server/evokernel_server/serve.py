@@ -6,10 +6,14 @@ import asyncio
 import logging
 import os
 import sys
+from collections.abc import Awaitable, Callable
 
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_server import stdio, tcp
 from evokernel_server.app import EvoKernelServer
+from evokernel_server.conversation import converse
+
+log = logging.getLogger(__name__)
 
 
 def configure_logging() -> None:
@@ -29,10 +33,21 @@ def serve_stdio() -> None:
     stdin = stdio.guard_stdin()
     configure_logging()
     server = EvoKernelServer()
+    output = stdio.QueuedStream(stdout)
     try:
-        server.start_io(stdin, stdio.QueuedStream(stdout))  # type: ignore[arg-type]
+        asyncio.run(_serve(server, lambda: converse(server, stdio.Incoming(stdin), output)))
+    except (KeyboardInterrupt, SystemExit):
+        log.info("The server was told to end.")
     finally:
+        server.shutdown()  # type: ignore[no-untyped-call]
         server.close()
+
+
+async def _serve(server: EvoKernelServer, client: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await client()
+    finally:
+        await server.worker.start_no_more()
 
 
 def serve_tcp(host: str, port: int) -> None:
@@ -40,7 +55,7 @@ def serve_tcp(host: str, port: int) -> None:
     configure_logging()
     server = EvoKernelServer()
     try:
-        asyncio.run(tcp.serve_one(server, host, port))
+        asyncio.run(_serve(server, lambda: tcp.serve_one(server, host, port)))
     except OSError as error:
         raise EvoKernelError(
             f"Cannot listen on {host}:{port}: {error.strerror}; choose another port."

@@ -33,11 +33,12 @@ def cancel_all() -> None:
 @define(eq=False)
 class Latest:
     """Work that is asked for far more often than it is worth doing: for each key one at a time, and once more
-    afterwards where it was asked for meanwhile. What is asked within ``gather_s`` is one piece of work."""
+    afterwards where it was asked for meanwhile. The first is done at once; what is asked within ``rest_s``
+    behind it is one more. The rest grows to eight times as long while there is no end of it."""
 
     work: Callable[[str], Coroutine[Any, Any, None]]
     name: str
-    gather_s: float = 0.0
+    rest_s: float = 0.0
     _again: dict[str, bool] = field(factory=dict)
 
     def ask(self, key: str) -> None:
@@ -48,12 +49,14 @@ class Latest:
             spawn(self._run(key), self.name)
 
     async def _run(self, key: str) -> None:
+        rest = self.rest_s
         try:
             while self._again[key]:
-                if self.gather_s:
-                    await asyncio.sleep(self.gather_s)
                 self._again[key] = False
                 await self.work(key)
+                if rest:
+                    await asyncio.sleep(rest)
+                rest = min(2 * rest, 8 * self.rest_s)
         finally:
             del self._again[key]
 

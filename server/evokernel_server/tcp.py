@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import threading
 
 from attrs import define
-from pygls.io_ import run_async
 from pygls.lsp.server import LanguageServer
+
+from evokernel_server.conversation import converse
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,6 @@ _HEADER = re.compile(rb"Content-(Length: \d+|Type: [^\r\n]*)\r\n")
 
 async def serve_one(server: LanguageServer, host: str, port: int) -> None:
     """Serves until the client ends the connection. Raises OSError where the address cannot be had."""
-    server._stop_event = threading.Event()
     ended = asyncio.Event()
     taken = False
 
@@ -38,28 +37,13 @@ async def serve_one(server: LanguageServer, host: str, port: int) -> None:
         taken = True
         listener.close()
         try:
-            await _converse(server, _Begun(first, reader), writer)
+            await converse(server, _Begun(first, reader), writer)
         finally:
             ended.set()
 
     listener = await asyncio.start_server(connected, host, port)
     await ended.wait()
     server.shutdown()  # type: ignore[no-untyped-call]
-
-
-async def _converse(server: LanguageServer, reader: _Begun, writer: asyncio.StreamWriter) -> None:
-    server.protocol.set_writer(writer)
-    assert server._stop_event is not None
-    try:
-        await run_async(
-            stop_event=server._stop_event,
-            reader=reader,
-            protocol=server.protocol,
-            logger=log,
-            error_handler=server.report_server_error,
-        )
-    except (OSError, asyncio.IncompleteReadError):
-        log.info("The client is gone.")
 
 
 async def _first_line(reader: asyncio.StreamReader) -> bytes | None:

@@ -49,6 +49,10 @@ class Extent:
         """Whether a character is in both."""
         return self.start < other.end and other.start < self.end
 
+    def touches(self, other: Extent) -> bool:
+        """As ``overlaps``; an empty other counts where it starts."""
+        return other.start < self.end and self.start < max(other.end, other.start + 1)
+
 
 @frozen
 class Edit:
@@ -131,7 +135,20 @@ class Text:
 
     def apply(self, edit: Edit) -> Text:
         content = self.content[: edit.start] + edit.text + self.content[edit.end :]
-        return Text(content, self.encoding)
+        after = Text(content, self.encoding)
+        vars(after)["starts"] = self._starts_after(edit, content)  # where ``cached_property`` keeps it
+        return after
+
+    def _starts_after(self, edit: Edit, content: str) -> list[int]:
+        """The starts of the edited text: looked for from the line above the edit, whose carriage return a
+        line feed may join now, to the first line that begins behind it; the others stay or move along."""
+        old, moved = self.starts, len(edit.text) - (edit.end - edit.start)
+        first = max(bisect_right(old, edit.start) - 2, 0)
+        last = bisect_right(old, edit.end)
+        end = old[last] + moved if last < len(old) else len(content)
+        found = (match.end() for match in _LINE_END.finditer(content, old[first], end))
+        behind = old[last + 1 :]
+        return [*old[: first + 1], *found, *([start + moved for start in behind] if moved else behind)]
 
 
 def _column(line: str, character: int, encoding: str) -> int:

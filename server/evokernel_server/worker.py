@@ -113,7 +113,9 @@ class Worker:
     _started: float = 0.0
     _not_before: float = 0.0
     _ending: bool = False
+    _ended: bool = False
     _starting: asyncio.Lock = field(factory=asyncio.Lock)
+    _creating: asyncio.Task[None] | None = None
 
     async def request(
         self,
@@ -174,16 +176,24 @@ class Worker:
             if self._process is not None and self._process.returncode is None:
                 return
             await asyncio.sleep(max(0.0, self._not_before - time.monotonic()))
-            self._process = await asyncio.create_subprocess_exec(
-                *worker_command(),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                limit=_LINE_LIMIT,
-                start_new_session=True,
-            )
-            self._started, self._ending = time.monotonic(), False
-            self._write({"id": 0, "method": "configure", "params": to_data(self.settings())})
-            self._reader = asyncio.create_task(self._read(self._process), name="worker")
+            if self._ended:
+                await asyncio.Event().wait()  # until whoever asked is cancelled with the loop
+            self._creating = asyncio.create_task(self._create(), name="starting a worker")
+            await asyncio.shield(self._creating)
+
+    async def _create(self) -> None:
+        """A task of its own: where asyncio is cancelled between a process and its pipes, it waits for both
+        for ever."""
+        self._process = await asyncio.create_subprocess_exec(
+            *worker_command(),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=_LINE_LIMIT,
+            start_new_session=True,
+        )
+        self._started, self._ending = time.monotonic(), False
+        self._write({"id": 0, "method": "configure", "params": to_data(self.settings())})
+        self._reader = asyncio.create_task(self._read(self._process), name="worker")
 
     async def _read(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
@@ -234,6 +244,13 @@ class Worker:
             return 0
         _kill_group(self._process)
         return self._process.pid
+
+    async def start_no_more(self) -> None:
+        """The server ends: who still asks for a worker waits until it is cancelled. One that is being started
+        is there when this returns."""
+        self._ended = True
+        if self._creating is not None:
+            await asyncio.wait({self._creating})
 
     async def restart(self) -> None:
         """Ends the worker so that the next request starts one with the present settings."""

@@ -14,7 +14,6 @@ from lsprotocol import types
 from pygls.uris import from_fs_path, to_fs_path
 
 from evokernel_core.capture import finder
-from evokernel_core.capture.text import TextChange
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.domain.verdict import Latency
 from evokernel_core.synthesis.offers import Estimate
@@ -225,23 +224,27 @@ class Document:
         content = self.text.content
         if self._tree is None:
             self._tree = finder.Document(content)
-        else:
-            before = Text(self._tree.text)
-            edit = narrow(before.content, Edit(0, len(before.content), content))
-            self._tree.update([TextChange(before.span(Extent(edit.start, edit.end)), edit.text)])
+        elif self._tree.text != content:
+            before = self._tree.text
+            edit = narrow(before, Edit(0, len(before), content))
+            self._tree.edit(edit.start, edit.end, edit.text)
         self._outline = tuple((item, self.text.extent(item.span)) for item in finder.find(self._tree))
         self._settled = True
 
     def definitions(self) -> tuple[finder.Definition, ...]:
         """The classes and functions with tensor code, where their text is now; exact once typing pauses."""
+        return self.definitions_on(Extent(0, len(self.text.content) + 1))
+
+    def definitions_on(self, lines: Extent) -> tuple[finder.Definition, ...]:
+        """Those with characters on some lines."""
         if not self.has_torch:
             return ()
         if self._outline is None:
             self.settle()
-        outline = self._outline or ()
+        found = ((item, extent) for item, extent in self._outline or () if lines.touches(extent))
         if self._settled:
-            return tuple(item for item, _ in outline)
-        return tuple(evolve(item, span=self.text.span(extent)) for item, extent in outline)
+            return tuple(item for item, _ in found)
+        return tuple(evolve(item, span=self.text.span(extent)) for item, extent in found)
 
     def first_line(self) -> int:
         """The line, from 0, of the first definition with tensor code, where the whole file is spoken of."""

@@ -96,6 +96,33 @@ async def test_a_store_that_fails_says_so(tmp_path: Path) -> None:
     assert len(said) == 1 and "move the file aside" in said[0]
 
 
+async def test_what_is_asked_for_on_and_on_is_done_ever_more_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    rests: list[float] = []
+
+    async def work(key: str) -> None:
+        done.append(key)
+
+    async def rest(seconds: float) -> None:
+        rests.append(seconds)
+        if len(rests) < 6:
+            latest.ask("a")
+
+    wait = asyncio.sleep
+    monkeypatch.setattr(asyncio, "sleep", rest)
+    latest = Latest(work, "work", rest_s=0.1)
+    latest.ask("a")
+    while len(rests) < 6:
+        await wait(0)
+    await wait(0)
+    assert len(done) == 6
+    assert rests == [0.1, 0.2, 0.4, 0.8, 0.8, 0.8]
+    latest.ask("a")
+    await wait(0)
+    await wait(0)
+    assert len(done) == 7 and rests[6] == 0.1, "at once again where nothing was asked for meanwhile"
+
+
 async def test_what_is_asked_for_meanwhile_is_done_once_more() -> None:
     done: list[str] = []
     gate = asyncio.Event()

@@ -14,9 +14,20 @@ from typing import Any
 
 import psutil
 import pytest
+from evokernel_server import command_names
+from evokernel_server.features import reviewing
+from evokernel_server.worker import Worker
+
+from evokernel_core.domain.settings import Settings
 
 EVOKERNEL = str(Path(sys.executable).with_name("evokernel"))
 HEAVY = {"torch", "numpy", "libcst", "fastapi", "openai", "pandas", "sqlite_utils", "uvicorn"}
+LATER = {
+    "sqlite3", "logging.handlers", "evokernel_core.memory", "evokernel_core.twin.chip",
+    "evokernel_core.twin.roofline", "evokernel_server.dashboard", "evokernel_server.notices",
+    "evokernel_server.review", "evokernel_server.reviews", "evokernel_server.features.reviewing",
+}  # fmt: skip
+"""What only a package, a command or the memory's own thread needs."""
 
 
 def message(method: str, params: Any, number: int | None = None) -> bytes:
@@ -70,6 +81,19 @@ def test_the_server_imports_nothing_heavy() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
+
+
+def test_what_a_start_does_not_need_is_imported_later() -> None:
+    code = (
+        "import sys; from evokernel_core.cli import lsp, main; from evokernel_server import serve;"
+        f"sys.exit(', '.join(sorted({LATER!r} & set(sys.modules))) or 0)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+
+
+def test_commands_that_are_imported_later_are_all_there() -> None:
+    assert tuple(reviewing.COMMANDS) == command_names.OF_REVIEWING
 
 
 def test_it_ends_with_its_input(home: Path) -> None:
@@ -131,6 +155,36 @@ async def test_a_worker_that_dies_is_started_again(sessions: Any, workspace: Pat
     other.write_text((workspace / "model.py").read_text("utf-8"), "utf-8")
     second = editor.open(other)
     assert await eventually(lambda: editor.hints(second))
+
+
+async def test_a_worker_that_is_being_started_ends_with_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """asyncio waits for ever for a process that it was starting when its task was cancelled."""
+    monkeypatch.setenv("EVOKERNEL_WORKER_COMMAND", f"'{sys.executable}' -c 'import time; time.sleep(600)'")
+    starts, made, go_on = 0, asyncio.create_subprocess_exec, asyncio.Event()
+
+    async def slowly(*command: Any, **options: Any) -> asyncio.subprocess.Process:
+        nonlocal starts
+        starts += 1
+        await go_on.wait()
+        return await made(*command, **options)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", slowly)
+    worker = Worker(Settings)
+    asking = asyncio.create_task(worker.request("regions", {}))
+    while not starts:
+        await asyncio.sleep(0.01)
+    ending = asyncio.create_task(worker.start_no_more())
+    await asyncio.sleep(0.01)
+    asking.cancel()
+    go_on.set()
+    async with asyncio.timeout(20):
+        await ending
+        assert worker.kill() and worker._reader is not None
+        await worker._reader
+    late = asyncio.create_task(worker.request("regions", {}))
+    await asyncio.sleep(1.0)
+    assert starts == 1 and not late.done()
+    late.cancel()
 
 
 @pytest.mark.usefixtures("scripted")

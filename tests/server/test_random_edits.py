@@ -66,6 +66,7 @@ def what_is_known(now: Document) -> dict[str, Any]:
     lines = range(0, len(now.text.starts), 7)
     return {
         "torch": now.has_torch, "calls": now.calls, "definitions": now.definitions(), "tracked": now.tracked,
+        "starts": now.text.starts, "on lines": [now.definitions_on(now.text.lines(at, at)) for at in lines],
         "hints": [hints(now, EVERYTHING, client) for client in SHOWINGS],
         "highlights": [highlights(now, types.Position(line, 4)) for line in lines],
     }  # fmt: skip

@@ -61,6 +61,18 @@ def test_an_untouched_region_keeps_its_text(made: tuple[str, Edit], data: st.Dat
         assert after[moved.start : moved.end] == content[extent.start : extent.end]
 
 
+@given(contents, st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1), contents), max_size=6))
+def test_lines_after_edits_start_where_they_do_in_the_text(
+    content: str, made: list[tuple[float, float, str]]
+) -> None:
+    """As where an edit parts a carriage return from its line feed, or joins two of them."""
+    text = Text(content)
+    for first, second, new in made:
+        start, end = sorted(round(at * len(text.content)) for at in (first, second))
+        text = text.apply(Edit(start, end, new))
+        assert text.starts == Text(text.content).starts
+
+
 @given(edits())
 def test_a_narrowed_edit_makes_the_same_text(made: tuple[str, Edit]) -> None:
     content, edit = made

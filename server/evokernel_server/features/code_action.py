@@ -10,7 +10,7 @@ from lsprotocol import types
 from evokernel_core.domain.region import RegionStatus
 from evokernel_core.domain.settings import ProposerName
 from evokernel_server import command_names as names
-from evokernel_server.choices import REPLACEABLE, touches
+from evokernel_server.choices import REPLACEABLE
 from evokernel_server.evidence import estimate_words, latencies, lines_around
 from evokernel_server.features import inputs
 from evokernel_server.features.diagnostic import attach
@@ -75,7 +75,7 @@ def actions(
     if not server.trusts(document):
         yield from _for_trust(server, document)
     lines = document.text.lines(wanted.start.line, wanted.end.line)
-    touched = [item for item in document.tracked if touches(lines, item.extent)]
+    touched = [item for item in document.tracked if lines.touches(item.extent)]
     touched.sort(key=lambda item: item.extent.end - item.extent.start)  # the innermost first
     yield from _for_rivals(document, touched)
     for tracked in touched:
@@ -89,7 +89,7 @@ def actions(
         command = types.Command(title, names.OFFER_AGAIN, arguments=[{"uri": document.uri}])
         yield types.CodeAction(title=title, kind=KIND, command=command)
     for call in document.calls:
-        if touches(lines, call.extent):
+        if lines.touches(call.extent):
             yield from _for_call(server, document, call)
     yield from inputs.actions(server, document, lines)
     if document.problem is not None and document.problem.reason not in _WAITING and server.trusts(document):
@@ -162,7 +162,7 @@ def _for_all_ready(document: Document) -> Iterator[types.CodeAction]:
     chosen: list[Tracked] = []
     gain = {id: latency.baseline_us - latency.us for id, latency in document.ready.items()}
     for tracked in sorted(document.to_review(), key=lambda item: gain[item.region.id], reverse=True):
-        if not any(touches(tracked.extent, other.extent) for other in chosen):
+        if not any(tracked.extent.touches(other.extent) for other in chosen):
             chosen.append(tracked)
     if len(chosen) > 1:
         argument = {"uri": document.uri, "regionIds": [item.region.id for item in chosen]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from attrs import asdict
@@ -14,7 +15,6 @@ from evokernel_core.domain.errors import EvoKernelError
 from evokernel_server import command_names as names
 from evokernel_server.edits import apply
 from evokernel_server.errors import Refused
-from evokernel_server.features import reviewing
 from evokernel_server.features.inputs import observe_command, shapes_edit, unknown_words
 from evokernel_server.forgetting import forget
 from evokernel_server.offers import Offer
@@ -189,6 +189,12 @@ async def status(server: EvoKernelServer, given: Arguments) -> Answer:
     return {**asdict(server.status.current), "pending": offers}
 
 
+async def _reviewing(name: str, server: EvoKernelServer, given: Arguments) -> Answer:
+    from evokernel_server.features import reviewing  # as in ``app``: not before a person asks for it
+
+    return await reviewing.COMMANDS[name](server, given)
+
+
 async def dashboard(server: EvoKernelServer, given: Arguments) -> Answer:
     return {"status": "shown", "message": "", "dashboard": await server.dashboard.state()}
 
@@ -239,7 +245,7 @@ COMMANDS: dict[str, Work] = {
     names.TRUST: trust,
     names.CANCEL: cancel,
     names.STATUS: status,
-    **reviewing.COMMANDS,
+    **{name: partial(_reviewing, name) for name in names.OF_REVIEWING},
     names.DASHBOARD: dashboard,
     names.FORGET: forget_memory,
 }

@@ -20,7 +20,6 @@ from evokernel_core.capture.suggest import command_for, own_program
 from evokernel_core.domain.errors import InterpreterUnavailable
 from evokernel_core.domain.region import RegionStatus
 from evokernel_server import command_names as names
-from evokernel_server.choices import touches
 from evokernel_server.edits import workspace_edit
 from evokernel_server.text import Edit, Extent
 from evokernel_server.words import _, marked
@@ -34,10 +33,7 @@ RUN = marked("Run something that uses this model")
 
 def actions(server: EvoKernelServer, document: Document, lines: Extent) -> Iterator[types.CodeAction]:
     """First to run a program where inputs are unknown, then to note as a comment what is known."""
-    touched = [
-        item for item in document.definitions()
-        if not item.annotation and touches(lines, document.text.extent(item.span))
-    ]  # fmt: skip
+    touched = [item for item in document.definitions_on(lines) if not item.annotation]
     if touched and needs_shapes(document):
         command = types.Command(_(RUN), names.OBSERVE, arguments=[{"uri": document.uri}])
         yield types.CodeAction(
@@ -69,7 +65,7 @@ def shapes_edit(document: Document, definition: finder.Definition) -> Edit | Non
     line = document.text.line(number)
     indent = line[: len(line) - len(line.lstrip())]
     extent = document.text.extent(definition.span)
-    said = _first_said(calls, document.text.content[extent.start : extent.end])
+    said = _first_said(calls, document.text.content[extent.start : extent.end]) if calls else None
     if said is None:
         return None
     start = document.text.starts[number]

@@ -128,4 +128,4 @@ COMMANDS: dict[str, Callable[[EvoKernelServer, Arguments], Awaitable[Answer]]] =
     names.WHY_NOT: why_not,
     names.TIMELINE: timeline,
 }
-"""The commands of this module, as ``features.commands`` registers them."""
+"""The commands of this module, ``command_names.OF_REVIEWING``."""
