@@ -7,7 +7,8 @@ from typing import Any
 
 from enduring.editors import MODEL, Place
 from tests.attacks.editor.test_protocol import span
-from tests.server.fuzzing import BATCH, Wire, changed, fuzz, opened
+from tests.server.fuzzing import BATCH, Wire, fuzz
+from tests.server.scribe import changed, opened
 
 
 def flat_memory(place: Place, edits: int) -> dict[str, Any]:

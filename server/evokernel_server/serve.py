@@ -10,6 +10,7 @@ import sys
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_server import stdio, tcp
 from evokernel_server.app import EvoKernelServer
+from evokernel_server.framing import Framed
 
 
 def configure_logging() -> None:
@@ -30,7 +31,7 @@ def serve_stdio() -> None:
     configure_logging()
     server = EvoKernelServer()
     try:
-        server.start_io(stdin, stdio.QueuedStream(stdout))  # type: ignore[arg-type]
+        server.start_io(Framed(stdin), stdio.QueuedStream(stdout))  # type: ignore[arg-type]
     finally:
         server.close()
 

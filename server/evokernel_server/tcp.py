@@ -15,6 +15,8 @@ from attrs import define
 from pygls.io_ import run_async
 from pygls.lsp.server import LanguageServer
 
+from evokernel_server.framing import Head, header
+
 log = logging.getLogger(__name__)
 
 _PATIENCE_S = 10.0
@@ -73,14 +75,34 @@ async def _first_line(reader: asyncio.StreamReader) -> bytes | None:
 
 @define
 class _Begun:
-    """A stream of which the first line was read already."""
+    """A stream of which the first line was read already, with headers as ``framing`` makes them."""
 
     first: bytes
     rest: asyncio.StreamReader
+    _next: bytes = b""
 
     async def readline(self) -> bytes:
-        line, self.first = self.first, b""
-        return line or await self.rest.readline()
+        if self._next:
+            line, self._next = self._next, b""
+            return line
+        head = Head()
+        while line := await self._line():
+            if length := head.take(line):
+                self._next = b"\r\n"
+                return header(length)
+        return b""
+
+    async def _line(self) -> bytes:
+        """The next line, or the piece of one that fits the stream's buffer."""
+        if self.first:
+            line, self.first = self.first, b""
+            return line
+        try:
+            return await self.rest.readuntil(b"\n")
+        except asyncio.IncompleteReadError as ended:
+            return ended.partial
+        except asyncio.LimitOverrunError as longer:
+            return await self.rest.readexactly(longer.consumed)
 
     async def readexactly(self, n: int) -> bytes:
         return await self.rest.readexactly(n)
