@@ -1,8 +1,8 @@
 """Where one message ends and the next begins, also behind one whose length was wrong.
 
-The protocol has no mark between messages: a length that is too small, missing or no number leaves a rest which
-runs into the next header. A reader that wants headers at the start of a line would then never find one again,
-and hear nothing for as long as its editor lives. Here a length counts wherever its line begins.
+The protocol has no mark between messages: a length that is too small, missing or no number leaves a rest
+which runs into the next header. A reader that wants headers at the start of a line would never find one
+again, and be deaf for as long as its editor lives. Here a length counts wherever its line begins.
 """
 
 from __future__ import annotations

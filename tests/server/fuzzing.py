@@ -32,6 +32,7 @@ _BUSY = ("analysing", "busy", "queued")
 _SCRIPTED = {"EVOKERNEL_WORKER_COMMAND": f"'{sys.executable}' '{SCRIPTED_WORKER}'"}
 _CAPABILITIES = {
     "workspace": {
+        "applyEdit": True,
         "inlayHint": {"refreshSupport": True},
         "codeLens": {"refreshSupport": True},
         "diagnostics": {"refreshSupport": True},

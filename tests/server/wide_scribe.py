@@ -14,6 +14,7 @@ from evokernel_server import command_names
 
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from tests.attacks.editor.test_protocol import URI, framed, said, span
+from tests.server.conftest import MODEL
 from tests.server.scribe import (
     JUNK,
     SOFTMAX,
@@ -29,6 +30,11 @@ from tests.server.scribe import (
 COMMANDS = sorted(
     value for name, value in vars(command_names).items() if name.isupper() and value.startswith("evokernel.")
 )
+_OF_A_REGION = (
+    *[command_names.GENERATE] * 4, command_names.REVIEW, command_names.VARIANTS, command_names.COMPARE,
+    command_names.APPLY, command_names.REJECT, command_names.SNOOZE, command_names.NEVER,
+    command_names.TIMELINE, command_names.OFFER_AGAIN, command_names.DASHBOARD, command_names.SHOW_DIFF, command_names.WHY_NOT,
+)  # fmt: skip
 OTHERS = (
     URI, "file:///no/such.py", "untitled:Untitled-1", "git:/work/model.py?%7B%22ref%22%3A%22~%22%7D",
     "vscode-vfs://github/a/b/model.py", "file://server/share/model.py", "file:///work/model.py?x#y",
@@ -66,8 +72,8 @@ class WideScribe(Scribe):
 
     def kinds(self) -> Kinds:
         return {
-            **super().kinds(), self._command: 16, self._other_text: 8, self._notebook: 8, self._files: 3,
-            self._junk_notification: 3, self._negative: 4, self._odd_id: 5, self._odd_head: 5,
+            **super().kinds(), self._command: 16, self._calm: 4, self._other_text: 8, self._notebook: 8,
+            self._files: 3, self._junk_notification: 3, self._negative: 4, self._odd_id: 5, self._odd_head: 5,
             self._short: 2, self._long: 2, self._no_length: 2, self._cut: 3, self._enormous: 0.2,
         }  # fmt: skip
 
@@ -92,6 +98,19 @@ class WideScribe(Scribe):
         is_cancelled = self.rng.random() < 0.1
         return asking + said("$/cancelRequest", {"id": self.number}) if is_cancelled else asking
 
+    def _calm(self) -> bytes:
+        """The text as it was first, saved, so that its region is there again; then a command that fits."""
+        self.text, self.version = MODEL, self.version + 1
+        self.number += 1
+        given = {"uri": self.uri, "regionId": _REGION, "sourceId": self.rng.choice(_SOURCES),
+                 "other": self.rng.choice(_SOURCES)}  # fmt: skip
+        params = {"command": self.rng.choice(_OF_A_REGION), "arguments": [given]}
+        return (
+            changed(self.uri, self.version, {"text": MODEL})
+            + said("textDocument/didSave", {"textDocument": {"uri": self.uri}})
+            + said("workspace/executeCommand", params, self.number)
+        )
+
     def _arguments(self) -> dict[str, Any]:
         place = {
             "uri": self.rng.choice((self.uri, self.uri, self.uri, URI, *OTHERS)),
@@ -113,7 +132,7 @@ class WideScribe(Scribe):
     # --- other documents
 
     def _other_text(self) -> bytes:
-        """A document that is no file of this machine, or another file: opened, edited, saved, asked, closed."""
+        """Another document, mostly no file of this machine: opened, edited, saved, asked about, closed."""
         uri, text = self.rng.choice(OTHERS), self.rng.choice(TEXTS)
         document = {"textDocument": {"uri": uri}}
         self.number += 1
@@ -139,10 +158,10 @@ class WideScribe(Scribe):
                      "didOpen": items, "didClose": closed[:1]}  # fmt: skip
         change = {"text": self.rng.choice(TEXTS)}
         texts = [{"document": {"uri": self.rng.choice(CELLS), "version": 3}, "changes": [change]}]
+        begun = {**notebook, "notebookType": "jupyter-notebook", "cells": cells}
         inside = self.rng.choice(({"structure": structure}, {"textContent": texts}, {}, None))
         return self.rng.choice((
-            said("notebookDocument/didOpen", {"notebookDocument": {**notebook, "notebookType": "jupyter-notebook",
-                 "cells": cells}, "cellTextDocuments": items}),
+            said("notebookDocument/didOpen", {"notebookDocument": begun, "cellTextDocuments": items}),
             said("notebookDocument/didChange", {"notebookDocument": notebook, "change": {"cells": inside}}),
             said("notebookDocument/didSave", {"notebookDocument": notebook}),
             said("notebookDocument/didClose", {"notebookDocument": notebook, "cellTextDocuments": closed}),
@@ -165,8 +184,10 @@ class WideScribe(Scribe):
                  "window/workDoneProgress/cancel", "$/cancelRequest", "workspace/didChangeWorkspaceFolders",
                  "$/progress")  # fmt: skip
         name = self.rng.choice(names)
-        shape = self.rng.choice((self._junk(), {"settings": self._junk()}, {"token": self._junk()},
-                                 {"textDocument": self._junk()}, {"event": {"added": self._junk()}}))  # fmt: skip
+        shape = self.rng.choice((
+            self._junk(), {"settings": self._junk()}, {"token": self._junk()},
+            {"textDocument": self._junk()}, {"event": {"added": self._junk()}},
+        ))  # fmt: skip
         if name == "workspace/didChangeConfiguration" and isinstance(shape, Mapping):
             shape = {"settings": {"evokernel": {"pauseS": self._junk(), "chip": [1]}}}
         return written({"jsonrpc": "2.0", "method": name, "params": shape})
