@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evokernel_server import command_names
@@ -33,7 +33,8 @@ COMMANDS = sorted(
 _OF_A_REGION = (
     *[command_names.GENERATE] * 4, command_names.REVIEW, command_names.VARIANTS, command_names.COMPARE,
     command_names.APPLY, command_names.REJECT, command_names.SNOOZE, command_names.NEVER,
-    command_names.TIMELINE, command_names.OFFER_AGAIN, command_names.DASHBOARD, command_names.SHOW_DIFF, command_names.WHY_NOT,
+    command_names.TIMELINE, command_names.OFFER_AGAIN, command_names.DASHBOARD,
+    command_names.SHOW_DIFF, command_names.WHY_NOT,
 )  # fmt: skip
 OTHERS = (
     URI, "file:///no/such.py", "untitled:Untitled-1", "git:/work/model.py?%7B%22ref%22%3A%22~%22%7D",
@@ -76,6 +77,13 @@ class WideScribe(Scribe):
             self._files: 3, self._junk_notification: 3, self._negative: 4, self._odd_id: 5, self._odd_head: 5,
             self._short: 2, self._long: 2, self._no_length: 2, self._cut: 3, self._enormous: 0.2,
         }  # fmt: skip
+
+    def messages(self, count: int) -> Iterator[Sent]:
+        """In the end kernels are offered again at all places, so that there is something to compare."""
+        yield from super().messages(count)
+        self.number += 1
+        params = {"command": command_names.OFFER_AGAIN, "arguments": [{"uri": self.uri}]}
+        yield well_framed(said("workspace/executeCommand", params, self.number))
 
     # --- commands
 
