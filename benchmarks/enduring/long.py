@@ -56,7 +56,8 @@ async def _type(editor: Editor, place: Place, server: psutil.Process, edits: int
     analysed = await eventually(lambda: offered(editor, uri))
     late = rss_mib(server)
     return {
-        "edits": edits, "analysed_at_the_end": analysed, "rss_mib_after_a_tenth": round(early, 1), "rss_mib": round(late, 1),
+        "edits": edits, "analysed_at_the_end": analysed,
+        "rss_mib_after_a_tenth": round(early, 1), "rss_mib": round(late, 1),
         "bytes_per_edit": round((late - early) * 2**20 / (0.9 * edits), 1),
     }  # fmt: skip
 
