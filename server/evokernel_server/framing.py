@@ -8,12 +8,13 @@ again, and be deaf for as long as its editor lives. Here a length counts whereve
 from __future__ import annotations
 
 import re
-from typing import BinaryIO
+from typing import TYPE_CHECKING
 
 from attrs import define
 
-LONGEST_LINE = 65_536
-"""Bytes of a line that are looked at in one piece: what is longer is the rest of a message."""
+if TYPE_CHECKING:
+    from pygls.io_ import AsyncReader
+
 MOST_BYTES = 2**30
 """A length beyond this is no message of an editor: nothing is waited for."""
 _LENGTH = re.compile(rb"content-length:[ \t]*(\d{1,12})[ \t]*\r?\n\Z", re.IGNORECASE)
@@ -42,26 +43,23 @@ class Head:
 
 @define
 class Framed:
-    """A stream whose headers are as pygls wants them: one length, then an empty line."""
+    """A stream whose headers are as pygls wants them: one length, then an empty line. The stream may give a
+    long line in pieces."""
 
-    stream: BinaryIO
+    stream: AsyncReader
     _next: bytes = b""
 
-    def readline(self) -> bytes:
+    async def readline(self) -> bytes:
         """The length of the next message, or the end of its header; nothing at the end of the stream."""
         if self._next:
             line, self._next = self._next, b""
             return line
         head = Head()
-        while line := self.stream.readline(LONGEST_LINE):
+        while line := await self.stream.readline():
             if length := head.take(line):
                 self._next = b"\r\n"
-                return header(length)
+                return b"Content-Length: %d\r\n" % length
         return b""
 
-    def read(self, count: int) -> bytes:
-        return self.stream.read(count)
-
-
-def header(length: int) -> bytes:
-    return b"Content-Length: %d\r\n" % length
+    async def readexactly(self, n: int) -> bytes:
+        return await self.stream.readexactly(n)

@@ -7,10 +7,14 @@ import logging
 import os
 import sys
 
+from pygls.io_ import StdinAsyncReader
+
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_server import stdio, tcp
 from evokernel_server.app import EvoKernelServer
-from evokernel_server.framing import Framed
+from evokernel_server.conversation import converse
+
+log = logging.getLogger(__name__)
 
 
 def configure_logging() -> None:
@@ -31,8 +35,12 @@ def serve_stdio() -> None:
     configure_logging()
     server = EvoKernelServer()
     try:
-        server.start_io(Framed(stdin), stdio.QueuedStream(stdout))  # type: ignore[arg-type]
+        reader = StdinAsyncReader(stdin, server.thread_pool)
+        asyncio.run(converse(server, reader, stdio.QueuedStream(stdout)))
+    except (KeyboardInterrupt, SystemExit):
+        log.info("The server was told to end.")
     finally:
+        server.shutdown()  # type: ignore[no-untyped-call]
         server.close()
 
 

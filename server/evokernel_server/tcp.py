@@ -9,13 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import threading
 
 from attrs import define
-from pygls.io_ import run_async
 from pygls.lsp.server import LanguageServer
 
-from evokernel_server.framing import Head, header
+from evokernel_server.conversation import converse
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +24,6 @@ _HEADER = re.compile(rb"Content-(Length: \d+|Type: [^\r\n]*)\r\n")
 
 async def serve_one(server: LanguageServer, host: str, port: int) -> None:
     """Serves until the client ends the connection. Raises OSError where the address cannot be had."""
-    server._stop_event = threading.Event()
     ended = asyncio.Event()
     taken = False
 
@@ -40,28 +37,13 @@ async def serve_one(server: LanguageServer, host: str, port: int) -> None:
         taken = True
         listener.close()
         try:
-            await _converse(server, _Begun(first, reader), writer)
+            await converse(server, _Begun(first, reader), writer)
         finally:
             ended.set()
 
     listener = await asyncio.start_server(connected, host, port)
     await ended.wait()
     server.shutdown()  # type: ignore[no-untyped-call]
-
-
-async def _converse(server: LanguageServer, reader: _Begun, writer: asyncio.StreamWriter) -> None:
-    server.protocol.set_writer(writer)
-    assert server._stop_event is not None
-    try:
-        await run_async(
-            stop_event=server._stop_event,
-            reader=reader,
-            protocol=server.protocol,
-            logger=log,
-            error_handler=server.report_server_error,
-        )
-    except (OSError, asyncio.IncompleteReadError):
-        log.info("The client is gone.")
 
 
 async def _first_line(reader: asyncio.StreamReader) -> bytes | None:
@@ -75,24 +57,12 @@ async def _first_line(reader: asyncio.StreamReader) -> bytes | None:
 
 @define
 class _Begun:
-    """A stream of which the first line was read already, with headers as ``framing`` makes them."""
+    """A stream of which the first line was read already."""
 
     first: bytes
     rest: asyncio.StreamReader
-    _next: bytes = b""
 
     async def readline(self) -> bytes:
-        if self._next:
-            line, self._next = self._next, b""
-            return line
-        head = Head()
-        while line := await self._line():
-            if length := head.take(line):
-                self._next = b"\r\n"
-                return header(length)
-        return b""
-
-    async def _line(self) -> bytes:
         """The next line, or the piece of one that fits the stream's buffer."""
         if self.first:
             line, self.first = self.first, b""
