@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 from attrs import define, field
 
@@ -49,8 +50,8 @@ class Capture:
     _timers: dict[str, asyncio.TimerHandle] = field(factory=dict)
     _tasks: dict[str, asyncio.Task[None]] = field(factory=dict)
     _traces: set[asyncio.Task[None]] = field(factory=set)
-    _tracing: defaultdict[str, asyncio.Lock] = field(factory=lambda: defaultdict(asyncio.Lock))
-    """One trace of a document at a time."""
+    _tracing: WeakValueDictionary[str, asyncio.Lock] = field(factory=WeakValueDictionary)
+    """One trace of a document at a time; a lock is there while somebody holds it or waits for it."""
 
     def soon(self, document: Document, *, now: bool = False) -> None:
         """Looks at a text anew after a pause, and captures it where it is trusted; a later call puts the
@@ -135,7 +136,8 @@ class Capture:
         if not self.programs():
             self._keep(key, single)
             return
-        async with self._tracing[document.uri]:
+        lock = self._tracing.setdefault(document.uri, asyncio.Lock())
+        async with lock:
             if document.mark() != mark:
                 return
             try:

@@ -120,7 +120,8 @@ class OutcomeLog:
         for old in same:
             self._drop(old)
         self.placements.append(placement)
-        self._watches[placement] = spawn(self._survive(placement), "survival")
+        watch = self._watches[placement] = spawn(self._survive(placement), "survival")
+        watch.add_done_callback(lambda ended: self._let_go(placement, ended))
 
     def unwatch(self, file: Path, name: str) -> Placement | None:
         """Stops following the latest placement of a kernel in a file, as before its own revert."""
@@ -220,6 +221,10 @@ class OutcomeLog:
             self._drop(placement)
             await self.record(OutcomeKind.REVERTED, placement, "undo" if undone else how)
             await self.gone(placement, undone)
+
+    def _let_go(self, placement: Placement, ended: asyncio.Task[None]) -> None:
+        if self._watches.get(placement) is ended:
+            del self._watches[placement]
 
     async def _survive(self, placement: Placement) -> None:
         for horizon, seconds in zip(HORIZONS, self.survival_s(), strict=True):

@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 MOST_FILES = 20_000
 """Files of a tree that is looked through for other calls; in a larger one packages stay."""
+MOST_REMEMBERED = 100
+"""Acceptances that an undo, or undone ones that a redo, takes back whole; older ones leave their package."""
 _IGNORED = {"__pycache__"}
 
 
@@ -57,6 +59,8 @@ class Undo:
 
     def remember(self, placement: Placement, region: Region, *, created: bool) -> None:
         self._accepted[placement] = Accepted(placement, region, created)
+        for oldest in list(self._accepted)[:-MOST_REMEMBERED]:
+            del self._accepted[oldest]
 
     def succeed(self, old: Placement, new: Placement) -> None:
         """Another kernel came into the package of an acceptance."""
@@ -79,7 +83,7 @@ class Undo:
         accepted = self._accepted.pop(placement, None)
         if accepted is None:
             return
-        self._gone.append(accepted)
+        self._gone = [*self._gone[1 - MOST_REMEMBERED :], accepted]
         if not (undone and accepted.created):
             return
         for heir in [p for p in self._accepted if (p.file, p.name) == (placement.file, placement.name)]:
