@@ -36,8 +36,9 @@ attacks: $(STAMP)
 # Malformed, reordered, cancelled and duplicated messages to the language server. Minutes.
 FUZZ_MESSAGES ?= 100000
 FUZZ_SEED ?= 20
+FUZZ_MIX ?= plain
 fuzz-editor: $(STAMP)
-	$(BIN)/python -m tests.server.fuzzing $(FUZZ_MESSAGES) $(FUZZ_SEED)
+	$(BIN)/python -m tests.server.fuzzing $(FUZZ_MESSAGES) $(FUZZ_SEED) $(FUZZ_MIX)
 
 # What make test leaves out because it takes many seconds. Minutes.
 thorough: $(STAMP)

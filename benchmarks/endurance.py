@@ -25,11 +25,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 os.environ.pop("EVOKERNEL_WORKER_COMMAND", None)
 
-from enduring import disks, faults, jobs, messages
+from enduring import disks, faults, jobs, long, messages
 from enduring.editors import Place
 
 Trial = Callable[[Place], Any]
-KILLS, MESSAGES, EDITS, PAIRS = 50, 100_000, 100_000, 15
+KILLS, MESSAGES, EDITS, JOBS, PAIRS = 50, 100_000, 100_000, 200, 15
 TRIALS: dict[str, Trial] = {
     "kills": lambda place: jobs.kills(place, KILLS),
     "two_servers": lambda place: jobs.two_servers(place, PAIRS),
@@ -37,7 +37,8 @@ TRIALS: dict[str, Trial] = {
     "read_only_home": lambda place: disks.read_only_home(place.home.parent),
     "jumping_clock": disks.jumping_clock,
     "random_messages": lambda place: messages.random_messages(place, MESSAGES),
-    "flat_memory": lambda place: messages.flat_memory(place, EDITS),
+    "wide_messages": lambda place: messages.random_messages(place, MESSAGES, 21, "wide"),
+    "long_day": lambda place: long.long_day(place, EDITS, JOBS),
     **{name: partial(faults.fault, name) for name in faults.FAULTS},
 }
 WRONG: dict[str, Callable[[dict[str, Any]], bool]] = {
@@ -52,10 +53,13 @@ WRONG: dict[str, Callable[[dict[str, Any]], bool]] = {
         not (seen["applied"] == seen["jumps"] and seen["watches_settled"] and seen["dates_seen"] > 1)
         or seen["doubled"]
     ),
-    "random_messages": lambda seen: bool(
+    **dict.fromkeys(("random_messages", "wide_messages"), lambda seen: bool(
         seen["unanswered"] or seen["answered_twice"] or not seen["equal_to_a_fresh_server"]
+    )),
+    "long_day": lambda seen: bool(
+        abs(seen["bytes_per_edit"]) > 50 or seen["applied"] < seen["jobs"] or seen["kib_per_job"] > 20
+        or seen["idle_percent"] > 0.1 or not seen["analysed_at_the_end"]
     ),
-    "flat_memory": lambda seen: abs(seen["bytes_per_edit"]) > 50,
     **dict.fromkeys(faults.FAULTS, faults.not_borne),
 }  # fmt: skip
 """Whether a trial's figures say that something was lost."""

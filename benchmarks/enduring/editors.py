@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 import time
@@ -17,6 +18,7 @@ from attrs import frozen
 ROOT = Path(__file__).parents[2]
 os.environ.setdefault("EVOKERNEL_TWIN_DIR", f"{platformdirs.user_cache_dir('evokernel')}/twin")
 sys.path.insert(0, str(ROOT))
+logging.getLogger("pygls").setLevel(logging.CRITICAL)  # the client's lines about what it does not handle
 
 from tests.server.conftest import MODEL, SCRIPTED_WORKER, Database, Editor, Sessions  # noqa: E402
 

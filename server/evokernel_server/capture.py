@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 from attrs import define, field
 
@@ -48,9 +49,11 @@ class Capture:
     _cache: OrderedDict[str, tuple[Found, ...]] = field(factory=OrderedDict)
     _timers: dict[str, asyncio.TimerHandle] = field(factory=dict)
     _tasks: dict[str, asyncio.Task[None]] = field(factory=dict)
+    _next: dict[str, Document] = field(factory=dict)
+    """Documents that are captured once more behind the capture that runs, however often it was asked for."""
     _traces: set[asyncio.Task[None]] = field(factory=set)
-    _tracing: defaultdict[str, asyncio.Lock] = field(factory=lambda: defaultdict(asyncio.Lock))
-    """One trace of a document at a time."""
+    _tracing: WeakValueDictionary[str, asyncio.Lock] = field(factory=WeakValueDictionary)
+    """One trace of a document at a time; a lock is there while somebody holds it or waits for it."""
 
     def soon(self, document: Document, *, now: bool = False) -> None:
         """Looks at a text anew after a pause, and captures it where it is trusted; a later call puts the
@@ -87,9 +90,8 @@ class Capture:
         document.settle()
         if not self.enabled(document):
             return
-        running = self._tasks.get(document.uri)
-        if running is not None:
-            running.add_done_callback(lambda _: self._begin(document))
+        if document.uri in self._tasks:
+            self._next[document.uri] = document
             return
         task = asyncio.get_running_loop().create_task(self._capture(document))
         self._tasks[document.uri] = task
@@ -99,6 +101,8 @@ class Capture:
     def _ended(self, document: Document) -> None:
         self._tasks.pop(document.uri, None)
         self.progressed(document)
+        if (following := self._next.pop(document.uri, None)) is not None:
+            self._begin(following)
 
     async def _capture(self, document: Document) -> None:
         text, mark = document.text, document.mark()
@@ -135,7 +139,8 @@ class Capture:
         if not self.programs():
             self._keep(key, single)
             return
-        async with self._tracing[document.uri]:
+        lock = self._tracing.setdefault(document.uri, asyncio.Lock())
+        async with lock:
             if document.mark() != mark:
                 self._missed(document, text)
                 return

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pygls.io_ import run_async
 from pygls.lsp.server import LanguageServer
 
+from evokernel_server.framing import Framed
+
 if TYPE_CHECKING:
     from pygls.io_ import AsyncReader
 
@@ -23,7 +25,7 @@ async def converse(server: LanguageServer, reader: AsyncReader, writer: Any) -> 
     try:
         await run_async(
             stop_event=server._stop_event,
-            reader=reader,
+            reader=Framed(reader),
             protocol=server.protocol,
             logger=logging.getLogger("pygls"),  # it logs whole messages, and is silent here
             error_handler=server.report_server_error,

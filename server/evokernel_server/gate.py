@@ -44,7 +44,7 @@ class Gate:
         if not isinstance(message, Mapping):
             return _invalid(None, "A message is one object; batches are not taken.")
         number = message.get("id")
-        usable = isinstance(number, int | str) and not isinstance(number, bool)
+        usable = is_id(number)
         if "id" in message and not usable:
             # an error without an id tells of a message of ours that the client could not read
             return Dropped() if "method" not in message else _invalid(None, "An id is a number or a string.")
@@ -76,6 +76,11 @@ class Gate:
         if message.get("id") is not None:
             self.begun = self.begun or message.get("method") == types.INITIALIZE
             self.ending = self.ending or message.get("method") == types.SHUTDOWN
+
+
+def is_id(number: object) -> bool:
+    """Whether JSON-RPC allows an id to be this; fractions are not taken."""
+    return isinstance(number, int | str) and not isinstance(number, bool)
 
 
 def _invalid(number: int | str | None, why: str) -> Rejected:

@@ -104,7 +104,8 @@ class OutcomeLog:
             self._drop(old)
         self._left = [p for p in self._left if p.key != placement.key]
         self.placements.append(placement)
-        self._watches[placement] = spawn(self._survive(placement), "survival")
+        watch = self._watches[placement] = spawn(self._survive(placement), "survival")
+        watch.add_done_callback(lambda ended: self._let_go(placement, ended))
 
     def unwatch(self, file: Path, name: str) -> Placement | None:
         """Stops following the latest placement of a kernel in a file, as before its own revert."""
@@ -232,6 +233,10 @@ class OutcomeLog:
         self._drop(placement)
         await self.record(OutcomeKind.REVERTED, placement, UNDO if undone else how)
         await self.gone(placement, undone)
+
+    def _let_go(self, placement: Placement, ended: asyncio.Task[None]) -> None:
+        if self._watches.get(placement) is ended:
+            del self._watches[placement]
 
     async def _survive(self, placement: Placement) -> None:
         for horizon, seconds in zip(HORIZONS, self.survival_s(), strict=True):

@@ -24,7 +24,7 @@ from pygls.protocol import LanguageServerProtocol
 from pygls.protocol.language_server import lsp_method
 
 from evokernel_server.diagnostics import can_pull
-from evokernel_server.gate import Gate, Passed, Rejected
+from evokernel_server.gate import Gate, Passed, Rejected, is_id
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +105,8 @@ class EvoKernelProtocol(LanguageServerProtocol):
         self._result_types.pop(msg_id, None)
 
     def _handle_cancel_notification(self, msg_id: Any) -> None:
-        if msg_id not in self._own:
+        """An id of another kind names no request: not a list, nor ``true``, which Python takes for 1."""
+        if is_id(msg_id) and msg_id not in self._own:
             super()._handle_cancel_notification(msg_id)
 
     def _execute_handler(

@@ -63,8 +63,16 @@ class _Begun:
     rest: asyncio.StreamReader
 
     async def readline(self) -> bytes:
-        line, self.first = self.first, b""
-        return line or await self.rest.readline()
+        """The next line, or the piece of one that fits the stream's buffer."""
+        if self.first:
+            line, self.first = self.first, b""
+            return line
+        try:
+            return await self.rest.readuntil(b"\n")
+        except asyncio.IncompleteReadError as ended:
+            return ended.partial
+        except asyncio.LimitOverrunError as longer:
+            return await self.rest.readexactly(longer.consumed)
 
     async def readexactly(self, n: int) -> bytes:
         return await self.rest.readexactly(n)

@@ -128,9 +128,11 @@ class Text:
         return min(self.starts[line - 1] + column, len(self.content))
 
     def edit(self, change: types.TextDocumentContentChangeEvent) -> Edit:
-        """A client's change in character offsets; a change without a range replaces everything."""
+        """A client's change in character offsets; a change without a range replaces everything. A range that
+        ends before it starts is the one between the two places."""
         if isinstance(change, types.TextDocumentContentChangePartial):
-            return Edit(self.offset(change.range.start), self.offset(change.range.end), change.text)
+            start, end = sorted((self.offset(change.range.start), self.offset(change.range.end)))
+            return Edit(start, end, change.text)
         return Edit(0, len(self.content), change.text)
 
     def apply(self, edit: Edit) -> Text:

@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 
 MOST_FILES = 20_000
 """Files of a tree that is looked through for other calls; in a larger one packages stay."""
+MOST_REMEMBERED = 100
+"""Undone acceptances that a redo brings back whole, the latest."""
 _IGNORED = {"__pycache__"}
 
 
@@ -65,7 +67,7 @@ class Undo:
     async def gone(self, placement: Placement, undone: bool) -> None:
         """A call was taken out: where its acceptance was undone, its package goes too."""
         standing = Standing.UNDONE if undone else Standing.REVERTED
-        self._gone.append(evolve(placement, standing=standing))
+        self._gone = [*self._gone[1 - MOST_REMEMBERED :], evolve(placement, standing=standing)]
         if not (undone and placement.created):
             return
         heirs = self.outcomes.inherit(placement)  # it goes with the last call

@@ -3,7 +3,7 @@ asks why there is no kernel."""
 
 from __future__ import annotations
 
-from evokernel_server.choices import is_offered, touches
+from evokernel_server.choices import is_offered
 from evokernel_server.evidence import estimate_words
 from evokernel_server.plain import plain
 from evokernel_server.words import _, many
@@ -30,7 +30,7 @@ def _on_lines(document: Document, first: int, last: int) -> str:
     """The kernel that there is on the lines, the one of the innermost code; empty where there is none."""
     extent = document.text.lines(first, last)
     for call in document.calls:
-        if touches(extent, call.extent):
+        if extent.touches(call.extent):
             return _("{name} is in place here: the code actions of the line review it.", name=call.name)
     touched = [item for item in document.overlapping([extent]) if is_offered(document, item)]
     if not touched:

@@ -40,7 +40,6 @@ import json
 import logging
 import os
 import shlex
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -51,6 +50,8 @@ from attrs import define, field
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.settings import Settings
+from evokernel_server.child import Child
+from evokernel_server.tasks import spawn
 from evokernel_server.words import _
 
 log = logging.getLogger(__name__)
@@ -59,7 +60,6 @@ Event = Callable[[Mapping[str, Any]], None]
 
 COMMAND_VARIABLE = "EVOKERNEL_WORKER_COMMAND"
 """An environment variable with another command line for the worker, for tests and debugging."""
-_LINE_LIMIT = 64 * 1024 * 1024
 _CANCEL_GRACE_S = 5.0
 _TRIES = 3
 _BACKOFF_S = (0.5, 30.0)
@@ -105,8 +105,7 @@ class Worker:
     """One worker process, started at the first request; it answers requests side by side."""
 
     settings: Callable[[], Settings]
-    _process: asyncio.subprocess.Process | None = None
-    _reader: asyncio.Task[None] | None = None
+    _process: Child | None = None
     _calls: dict[int, _Call] = field(factory=dict)
     _last_id: int = 0
     _deaths: int = 0
@@ -166,45 +165,31 @@ class Worker:
         return self._last_id, call
 
     def _write(self, message: Mapping[str, Any]) -> None:
-        if self._process is None or self._process.stdin is None:
-            return
-        with contextlib.suppress(ConnectionError, RuntimeError):  # its end is seen by the reader
-            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        if self._process is not None:
+            self._process.tell(json.dumps(message).encode() + b"\n")
 
     async def _start(self) -> None:
-        async with self._starting:
-            if self._process is not None and self._process.returncode is None:
-                return
-            await asyncio.sleep(max(0.0, self._not_before - time.monotonic()))
+        """Whoever asked first and gave up leaves a worker for the others. One that died before anything was
+        asked of it has a successor."""
+        while self._process is None:
             if self._ended:
                 await asyncio.Event().wait()  # until whoever asked is cancelled with the loop
-            self._creating = asyncio.create_task(self._create(), name="starting a worker")
-            await asyncio.shield(self._creating)
+            await asyncio.shield(spawn(self._launch(), "starting a worker"))
+
+    async def _launch(self) -> None:
+        async with self._starting:
+            if self._process is not None:
+                return
+            await asyncio.sleep(max(0.0, self._not_before - time.monotonic()))
+            if not self._ended:
+                self._creating = asyncio.create_task(self._create(), name="starting a worker")
+                await asyncio.shield(self._creating)
 
     async def _create(self) -> None:
-        """A task of its own: where asyncio is cancelled between a process and its pipes, it waits for both
-        for ever."""
-        self._process = await asyncio.create_subprocess_exec(
-            *worker_command(),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            limit=_LINE_LIMIT,
-            start_new_session=True,
-        )
+        self._process = await Child.start(worker_command(), self._receive, self._bury)
         self._started, self._ending = time.monotonic(), False
+        self._process.listen()
         self._write({"id": 0, "method": "configure", "params": to_data(self.settings())})
-        self._reader = asyncio.create_task(self._read(self._process), name="worker")
-
-    async def _read(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdout is not None
-        try:
-            while line := await process.stdout.readline():
-                self._receive(line)
-        finally:
-            _kill_group(process)
-            await process.wait()
-            if self._process is process:
-                self._bury(process.returncode)
 
     def _receive(self, line: bytes) -> None:
         try:
@@ -223,7 +208,9 @@ class Worker:
         elif not call.future.done():
             _settle(call.future, message)
 
-    def _bury(self, status: int | None) -> None:
+    def _bury(self, process: Child, status: int) -> None:
+        if self._process is not process:
+            return  # another has taken its place
         self._process = None
         lived = time.monotonic() - self._started
         self._deaths = 1 if lived > _STEADY_S else self._deaths + 1
@@ -242,7 +229,7 @@ class Worker:
         self._ending = True
         if self._process is None:
             return 0
-        _kill_group(self._process)
+        self._process.kill()
         return self._process.pid
 
     async def start_no_more(self) -> None:
@@ -261,8 +248,8 @@ class Worker:
             if not call.future.done():
                 call.future.set_exception(WorkerDied(_("The settings changed; the work starts again.")))
         if process is not None:
-            _kill_group(process)
-            await process.wait()
+            process.kill()
+            await process.gone()
 
 
 def _settle(future: asyncio.Future[dict[str, Any]], message: Mapping[str, Any]) -> None:
@@ -271,12 +258,3 @@ def _settle(future: asyncio.Future[dict[str, Any]], message: Mapping[str, Any]) 
         future.set_exception(WorkerError(str(error.get("reason", "error")), str(error.get("message", ""))))
     else:
         future.set_result(message.get("result") or {})
-
-
-def _kill_group(process: asyncio.subprocess.Process) -> None:
-    """The worker leads a group of its own, so that compilers and kernels under test go with it."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if os.name == "nt":
-            process.kill()
-        else:
-            os.killpg(process.pid, signal.SIGKILL)

@@ -8,44 +8,31 @@ from __future__ import annotations
 import json
 import os
 import queue
-import random
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from evokernel_core.capture.finder import imports_torch
-from tests.attacks.editor.test_protocol import MESSAGES, URI, framed, said, span
+from tests.attacks.editor.test_protocol import URI, said, span
 from tests.server.conftest import MODEL, SCRIPTED_WORKER
+from tests.server.scribe import Scribe, opened
+from tests.server.wide_scribe import CELLS, OTHERS, WideScribe
 
 PAUSE_S = 0.2
 BATCH = 500
 """Messages between two questions that are waited for, so that pipes never fill."""
-SOFTMAX = "torch.softmax(x, dim=-1)"
+MIXES: Mapping[str, type[Scribe]] = {"plain": Scribe, "wide": WideScribe}
+_BUSY = ("analysing", "busy", "queued")
 _SCRIPTED = {"EVOKERNEL_WORKER_COMMAND": f"'{sys.executable}' '{SCRIPTED_WORKER}'"}
-_METHODS = ("hover", "inlayHint", "codeAction", "codeLens", "diagnostic", "documentLink")
-_JUNK: tuple[Any, ...] = (
-    None,
-    -1,
-    1.5,
-    10**400,
-    "",
-    "x" * 300,
-    [],
-    [[]],
-    {},
-    True,
-    {"jsonrpc": "2.0", "id": 1},
-)
-_ANSWERS = {"result", "error"}
 _CAPABILITIES = {
     "workspace": {
+        "applyEdit": True,
         "inlayHint": {"refreshSupport": True},
         "codeLens": {"refreshSupport": True},
         "diagnostics": {"refreshSupport": True},
@@ -126,176 +113,21 @@ class Wire:
             stream.close()
 
 
-def opened(uri: str, text: str, version: int = 1) -> bytes:
-    item = {"uri": uri, "languageId": "python", "version": version, "text": text}
-    return said("textDocument/didOpen", {"textDocument": item})
-
-
-def changed(uri: str, version: int, *changes: Mapping[str, Any]) -> bytes:
-    params = {"textDocument": {"uri": uri, "version": version}, "contentChanges": list(changes)}
-    return said("textDocument/didChange", params)
-
-
-def bodies(data: bytes) -> Iterator[bytes]:
-    """The bodies of framed messages."""
-    while data:
-        header, _, rest = data.partition(b"\r\n\r\n")
-        length = next(int(x.split(b":")[1]) for x in header.split(b"\r\n") if x.startswith(b"Content-Length"))
-        yield rest[:length]
-        data = rest[length:]
-
-
-def answers_due(data: bytes) -> Iterator[Any]:
-    """The ids of the answers that JSON-RPC asks for: None where a message has no id that can be used."""
-    for body in bodies(data):
-        if not body:
-            continue  # a message of no bytes is none
-        try:
-            message = json.loads(body)
-        except (ValueError, RecursionError):
-            yield None
-            continue
-        if not isinstance(message, dict):
-            yield None
-            continue
-        number = message.get("id")
-        usable = isinstance(number, int | str) and not isinstance(number, bool)
-        is_well_formed = message.get("jsonrpc") == "2.0" and isinstance(message.get("method"), str)
-        if "id" in message and not usable:
-            if "method" in message:
-                yield None
-        elif is_well_formed:
-            if usable:
-                yield number
-        elif (
-            "method" in message or message.get("jsonrpc") != "2.0" or not {"result", "error"} & message.keys()
-        ):
-            yield number
-
-
-class Scribe:
-    """Random messages, and the text that the valid edits among them leave."""
-
-    def __init__(self, uri: str, seed: int) -> None:
-        self.uri, self.text, self.version = uri, MODEL, 1
-        self._rng, self._answering = random.Random(seed), random.Random(seed)
-        self._number = 0
-        self._last = b""
-
-    def messages(self, count: int) -> Iterator[bytes]:
-        kinds = (self._edit, self._request, self._cancelled, self._hostile, self._reopen, self._malformed,
-                 self._again, self._answer)  # fmt: skip
-        weights = (40, 22, 14, 6, 1, 10, 5, 2)
-        for _ in range(count):
-            yield self._rng.choices(kinds, weights)[0]()
-        while self.text == MODEL or SOFTMAX not in self.text or not imports_torch(self.text):
-            yield self._edit()  # so that there are hints to compare
-
-    def _edit(self) -> bytes:
-        """One or two changes of single characters, which the protocol counts in UTF-16."""
-        changes = [self._change() for _ in range(self._rng.randint(1, 2))]
-        self.version += self._rng.choice((1, 1, 1, 5, 0))  # versions that jump or stay are taken as they come
-        return changed(self.uri, self.version, *changes)
-
-    def _change(self) -> dict[str, Any]:
-        lines = self.text.split("\n")
-        number = self._rng.randrange(len(lines))
-        line = lines[number]
-        at = self._rng.randint(0, len(line))
-        typed = self._rng.choice(("#", " ", "x", "µ", "😀", "(", ")", "\n", "", "", ""))
-        end = min(len(line), at + (typed == "" or self._rng.random() < 0.2))
-        lines[number] = line[:at] + typed + line[end:]
-        if len(self.text) > 4_000 or self._rng.random() < 0.01:
-            self.text = MODEL
-            return {"text": MODEL}
-        where = span(number, _units(line[:at]), number, _units(line[:end]))
-        self.text = "\n".join(lines)
-        return {"range": where, "text": typed}
-
-    def _asking(self) -> dict[str, Any]:
-        self._number += 1
-        line, far = self._rng.randint(0, 80), self._rng.choice((0, 5, 10**6, 2**31 - 1))
-        params = {
-            "textDocument": {"uri": self._rng.choice((self.uri, self.uri, "file:///no/such.py"))},
-            "position": {"line": line, "character": far}, "range": span(line, 0, line + far % 99, far),
-            "context": {"diagnostics": []}, "previousResultId": "0",
-        }  # fmt: skip
-        method = f"textDocument/{self._rng.choice(_METHODS)}"
-        return {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
-
-    def _request(self) -> bytes:
-        self._last = _written(self._asking())
-        return self._last
-
-    def _cancelled(self) -> bytes:
-        """A request and its cancellation, before it, behind it or of another one."""
-        request = self._request()
-        cancel = said("$/cancelRequest", {"id": self._number - self._rng.choice((0, 0, 1, 50))})
-        return cancel + request if self._rng.random() < 0.3 else request + cancel
-
-    def _malformed(self) -> bytes:
-        """A request of which something is missing, of another kind or in another place."""
-        message = self._asking()
-        inside = self._rng.choice((message, message["params"], message["params"]["textDocument"]))
-        key = self._rng.choice(list(inside))
-        if self._rng.random() < 0.3:
-            del inside[key]
-        else:
-            inside[key] = self._rng.choice(_JUNK)
-        data = _written(message)
-        is_cut = self._rng.random() < 0.1
-        return framed(data.partition(b"\r\n\r\n")[2][: -self._rng.randint(1, 40)]) if is_cut else data
-
-    def _again(self) -> bytes:
-        """The last request once more, with the same id."""
-        return self._last or self._request()
-
-    def _answer(self) -> bytes:
-        """An answer that nobody waits for, also to a request of the client's own."""
-        number = self._rng.choice((self._number, "own-1", "never", 0))
-        kind = self._rng.choice(({"result": self._rng.choice(_JUNK)}, {"error": self._rng.choice(_JUNK)}))
-        return _written({"jsonrpc": "2.0", "id": number, **kind})
-
-    def answers(self, message: Mapping[str, Any]) -> list[bytes]:
-        """What is said to a request of the server's: well, twice, wrongly, or as an error."""
-        good = _written({"jsonrpc": "2.0", "id": message["id"], "result": None})
-        bad = _written({"jsonrpc": "2.0", "id": message["id"], "error": {"code": "x"}})
-        no = _written({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -1, "message": "no"}})
-        return self._answering.choice(([good], [good, good], [bad, good], [no]))  # on the reader's thread
-
-    def _hostile(self) -> bytes:
-        return self._rng.choice(list(MESSAGES.values()))
-
-    def _reopen(self) -> bytes:
-        """Closed and opened again, sometimes opened twice."""
-        self.version = 1
-        closed = said("textDocument/didClose", {"textDocument": {"uri": self.uri}})
-        twice = opened(self.uri, "import torch\n") if self._rng.random() < 0.5 else b""
-        return twice + closed + closed + opened(self.uri, self.text)
-
-
-def _written(message: Mapping[str, Any]) -> bytes:
-    return framed(json.dumps(message).encode())
-
-
-def _units(text: str) -> int:
-    return len(text.encode("utf-16-le")) // 2
-
-
-def fuzz(path: Path, home: Path, count: int, seed: int) -> dict[str, Any]:
+def fuzz(path: Path, home: Path, count: int, seed: int, mix: str = "plain") -> dict[str, Any]:
     """Sends ``count`` random messages about a file, which holds MODEL; counts what was answered, and compares
     everything that can be asked with a fresh server's answers."""
-    scribe, wire = Scribe(path.as_uri(), seed), Wire(home, _CAPABILITIES)
+    scribe, wire = MIXES[mix](path.as_uri(), seed), Wire(home, _CAPABILITIES)
     wire.answer_with = scribe.answers
     wire.send(opened(URI, "import torch\n") + opened(scribe.uri, MODEL))
     before, sent, due = wire.mib(), 0, Counter[Any]()
-    for number, data in enumerate(scribe.messages(count)):
-        wire.send(data)
-        sent += max(1, data.count(b"Content-Length"))
-        due.update(answers_due(data))
+    for number, message in enumerate(scribe.messages(count)):
+        wire.send(message.data)
+        sent += max(1, message.data.count(b"Content-Length"))
+        due.update(message.due)
         if number % BATCH == 0:
             wire.status()
-    wire.send(said("textDocument/didClose", {"textDocument": {"uri": URI}}))
+    for uri in {URI, *OTHERS, *CELLS}:
+        wire.send(said("textDocument/didClose", {"textDocument": {"uri": uri}}))
     kept = _knowledge(wire, scribe)
     end = time.monotonic() + 60.0
     while wire.answered != due and time.monotonic() < end:
@@ -308,7 +140,7 @@ def fuzz(path: Path, home: Path, count: int, seed: int) -> dict[str, Any]:
     equal = _knowledge(fresh, scribe) == kept
     fresh.end()
     return {
-        "messages": sent, "seed": seed, "requests": due.total(), "unanswered": missing.total(),
+        "messages": sent, "seed": seed, "mix": mix, "requests": due.total(), "unanswered": missing.total(),
         "answered_twice": doubled.total(), "equal_to_a_fresh_server": equal, "hints": len(kept["hints"]),
         "rss_mib_before": round(before, 1), "rss_mib": round(after, 1),
     }  # fmt: skip
@@ -320,7 +152,7 @@ def _knowledge(wire: Wire, scribe: Scribe) -> dict[str, Any]:
     saved = said("textDocument/didSave", {"textDocument": {"uri": scribe.uri}})
     wire.send(saved + said("evokernel/activeDocument", {"uri": scribe.uri}))
     time.sleep(5 * PAUSE_S)
-    while wire.status()["mode"] in ("analysing", "busy"):
+    while wire.status()["mode"] in _BUSY:
         time.sleep(0.05)
     document = {"textDocument": {"uri": scribe.uri}}
     whole = span(0, 0, 10**6, 0)
@@ -334,6 +166,7 @@ def _knowledge(wire: Wire, scribe: Scribe) -> dict[str, Any]:
         "links": wire.ask("textDocument/documentLink", document),
         "hovers": [wire.ask("textDocument/hover", {**document, "position": place}) for place in places],
         "status": [status["mode"], status["text"]],
+        "waiting": [item for item in status["pending"] if item["uri"] == scribe.uri],
     }  # fmt: skip
 
 
@@ -347,15 +180,16 @@ def _unnumbered(found: Any) -> Any:
 
 
 def main() -> None:
-    """``python -m tests.server.fuzzing [MESSAGES] [SEED]``: prints figures; fails where something is lost."""
+    """``python -m tests.server.fuzzing [MESSAGES] [SEED] [MIX]``: prints figures; fails where something is
+    lost."""
     import tempfile
 
-    count, seed = (int(item) for item in [*sys.argv[1:3], *("100000", "20")[len(sys.argv) - 1 :]])
+    count, seed, mix = [*sys.argv[1:4], *("100000", "20", "plain")[len(sys.argv) - 1 :]]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "model.py"
         path.write_text(MODEL, "utf-8")
         began = time.monotonic()
-        seen = fuzz(path, Path(folder) / "home", count, seed)
+        seen = fuzz(path, Path(folder) / "home", int(count), int(seed), mix)
     figures = ", ".join(f"{key} {value}" for key, value in seen.items())
     print(f"{figures}, seconds {time.monotonic() - began:.0f}")
     if seen["unanswered"] or seen["answered_twice"] or not seen["equal_to_a_fresh_server"]:

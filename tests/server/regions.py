@@ -14,8 +14,8 @@ from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.synthesis.offers import Estimate
 
 URI = "file:///work/model.py"
-_CALL = re.compile(r"torch\.(softmax|fft|needy)\([^()\n]*\)")
-_RETURN = re.compile(r"return [^\n]*torch\.softmax[^\n]*")
+_CALL = re.compile(r"torch\.(softmax|fft|needy)\([^()\n]*\)|\b(?:F|nn\.functional)\.(\w+)\([^()\n]*\)")
+_RETURN = re.compile(r"return [^\n]*(?:torch\.softmax|F\.\w+)[^\n]*")
 _STATUS = {"fft": RegionStatus.UNSUPPORTED, "needy": RegionStatus.NEEDS_SHAPES}
 
 
@@ -30,7 +30,8 @@ def document(content: str, encoding: str = "utf-16", version: int = 1) -> Docume
 def found(text: Text) -> tuple[Found, ...]:
     """A region for each call, and one around those whose line returns one."""
     inner = [
-        _region(text, match, match[1], number) for number, match in enumerate(_CALL.finditer(text.content))
+        _region(text, match, match[1] or match[2], number)
+        for number, match in enumerate(_CALL.finditer(text.content))
     ]
     outer = [
         _region(text, match, "program", number) for number, match in enumerate(_RETURN.finditer(text.content))

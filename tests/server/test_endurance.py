@@ -8,9 +8,12 @@ from typing import Any
 
 import psutil
 import pytest
+from evokernel_server.app import EvoKernelServer
+from evokernel_server.capture import Capture
 from evokernel_server.outcomes import HORIZONS, OutcomeLog
 from evokernel_server.store import Store
 from evokernel_server.tasks import Latest
+from evokernel_server.undo import MOST_REMEMBERED, Undo
 from lsprotocol import types
 
 from evokernel_core.domain.errors import StoreError
@@ -18,6 +21,7 @@ from evokernel_core.domain.placement import Placement
 from evokernel_core.domain.settings import Settings
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.session import Session
+from tests.server.regions import document
 
 NOWHERE = Path("/proc/evokernel-has-no-home-here")
 
@@ -83,7 +87,54 @@ async def test_a_clock_that_was_set_back_delays_no_survival(tmp_path: Path, even
         return [item.detail for item in outcomes] == list(HORIZONS)
 
     assert await eventually(survived)
+    assert await eventually(lambda: not log._watches), "a watch that is over was kept"
     store.close()
+
+
+async def test_undo_remembers_no_more_than_it_says(tmp_path: Path) -> None:
+    """Each acceptance was kept with its region for as long as the server lived."""
+    undo = Undo(*[None] * 6)  # type: ignore[arg-type]
+    made = [Placement(tmp_path / "model.py", "softmax_1", f"r{n}", "t", "s", 0.0) for n in range(250)]
+    for placement in made:
+        await undo.gone(placement, False)
+    assert [item.region_id for item in undo._gone] == [f"r{n}" for n in range(250)][-MOST_REMEMBERED:]
+
+
+@pytest.mark.usefixtures("home")
+async def test_a_closed_document_leaves_no_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each document's lock was kept for as long as the server lived."""
+    server = EvoKernelServer()
+    server.capture.programs = lambda: True
+
+    async def nothing(*arguments: Any, **options: Any) -> tuple[()]:
+        return ()
+
+    monkeypatch.setattr(Capture, "_ask", nothing)
+    now = document("import torch\n")
+    await server.capture._follow(now, now.text, now.mark(), ())
+    assert not server.capture._tracing
+
+
+@pytest.mark.usefixtures("home")
+async def test_pauses_during_a_capture_ask_for_one_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each pause in typing left a capture of its own behind the one that ran."""
+    server, began, gate = EvoKernelServer(), [], asyncio.Event()
+    server.capture.enabled = lambda now: True
+
+    async def capture(self: Any, now: Any) -> None:
+        began.append(now)
+        await gate.wait()
+
+    monkeypatch.setattr(Capture, "_capture", capture)
+    monkeypatch.setattr(server.capture, "progressed", lambda now: None)
+    now = document("import torch\n")
+    for _ in range(10):
+        server.capture._begin(now)
+        await asyncio.sleep(0)
+    gate.set()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert began == [now, now] and not server.capture._tasks
 
 
 async def test_a_store_that_fails_says_so(tmp_path: Path) -> None:

@@ -6,15 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.attacks.editor.test_protocol import framed
 from tests.server.conftest import MODEL
-from tests.server.fuzzing import answers_due, framed, fuzz
+from tests.server.fuzzing import fuzz
+from tests.server.scribe import answers_due
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_each_is_answered_and_the_server_knows_what_a_fresh_one_knows(seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("mix", "seed"), [("plain", 1), ("plain", 2), ("wide", 3)])
+def test_each_is_answered_and_the_server_knows_what_a_fresh_one_knows(
+    mix: str, seed: int, tmp_path: Path
+) -> None:
     path = tmp_path / "model.py"
     path.write_text(MODEL, "utf-8")
-    seen = fuzz(path, tmp_path / "home", 2_000, seed)
+    seen = fuzz(path, tmp_path / "home", 2_000, seed, mix)
     assert seen["requests"] > 500 and seen["hints"]
     assert not seen["unanswered"] and not seen["answered_twice"] and seen["equal_to_a_fresh_server"], seen
 

@@ -144,3 +144,12 @@ async def test_what_is_no_json_is_rejected(server: EvoKernelServer) -> None:
 
     server.report_server_error(ValueError("no json"), JsonRpcException)
     assert answers(server) == [(None, PARSE)]
+
+
+@pytest.mark.parametrize("number", [[], {}, [1], True, 1.0, None, "none", 2])
+async def test_a_cancellation_of_nothing_is_not_answered(number: Any, server: EvoKernelServer) -> None:
+    """``true`` and 1.0 are not the request 1, and what is no key of a table is not looked up."""
+    server.protocol._request_futures[1] = future = asyncio.get_running_loop().create_future()
+    cancel = {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": number}}
+    assert answers(server, BEGIN | {"id": 5}, cancel) == [(5, None)]
+    assert not future.cancelled()

@@ -117,3 +117,11 @@ def test_a_position_past_the_end_means_the_end() -> None:
     assert text.offset(types.Position(0, 99)) == 3
     assert text.offset(types.Position(9, 0)) == 7
     assert text.extent(Span(9, 0, 9, 5)) == Extent(7, 7)
+
+
+def test_a_range_that_ends_before_it_starts_is_the_text_between() -> None:
+    places = types.Position(1, 1), types.Position(0, 1)
+    text = Text("abc\ndef\n")
+    for start, end in (places, places[::-1]):
+        change = types.TextDocumentContentChangePartial(types.Range(start, end), "x")
+        assert text.apply(text.edit(change)).content == "axef\n"
