@@ -27,6 +27,8 @@ def timeline_page(task: KernelTask, source: KernelSource, chip: Chip) -> Path:
         try:
             backend.write_timeline(backend.build(task, source), captured_request(task), staged)
         except CandidateError as error:
-            raise VerifierError(f"The kernel could not be timed again: {error.feedback}") from error
+            raise VerifierError(
+                "The kernel could not be timed again: {feedback}", feedback=error.feedback
+            ) from error
         staged.replace(page)
     return page

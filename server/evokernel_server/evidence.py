@@ -17,7 +17,7 @@ from evokernel_server.packages import Installed
 from evokernel_server.pipes import picture
 from evokernel_server.plain import code, markdown
 from evokernel_server.review_words import CAUTION_ABOVE
-from evokernel_server.words import _, source_word, sourced
+from evokernel_server.words import _, source_word, sourced, told
 from evokernel_server.workspace import Document, Tracked
 
 _MOST_OFFERS = 8
@@ -28,7 +28,7 @@ def evidence(tracked: Tracked) -> str:
     """Markdown: what the figures of a region's hint rest on."""
     region, estimate = tracked.region, tracked.found.estimate
     if estimate is None:
-        return markdown(region.reason)
+        return markdown(told(region.reason))
     lines = [
         _("**{what}** in {where}", what=markdown(region.op_category), where=code(region.symbol)),
         "- " + _("op by op now: {us}", us=microseconds(estimate.now_us)),
@@ -119,7 +119,7 @@ def _one_by_one(latency: Latency) -> str:
 
 
 def _bound(latency: Latency) -> str:
-    us, what = microseconds(latency.roofline_us), markdown(latency.bottleneck)
+    us, what = microseconds(latency.roofline_us), markdown(told(latency.bottleneck))
     return "- " + _("bound: {us}; bottleneck: {what}", us=us, what=what)
 
 

@@ -146,7 +146,7 @@ class ScheduleProposer:
         try:
             analytic = initial(task, self.chip)
         except PlanError as error:
-            raise ProposalsExhausted(str(error)) from error
+            raise ProposalsExhausted(error.sentence) from error
         if sum(item.family == analytic.family for item in context.residual.records) < _KNOWN:
             context = evolve(context, residual=UNTAUGHT)
         first = self._draft(task, _practice(ANALYTIC, analytic), analytic, context)
@@ -364,7 +364,7 @@ def _legal_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator[M
                 yield from moves(task, strategy, chip)
         yield Move(ANALYTIC, analytic, analytic.family)
     except PlanError as error:
-        raise ProposalsExhausted(str(error)) from error
+        raise ProposalsExhausted(error.sentence) from error
 
 
 def practice(move: Move, start: Candidate) -> Experience:
