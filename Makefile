@@ -120,9 +120,5 @@ clean:
 	rm -rf $(VENV) build dist .cache .e2e
 
 # The catalogue of what the server says, with what is new to be translated; then compiled.
-WORDS := server/evokernel_server/locales
 words: $(STAMP)
-	@mkdir -p build
-	$(BIN)/pybabel -q extract --no-location --keywords=_ --keywords=many:1,2 --keywords=marked -o build/evokernel.pot server/evokernel_server
-	$(BIN)/pybabel -q update --no-fuzzy-matching --ignore-obsolete -i build/evokernel.pot -d $(WORDS) -D evokernel -l zh_CN
-	$(BIN)/pybabel compile -d $(WORDS) -D evokernel
+	$(BIN)/python -m release.words

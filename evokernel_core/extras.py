@@ -17,6 +17,7 @@ from urllib.request import url2pathname
 from attrs import frozen
 
 from evokernel_core.domain.errors import ExtraMissing
+from evokernel_core.domain.sentence import Sentence
 
 DISTRIBUTION = "evokernel-lsp"
 
@@ -26,7 +27,7 @@ class Extra:
     """``modules`` are what its packages are imported as, ``purpose`` begins a sentence."""
 
     name: str
-    purpose: str
+    purpose: Sentence
     modules: tuple[str, ...]
 
     @property
@@ -36,17 +37,22 @@ class Extra:
     def missing(self) -> ExtraMissing:
         """The error to raise where its packages are not there."""
         return ExtraMissing(
-            f"{self.purpose} needs packages that are not installed; install {DISTRIBUTION}[{self.name}]: "
-            f"{install_command(self.name)}"
+            "{purpose} needs packages that are not installed; install {distribution}[{extra}]: {command}",
+            purpose=self.purpose,
+            distribution=DISTRIBUTION,
+            extra=self.name,
+            command=install_command(self.name),
         )
 
 
-MODEL = Extra("model", "Asking a language model", ("httpx2", "openai", "pydantic", "stamina"))
-REMOTE = Extra("remote", "A verifier on another machine", ("httpx2", "pydantic", "stamina"))
-SERVICE = Extra("service", "Serving a verifier", ("fastapi", "h11", "pydantic", "uvicorn"))
-STATISTICS = Extra("statistics", "Learning from verdicts how far estimates are off", ("scipy", "sklearn"))
-KEYRING = Extra("keyring", "The system's keyring", ("keyring",))
-FLEET = Extra("fleet", "--ray", ("ray",))
+MODEL = Extra("model", Sentence("Asking a language model"), ("httpx2", "openai", "pydantic", "stamina"))
+REMOTE = Extra("remote", Sentence("A verifier on another machine"), ("httpx2", "pydantic", "stamina"))
+SERVICE = Extra("service", Sentence("Serving a verifier"), ("fastapi", "h11", "pydantic", "uvicorn"))
+STATISTICS = Extra(
+    "statistics", Sentence("Learning from verdicts how far estimates are off"), ("scipy", "sklearn")
+)
+KEYRING = Extra("keyring", Sentence("The system's keyring"), ("keyring",))
+FLEET = Extra("fleet", Sentence("--ray"), ("ray",))
 
 ALL = (MODEL, REMOTE, SERVICE, STATISTICS, KEYRING)
 """What the extra ``all`` brings."""

@@ -16,6 +16,7 @@ from typing import TypeVar
 from attrs import evolve
 
 from evokernel_core.domain.errors import KeyringUnavailable
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import Settings
 from evokernel_core.extras import KEYRING
 
@@ -113,7 +114,11 @@ def keyring_name() -> str:
 def _asked(work: Callable[[], T], key: Key, wait_s: float) -> T:
     """What ``work`` gives. On a thread of its own, since a keyring may wait for somebody who is not there."""
     if not KEYRING.is_installed:
-        raise KeyringUnavailable(f"{KEYRING.missing()}, or set {VARIABLES[key]} in the environment.")
+        raise KeyringUnavailable(
+            "{problem}, or set {variable} in the environment.",
+            problem=KEYRING.missing(),
+            variable=VARIABLES[key],
+        )
     found: list[T] = []
     failed: list[Exception] = []
 
@@ -129,19 +134,21 @@ def _asked(work: Callable[[], T], key: Key, wait_s: float) -> T:
     if found:
         return found[0]
     raise KeyringUnavailable(
-        f"The system's keyring {_why(failed)}; set {VARIABLES[key]} in the environment instead."
+        "The system's keyring {why}; set {variable} in the environment instead.",
+        why=_why(failed),
+        variable=VARIABLES[key],
     )
 
 
-def _why(failed: list[Exception]) -> str:
+def _why(failed: list[Exception]) -> Sentence:
     from keyring.errors import KeyringLocked, NoKeyringError
 
     match failed:
         case []:
-            return "does not answer"
+            return Sentence("does not answer")
         case [NoKeyringError()]:
-            return "is missing on this machine"
+            return Sentence("is missing on this machine")
         case [KeyringLocked()]:
-            return "is locked"
+            return Sentence("is locked")
         case _:
-            return f"failed ({type(failed[0]).__name__})"
+            return Sentence("failed ({name})", name=type(failed[0]).__name__)

@@ -18,7 +18,9 @@ def tls_context(ca_bundle: str = "") -> ssl.SSLContext:
             context.load_verify_locations(cafile=ca_bundle)
         except (OSError, ssl.SSLError) as error:
             raise UsageError(
-                f"The CA bundle {ca_bundle} cannot be read ({error}); point it at a PEM file of certificates."
+                "The CA bundle {path} cannot be read ({error}); point it at a PEM file of certificates.",
+                path=ca_bundle,
+                error=error,
             ) from error
     return context
 

@@ -49,6 +49,8 @@ def _ensure(path: Path) -> Path:
             private_folder(path)  # a folder that the person made and named keeps its mode
     except OSError as error:
         raise UsageError(
-            f"The folder {path} cannot be made ({error.strerror}): set EVOKERNEL_HOME to one that can."
+            "The folder {path} cannot be made ({why}): set EVOKERNEL_HOME to one that can.",
+            path=path,
+            why=error.strerror,
         ) from error
     return path

@@ -185,10 +185,14 @@ def require_legal(task: KernelTask, strategy: Strategy, chip: Chip) -> None:
 
 def _require_legal(family: Family, task: KernelTask, strategy: Strategy, chip: Chip) -> None:
     if strategy.family not in family.strategies:
-        raise StrategyError(f"The strategy is for {strategy.family} kernels, the task for {family.name}.")
+        raise StrategyError(
+            "The strategy is for {family} kernels, the task for {wanted}.",
+            family=strategy.family,
+            wanted=family.name,
+        )
     reason = family.why_illegal(task, strategy, chip)
     if reason is not None:
-        raise StrategyError(f"The strategy does not fit the task: {reason}")
+        raise StrategyError("The strategy does not fit the task: {reason}", reason=reason)
 
 
 def estimate_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:

@@ -79,6 +79,7 @@ def _after_comma(rest: str, values: str) -> str:
 
 def _malformed(values: str, where: str) -> ShapesNeeded:
     return ShapesNeeded(
-        f"The shape comment '{values}' does not parse at '{where.strip()[:40]}': "
-        "write it as x=f16[32,1024], scale=0.5."
+        "The shape comment '{values}' does not parse at '{where}': write it as x=f16[32,1024], scale=0.5.",
+        values=values,
+        where=where.strip()[:40],
     )

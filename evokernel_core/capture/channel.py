@@ -48,7 +48,9 @@ class Channel:
         except OSError as error:
             self._lifeline.close()
             raise InterpreterUnavailable(
-                f"The interpreter {command[0]} could not be started ({error.strerror}): set another one."
+                "The interpreter {path} could not be started ({why}): set another one.",
+                path=command[0],
+                why=error.strerror,
             ) from error
         self._lifeline.started()
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
@@ -82,14 +84,18 @@ class Channel:
         except queue.Empty:
             self.kill()
             raise AgentFailed(
-                f"The torch agent did not finish {method} in {timeout_s:g} s and was stopped: "
-                "look in the file for a loop over many steps in the forward, or for heavy work at import."
+                "The torch agent did not finish {method} in {seconds} s and was stopped: look in the "
+                "file for a loop over many steps in the forward, or for heavy work at import.",
+                method=method,
+                seconds=f"{timeout_s:g}",
             ) from None
         if answer is None or answer.get("id") != self._next_id:
             self.kill()
             raise AgentEnded(
-                f"The torch agent ended during {method} ({self._epitaph()}), twice in a row: "
-                "correct the file and try again."
+                "The torch agent ended during {method} ({how}), twice in a row: correct the file and "
+                "try again.",
+                method=method,
+                how=self._epitaph(),
             )
         return answer
 

@@ -27,6 +27,7 @@ from evokernel_core.domain.errors import (
     UnsupportedRegion,
 )
 from evokernel_core.domain.region import Region
+from evokernel_core.domain.sentence import sentence_of
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
 
@@ -175,7 +176,7 @@ class AgentClient:
         if "error" in answer:
             error = answer["error"]
             reason = (error.get("data") or {}).get("reason", "")
-            raise _ERRORS.get(reason, AgentFailed)(error["message"])
+            raise _ERRORS.get(reason, AgentFailed)(sentence_of(error["message"]))
         return answer["result"]
 
     def _answer(self, method: str, params: dict[str, Any], timeout_s: float | None) -> dict[str, Any]:

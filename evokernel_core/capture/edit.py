@@ -38,7 +38,8 @@ def plan_edit(text: str, region: Region, kernel_name: str) -> str:
         if any(module.guarded(kernel_name, region.symbol)):
             return _with_imports(text, kernel_name)
         raise EditConflict(
-            f"The code of the region in {region.symbol} changed since it was captured: capture it again."
+            "The code of the region in {symbol} changed since it was captured: capture it again.",
+            symbol=region.symbol,
         )
     replaced = apply_change(text, TextChange(place, _replacement(text, place, region, kernel_name)))
     return _checked(_with_imports(replaced, kernel_name), region)
@@ -54,7 +55,9 @@ def revert_edit(text: str, region: Region, kernel_name: str) -> str:
     found = [item for item in module.guarded(kernel_name, region.symbol) if item.offset >= start]
     if not found:
         raise EditConflict(
-            f"{region.symbol} does not call {kernel_name} any more: there is nothing to revert."
+            "{symbol} does not call {kernel_name} any more: there is nothing to revert.",
+            symbol=region.symbol,
+            kernel_name=kernel_name,
         )
     nearest = min(found, key=lambda item: abs(item.span.line - region.span.line))
     site = region.site
@@ -135,7 +138,8 @@ def _find_source(module: _Module, region: Region, kernel_name: str) -> Span | No
         if places:
             return places[0]
         raise EditConflict(
-            f"{region.symbol} holds the region's code several times and it moved: capture it again."
+            "{symbol} holds the region's code several times and it moved: capture it again.",
+            symbol=region.symbol,
         )
     return places[0] if places else None
 
@@ -151,7 +155,9 @@ def _digest(text: str) -> str:
 def _replacement(text: str, place: Span, region: Region, kernel_name: str) -> str:
     site = region.site
     if site is None:
-        raise EditConflict(f"The region in {region.symbol} has no kernel: {region.reason}")
+        raise EditConflict(
+            "The region in {symbol} has no kernel: {reason}", symbol=region.symbol, reason=region.reason
+        )
     newline = _newline(text)
     line = text_at(text, Span(place.line, 0, place.line, place.column))
     indent = line[: len(line) - len(line.lstrip())]
@@ -220,7 +226,9 @@ def _checked(text: str, region: Region) -> str:
         compile(text, region.file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         raise EditConflict(
-            f"The edit of {region.symbol} would not compile ({error}): capture it again."
+            "The edit of {symbol} would not compile ({error}): capture it again.",
+            symbol=region.symbol,
+            error=error,
         ) from error
     return text
 
@@ -311,7 +319,7 @@ class _Module:
                 name = f"{place.holder}.{place.node.name.value}".lstrip(".")
                 if name == qualname:
                     return place.span
-        raise EditConflict(f"{qualname} is not in the file any more: capture it again.")
+        raise EditConflict("{qualname} is not in the file any more: capture it again.", qualname=qualname)
 
     def is_whole(self, span: Span) -> bool:
         """Whether the span is one expression, or begins and ends with statements."""

@@ -56,11 +56,15 @@ def _from_setting(setting: str, near: Sequence[Path]) -> Interpreter:
     path = _resolve(setting, near)
     if path is None or not _starts(path):
         raise InterpreterUnavailable(
-            f"The interpreter {setting} does not run Python: set one that does ({HOW_TO_SET})."
+            "The interpreter {path} does not run Python: set one that does ({how}).",
+            path=setting,
+            how=HOW_TO_SET,
         )
     if not _has_torch(path, _PROBE_SECONDS):
         raise InterpreterUnavailable(
-            f"The interpreter {path} has no torch: install torch in it or set another one ({HOW_TO_SET})."
+            "The interpreter {path} has no torch: install torch in it or set another one ({how}).",
+            path=path,
+            how=HOW_TO_SET,
         )
     return Interpreter(path, "setting")
 
@@ -77,8 +81,11 @@ def _search(near: tuple[Path, ...]) -> Interpreter:
     names = ", ".join(tried[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
     where = f" for {near[0]}" if near else ""
     raise InterpreterUnavailable(
-        f"No Python with torch was found{where} (tried {names}): install torch in one of them, or name "
-        f"another one with {HOW_TO_SET}."
+        "No Python with torch was found{where} (tried {names}): install torch in one of them, or "
+        "name another one with {how}.",
+        where=where,
+        names=names,
+        how=HOW_TO_SET,
     )
 
 

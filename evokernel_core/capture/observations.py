@@ -85,7 +85,9 @@ class ObservationStore:
                 before = _read(path)
                 _write(path, before.joined(item) if before else item)
         except OSError as error:
-            raise StoreError(f"{self.folder} cannot be written ({error.strerror}): free it.") from error
+            raise StoreError(
+                "{folder} cannot be written ({why}): free it.", folder=self.folder, why=error.strerror
+            ) from error
 
     def move(self, old: Path, new: Path) -> None:
         """A file has another name now. Raises StoreError as ``add``."""

@@ -68,8 +68,10 @@ def check(command: Sequence[str]) -> None:
     for flag in _flags(command[1:]):
         if flag in "IES":
             raise UsageError(
-                f"{command[0]} -{flag} does not read what observe puts into its environment: "
-                f"leave -{flag} out for this run."
+                "{command} -{flag} does not read what observe puts into its environment: leave -{flag} "
+                "out for this run.",
+                command=command[0],
+                flag=flag,
             )
 
 
@@ -108,7 +110,9 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
     """The exit status, as a shell gives it: 128 and the number for a command that a signal ended."""
     program = shutil.which(command[0], path=environment.get("PATH"))
     if program is None:
-        raise UsageError(f"{command[0]} is no program that can be found: check the words after '--'.")
+        raise UsageError(
+            "{command} is no program that can be found: check the words after '--'.", command=command[0]
+        )
     with _passing_on() as processes:
         process = subprocess.Popen([program, *command[1:]], env=dict(environment))
         processes.append(process)

@@ -18,10 +18,11 @@ from evokernel_core.domain.call_site import CallSite, Guard
 from evokernel_core.domain.errors import ShapesNeeded
 from evokernel_core.domain.graph import Graph
 from evokernel_core.domain.region import Region, RegionStatus, Span
+from evokernel_core.domain.sentence import Sentence, sentence_of
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask, Symbol, in_order_of_use, tolerance_for
 
-_NOT_CALLED = (
+_NOT_CALLED = Sentence(
     "Nothing says the shapes of its inputs: run a program that uses it once as "
     "'evokernel observe -- COMMAND', or add get_inputs()."
 )
@@ -36,7 +37,7 @@ class Outline:
 
     definitions: tuple[Definition, ...]
     annotations: dict[str, dict[str, Any]]
-    malformed: dict[str, str]
+    malformed: dict[str, Sentence]
 
     @classmethod
     def of(cls, text: str) -> Outline:
@@ -47,7 +48,7 @@ class Outline:
                 try:
                     annotations[item.qualname] = _arguments(item.annotation)
                 except ShapesNeeded as error:
-                    malformed[item.qualname] = str(error)
+                    malformed[item.qualname] = error.sentence
         return cls(definitions, annotations, malformed)
 
 
@@ -62,10 +63,10 @@ def regions_of(
     could not be called, is one region on its name that says why."""
     seen: Counter[str] = Counter()
     captured = [_region(path, text, item, seen) for item in answer["regions"]]
-    problems = {item["symbol"]: (item["reason"], item["message"]) for item in answer["problems"]}
+    problems = {item["symbol"]: (item["reason"], sentence_of(item["message"])) for item in answer["problems"]}
     for definition in outline.definitions:
         name = definition.qualname
-        reason, message = problems.get(name, ("needs_shapes", outline.malformed.get(name, "")))
+        reason, message = problems.get(name, ("needs_shapes", outline.malformed.get(name, Sentence())))
         executed = any(item == name or item.startswith(name + ".") for item in answer["executed"])
         wanted = not symbol or name == symbol or symbol.startswith(name + ".")
         if wanted and not executed:
@@ -73,7 +74,7 @@ def regions_of(
     return tuple(sorted(captured, key=lambda region: (region.span.line, region.span.column)))
 
 
-def _unknown(path: Path, text: str, definition: Definition, reason: str, message: str) -> Region:
+def _unknown(path: Path, text: str, definition: Definition, reason: str, message: Sentence) -> Region:
     source = text_at(text, definition.name_span)
     digest = hashlib.sha256(source.encode()).hexdigest()
     needs_shapes = reason == ShapesNeeded.reason
@@ -104,7 +105,7 @@ def _region(path: Path, text: str, item: dict[str, Any], seen: Counter[str]) -> 
         source_hash=digest,
         op_category=task.op_category if task else "other",
         status=RegionStatus(item["status"]),
-        reason=item["reason"],
+        reason=sentence_of(item["reason"]),
         task=task,
         site=_site(item) if task else None,
     )

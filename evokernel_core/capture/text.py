@@ -23,18 +23,23 @@ def read_python(path: Path) -> str:
         size = path.stat().st_size
         if size > LARGEST_BYTES:
             raise ImportFailed(
-                f"{path.name} has {size >> 20} MiB of text, and at most {LARGEST_BYTES >> 20} are read: move "
-                "its data into another file."
+                "{name} has {size} MiB of text, and at most {most} are read: move its data into "
+                "another file.",
+                name=path.name,
+                size=size >> 20,
+                most=LARGEST_BYTES >> 20,
             )
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ImportFailed(
-            f"{path.name} cannot be read ({error.strerror}): correct it and try again."
+            "{name} cannot be read ({why}): correct it and try again.", name=path.name, why=error.strerror
         ) from error
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise ImportFailed(
-            f"Line {line} of {path.name} is not UTF-8: save the file in that encoding and try again."
+            "Line {line} of {name} is not UTF-8: save the file in that encoding and try again.",
+            line=line,
+            name=path.name,
         ) from error
 
 

@@ -53,9 +53,9 @@ def read_task(data: object) -> KernelTask:
         task = from_data(data, KernelTask)
     except BaseValidationError as error:
         first = next(iter(transform_error(error)), "it does not fit")
-        raise TaskRefused(f"The task is not a KernelTask: {first}.") from error
+        raise TaskRefused("The task is not a KernelTask: {first}.", first=first) from error
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise TaskRefused(f"The task is not a KernelTask: {error}.") from error
+        raise TaskRefused("The task is not a KernelTask: {error}.", error=error) from error
     return admit(task)
 
 
@@ -63,7 +63,9 @@ def admit(task: KernelTask) -> KernelTask:
     """The task itself. Raises TaskRefused, naming the first thing that no kernel's task has."""
     _text(task.name, LONGEST_NAME, "name")
     if task.op_category not in CATEGORIES:
-        raise TaskRefused(f"The task has the category {_short(task.op_category)}, which is none.")
+        raise TaskRefused(
+            "The task has the category {category}, which is none.", category=_short(task.op_category)
+        )
     if not all(math.isfinite(value) and value >= 0 for value in (task.tolerance.rtol, task.tolerance.atol)):
         raise TaskRefused("The task's tolerance is no finite number.")
     _check_symbols(task.symbols)
@@ -78,7 +80,7 @@ def _check_depth(data: object) -> None:
         level = [item for value in level for item in _inside(value)]
         if not level:
             return
-    raise TaskRefused(f"The task nests deeper than {MOST_DEPTH} levels.")
+    raise TaskRefused("The task nests deeper than {most} levels.", most=MOST_DEPTH)
 
 
 def _inside(value: Any) -> Iterable[Any]:
@@ -94,7 +96,7 @@ def _check_symbols(symbols: tuple[Symbol, ...]) -> None:
     for symbol in symbols:
         _name(symbol.name)
         if not 0 <= symbol.minimum <= symbol.size <= MOST_SIZE:
-            raise TaskRefused(f"The symbol {symbol.name} has no sensible size.")
+            raise TaskRefused("The symbol {name} has no sensible size.", name=symbol.name)
 
 
 class _Graph:
@@ -132,31 +134,35 @@ class _Graph:
             _text(item.expression, LONGEST_TEXT, "expression of an update")
             self._spec(item.spec)
             if item.output is not None and not 0 <= item.output < len(self._graph.outputs):
-                raise TaskRefused(f"The buffer {item.name} is updated with an output that is not there.")
+                raise TaskRefused(
+                    "The buffer {name} is updated with an output that is not there.", name=item.name
+                )
 
     def _input(self, item: GraphInput) -> None:
         self._defines(item.name, 1)
         _text(item.expression, LONGEST_TEXT, "expression of an input")
         self._spec(item.spec)
         if item.kind is InputKind.SCALAR and item.spec.shape:
-            raise TaskRefused(f"The number {item.name} has dimensions.")
+            raise TaskRefused("The number {name} has dimensions.", name=item.name)
         if item.value is not None and item.kind is not InputKind.SCALAR:
-            raise TaskRefused(f"The input {item.name} has a value, which only numbers have.")
+            raise TaskRefused("The input {name} has a value, which only numbers have.", name=item.name)
         if item.value is not None and not math.isfinite(item.value):
-            raise TaskRefused(f"The setting {item.name} is no finite number.")
+            raise TaskRefused("The setting {name} is no finite number.", name=item.name)
 
     def _node(self, node: Node) -> None:
         operation = operations().get(node.op)
         if operation is None:
-            raise TaskRefused(f"The task names the operation {_short(node.op)}, which no kernel computes.")
+            raise TaskRefused(
+                "The task names the operation {op}, which no kernel computes.", op=_short(node.op)
+            )
         if len(node.args) > len(operation.positional):
-            raise TaskRefused(f"{node.op} is given {len(node.args)} arguments.")
+            raise TaskRefused("{op} is given {count} arguments.", op=node.op, count=len(node.args))
         for parameter, value in zip(operation.positional, node.args, strict=False):
             self._argument(node, parameter.name, value, operation)
         given = {parameter.name for parameter in operation.positional[: len(node.args)]}
         for name, value in node.kwargs:
             if name in given:
-                raise TaskRefused(f"{node.op} is given {_short(name)} twice.")
+                raise TaskRefused("{op} is given {name} twice.", op=node.op, name=_short(name))
             given.add(name)
             self._argument(node, name, value, operation)
         _count(node.outputs, MOST_RESULTS, "results of one node")
@@ -167,9 +173,9 @@ class _Graph:
     def _argument(self, node: Node, name: str, value: Arg, operation: Operation) -> None:
         parameter = operation.parameter(name)
         if parameter is None:
-            raise TaskRefused(f"{node.op} has no argument {_short(name)}.")
+            raise TaskRefused("{op} has no argument {name}.", op=node.op, name=_short(name))
         if not parameter.takes(value):
-            raise TaskRefused(f"{node.op} is given something else than it takes for {name}.")
+            raise TaskRefused("{op} is given something else than it takes for {name}.", op=node.op, name=name)
         for item in _leaves(value):
             if isinstance(item, ValueRef):
                 self._reads(item)
@@ -179,26 +185,26 @@ class _Graph:
     def _defines(self, name: str, results: int) -> None:
         _name(name)
         if name in self._known:
-            raise TaskRefused(f"The graph defines {name} twice.")
+            raise TaskRefused("The graph defines {name} twice.", name=name)
         self._known[name] = results
 
     def _reads(self, ref: ValueRef) -> None:
         results = self._known.get(ref.name)
         if results is None:
-            raise TaskRefused(f"The graph reads {_short(ref.name)} before it is defined.")
+            raise TaskRefused("The graph reads {name} before it is defined.", name=_short(ref.name))
         if type(ref.index) is not int or not 0 <= ref.index < results:
-            raise TaskRefused(f"{ref.name} has no result number {_short(ref.index)}.")
+            raise TaskRefused("{name} has no result number {index}.", name=ref.name, index=_short(ref.index))
 
     def _spec(self, spec: TensorSpec) -> None:
         if spec.dtype not in ITEM_SIZE:
-            raise TaskRefused(f"The task has a tensor of unknown dtype {_short(spec.dtype)}.")
+            raise TaskRefused("The task has a tensor of unknown dtype {dtype}.", dtype=_short(spec.dtype))
         _count(spec.shape, MOST_RANK, "dimensions of one tensor")
         for sizes in self._bindings:
             nbytes = ITEM_SIZE[spec.dtype]
             for dim in spec.shape:
                 size = self._size(dim, sizes)
                 if not 0 <= size <= MOST_SIZE:
-                    raise TaskRefused(f"The task has a tensor with a dimension of {_short(size)}.")
+                    raise TaskRefused("The task has a tensor with a dimension of {size}.", size=_short(size))
                 nbytes *= size
             if nbytes > MOST_BYTES:
                 raise TaskRefused("The task has a tensor of more bytes than any device has.")
@@ -214,9 +220,11 @@ class _Graph:
         try:
             size = evaluate_dim(dim, sizes)
         except (ValueError, ArithmeticError) as error:
-            raise TaskRefused(f"The size {_short(dim)} cannot be computed: {error}") from error
+            raise TaskRefused(
+                "The size {dim} cannot be computed: {error}", dim=_short(dim), error=error
+            ) from error
         if type(size) is not int or abs(size) > MOST_BYTES:
-            raise TaskRefused(f"The size {_short(dim)} is beyond all bounds.")
+            raise TaskRefused("The size {dim} is beyond all bounds.", dim=_short(dim))
         return size
 
 
@@ -231,19 +239,21 @@ def _name(name: str) -> None:
     """A word of ASCII that Python keeps for nothing. Raises TaskRefused."""
     is_word = len(name) <= LONGEST_NAME and _NAME.fullmatch(name) and not keyword.iskeyword(name)
     if not is_word or (name.startswith("__") and name.endswith("__")):
-        raise TaskRefused(f"The task has a value called {_short(name)}, which is no name.")
+        raise TaskRefused("The task has a value called {name}, which is no name.", name=_short(name))
 
 
 def _text(text: str, most: int, what: str) -> None:
     if len(text) > most:
-        raise TaskRefused(f"The {what} has {len(text)} characters.")
+        raise TaskRefused("The {what} has {count} characters.", what=what, count=len(text))
     if not all(char.isprintable() or char in "\n\t" for char in text):
-        raise TaskRefused(f"The {what} has characters that cannot be printed.")
+        raise TaskRefused("The {what} has characters that cannot be printed.", what=what)
 
 
 def _count(values: tuple[Any, ...], most: int, what: str) -> None:
     if len(values) > most:
-        raise TaskRefused(f"The task has {len(values)} {what}, more than {most}.")
+        raise TaskRefused(
+            "The task has {count} {what}, more than {most}.", count=len(values), what=what, most=most
+        )
 
 
 def _short(value: object) -> str:

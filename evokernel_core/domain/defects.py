@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from evokernel_core.domain.errors import EvoKernelError, InternalError
+from evokernel_core.domain.sentence import Sentence
 
 log = logging.getLogger(__name__)
 
@@ -30,12 +31,20 @@ def contained(doing: str, line: int = 0) -> Iterator[None]:
         raise InternalError(sentence) from error
 
 
-def defect(error: BaseException, doing: str, line: int = 0) -> str:
+def defect(error: BaseException, doing: str, line: int = 0) -> Sentence:
     """What is said of an exception that nobody raised on purpose."""
-    where = f"Line {line}" if line else "This work"
-    return (
-        f"{where} met a defect of EvoKernel while {doing} ({describe(error)}): "
-        "please report it with the traceback in the log."
+    told = {"doing": doing, "error": describe(error)}
+    if line:
+        return Sentence(
+            "Line {line} met a defect of EvoKernel while {doing} ({error}): "
+            "please report it with the traceback in the log.",
+            line=line,
+            **told,
+        )
+    return Sentence(
+        "This work met a defect of EvoKernel while {doing} ({error}): "
+        "please report it with the traceback in the log.",
+        **told,
     )
 
 

@@ -25,16 +25,28 @@
     ├── EditConflict            the text under an edit changed since it was planned
     └── InternalError           a defect of EvoKernel's own, with the exception's type
 
-Each message is one sentence that says what happened and what to do.
+Each message is one sentence that says what happened and what to do. It is given as a template with named
+values, ``PlanError("{op} of {dtype} is not covered.", op=op, dtype=dtype)``, and kept as a Sentence, which
+the language server says in the language of the editor; ``str`` of an error is English.
 """
 
 from __future__ import annotations
+
+from evokernel_core.domain.sentence import Sentence
 
 
 class EvoKernelError(Exception):
     """Base of every error that EvoKernel raises on purpose."""
 
     exit_status = 1
+
+    def __init__(self, template: str = "", /, **values: object) -> None:
+        super().__init__(Sentence(template, **values))
+
+    @property
+    def sentence(self) -> Sentence:
+        """What happened and what to do, still to be translated."""
+        return Sentence(self.args[0])
 
 
 class UsageError(EvoKernelError):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from attrs import frozen
+from attrs import field, frozen
+
+from evokernel_core.domain.sentence import Sentence
 
 
 class JobKind(StrEnum):
@@ -36,4 +38,4 @@ class Job:
     spent: int
     created: float
     updated: float
-    reason: str = ""
+    reason: Sentence = field(default=Sentence(), converter=Sentence)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from functools import cached_property
 
 from attrs import define, field, frozen
 
 from evokernel_core.domain.descriptor import NOT_KNOWN, Descriptor
+from evokernel_core.domain.sentence import Sentence
 
 Setting = bool | int | float | str
 STRATEGY_VERSION = 2
@@ -18,6 +20,10 @@ version are of the first one."""
 def _sorted_settings(settings: object) -> tuple[tuple[str, Setting], ...]:
     items = settings.items() if isinstance(settings, dict) else settings
     return tuple(sorted((str(key), value) for key, value in items))  # type: ignore[attr-defined]
+
+
+def _sentences(notes: Iterable[str]) -> tuple[Sentence, ...]:
+    return tuple(map(Sentence, notes))
 
 
 @frozen
@@ -31,7 +37,7 @@ class Strategy:
 
     family: str
     settings: tuple[tuple[str, Setting], ...] = field(converter=_sorted_settings, default=())
-    notes: tuple[str, ...] = ()
+    notes: tuple[Sentence, ...] = field(converter=_sentences, default=())
     descriptor: Descriptor = NOT_KNOWN
     move: str = ""
     version: int = STRATEGY_VERSION

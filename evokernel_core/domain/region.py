@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from attrs import frozen
+from attrs import field, frozen
 
 from evokernel_core.domain.call_site import CallSite
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 
 
@@ -54,6 +55,6 @@ class Region:
     source_hash: str
     op_category: str
     status: RegionStatus
-    reason: str = ""
+    reason: Sentence = field(default=Sentence(), converter=Sentence)
     task: KernelTask | None = None
     site: CallSite | None = None

@@ -13,6 +13,7 @@ from cattrs.preconf.json import make_converter
 from evokernel_core.domain.descriptor import Descriptor, read_descriptor
 from evokernel_core.domain.graph import Arg, DTypeArg, Graph, GraphInput, SymbolicInt, ValueRef
 from evokernel_core.domain.kernel import Setting, Strategy
+from evokernel_core.domain.sentence import Sentence, sentence_of
 from evokernel_core.domain.tensor import Dim
 
 T = TypeVar("T")
@@ -50,6 +51,8 @@ def _make() -> cattrs.Converter:
     converter.register_unstructure_hook(SymbolicInt, lambda arg: {"sym": arg.expression})
     converter.register_unstructure_hook(DTypeArg, lambda arg: {"dtype": arg.name})
     converter.register_unstructure_hook(float, _unstructure_float)
+    converter.register_unstructure_hook(Sentence, Sentence.data)
+    converter.register_structure_hook(Sentence, lambda data, _: sentence_of(data))
     converter.register_structure_hook(float, _structure_float)
     converter.register_structure_hook(ValueRef, lambda value, _: _structure_arg(value))
     converter.register_structure_hook_func(lambda kind: kind == Arg, _structure_arg)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from attrs import frozen
+from attrs import field, frozen
+
+from evokernel_core.domain.sentence import Sentence
 
 
 class GateName(StrEnum):
@@ -67,7 +69,7 @@ class GateResult:
     gate: GateName
     status: GateStatus
     code: str = ""
-    feedback: str = ""
+    feedback: Sentence = field(default=Sentence(), converter=Sentence)
     seconds: float = 0.0
     hazards: tuple[Hazard, ...] = ()
     deviation: Deviation | None = None
@@ -99,7 +101,7 @@ class Latency:
     chip: str
     block_dim: int
     pipes: tuple[tuple[str, float], ...]
-    bottleneck: str
+    bottleneck: Sentence = field(converter=Sentence)
     roofline_us: float
     baseline_us: float
     lines: tuple[LineTime, ...] = ()
@@ -125,7 +127,7 @@ class Verdict:
     draw: str = ""
     replayed: bool = False
     confinement: str = ""
-    full_size: str = ""
+    full_size: Sentence = field(default=Sentence(), converter=Sentence)
 
     @property
     def feasible(self) -> bool:

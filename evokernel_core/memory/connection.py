@@ -57,7 +57,7 @@ class Connection:
     def _prepare(self) -> None:
         """The file, its owner's alone, as are the journals that SQLite makes beside it with the same mode."""
         if self.path.exists() and not self.path.is_file():
-            raise StoreError(f"The memory {self.path} is no file; move it aside to start anew.")
+            raise StoreError("The memory {path} is no file; move it aside to start anew.", path=self.path)
         if not self.path.parent.is_dir():
             private_folder(self.path.parent)
         self._refuse_newer()
@@ -80,13 +80,17 @@ class Connection:
             reading.close()
         if foreign:
             raise StoreError(
-                f"The memory {self.path} holds the {foreign}, which no EvoKernel made and which would act on "
-                "what is written; move the file aside to start anew."
+                "The memory {path} holds the {foreign}, which no EvoKernel made and which would act on "
+                "what is written; move the file aside to start anew.",
+                path=self.path,
+                foreign=foreign,
             )
         if newer:
             raise StoreError(
-                f"The memory {self.path} was written by a newer EvoKernel (its schema has {newer[-1]}): "
-                "update this one, or set EVOKERNEL_HOME to another folder."
+                "The memory {path} was written by a newer EvoKernel (its schema has {newest}): update "
+                "this one, or set EVOKERNEL_HOME to another folder.",
+                path=self.path,
+                newest=newer[-1],
             )
 
     def close(self) -> None:
@@ -243,15 +247,27 @@ class Connection:
         try:
             yield
         except sqlite3.OperationalError as error:
-            what = "is locked by another process" if is_busy(error) else f"failed: {error}"
-            advice = "close other editors that use it" if is_busy(error) else "check the disk and its rights"
-            raise StoreError(f"The memory {self.path} {what}; {advice} and try again.") from error
+            if is_busy(error):
+                raise StoreError(
+                    "The memory {path} is locked by another process; close other editors that use it "
+                    "and try again.",
+                    path=self.path,
+                ) from error
+            raise StoreError(
+                "The memory {path} failed: {error}; check the disk and its rights and try again.",
+                path=self.path,
+                error=error,
+            ) from error
         except sqlite3.DatabaseError as error:
             raise StoreError(
-                f"The memory {self.path} cannot be read ({error}); move the file aside to start anew."
+                "The memory {path} cannot be read ({error}); move the file aside to start anew.",
+                path=self.path,
+                error=error,
             ) from error
         except OSError as error:
-            raise StoreError(f"The memory {self.path} cannot be opened: {error}.") from error
+            raise StoreError(
+                "The memory {path} cannot be opened: {error}.", path=self.path, error=error
+            ) from error
 
 
 def _database(connection: sqlite3.Connection) -> Database:

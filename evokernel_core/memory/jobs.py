@@ -11,6 +11,7 @@ import attrs
 
 from evokernel_core.domain.errors import StoreError
 from evokernel_core.domain.job import Job, JobKind, JobState
+from evokernel_core.domain.sentence import Sentence, read
 from evokernel_core.memory.connection import Connection, marks
 from evokernel_core.memory.rows import Row, decoded, number, text, whole
 
@@ -23,7 +24,7 @@ class Jobs(Connection):
 
     def put_job(self, job: Job) -> bool:
         """Adds a job unless its id is there. Returns whether it was new."""
-        row = attrs.asdict(job) | {"kind": job.kind.value, "state": job.state.value}
+        row = attrs.asdict(job) | _plain(kind=job.kind, state=job.state, reason=job.reason)
         return self.add("jobs", row, "id")
 
     def update_job(self, id: str, **changes: Any) -> Job:
@@ -37,11 +38,10 @@ class Jobs(Connection):
         values = {"updated": time.time(), **changes}
         with self.transaction():
             if self.count("jobs", "id = ?", (id,)):
-                plain = {name: getattr(value, "value", value) for name, value in values.items()}
-                self.update("jobs", id, plain)
+                self.update("jobs", id, _plain(**values))
             job = self.job(id)
         if job is None:
-            raise StoreError(f"The job {id} is not in the memory; ask for the kernel again.")
+            raise StoreError("The job {id} is not in the memory; ask for the kernel again.", id=id)
         return job
 
     def job(self, id: str) -> Job | None:
@@ -62,6 +62,14 @@ class Jobs(Connection):
         return self.readable(_job, rows)
 
 
+def _plain(**values: Any) -> dict[str, Any]:
+    """Fields of a job as the table keeps them."""
+    kept = {name: getattr(value, "value", value) for name, value in values.items()}
+    if "reason" in kept:
+        kept["reason"] = Sentence(kept["reason"]).written()
+    return kept
+
+
 @decoded
 def _job(row: Row) -> Job:
     return Job(
@@ -76,7 +84,7 @@ def _job(row: Row) -> Job:
         spent=whole(row, "spent"),
         created=number(row, "created"),
         updated=number(row, "updated"),
-        reason=text(row, "reason"),
+        reason=read(text(row, "reason")),
     )
 
 

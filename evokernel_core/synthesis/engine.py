@@ -28,6 +28,7 @@ from evokernel_core.domain.errors import (
 )
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
@@ -73,13 +74,22 @@ class SynthesisResult:
     after each attempt; ``failed_gate`` is the last failure's where no kernel was verified."""
 
     status: Status
-    reason: str
+    reason: Sentence = field(converter=Sentence)
     best: Candidate | None
     attempts: int
     first_latency_us: float | None
     tokens: int
     history: tuple[float | None, ...] = ()
     failed_gate: str = ""
+
+
+_CANCELLED = Sentence("Cancelled.")
+_SAME_AS_START = Sentence(
+    "To the compiler it is the kernel that it should improve: change what it does, not how it is written."
+)
+_SAME_AS_BEFORE = Sentence(
+    "To the compiler it is one that was judged before: change what it does, not how it is written."
+)
 
 
 def _no_features(task: KernelTask) -> Mapping[str, float]:
@@ -214,12 +224,12 @@ class _Run:
         recorder.attempt(1, candidate, Proposal(source), None, self.search)
         return candidate
 
-    def _step(self) -> str:
+    def _step(self) -> Sentence:
         """Begins an attempt, and finishes the oldest where there is no more to begin. Returns why the run
         ends, empty where it goes on."""
         if self._may_begin():
             self._begin()
-        return "" if self._may_begin() else self.flight.finish()
+        return Sentence() if self._may_begin() else self.flight.finish()
 
     def _may_begin(self) -> bool:
         """Whether there are room and budget for an attempt, and something to make it from. A kernel that was
@@ -229,25 +239,25 @@ class _Run:
             return False
         return bool(self.waiting or search.starts or search.can_draft or (search.timed and not flight))
 
-    def _stop_reason(self, satisfied: Callable[[Search], bool]) -> str:
+    def _stop_reason(self, satisfied: Callable[[Search], bool]) -> Sentence:
         search = self.search
         if self.cancelled():
-            return "Cancelled."
+            return _CANCELLED
         if search.spent and (ended := search.spent_reason(self.engine.settings.patience)):
             return ended
         if search.first_at and satisfied(search):
-            return "A verified kernel is there, and no more was asked for."
+            return Sentence("A verified kernel is there, and no more was asked for.")
         if not (self.waiting or search.starts or search.can_draft or search.timed or self.flight):
-            return "The proposer has nothing new left to try."
-        return ""
+            return Sentence("The proposer has nothing new left to try.")
+        return Sentence()
 
-    def _result(self, reason: str) -> SynthesisResult:
+    def _result(self, reason: Sentence) -> SynthesisResult:
         search = self.search
         status = Status.VERIFIED if search.best else Status.INFEASIBLE
         if self.cancelled():
-            status, reason = Status.CANCELLED, "Cancelled."
+            status, reason = Status.CANCELLED, _CANCELLED
         elif status is Status.INFEASIBLE and search.feedback and search.feedback not in reason:
-            reason = f"{reason} Last failure: {search.feedback}"
+            reason = Sentence("{reason} Last failure: {failure}", reason=reason, failure=search.feedback)
         return SynthesisResult(
             status=status,
             reason=reason,
@@ -270,7 +280,7 @@ class _Run:
         for attempt in engine.memory.attempts(job_id=self.job_id):
             known = search.known(attempt.source_id)
             search.spend(known, attempt.tokens)
-            search.feedback = attempt.feedback
+            search.feedback = Sentence(attempt.feedback)
 
     def _start_from_what_is_known(self) -> bool:
         """Makes the best kernel of earlier runs attempt 1: trusted where this verifier judged it."""
@@ -328,7 +338,7 @@ class _Run:
         start: Candidate | None,
         below_us: float,
         verdict: Callable[[], Verdict],
-    ) -> str:
+    ) -> Sentence:
         """Waits for the verdict where none is known, and records."""
         search = self.search
         search.begun.remove(begun)
@@ -342,15 +352,15 @@ class _Run:
         search.add(candidate)
         self.empty = 0
         self._announce(candidate, _stage(start), proposal.tokens)
-        return ""
+        return Sentence()
 
-    def _compare(self, timed: Candidate) -> str:
+    def _compare(self, timed: Candidate) -> Sentence:
         """Where nothing else is left to start from, a kernel that was timed only is verified as a whole."""
         candidate = evolve(timed, verdict=self._verify(timed.source))
         self._recorder().known(self.search.spent + 1, candidate)
         self.search.add(candidate)
         self._announce(candidate, Stage.REFINE, 0)
-        return ""
+        return Sentence()
 
     def _choose(self) -> Step:
         search, engine = self.search, self.engine
@@ -365,7 +375,7 @@ class _Run:
         """Raises ProposerError, also for a defect of the proposer: it costs this attempt alone."""
         proposer = self.engine.proposer
         try:
-            with contained("writing a kernel"):
+            with contained(Sentence("writing a kernel")):
                 context = evolve(
                     self.librarian.context(self.search, step.start),
                     away_from=step.away_from,
@@ -378,7 +388,7 @@ class _Run:
                 others = tuple(evolve(other, shown=shown) for other in proposal.others)
                 return evolve(proposal, shown=shown, others=others)
         except InternalError as error:
-            raise ProposerError(str(error)) from error
+            raise ProposerError(error.sentence) from error
 
     def _verify(self, source: KernelSource, below_us: float = math.inf) -> Verdict:
         verifier = self.engine.verifier
@@ -395,35 +405,34 @@ class _Run:
             return
         if isinstance(error, FATAL):
             self.asks = False
-            self.flight.add(Attempt(lambda: str(error)))
+            self.flight.add(Attempt(lambda: error.sentence))
         elif error.exhausted:
             self.search.exhaust(start)
             if start is None and not self.search.spent:  # then this is all there is to say
-                self.search.feedback = self.search.feedback or str(error)
+                self.search.feedback = self.search.feedback or error.sentence
         else:
-            finish = partial(self._record_nothing, str(error), start)
+            finish = partial(self._record_nothing, error.sentence, start)
             self.flight.add(Attempt(finish, is_empty=True))
 
-    def _record_nothing(self, why: str, start: Candidate | None) -> str:
+    def _record_nothing(self, why: Sentence, start: Candidate | None) -> Sentence:
         parent = start.source.source_id if start else ""
         self._recorder().nothing(self.search.spent + 1, _stage(start), parent, why)
         return self._empty(why, start, 0)
 
-    def _no_change(self, known: Candidate, proposal: Proposal, start: Candidate | None) -> str:
+    def _no_change(self, known: Candidate, proposal: Proposal, start: Candidate | None) -> Sentence:
         """A text that differs from a judged kernel in nothing that the compiler sees costs an attempt, and is
         worth nothing."""
         is_start = start is not None and known.source.source_id == start.source.source_id
-        which = "the kernel that it should improve" if is_start else "one that was judged before"
-        feedback = f"To the compiler it is {which}: change what it does, not how it is written."
+        feedback = _SAME_AS_START if is_start else _SAME_AS_BEFORE
         self._recorder().no_change(self.search.spent + 1, _stage(start), proposal, start, feedback)
         return self._empty(feedback, start, proposal.tokens)
 
-    def _empty(self, why: str, start: Candidate | None, tokens: int) -> str:
+    def _empty(self, why: Sentence, start: Candidate | None, tokens: int) -> Sentence:
         """After an attempt that gave nothing to judge: why the run ends, empty where it goes on."""
         self.search.feedback = why
         self.empty += 1
         self._announce(None, _stage(start), tokens)
-        return why if self.empty >= MAX_EMPTY else ""
+        return why if self.empty >= MAX_EMPTY else Sentence()
 
     def _recorder(self) -> Recorder:
         engine = self.engine

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from attrs import frozen
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.verifier.base import Cancelled
 
 T = TypeVar("T")
@@ -23,7 +24,7 @@ class Attempt:
     the run ends, empty where it goes on. ``tokens`` were spent on it. ``is_empty``: there is nothing to
     verify, and what is wrong with the answer is to be told before another is asked for."""
 
-    finish: Callable[[], str]
+    finish: Callable[[], Sentence]
     tokens: int = 0
     is_empty: bool = False
 
@@ -67,9 +68,9 @@ class InFlight:
     def add(self, attempt: Attempt) -> None:
         self._attempts.append(attempt)
 
-    def finish(self) -> str:
+    def finish(self) -> Sentence:
         """Finishes the oldest attempt; as its ``finish``, empty where there is none."""
-        return self._attempts.popleft().finish() if self._attempts else ""
+        return self._attempts.popleft().finish() if self._attempts else Sentence()
 
     @property
     def tokens(self) -> int:

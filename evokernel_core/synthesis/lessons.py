@@ -15,6 +15,7 @@ from attrs import frozen
 
 from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.sentence import Sentence, joined
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, Latency, Severity, Verdict
@@ -60,6 +61,15 @@ _UNKNOWN_NAME = re.compile(
 """g++'s words and clang's. What they suggest in its place ("did you mean") stands behind it."""
 _NO_SUCH_NAME = "You cannot use AscendC::{}: there is none."
 _SAYS_NO_SUCH_NAME = re.compile(re.escape(_NO_SUCH_NAME).replace(r"\{\}", r"(\w+)"))
+
+
+GATES: Mapping[GateName, Sentence] = {
+    GateName.AUDIT: Sentence("audit"),
+    GateName.COMPILE: Sentence("compile"),
+    GateName.CORRECTNESS: Sentence("correctness"),
+    GateName.LATENCY: Sentence("latency"),
+}
+"""The gates in words."""
 
 
 @frozen
@@ -185,17 +195,25 @@ def _describe(trial: Trial) -> str:
     )
 
 
-def summary(verdict: Verdict) -> str:
+def summary(verdict: Verdict) -> Sentence:
     """One sentence about a verdict, for logs, events and prompts."""
     latency = verdict.latency
     if verdict.feasible and latency:
-        return (
-            f"Verified: {latency.us:.2f} us {latency.source.value} on {latency.chip}"
-            f" (bound {latency.roofline_us:.2f}). {latency.bottleneck}"
-        ).strip()
+        told = Sentence(
+            "Verified: {figure} on {chip} (bound {bound}).",
+            figure=f"{latency.us:.2f} us {latency.source.value}",
+            chip=latency.chip,
+            bound=f"{latency.roofline_us:.2f}",
+        )
+        return joined([told, latency.bottleneck])
     failed = verdict.failed_gate
     if failed is None:
-        return "Not verified: no latency is known."
+        return Sentence("Not verified: no latency is known.")
     if verdict.is_slower:
-        return f"Timed only: {failed.feedback}"
-    return f"Failed at {failed.gate.value} ({failed.code}): {failed.feedback}"
+        return Sentence("Timed only: {feedback}", feedback=failed.feedback)
+    return Sentence(
+        "Failed at {gate} ({code}): {feedback}",
+        gate=GATES[failed.gate],
+        code=failed.code,
+        feedback=failed.feedback,
+    )

@@ -181,7 +181,9 @@ def _chip(name: str) -> Chip:
     try:
         return load_chip(name)
     except UsageError as error:
-        raise ProposerError(f"Kernels for {name} cannot be written again: {error}") from error
+        raise ProposerError(
+            "Kernels for {name} cannot be written again: {error}", name=name, error=error
+        ) from error
 
 
 def _diff(parent: Parent | None, source: KernelSource) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from attrs import define, field
 
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.synthesis.code import code_id
 from evokernel_core.synthesis.lessons import error_class, summary
@@ -31,7 +32,7 @@ class Search:
     wishes: Wishes = field(factory=Wishes)
     tokens: int = 0
     history: list[float | None] = field(factory=list)
-    feedback: str = ""
+    feedback: Sentence = field(factory=Sentence)
     failed_gate: str = ""
     can_draft: bool = True
     begun: list[Begun] = field(factory=list)
@@ -50,7 +51,7 @@ class Search:
         self._by_code.setdefault(code_id(candidate.source), id)
         verdict = candidate.verdict
         failed = verdict.failed_gate
-        self.feedback = "" if verdict.feasible or verdict.is_slower else summary(verdict)
+        self.feedback = Sentence() if verdict.feasible or verdict.is_slower else summary(verdict)
         self.failed_gate = failed.gate.value if failed else ""
 
     def known(self, source_id: str) -> Candidate | None:
@@ -149,15 +150,15 @@ class Search:
             return False
         return at_bound(best.verdict.latency, self.reachable_us)
 
-    def spent_reason(self, patience: int) -> str:
+    def spent_reason(self, patience: int) -> Sentence:
         """Why no further attempt is worth its cost, empty where one is."""
         if self.at_bound():
-            return "The best kernel is as close to the bound as refining pays."
+            return Sentence("The best kernel is as close to the bound as refining pays.")
         if self.spent >= self.budget:
-            return f"The budget of {self.budget} attempts is spent."
+            return Sentence("The budget of {count} attempts is spent.", count=self.budget)
         if self.is_stagnant(patience):
-            return f"The last {patience} attempts gained less than a percent."
-        return ""
+            return Sentence("The last {count} attempts gained less than a percent.", count=patience)
+        return Sentence()
 
     def is_stagnant(self, patience: int) -> bool:
         """Whether the last ``patience`` attempts together improved the best by less than a percent."""

@@ -37,6 +37,7 @@ from evokernel_core.domain.errors import (
 from evokernel_core.domain.job import JobKind
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.region import Region, RegionStatus, Span
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
@@ -214,7 +215,7 @@ class Session:
     ) -> tuple[Offer, ...]:
         """Single kernels joined with programs. A trace that fails costs these alone, and that is said."""
         try:
-            with contained(f"tracing whole functions of {path.name}"):
+            with contained(Sentence("tracing whole functions of {name}", name=path.name)):
                 programs = self._offers(self._program_regions(path, text, symbol, agent))
         except ShapesNeeded:
             raise
@@ -229,20 +230,20 @@ class Session:
     def _offer(self, region: Region) -> Offer:
         """An offer with its estimate; a region that cannot be priced is unsupported, with the reason."""
         try:
-            with contained("pricing its kernels", region.span.line):
+            with contained(Sentence("pricing its kernels"), region.span.line):
                 return Offer(region, self.estimate(region))
         except (PlanError, InternalError) as error:
-            return Offer(_unsupported(region, str(error)), None)
+            return Offer(_unsupported(region, error.sentence), None)
 
     def _planned(self, region: Region) -> Region:
         if region.status is not RegionStatus.CANDIDATE or region.task is None:
             return region
         try:
-            with contained("planning its kernels", region.span.line):
+            with contained(Sentence("planning its kernels"), region.span.line):
                 region = self._with_settings(region)
                 author.check(_task(region), self.chip)
         except (PlanError, InternalError) as error:
-            return _unsupported(region, str(error))
+            return _unsupported(region, error.sentence)
         return region
 
     def _with_settings(self, region: Region) -> Region:
@@ -360,7 +361,7 @@ class Session:
         """
         task = _task(region)
         try:
-            with contained("writing its kernels", region.span.line):
+            with contained(Sentence("writing its kernels"), region.span.line):
                 engine = self.engine()
                 self._rank(background)
                 return engine.run(
@@ -372,7 +373,7 @@ class Session:
                     cancelled=cancelled,
                 )
         except InternalError as error:
-            return SynthesisResult(Status.INFEASIBLE, str(error), None, 0, None, 0)
+            return SynthesisResult(Status.INFEASIBLE, error.sentence, None, 0, None, 0)
 
     def judge(
         self, region: Region, source: KernelSource, author: str, *, cancelled: Callable[[], bool] = never
@@ -451,13 +452,13 @@ class Session:
         return package
 
 
-def _unsupported(region: Region, reason: str) -> Region:
+def _unsupported(region: Region, reason: Sentence) -> Region:
     return evolve(region, status=RegionStatus.UNSUPPORTED, reason=reason, task=None)
 
 
 def _left_out(path: Path, error: EvoKernelError) -> Region:
     """A region at the start of a file that says why there are no programs of kernels."""
-    reason = f"Programs of several kernels are left out: {error}"
+    reason = Sentence("Programs of several kernels are left out: {error}", error=error)
     whole = Span(1, 0, 1, 0)
     status = RegionStatus.UNSUPPORTED
     return Region("programs", str(path), path.stem, whole, "", "", "program", status, reason)
@@ -501,5 +502,7 @@ def _satisfied(search: Search) -> bool:
 
 def _task(region: Region) -> KernelTask:
     if region.task is None:
-        raise UsageError(f"No kernel can be written for {region.symbol}: {region.reason}")
+        raise UsageError(
+            "No kernel can be written for {symbol}: {reason}", symbol=region.symbol, reason=region.reason
+        )
     return region.task

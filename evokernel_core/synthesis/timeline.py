@@ -30,7 +30,9 @@ def timeline_of(task: KernelTask, source: KernelSource, chip: Chip) -> Timeline:
     try:
         summary = backend.write_timeline(backend.build(task, source), captured_request(task), staged)
     except CandidateError as error:
-        raise VerifierError(f"The kernel could not be timed again: {error.feedback}") from error
+        raise VerifierError(
+            "The kernel could not be timed again: {feedback}", feedback=error.feedback
+        ) from error
     staged.replace(page)
     staged.write_text(dumps(summary), "utf-8")
     staged.replace(kept)

@@ -96,7 +96,7 @@ def kernel(session: Session, params: Params, cancelled: Callable[[], bool]) -> M
     id = _kernel_id(session, params["source_id"])
     source = session.memory.source(id)
     if source is None:
-        raise UsageError(f"The kernel {id[:12]} in the memory is damaged; generate it again.")
+        raise UsageError("The kernel {id} in the memory is damaged; generate it again.", id=id[:12])
     return {
         "source_id": id,
         "tiling_h": source.tiling_h,
@@ -164,7 +164,9 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
 
 def _task_of(region: Region) -> Any:
     if region.task is None:
-        raise UsageError(f"No kernel can be written for {region.symbol}: {region.reason}")
+        raise UsageError(
+            "No kernel can be written for {symbol}: {reason}", symbol=region.symbol, reason=region.reason
+        )
     return region.task
 
 
@@ -177,6 +179,8 @@ def _kernel_id(session: Session, beginning: str) -> str:
     if len(found) != 1:
         what = "no kernel" if not found else f"{len(found)} kernels"
         raise UsageError(
-            f"The memory has {what} whose id begins with {beginning[:64]!r}; generate one first."
+            "The memory has {what} whose id begins with {beginning}; generate one first.",
+            what=what,
+            beginning=repr(beginning[:64]),
         )
     return found[0]

@@ -30,6 +30,7 @@ from evokernel_core.domain.defects import contained
 from evokernel_core.domain.errors import EvoKernelError, UsageError
 from evokernel_core.domain.job import JobKind
 from evokernel_core.domain.region import Region
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.settings import Settings
 from evokernel_core.synthesis.tools import TOOLS, Tool
@@ -100,16 +101,20 @@ class Worker:
 
     def _call(self, id: int, method: str, params: Params) -> Mapping[str, Any]:
         if method not in self._methods:
-            raise UsageError(f"The worker has no method {method!r}; use one of {sorted(self._methods)}.")
+            raise UsageError(
+                "The worker has no method {method}; use one of {methods}.",
+                method=repr(method),
+                methods=sorted(self._methods),
+            )
         return self._methods[method](id, params)
 
     def _answer(self, id: int, method: str, work: Callable[[], Mapping[str, Any]]) -> None:
         """Sends a result or an error: the server must hear of every failure."""
         try:
-            with contained(f"answering {method!r}"):
+            with contained(Sentence("answering {method}", method=repr(method))):
                 self._send({"id": id, "result": work()})
         except EvoKernelError as error:
-            self._send({"id": id, "error": {"reason": reason_of(error), "message": str(error)}})
+            self._send({"id": id, "error": {"reason": reason_of(error), "message": error.sentence.data()}})
 
     def _send(self, message: Mapping[str, Any]) -> None:
         text = json.dumps(message, allow_nan=False)
@@ -156,7 +161,7 @@ class Worker:
         best = result.best
         return {
             "status": result.status.value,
-            "reason": result.reason,
+            "reason": result.reason.data(),
             "attempts": result.attempts,
             "first_latency_us": result.first_latency_us,
             "best": None
@@ -202,7 +207,7 @@ class Worker:
         return {
             "name": name,
             **(self._edit(id, {**params, "name": name}) if "text" in params else {"edits": []}),
-            "guards": list(guard_words(task, site)),
+            "guards": [item.data() for item in guard_words(task, site)],
             "rival": to_data(rival) if rival else None,
         }
 
@@ -247,7 +252,7 @@ def event_data(event: Any) -> dict[str, Any]:
         "latency_us": latency.us if latency else None,
         "best_us": event.best.us if event.best else None,
         "best_source": event.best.source.value if event.best else "",
-        "verdict_summary": summary(candidate.verdict) if candidate else "No kernel was proposed.",
+        "verdict_summary": str(summary(candidate.verdict) if candidate else "No kernel was proposed."),
     }
 
 

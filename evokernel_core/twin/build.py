@@ -21,6 +21,7 @@ from attrs import evolve, frozen
 from evokernel_core import temporary
 from evokernel_core.domain.errors import BuildError, EvoKernelError
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.lifeline import lifeline
 from evokernel_core.paths import cache_dir
 from evokernel_core.twin.api.header import HEADER, api_header
@@ -81,10 +82,13 @@ MAX_CACHE_BYTES = 1024**3
 class CandidateError(EvoKernelError):
     """The candidate itself is at fault; ``code`` classifies it, ``feedback`` is for its author."""
 
-    def __init__(self, code: str, feedback: str) -> None:
-        super().__init__(feedback)
+    def __init__(self, code: str, template: str, /, **values: object) -> None:
+        super().__init__(template, **values)
         self.code = code
-        self.feedback = feedback
+
+    @property
+    def feedback(self) -> Sentence:
+        return self.sentence
 
 
 @frozen
@@ -295,7 +299,9 @@ def _run(argv: Sequence[str]) -> None:
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode:
         errors = feedback(diagnostics(done.stderr, ()), done.stderr)
-        raise BuildError(f"The twin does not build with {argv[0]}; report this: {errors}")
+        raise BuildError(
+            "The twin does not build with {compiler}; report this: {errors}", compiler=argv[0], errors=errors
+        )
 
 
 def build_kernel(source: KernelSource) -> BuiltKernel:
@@ -479,14 +485,17 @@ def _as_unit(name: str, text: str, label: str, kernels: Mapping[str, Kernel]) ->
     try:
         return f'#line 1 "{shown}"\n{rewrite_launches(text, kernels, name)}\n'
     except LaunchSyntaxError as error:
-        raise CandidateError("compile", f"{shown}: {error}") from error
+        raise CandidateError("compile", "{file}: {error}", file=shown, error=error) from error
 
 
-def _undefined(output: str) -> str:
+def _undefined(output: str) -> Sentence:
     names = sorted(set(re.findall(r"undefined reference to [`'‘]([^'’]+)['’]", output)))
     if not names:
         return candidate_feedback(output, ())
-    return f"Nothing defines {', '.join(names[:5])}; define it in op_kernel.cpp or call another function."
+    return Sentence(
+        "Nothing defines {names}; define it in op_kernel.cpp or call another function.",
+        names=", ".join(names[:5]),
+    )
 
 
 def run_tool(
@@ -524,8 +533,11 @@ def run_tool(
             process.wait()
             raise CandidateError(
                 "compile-timeout",
-                f"The kernel takes more than {seconds:.0f} s to compile; use fewer nested templates.",
+                "The kernel takes more than {seconds} s to compile; use fewer nested templates.",
+                seconds=f"{seconds:.0f}",
             ) from error
         if process.returncode == LAUNCHER_FAILED and "evokernel-launcher: " in output:
-            raise BuildError(f"The compiler could not be confined: {output.strip().splitlines()[-1]}")
+            raise BuildError(
+                "The compiler could not be confined: {said}", said=output.strip().splitlines()[-1]
+            )
         return process.returncode, output

@@ -237,7 +237,9 @@ def load_chip(name: str = DEFAULT_CHIP) -> Chip:
     path = CHIPS / f"{name}.toml"
     if path.parent != CHIPS or not path.is_file():  # names come from packages and over the network, too
         known = ", ".join(chip_names())
-        raise UsageError(f"There is no chip called {name!r}; choose one of: {known}.")
+        raise UsageError(
+            "There is no chip called {name}; choose one of: {known}.", name=repr(name), known=known
+        )
     return parse_chip(name, path)
 
 
@@ -253,10 +255,19 @@ def parse_chip(name: str, path: Path) -> Chip:
         value = constants.get(f"{section}.{key}")
         if value is None:
             raise UsageError(
-                f"The chip file {path} lacks {section}.{key}; add {key} to its section [{section}]."
+                "The chip file {path} lacks {section}.{key}; add {key} to its section [{section}].",
+                path=path,
+                section=section,
+                key=key,
             )
         if value < 0 or (value == 0 and not key.endswith(("_cycles", "_us"))):
-            raise UsageError(f"{section}.{key} of the chip file {path} is {value:g}; give a positive number.")
+            raise UsageError(
+                "{section}.{key} of the chip file {path} is {value}; give a positive number.",
+                section=section,
+                key=key,
+                path=path,
+                value=f"{value:g}",
+            )
         return value
 
     def read(section: str, kind: type[S], **known: Any) -> S:
@@ -297,7 +308,9 @@ def _constants(path: Path) -> dict[str, float]:
     beside = (folder / f"{base}.toml" for folder in (path.parent, CHIPS))
     found = next((file for file in beside if file != path and file.is_file()), None)
     if found is None:
-        raise UsageError(f"The chip file {path} is based on {base!r}, of which there is no file.")
+        raise UsageError(
+            "The chip file {path} is based on {base}, of which there is no file.", path=path, base=repr(base)
+        )
     return {**_constants(found), **dict(_flatten(table))}
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from attrs import frozen
 
 from evokernel_core.domain.errors import CompilerMissing
+from evokernel_core.domain.sentence import Sentence
 
 LEAST_VERSION = {"g++": 11, "clang++": 14, "zig": 0}
 MAX_ERRORS = 5
@@ -42,10 +43,17 @@ def detect_compiler() -> Compiler:
     for compiler in found:
         if _major(compiler.version) >= LEAST_VERSION[compiler.kind]:
             return compiler
-    old = f" ({found[0].version} is too old)" if found else ""
+    install = shlex.join([sys.executable, "-m", "pip", "install", "ziglang"])
+    if found:
+        raise CompilerMissing(
+            "The C++ compiler {version} is too old; install g++ 11 or clang++ 14 or newer, "
+            "or run `{install}`.",
+            version=found[0].version,
+            install=install,
+        )
     raise CompilerMissing(
-        f"There is no C++17 compiler{old}; install g++ 11 or clang++ 14 or newer, or run"
-        f" `{shlex.join([sys.executable, '-m', 'pip', 'install', 'ziglang'])}`."
+        "There is no C++17 compiler; install g++ 11 or clang++ 14 or newer, or run `{install}`.",
+        install=install,
     )
 
 
@@ -142,12 +150,13 @@ def _author_position(
     return Path(match["file"]).name, 0
 
 
-def feedback(found: Sequence[Diagnostic], output: str) -> str:
+def feedback(found: Sequence[Diagnostic], output: str) -> Sentence:
     """The errors as a proposer reads them, one a line; the output's last line where none was recognised."""
     if not found:
         tail = [line for line in output.strip().splitlines() if line.strip()][-3:]
-        return "The kernel does not compile: " + " ".join(tail or ["the compiler said nothing."])
-    return "\n".join(f"{item.file}:{item.line}: {item.message}" for item in found)
+        said = " ".join(tail) or Sentence("the compiler said nothing.")
+        return Sentence("The kernel does not compile: {said}", said=said)
+    return Sentence("\n".join(f"{item.file}:{item.line}: {item.message}" for item in found))
 
 
 _UNREADABLE = re.compile(r"No such file or directory|Permission denied|file not found", re.IGNORECASE)
@@ -158,7 +167,7 @@ _TOO_MUCH = re.compile(
 )
 
 
-def candidate_feedback(output: str, files: Sequence[str]) -> str:
+def candidate_feedback(output: str, files: Sequence[str]) -> Sentence:
     """The errors of a confined compiler, without a word of any file that is not the candidate's own.
 
     Only messages at a line of ``files``, or of a header that such a line asks for, are passed on; of
@@ -171,7 +180,9 @@ def candidate_feedback(output: str, files: Sequence[str]) -> str:
         for item in found
     ]
     if told:
-        return "\n".join(told)
+        return Sentence("\n".join(told))
     if _TOO_MUCH.search(output):
-        return "The kernel needs more time, memory or disk to compile than a kernel may; make it smaller."
-    return "The kernel does not compile, and no line of it is named; remove what is no plain C++."
+        return Sentence(
+            "The kernel needs more time, memory or disk to compile than a kernel may; make it smaller."
+        )
+    return Sentence("The kernel does not compile, and no line of it is named; remove what is no plain C++.")

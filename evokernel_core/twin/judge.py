@@ -25,6 +25,7 @@ from typing import IO
 from attrs import evolve, field, frozen, mutable
 
 from evokernel_core import temporary
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.lifeline import lifeline
 from evokernel_core.twin.build import BuiltKernel
 from evokernel_core.twin.chip import runner_text
@@ -131,7 +132,10 @@ def _verdict(result_file: Path, pair: _Pair, limits: Limits) -> RunResult:
         early = ended_early(pair.candidate, limits)
         result = evolve(early, hazards=result.hazards, seconds=result.seconds)
     elif result.status is Status.CRASH:
-        result = evolve(result, message=f"What the kernel asked for ended the judge: {result.message}")
+        result = evolve(
+            result,
+            message=Sentence("What the kernel asked for ended the judge: {message}", message=result.message),
+        )
     return evolve(result, output=pair.judge.stdout + pair.judge.stderr + pair.candidate.stderr)
 
 

@@ -136,8 +136,10 @@ def _ratio(text: str, launch: Launch, kernels: Mapping[str, Kernel]) -> CoreRati
     chosen = {kernels[kernel].ratio for kernel in assigned_names(tokenize(text), name) if kernel in kernels}
     if len(chosen) > 1:
         raise LaunchSyntaxError(
-            f"The launch on line {launch.line} calls {name}, which stands for kernels of different core "
-            "types; launch each kernel by its own name."
+            "The launch on line {line} calls {name}, which stands for kernels of different core "
+            "types; launch each kernel by its own name.",
+            line=launch.line,
+            name=name,
         )
     return chosen.pop() if chosen else VECTOR
 
@@ -224,11 +226,15 @@ def _launch(tokens: Sequence[Token], opening: int) -> Launch:
     config = split_commas(tokens[opening + 1 : end_config])
     if not 2 <= len(config) <= 4 or not all(config):
         raise LaunchSyntaxError(
-            f"The launch on line {line} has {len(config)} parameters between <<< and >>>; "
-            "write <<<blockDim, nullptr, stream>>>."
+            "The launch on line {line} has {count} parameters between <<< and >>>; write "
+            "<<<blockDim, nullptr, stream>>>.",
+            line=line,
+            count=len(config),
         )
     if end_config + 1 >= len(tokens) or tokens[end_config + 1].text != "(":
-        raise LaunchSyntaxError(f"The launch on line {line} lacks its argument list; write (...) after >>>.")
+        raise LaunchSyntaxError(
+            "The launch on line {line} lacks its argument list; write (...) after >>>.", line=line
+        )
     end = _closed(tokens, end_config + 1, line)
     return Launch(
         name="".join(token.text for token in tokens[first:opening]),
@@ -245,7 +251,9 @@ def _macro_launch(tokens: Sequence[Token], index: int) -> Launch:
     """``ACLRT_LAUNCH_KERNEL(name)(blockDim, stream, args...)``."""
     line = tokens[index].line
     wrong = LaunchSyntaxError(
-        f"The launch on line {line} cannot be read; write {_MACRO}(name)(blockDim, stream, arguments)."
+        "The launch on line {line} cannot be read; write {macro}(name)(blockDim, stream, arguments).",
+        line=line,
+        macro=_MACRO,
     )
     if index + 4 >= len(tokens) or tokens[index + 1].text != "(" or tokens[index + 3].text != ")":
         raise wrong
@@ -272,7 +280,9 @@ def _closed(tokens: Sequence[Token], opening: int, line: int) -> int:
     try:
         return closing_index(tokens, opening)
     except ValueError as error:
-        raise LaunchSyntaxError(f"The argument list of the launch on line {line} is never closed.") from error
+        raise LaunchSyntaxError(
+            "The argument list of the launch on line {line} is never closed.", line=line
+        ) from error
 
 
 def _find(tokens: Sequence[Token], start: int, text: str, line: int) -> int:
@@ -282,7 +292,9 @@ def _find(tokens: Sequence[Token], start: int, text: str, line: int) -> int:
         if tokens[index].text == ";":
             break
     raise LaunchSyntaxError(
-        f"The launch on line {line} lacks its {text}; write <<<blockDim, nullptr, stream>>>."
+        "The launch on line {line} lacks its {text}; write <<<blockDim, nullptr, stream>>>.",
+        line=line,
+        text=text,
     )
 
 
@@ -292,7 +304,9 @@ def _callee_start(tokens: Sequence[Token], opening: int) -> int:
     if index >= 0 and tokens[index].text in (">", ">>>"):
         index = _template_start(tokens, index) - 1
     if index < 0 or tokens[index].kind is not Kind.NAME:
-        raise LaunchSyntaxError(f"The launch on line {tokens[opening].line} names no kernel before <<<.")
+        raise LaunchSyntaxError(
+            "The launch on line {line} names no kernel before <<<.", line=tokens[opening].line
+        )
     while index >= 2 and tokens[index - 1].text == "::" and tokens[index - 2].kind is Kind.NAME:
         index -= 2
     return index - 1 if index >= 1 and tokens[index - 1].text == "::" else index
@@ -306,4 +320,6 @@ def _template_start(tokens: Sequence[Token], closing: int) -> int:
             return index
         if tokens[index].text in ";{}":
             break
-    raise LaunchSyntaxError(f"The template arguments before <<< on line {tokens[closing].line} do not match.")
+    raise LaunchSyntaxError(
+        "The template arguments before <<< on line {line} do not match.", line=tokens[closing].line
+    )

@@ -62,7 +62,7 @@ def rewritten(
         try:
             files[path] = f'#line 1 "{shown}"\n{rewrite_launches(text, kernels, str(path))}\n'
         except LaunchSyntaxError as error:
-            raise CandidateError("compile", f"{shown}: {error}") from error
+            raise CandidateError("compile", "{file}: {error}", file=shown, error=error) from error
     return files
 
 
@@ -70,7 +70,7 @@ def define_flags(defines: Sequence[str]) -> tuple[str, ...]:
     """``-D`` options. Raises UsageError for what is not NAME or NAME=VALUE."""
     for define in defines:
         if not re.fullmatch(r"[A-Za-z_]\w*(=.*)?", define, re.DOTALL):
-            raise UsageError(f"-D {define!r} is not NAME or NAME=VALUE.")
+            raise UsageError("-D {define} is not NAME or NAME=VALUE.", define=repr(define))
     return tuple(f"-D{define}" for define in defines)
 
 

@@ -15,10 +15,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO, Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from evokernel_core import temporary
 from evokernel_core.domain.errors import BuildError
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.verdict import Hazard, LineTime, Severity
 from evokernel_core.lifeline import lifeline
 from evokernel_core.twin.build import BuiltKernel, Twin
@@ -155,7 +156,7 @@ class LaunchReport:
     block_dim: int
     latency_us: float
     pipes: tuple[tuple[str, float], ...]
-    bottleneck: str
+    bottleneck: Sentence = field(converter=Sentence)
     slowest_block: int = 0
     work: tuple[tuple[str, Work], ...] = ()
     lines: tuple[LineTime, ...] = ()
@@ -167,7 +168,7 @@ class RunResult:
     """What came of a run; ``message`` is a sentence unless status is ok. ``latency_us`` is modelled."""
 
     status: Status
-    message: str = ""
+    message: Sentence = field(default=Sentence(), converter=Sentence)
     hazards: tuple[Hazard, ...] = ()
     launches: tuple[LaunchReport, ...] = ()
     latency_us: float = 0.0
@@ -319,9 +320,11 @@ def head_of(file: IO[bytes], limit: int = 65536) -> str:
 def read_result(path: Path, finished: Finished, limits: Limits) -> RunResult:
     """The result that the runner left, or why it left none."""
     if finished.exit_code == 120 and "evokernel-launcher" in finished.stderr:
-        raise BuildError(f"The kernel's process could not be confined: {finished.stderr.strip()}")
+        raise BuildError("The kernel's process could not be confined: {said}", said=finished.stderr.strip())
     if finished.exit_code == -signal.SIGKILL and "evokernel-launcher: quota" in finished.stderr:
-        return _ended(Status.CRASH, "The kernel wrote more files or bytes than its outputs have.", finished)
+        return _ended(
+            Status.CRASH, Sentence("The kernel wrote more files or bytes than its outputs have."), finished
+        )
     if _out_of_time(finished):
         return ended_early(finished, limits)
     data = _load(path)
@@ -347,34 +350,46 @@ def _out_of_time(finished: Finished) -> bool:
 def ended_early(finished: Finished, limits: Limits) -> RunResult:
     """Why a process left no result: time, memory or a crash."""
     if _out_of_time(finished):
-        of_work = f"{limits.processor_s:.0f} s of work"
-        limit = f"{limits.wall_s:.0f} s" if finished.timed_out else of_work
-        return _ended(Status.TIMEOUT, f"The kernel did not finish within {limit}.", finished)
+        words = Sentence("The kernel did not finish within {seconds} s.", seconds=f"{limits.wall_s:.0f}")
+        if not finished.timed_out:
+            words = Sentence(
+                "The kernel did not finish within {seconds} s of work.", seconds=f"{limits.processor_s:.0f}"
+            )
+        return _ended(Status.TIMEOUT, words, finished)
     if "bad_alloc" in finished.stderr or "out of memory" in finished.stderr.lower():
         gib = limits.address_space / GIB
         return _ended(
-            Status.MEMORY, f"The kernel asked for more than {gib:.0f} GiB of host memory.", finished
+            Status.MEMORY,
+            Sentence("The kernel asked for more than {gib} GiB of host memory.", gib=f"{gib:.0f}"),
+            finished,
         )
     return _ended(Status.CRASH, _crash_words(finished), finished)
 
 
-def _crash_words(finished: Finished) -> str:
+def _crash_words(finished: Finished) -> Sentence:
     if finished.exit_code >= 0:
-        return f"The kernel's process ended with exit status {finished.exit_code} before the launch was over."
+        return Sentence(
+            "The kernel's process ended with exit status {status} before the launch was over.",
+            status=finished.exit_code,
+        )
     name = signal.Signals(-finished.exit_code).name
     why = {
-        "SIGSEGV": "it touched memory that is not its own",
-        "SIGFPE": "an integer division by zero",
-        "SIGABRT": "it aborted",
-        "SIGXFSZ": "it wrote a file that is too large",
-        "SIGILL": "it ran into code that cannot be reached",
-    }.get(name, "it was ended by a signal")
+        "SIGSEGV": Sentence("it touched memory that is not its own"),
+        "SIGFPE": Sentence("an integer division by zero"),
+        "SIGABRT": Sentence("it aborted"),
+        "SIGXFSZ": Sentence("it wrote a file that is too large"),
+        "SIGILL": Sentence("it ran into code that cannot be reached"),
+    }.get(name, Sentence("it was ended by a signal"))
     last = finished.stderr.strip().splitlines()[-1:] or [""]
-    detail = f" ({last[0][:200]})" if last[0] else ""
-    return f"The kernel crashed with {name}: {why}{detail}."
+    if last[0]:
+        detail = last[0][:200]
+        return Sentence(
+            "The kernel crashed with {name}: {why} ({detail}).", name=name, why=why, detail=detail
+        )
+    return Sentence("The kernel crashed with {name}: {why}.", name=name, why=why)
 
 
-def _ended(status: Status, message: str, finished: Finished) -> RunResult:
+def _ended(status: Status, message: Sentence, finished: Finished) -> RunResult:
     return RunResult(
         status,
         message,
@@ -385,9 +400,9 @@ def _ended(status: Status, message: str, finished: Finished) -> RunResult:
 
 
 def _parsed(data: dict[str, Any], finished: Finished) -> RunResult:
-    error = str(data.get("error") or "")
+    error = Sentence(str(data.get("error") or ""))
     if not error and finished.exit_code:
-        error = f"The program ended with exit status {finished.exit_code}."
+        error = Sentence("The program ended with exit status {status}.", status=finished.exit_code)
     return RunResult(
         status=_status(error, declined=data.get("declined") is True),
         message=error,
@@ -425,7 +440,7 @@ def _launch(item: Mapping[str, Any]) -> LaunchReport:
         block_dim=int(item["block_dim"]),
         latency_us=float(item["latency_us"]),
         pipes=tuple((str(pipe), float(us)) for pipe, us in item.get("pipes", {}).items()),
-        bottleneck=str(item.get("bottleneck", "")),
+        bottleneck=Sentence(str(item.get("bottleneck", ""))),
         slowest_block=int(item.get("blocks", {}).get("slowest", 0)),
         work=tuple((str(pipe), _work(counted)) for pipe, counted in item.get("work", {}).items()),
         lines=tuple(_lines(item.get("lines", {}))),

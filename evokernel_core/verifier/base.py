@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from attrs import field, frozen
 
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Hazard, LatencySource, LineTime, Verdict
 from evokernel_core.twin.chip import Chip
@@ -134,7 +135,7 @@ class Timing:
     us: float
     block_dim: int
     pipes: tuple[tuple[str, float], ...]
-    bottleneck: str
+    bottleneck: Sentence = field(converter=Sentence)
     hazards: tuple[Hazard, ...] = ()
     work: tuple[tuple[str, Work], ...] = ()
     lines: tuple[LineTime, ...] = ()

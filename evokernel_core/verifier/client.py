@@ -134,7 +134,9 @@ class RemoteVerifier:
             if done:
                 return self._verdict(done, task, source)
         raise VerifierError(
-            f"The verifier at {self._url} forgot this job {TIMES_FORGOTTEN} times; look into its log."
+            "The verifier at {url} forgot this job {times} times; look into its log.",
+            url=self._url,
+            times=TIMES_FORGOTTEN,
         )
 
     def _follow(self, job: JobView, client: str, cancelled: Cancelled) -> JobView | None:
@@ -158,15 +160,20 @@ class RemoteVerifier:
 
     def _verdict(self, job: JobView, task: KernelTask, source: KernelSource) -> Verdict:
         if job.verdict is None:
-            raise VerifierError(f"The verifier at {self._url} could not judge: {job.error}")
+            raise VerifierError(
+                "The verifier at {url} could not judge: {error}", url=self._url, error=job.error
+            )
         try:
             verdict = from_data(job.verdict, Verdict)
         except (BaseValidationError, LookupError, TypeError, ValueError) as error:
             raise VerifierError(
-                f"The verifier at {self._url} gave a verdict that this version cannot read; update one."
+                "The verifier at {url} gave a verdict that this version cannot read; update one.",
+                url=self._url,
             ) from error
         if (verdict.task_id, verdict.source_id) != (task.task_id, source.source_id):
-            raise VerifierError(f"The verifier at {self._url} judged another kernel; update one of the two.")
+            raise VerifierError(
+                "The verifier at {url} judged another kernel; update one of the two.", url=self._url
+            )
         return evolve(verdict, verifier=f"{verdict.verifier}@{self._place} (remote)")
 
     def _ask(
@@ -175,19 +182,23 @@ class RemoteVerifier:
         """A successful answer. Raises VerifierUnavailable, VerifierError (_Gone for 404)."""
         response = self._answered(method, path, request, self._patience if patience is None else patience)
         if response.status_code == 404:
-            raise _Gone(f"{self._url} has no {path}; check that the URL is a verifier's.")
+            raise _Gone("{url} has no {path}; check that the URL is a verifier's.", url=self._url, path=path)
         if response.status_code == 401:
             raise VerifierError(
-                f"The verifier at {self._url} refused the token, which is wrong, revoked or expired; ask"
-                " there for one of `evokernel verifier token add`."
+                "The verifier at {url} refused the token, which is wrong, revoked or expired; ask there "
+                "for one of `evokernel verifier token add`.",
+                url=self._url,
             )
         if not response.is_success:
-            raise VerifierError(f"The verifier at {self._url} refused: {_sentence(response)}")
+            raise VerifierError(
+                "The verifier at {url} refused: {said}", url=self._url, said=_sentence(response)
+            )
         try:
             return kind.model_validate_json(response.content)
         except ValidationError as error:
             raise VerifierError(
-                f"{self._url} does not answer like a verifier of this version; check the URL or update one."
+                "{url} does not answer like a verifier of this version; check the URL or update one.",
+                url=self._url,
             ) from error
 
     def _answered(self, method: str, path: str, request: dict[str, Any], patience: float) -> httpx2.Response:
@@ -207,7 +218,9 @@ class RemoteVerifier:
         except httpx2.HTTPError as error:
             if is_untrusted_certificate(error):
                 raise VerifierError(
-                    f"The certificate of {self._url} is not trusted ({error}); set the verifier's CA bundle."
+                    "The certificate of {url} is not trusted ({error}); set the verifier's CA bundle.",
+                    url=self._url,
+                    error=error,
                 ) from error
             raise self._away(
                 f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -218,8 +231,10 @@ class RemoteVerifier:
 
     def _away(self, why: str) -> VerifierUnavailable:
         return VerifierUnavailable(
-            f"The verifier at {self._url} is away ({why.rstrip('.')}); start it with"
-            " `evokernel verifier serve` or clear the verifier URL."
+            "The verifier at {url} is away ({why}); start it with `evokernel verifier serve` or "
+            "clear the verifier URL.",
+            url=self._url,
+            why=why.rstrip("."),
         )
 
 
@@ -249,15 +264,18 @@ def check_url(url: str, *, plain_http: bool = False) -> str:
     try:
         parsed = httpx2.URL(url)
     except httpx2.InvalidURL as error:
-        raise UsageError(f"{url!r} is not a URL; give the verifier as https://HOST:PORT.") from error
+        raise UsageError(
+            "{url} is not a URL; give the verifier as https://HOST:PORT.", url=repr(url)
+        ) from error
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise UsageError(f"{url!r} is not a URL of a verifier; give it as https://HOST:PORT.")
+        raise UsageError("{url} is not a URL of a verifier; give it as https://HOST:PORT.", url=repr(url))
     if parsed.userinfo:
         raise UsageError("A verifier's URL carries no user or password; give the token separately.")
     if parsed.scheme == "http" and not plain_http and not is_loopback(parsed.host):
         raise UsageError(
-            f"{url} would send the token readable over the network; use https, an SSH tunnel to 127.0.0.1, or"
-            " allow plain http explicitly."
+            "{url} would send the token readable over the network; use https, an SSH tunnel to "
+            "127.0.0.1, or allow plain http explicitly.",
+            url=url,
         )
     return url.rstrip("/")
 

@@ -119,9 +119,10 @@ class ConfinedReferences:
         level = probe(twin.launcher).level
         if level is not Level.FULL and not self._partly:
             raise VerifierError(
-                f"This machine confines a process to {level} only, so the reference of a task from elsewhere "
-                "does not run here: verify on a machine with Landlock and seccomp, or say that the task is "
-                "your own (`--trust`)."
+                "This machine confines a process to {level} only, so the reference of a task from "
+                "elsewhere does not run here: verify on a machine with Landlock and seccomp, or say that "
+                "the task is your own (`--trust`).",
+                level=level,
             )
         limits = ("--address-space", str(ADDRESS_SPACE), "--file-size", str(FILE_SIZE))
         launcher, *sandbox = sandbox_prefix(
@@ -147,7 +148,9 @@ def _readable(interpreter: str) -> tuple[Path, ...]:
         [interpreter, "-I", "-c", _FOLDERS], capture_output=True, text=True, timeout=60, check=False
     )
     if done.returncode:
-        raise InterpreterUnavailable(f"The interpreter {interpreter} does not run: set another one.")
+        raise InterpreterUnavailable(
+            "The interpreter {interpreter} does not run: set another one.", interpreter=interpreter
+        )
     own = [Path(agent.__file__).parent, operations.TABLE.parent]
     asked = [Path(name) for name in json.loads(done.stdout) if name] + own
     folders = {path.resolve() for path in asked if path.is_dir()}

@@ -39,5 +39,7 @@ def fresh() -> Draw:
 def replay(secret: str) -> Draw:
     """The draw of an earlier verdict. Raises UsageError for text that is none."""
     if not _TEXT.fullmatch(secret):
-        raise UsageError(f"{secret[:40]!r} is no draw; give the 32 digits that a verdict has as `draw`.")
+        raise UsageError(
+            "{text} is no draw; give the 32 digits that a verdict has as `draw`.", text=repr(secret[:40])
+        )
     return Draw(secret, replayed=True)

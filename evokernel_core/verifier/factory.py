@@ -31,7 +31,11 @@ def open_backend(name: str, chip: str, python: str = "") -> Backend:
         from evokernel_core.verifier.backends.cann_tools import find_tools
 
         return CannBackend(load_chip(chip), find_tools(python))
-    raise UsageError(f"There is no backend called {name!r}; choose one of: {', '.join(BACKENDS)}.")
+    raise UsageError(
+        "There is no backend called {name}; choose one of: {known}.",
+        name=repr(name),
+        known=", ".join(BACKENDS),
+    )
 
 
 def name_of(backend: str) -> str:

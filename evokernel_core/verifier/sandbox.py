@@ -74,8 +74,10 @@ def insist(found: Level, accepted: str = "full") -> None:
         return
     word = next(word for word, level in WORDS.items() if level is found)
     raise UsageError(
-        f"Kernels of others would run here with {found}; use a Linux kernel with Landlock and seccomp, or "
-        f"accept it with --confinement {word} (docs/security.md)."
+        "Kernels of others would run here with {found}; use a Linux kernel with Landlock and "
+        "seccomp, or accept it with --confinement {word} (docs/security.md).",
+        found=found,
+        word=word,
     )
 
 
@@ -85,7 +87,10 @@ def probe(launcher: Path) -> Sandbox:
     done = subprocess.run([str(launcher), "--probe"], capture_output=True, text=True, timeout=10, check=False)
     match = re.fullmatch(r"landlock (\d+) seccomp ([01])\n", done.stdout)
     if match is None:
-        raise BuildError(f"{launcher} does not answer; run `evokernel doctor --prepare` to build it again.")
+        raise BuildError(
+            "{launcher} does not answer; run `evokernel doctor --prepare` to build it again.",
+            launcher=launcher,
+        )
     return Sandbox(int(match[1]), match[2] == "1")
 
 

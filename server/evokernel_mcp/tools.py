@@ -13,6 +13,7 @@ from evokernel_core.capture import finder
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.job import JobKind
 from evokernel_core.domain.region import Region
+from evokernel_core.domain.sentence import sentence_of
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.synthesis.offers import why_left_alone
@@ -160,7 +161,7 @@ async def generate(
     rival = offer.estimate.rival if offer.estimate else None
     result = GenerateAnswer(
         status=answer["status"],
-        reason=answer["reason"],
+        reason=str(sentence_of(answer["reason"])),
         attempts=answer["attempts"],
         first_us=answer["first_latency_us"],
         vendor=rival.name if rival else "",

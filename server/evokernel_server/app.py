@@ -21,6 +21,7 @@ from evokernel_core import __version__, paths, temporary
 from evokernel_core.capture.observations import ObservationStore
 from evokernel_core.domain.job import Job, JobKind
 from evokernel_core.domain.placement import Placement
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import Settings
 from evokernel_core.foreign import read_foreign
 from evokernel_server import changes, features, stdio
@@ -55,6 +56,7 @@ from evokernel_server.trust import REASON, Trust, sentence
 from evokernel_server.undo import Undo
 from evokernel_server.watched import ClientWatch
 from evokernel_server.watcher import Watcher
+from evokernel_server.words import told
 from evokernel_server.worker import Worker
 from evokernel_server.workspace import Document, Problem, Workspace
 
@@ -315,7 +317,7 @@ class EvoKernelServer(LanguageServer):
         if self.trusts(document):
             self.capture.soon(document, now=True)
         elif document.problem is None:
-            document.problem = Problem(REASON, sentence(self.own_client))
+            document.problem = Problem(REASON, Sentence(sentence(self.own_client)))
             self.regions_changed(document)
 
     async def _take_up(self, document: Document) -> None:
@@ -417,7 +419,7 @@ class EvoKernelServer(LanguageServer):
         """Shows a message where a person has to act; the same one never twice."""
         if sentence not in self._told:
             self._told.add(sentence)
-            params = types.ShowMessageParams(types.MessageType.Warning, f"EvoKernel: {sentence}")
+            params = types.ShowMessageParams(types.MessageType.Warning, f"EvoKernel: {told(sentence)}")
             self.window_show_message(params)
 
     def path_changed(self, path: Path) -> None:

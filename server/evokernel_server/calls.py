@@ -13,7 +13,7 @@ from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
 from evokernel_server.edits import Refusal, apply, read_edits
 from evokernel_server.text import Edit, Extent, Text, edits_between, re_anchor, shift
-from evokernel_server.words import _, marked
+from evokernel_server.words import _, marked, told
 from evokernel_server.worker import Worker, WorkerError
 from evokernel_server.workspace import Document, Tracked, Workspace, text_hash
 
@@ -52,7 +52,7 @@ class Calls:
             try:
                 edits = await self._plan(document, regions)
             except WorkerError as error:
-                return Refusal(str(error))
+                return Refusal(told(error))
             if isinstance(edits, Refusal):
                 return edits
             if document.version != version:

@@ -113,7 +113,7 @@ class Capture:
         try:
             known = await self._ask(document, text, programs=False) if found is None else found
         except WorkerError as error:
-            document.problem = Problem(error.reason, str(error))
+            document.problem = Problem(error.reason, error.sentence)
             self.changed(document)
             return
         document.problem = None

@@ -28,6 +28,7 @@ from evokernel_server.packages import Installed, read_installed
 from evokernel_server.plain import plain
 from evokernel_server.status import Status
 from evokernel_server.store import Store
+from evokernel_server.words import told
 from evokernel_server.workspace import Document, Workspace, find_calls, uri_of
 
 MOST_JOBS = 40
@@ -173,7 +174,7 @@ def _job(memory: Memory, job: Job) -> Answer:
         "budget": job.budget,
         "bestUs": done.best_us if done else None,
         "bestSource": done.source.value if done and done.source else "",
-        "reason": plain(job.reason),
+        "reason": plain(told(job.reason)),
     }
 
 
@@ -205,7 +206,7 @@ def _kernel(item: Placed, chip: str) -> Answer:
         "chip": plain(latency.chip) if latency else "",
         "baselineUs": latency.baseline_us if latency else None,
         "boundUs": latency.roofline_us if latency else None,
-        "bottleneck": plain(latency.bottleneck) if latency else "",
+        "bottleneck": plain(told(latency.bottleneck)) if latency else "",
         "verifier": plain(item.installed.verifier or item.installed.function) if item.installed else "",
         "stale": is_stale(item.installed, chip),
     }

@@ -16,7 +16,7 @@ from evokernel_server.offers import microseconds, percent
 from evokernel_server.packages import Installed
 from evokernel_server.pipes import picture
 from evokernel_server.plain import code, markdown
-from evokernel_server.words import _, source_word, sourced
+from evokernel_server.words import _, source_word, sourced, told
 from evokernel_server.workspace import Document, Tracked
 
 CAUTION_ABOVE = 10.0
@@ -29,7 +29,7 @@ def evidence(tracked: Tracked) -> str:
     """Markdown: what the figures of a region's hint rest on."""
     region, estimate = tracked.region, tracked.found.estimate
     if estimate is None:
-        return markdown(region.reason)
+        return markdown(told(region.reason))
     lines = [
         _("**{what}** in {where}", what=markdown(region.op_category), where=code(region.symbol)),
         "- " + _("op by op now: {us}", us=_estimated(estimate, estimate.now_us)),
@@ -128,7 +128,7 @@ def _one_by_one(latency: Latency) -> str:
 
 
 def _bound(latency: Latency) -> str:
-    us, what = _modelled(latency.roofline_us), markdown(latency.bottleneck)
+    us, what = _modelled(latency.roofline_us), markdown(told(latency.bottleneck))
     return "- " + _("bound: {us}; bottleneck: {what}", us=us, what=what)
 
 

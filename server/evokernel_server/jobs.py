@@ -22,11 +22,12 @@ from cattrs.errors import BaseValidationError
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.region import Region
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import dumps, from_data, loads, to_data
 from evokernel_core.domain.verdict import Latency
 from evokernel_server.claims import Claims
 from evokernel_server.store import Store
-from evokernel_server.words import _
+from evokernel_server.words import _, marked
 from evokernel_server.worker import Cancelled, Worker, WorkerDied, WorkerError
 
 log = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class Report:
     """How a synthesis ended: ``status`` is verified or infeasible, ``reason`` says why not."""
 
     status: str
-    reason: str
+    reason: Sentence
     attempts: int
     first_latency_us: float | None
     best: Best | None
@@ -94,7 +95,7 @@ class JobQueue:
     running: Job | None = None
     waiting: dict[str, Job] = field(factory=dict)
     """Jobs that nobody can judge now, by id: the verifier is away, or has no compiler."""
-    failures: dict[str, str] = field(factory=dict)
+    failures: dict[str, Sentence] = field(factory=dict)
     """Why the last job of a file came to nothing for a reason that lies not in the file, by path."""
     _turn: asyncio.Lock = field(factory=asyncio.Lock)
     _wake: asyncio.Event = field(factory=asyncio.Event)
@@ -155,7 +156,7 @@ class JobQueue:
             kept = report.best is not None
             return report
         except Cancelled:
-            await self._save(job, JobState.CANCELLED, "cancelled")
+            await self._save(job, JobState.CANCELLED, _CANCELLED)
             raise
         finally:
             self._cancels.pop(job.id, None)
@@ -188,7 +189,7 @@ class JobQueue:
         for job in await self.store(lambda memory: memory.jobs(UNFINISHED, file=file)):
             if job.region_id == region_id and (running is None or job.id != running.id):
                 self._forget_waiting(job)
-                await self._save(job, JobState.CANCELLED, "no kernel is wanted here")
+                await self._save(job, JobState.CANCELLED, _NOT_WANTED)
         self.announce()
 
     async def move(self, old: Path, new: Path) -> None:
@@ -208,7 +209,7 @@ class JobQueue:
             self._forget_waiting(job)
             if cancel := self._cancels.get(job.id):
                 cancel.set()
-            await self.finish(job, JobState.CANCELLED, "the file was deleted")
+            await self.finish(job, JobState.CANCELLED, _DELETED)
 
     def cancel_background(self) -> bool:
         """Ends the background job that runs now. Returns whether there was one."""
@@ -230,7 +231,7 @@ class JobQueue:
             return False
         self._ended.add(job_id)  # the queue may have taken it already and wait for its turn
         self._forget_waiting(job)
-        await self.finish(job, JobState.CANCELLED, "cancelled")
+        await self.finish(job, JobState.CANCELLED, _CANCELLED)
         return True
 
     async def alone(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -307,15 +308,15 @@ class JobQueue:
         """A background job that gave way to a request keeps its place; one that a person ended does not."""
         if job.id in self._ended:
             self._ended.discard(job.id)
-            await self._save(job, JobState.CANCELLED, "cancelled")
+            await self._save(job, JobState.CANCELLED, _CANCELLED)
         else:
-            await self._save(job, JobState.QUEUED, "gave way to a request")
+            await self._save(job, JobState.QUEUED, _GAVE_WAY)
 
     async def _retry(self, job: Job, error: WorkerDied) -> None:
         self._deaths[job.id] = self._deaths.get(job.id, 0) + 1
         given_up = self._deaths[job.id] >= _DEATHS_ALLOWED
         state = JobState.FAILED if given_up else JobState.QUEUED
-        await self.store(lambda memory: memory.update_job(job.id, state=state, reason=str(error)))
+        await self.store(lambda memory: memory.update_job(job.id, state=state, reason=error.sentence))
 
     async def _run(self, job: Job, listener: Listener, cancel: asyncio.Event) -> Report:
         self.failures.pop(job.file, None)
@@ -371,17 +372,17 @@ class JobQueue:
     async def _fail(self, job: Job, error: WorkerError) -> None:
         self.say(f"{Path(job.file).name}: the {job.kind.value} job stopped ({error.reason}): {error}")
         if error.reason not in CANNOT_JUDGE_YET:
-            self.failures[job.file] = str(error)
+            self.failures[job.file] = error.sentence
             self._forget_waiting(job)
-            await self._save(job, JobState.FAILED, str(error))
+            await self._save(job, JobState.FAILED, error.sentence)
             return
         _, pause = self._not_before.get(job.id, (0.0, self.retry_s()[0]))
         self._not_before[job.id] = (time.monotonic() + pause, min(pause * 2, self.retry_s()[1]))
-        self.waiting[job.id] = evolve(job, state=JobState.WAITING, reason=str(error))
-        await self._save(job, JobState.WAITING, str(error))
+        self.waiting[job.id] = evolve(job, state=JobState.WAITING, reason=error.sentence)
+        await self._save(job, JobState.WAITING, error.sentence)
         self.wake()
 
-    async def _save(self, job: Job, state: JobState, reason: str) -> None:
+    async def _save(self, job: Job, state: JobState, reason: Sentence) -> None:
         await self.store(lambda memory: memory.update_job(job.id, state=state, reason=reason))
 
     def _forget_waiting(self, job: Job) -> None:
@@ -390,6 +391,10 @@ class JobQueue:
         self._deaths.pop(job.id, None)
 
 
+_CANCELLED = Sentence(marked("Cancelled by a person."))
+_NOT_WANTED = Sentence(marked("A person wants no kernel here."))
+_DELETED = Sentence(marked("The file was deleted."))
+_GAVE_WAY = Sentence(marked("Gave way to a request; it goes on after that."))
 _EMPTY: Mapping[str, Any] = {
     "status": "infeasible",
     "reason": "",
@@ -423,7 +428,7 @@ def region_of(job: Job) -> Region:
         return loads(job.region, Region)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, BaseValidationError) as error:
         raise WorkerError(
-            "damaged", _("What the memory holds of this request is damaged; ask for the kernel again.")
+            "damaged", marked("What the memory holds of this request is damaged; ask for the kernel again.")
         ) from error
 
 

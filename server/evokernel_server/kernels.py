@@ -31,7 +31,7 @@ from evokernel_server.packages import Installed, package_folder, read_installed
 from evokernel_server.progress import Operation, Operations
 from evokernel_server.ready import Ready
 from evokernel_server.store import Store
-from evokernel_server.words import _, sourced
+from evokernel_server.words import _, sourced, told
 from evokernel_server.worker import Cancelled, Worker, WorkerError
 from evokernel_server.workspace import Document, Workspace
 
@@ -69,10 +69,15 @@ class Kernels:
             except Cancelled:
                 answer = {"status": "cancelled", "message": _("The generation was cancelled.")}
             except WorkerError as error:
-                answer = {"status": "failed", "message": str(error)}
+                answer = {"status": "failed", "message": told(error)}
                 if error.reason in CANNOT_JUDGE_YET:
-                    words = _("{why} The kernel is written by itself as soon as that is done.", why=error)
-                    answer = {"status": "queued", "message": words}
+                    answer = {
+                        "status": "queued",
+                        "message": _(
+                            "{why} The kernel is written by itself as soon as that is done.",
+                            why=error.sentence,
+                        ),
+                    }
             operation.label = answer["message"]
         self._tell(answer)
         return answer
@@ -83,7 +88,7 @@ class Kernels:
         try:
             answer = await self.worker.request_again("preview", {"region": to_data(region)})
         except WorkerError as error:
-            raise Refused(str(error)) from error
+            raise Refused(error.sentence) from error
         return str(answer["text"])
 
     def _region(self, uri: str, region_id: str) -> tuple[Document, Region]:
@@ -97,7 +102,7 @@ class Kernels:
             raise Refused(_("The code of this region changed meanwhile; ask again at its present place."))
         self._need_trust(document)
         if tracked.region.status not in REPLACEABLE:
-            raise Refused(tracked.region.reason or _("No kernel can be written for this region."))
+            raise Refused(told(tracked.region.reason) or _("No kernel can be written for this region."))
         return document, tracked.region
 
     def _need_trust(self, document: Document) -> None:
@@ -208,7 +213,7 @@ class Kernels:
             try:
                 result = await self.worker.request_again("revert_edit", params)
             except WorkerError as error:
-                return Refusal(str(error))
+                return Refusal(told(error))
             if document.version == version:
                 edits = read_edits(text, result["edits"])
                 label = _("EvoKernel: revert {name}", name=name)

@@ -23,7 +23,7 @@ from evokernel_server.pages import Pages
 from evokernel_server.plain import plain
 from evokernel_server.review import File
 from evokernel_server.review_page import diff_of
-from evokernel_server.words import _, marked
+from evokernel_server.words import _, marked, told
 from evokernel_server.workspace import uri_of
 
 APPLY, DIFF, REVIEW = marked("Apply"), marked("Show diff"), marked("Review")
@@ -104,7 +104,7 @@ class Notices:
             try:
                 await self.kernels.apply_offer(offer)
             except EvoKernelError as error:
-                words = types.ShowMessageParams(types.MessageType.Warning, f"EvoKernel: {error}")
+                words = types.ShowMessageParams(types.MessageType.Warning, f"EvoKernel: {told(error)}")
                 self.server.window_show_message(words)
         elif choice == REJECT:
             await self.kernels.reject(offer)

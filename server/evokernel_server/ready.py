@@ -23,6 +23,7 @@ from evokernel_server.offers import Offer, Offers
 from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.standing import snoozed_until, waiting
 from evokernel_server.store import Store
+from evokernel_server.words import marked
 from evokernel_server.worker import WorkerError
 from evokernel_server.workspace import Document
 
@@ -48,7 +49,7 @@ class Ready:
         the person waits for it, so that no message is needed."""
         offer = _offer(uri, file, region, best)
         if await self.offers.is_rejected(offer):
-            await self.jobs.finish(job, JobState.DONE, "turned down")
+            await self.jobs.finish(job, JobState.DONE, marked("A person turned the kernel down before."))
             return None
         if told:
             self.offers.was_told(offer)

@@ -20,7 +20,7 @@ from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Late
 from evokernel_server.offers import microseconds
 from evokernel_server.plain import plain
 from evokernel_server.strategy_words import strategy_words
-from evokernel_server.words import _, sourced
+from evokernel_server.words import _, sourced, told
 
 MOST_SIZES = 3
 """Sets of sizes that are named of those which correctness ran with."""
@@ -147,7 +147,7 @@ def kernel_of(source: KernelSource, verdict: Verdict, latency: Latency, task: Ke
         chip=plain(latency.chip),
         baseline_us=latency.baseline_us,
         bound_us=latency.roofline_us,
-        bottleneck=plain(latency.bottleneck),
+        bottleneck=plain(told(latency.bottleneck)),
         pipes=shares(latency),
         verifier=plain(verdict.verifier),
         gates=tuple(_gate(gate, verdict, task) for gate in verdict.gates),
@@ -175,7 +175,7 @@ def _gate(gate: GateResult, verdict: Verdict, task: KernelTask) -> Gate:
 def _detail(gate: GateResult, verdict: Verdict, task: KernelTask) -> str:
     """What a gate found, in words."""
     if gate.status is not GateStatus.PASSED:
-        return plain(gate.feedback, _DETAIL)
+        return plain(told(gate.feedback), _DETAIL)
     said = {
         GateName.AUDIT: _("The rules that are read from the text found nothing."),
         GateName.COMPILE: _("Compiled by {verifier}.", verifier=verdict.verifier),

@@ -124,7 +124,7 @@ def _against_vendor(kernel: Kernel, vendor: Vendor | None) -> Iterator[str]:
 
 def _binding(kernel: Kernel) -> Iterator[str]:
     if kernel.bottleneck:
-        what = kernel.bottleneck.rstrip(".")
+        what = kernel.bottleneck.rstrip(".。")
         yield _("What binds it ({source}): {what}.", source=source_word(kernel.source), what=what)
     told = [(pipe, share) for pipe, share in kernel.pipes.items() if share >= _WORTH_TELLING]
     if told:

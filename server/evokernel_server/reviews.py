@@ -12,6 +12,7 @@ from attrs import define, frozen
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.domain.region import Region
+from evokernel_core.domain.sentence import sentence_of
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
@@ -31,7 +32,7 @@ from evokernel_server.spots import Spot, spot_of
 from evokernel_server.strategy_words import steps_between, strategy_changes
 from evokernel_server.text import Text
 from evokernel_server.verified import NONE, Verified, best_of, latency_of, verified_of
-from evokernel_server.words import _, sourced
+from evokernel_server.words import _, sourced, told
 
 _TRIES = 5
 """How often a plan is made anew for a document that changed meanwhile."""
@@ -225,7 +226,7 @@ def planned_of(text: Text, version: int, answer: Mapping[str, Any]) -> Planned:
     for edit in sorted(read_edits(text, answer["edits"]), key=lambda item: item.start, reverse=True):
         after = after.apply(edit)
     rival = from_data(answer["rival"], Rival) if answer.get("rival") else None
-    guards = tuple(plain(sentence) for sentence in answer["guards"])
+    guards = tuple(plain(told(sentence_of(sentence))) for sentence in answer["guards"])
     return Planned(str(answer["name"]), text, after.content, version, guards, rival)
 
 

@@ -58,7 +58,10 @@ def serve_tcp(host: str, port: int) -> None:
         asyncio.run(_serve(server, lambda: tcp.serve_one(server, host, port)))
     except OSError as error:
         raise EvoKernelError(
-            f"Cannot listen on {host}:{port}: {error.strerror}; choose another port."
+            "Cannot listen on {host}:{port}: {why}; choose another port.",
+            host=host,
+            port=port,
+            why=error.strerror,
         ) from error
     finally:
         server.close()

@@ -18,7 +18,7 @@ from evokernel_core.domain.errors import PackageChanged
 from evokernel_core.foreign import read_foreign_object
 from evokernel_server.packages import FOLDER, MANIFEST, package_folder, read_installed
 from evokernel_server.plain import plain
-from evokernel_server.words import _
+from evokernel_server.words import _, told
 
 _UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
@@ -41,7 +41,7 @@ def _why(file: Path, tree: ast.Module | None, name: str, chip: str) -> str:
         manifest = read_foreign_object(folder / MANIFEST)
         check_files(folder, manifest)
     except PackageChanged as error:
-        return str(error)
+        return told(error)
     except (OSError, ValueError):
         manifest = {}
     installed = read_installed(file, name)

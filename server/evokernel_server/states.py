@@ -11,7 +11,7 @@ from evokernel_core.twin.accuracy import MODEL_ERROR
 from evokernel_server.choices import REPLACEABLE
 from evokernel_server.status import Mode
 from evokernel_server.trust import REASON
-from evokernel_server.words import _, many
+from evokernel_server.words import _, many, told
 from evokernel_server.workspace import Document, Problem, Tracked
 
 _OF_THE_FILE = {"import_failed", "agent_failed", "unsupported", "capture_failed"}
@@ -40,7 +40,7 @@ def status_of(
     if document is not None:
         mode, text = state_of(document, analysing=analysing)
     if trouble and mode in _QUIET:
-        return Mode.ERROR, trouble, ""
+        return Mode.ERROR, told(trouble), ""
     if document is not None and to_review and mode in _QUIET:
         words = many(
             "{count} kernel waits for your review in {name}.",
@@ -68,7 +68,7 @@ def state_of(document: Document, *, analysing: bool) -> tuple[Mode, str]:
             return Mode.ANALYSING, words
         return Mode.ANALYSING, _("Analysing {name}.", name=name)
     if document.problem is not None:
-        return mode_of(document.problem), document.problem.message
+        return mode_of(document.problem), told(document.problem.message)
     return _found(document)
 
 
@@ -101,7 +101,7 @@ def _found(document: Document) -> tuple[Mode, str]:
         return Mode.READY, _("The kernels of {name} are in place; nothing more is to gain.", name=name)
     needing = document.regions(RegionStatus.NEEDS_SHAPES)
     if needing:
-        return Mode.NEEDS_INPUTS, needing[0].region.reason
+        return Mode.NEEDS_INPUTS, told(needing[0].region.reason)
     words = _("Nothing to gain in {name}: {why}", name=name, why=_why_nothing(document))
     return Mode.NOTHING_TO_GAIN, words
 

@@ -45,8 +45,8 @@ class Store:
         try:
             done, wrote = await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work)
         except StoreError as error:
-            self._failed(str(error))
-            self._note(str(error))
+            self._failed(error.sentence)
+            self._note(error.sentence)
             raise
         self._note("")
         if wrote:

@@ -13,7 +13,7 @@ from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.kernel import Setting, Strategy
 from evokernel_core.memory.candidates import Stored
 from evokernel_server.plain import plain
-from evokernel_server.words import _, marked
+from evokernel_server.words import _, marked, told
 
 _AXES: Mapping[str, str] = {
     "dataflow": marked("data flow"),
@@ -49,13 +49,13 @@ _MOST_CHANGES = 12
 def strategy_words(strategy: Strategy) -> tuple[str, ...]:
     """The schedule in sentences: its own notes, then its archive cell."""
     axes = _cell(strategy.descriptor).items()
-    cell = "; ".join(_("{name}: {value}", name=_(_AXES[name]), value=word) for name, word in axes)
+    cell = "; ".join(_("{name}: {value}", name=_(_AXES[name]), value=_(word)) for name, word in axes)
     written = _("Written by a language model.")
     if strategy.family != "model":
         written = _("Family: {name}.", name=plain(strategy.family))
     return (
         written,
-        *map(plain, strategy.notes),
+        *(plain(told(note)) for note in strategy.notes),
         *([_("{what}.", what=f"{cell[0].upper()}{cell[1:]}")] if cell else []),
     )
 
@@ -100,7 +100,7 @@ def _family(old: Strategy, new: Strategy) -> Iterator[str]:
 def _axes(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
     for name, word in new.items():
         if name in old and old[name] != word:
-            yield _instead(_(_AXES[name]).capitalize(), word, old[name])
+            yield _instead(_(_AXES[name]).capitalize(), _(word), _(old[name]))
 
 
 def _settings(old: Strategy, new: Strategy) -> Iterator[str]:

@@ -14,7 +14,7 @@ from evokernel_server.features.diagnostic import line_of
 from evokernel_server.offers import microseconds, percent
 from evokernel_server.text import Extent
 from evokernel_server.trust import REASON
-from evokernel_server.words import _, marked, sourced
+from evokernel_server.words import _, marked, sourced, told
 from evokernel_server.workspace import Document, Tracked
 
 PROGRAMS = "programs"
@@ -121,17 +121,17 @@ def _of_file(document: Document) -> Iterator[Reason]:
     problem = document.problem
     if problem is not None and not document.tracked:
         line = line_of(document, problem.message)
-        yield Reason(line, problem.reason, problem.message, _(HELP.get(problem.reason, OTHERWISE)))
+        yield Reason(line, problem.reason, told(problem.message), _(HELP.get(problem.reason, OTHERWISE)))
 
 
 def _refused(tracked: Tracked) -> tuple[str, str] | None:
     region = tracked.region
     if region.status is RegionStatus.NEEDS_SHAPES:
-        return "needs_shapes", region.reason
+        return "needs_shapes", told(region.reason)
     if region.status is RegionStatus.UNSUPPORTED:
-        return ("left_out" if region.id == PROGRAMS else "unsupported"), region.reason
+        return ("left_out" if region.id == PROGRAMS else "unsupported"), told(region.reason)
     if region.status is RegionStatus.INFEASIBLE:
-        return "infeasible", region.reason or _("No kernel of it was verified.")
+        return "infeasible", told(region.reason) or _("No kernel of it was verified.")
     if region.status not in REPLACEABLE or tracked.found.wins:
         return None
     return _no_gain(tracked)

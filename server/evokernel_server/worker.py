@@ -8,7 +8,8 @@ To the worker:
     ``{"method": "cancel", "params": {"id": n}}``                     end a request early
 
 From the worker:
-    ``{"id": n, "result": {...}}`` or ``{"id": n, "error": {"reason": CODE, "message": SENTENCE}}``
+    ``{"id": n, "result": {...}}`` or ``{"id": n, "error": {"reason": CODE, "message": SENTENCE}}``; a
+        sentence, here and below, is what ``Sentence.data`` gives: a text, or a template with its values
     ``{"id": n, "event": {"kind": "attempt", ...}}``                  while a synthesis runs
 
 Methods and results:
@@ -48,11 +49,12 @@ from typing import Any
 from attrs import define, field
 
 from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.domain.sentence import Sentence, sentence_of
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.settings import Settings
 from evokernel_server.child import Child
 from evokernel_server.tasks import spawn
-from evokernel_server.words import _
+from evokernel_server.words import marked
 
 log = logging.getLogger(__name__)
 
@@ -70,17 +72,17 @@ _STEADY_S = 60.0
 class WorkerError(EvoKernelError):
     """The worker answered with an error; ``reason`` is its stable code."""
 
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, reason: str, template: str | Sentence) -> None:
+        super().__init__(template)
         self.reason = reason
 
 
 class WorkerDied(WorkerError):
     """The worker ended before it answered."""
 
-    def __init__(self, message: str = "") -> None:
+    def __init__(self, template: str = "") -> None:
         super().__init__(
-            "worker_died", message or _("The worker process ended; the work will be tried again.")
+            "worker_died", template or marked("The worker process ended; the work will be tried again.")
         )
 
 
@@ -155,7 +157,7 @@ class Worker:
             call.future.exception()
         else:
             self.kill()
-        raise Cancelled(_("The work was cancelled."))
+        raise Cancelled(marked("The work was cancelled."))
 
     def _send(self, method: str, params: Mapping[str, Any], on_event: Event | None) -> tuple[int, _Call]:
         self._last_id += 1
@@ -246,7 +248,7 @@ class Worker:
         calls, self._calls = self._calls, {}
         for call in calls.values():
             if not call.future.done():
-                call.future.set_exception(WorkerDied(_("The settings changed; the work starts again.")))
+                call.future.set_exception(WorkerDied(marked("The settings changed; the work starts again.")))
         if process is not None:
             process.kill()
             await process.gone()
@@ -255,6 +257,7 @@ class Worker:
 def _settle(future: asyncio.Future[dict[str, Any]], message: Mapping[str, Any]) -> None:
     if "error" in message:
         error = message["error"]
-        future.set_exception(WorkerError(str(error.get("reason", "error")), str(error.get("message", ""))))
+        said = sentence_of(error.get("message", ""))
+        future.set_exception(WorkerError(str(error.get("reason", "error")), said))
     else:
         future.set_result(message.get("result") or {})

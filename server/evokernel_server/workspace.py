@@ -15,6 +15,7 @@ from pygls.uris import from_fs_path, to_fs_path
 
 from evokernel_core.capture import finder
 from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.verdict import Latency
 from evokernel_core.synthesis.offers import Estimate
 from evokernel_server.packages import Installed
@@ -73,7 +74,7 @@ class Problem:
     """Why a file has no regions: a stable code and one sentence."""
 
     reason: str
-    message: str
+    message: Sentence
 
 
 @frozen

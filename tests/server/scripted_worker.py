@@ -28,6 +28,7 @@ from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.region import Region, RegionStatus, Span
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import TOLERANCES, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
@@ -84,7 +85,9 @@ def regions(params: dict[str, str]) -> dict[str, object]:
         found.append(make_region(params["path"], text, match, seen[match[0]]))
         seen[match[0]] += 1
     if "import broken" in text:
-        raise Failure("import_failed", "Importing it failed at line 4 (ImportError): correct the file.")
+        raise Failure(
+            "import_failed", "Importing it failed at line {line} (ImportError): correct the file.", line=4
+        )
     if params.get("programs") and "import slow" in text:
         time.sleep(600)  # ends with the process
     if params.get("programs") and len(found) > 1:
@@ -108,7 +111,9 @@ def without(params: dict[str, str]) -> list[Region]:
         needs = match[0] == "needy"
         status = RegionStatus.NEEDS_SHAPES if needs else RegionStatus.UNSUPPORTED
         line = region.span.line
-        reason = "Nothing says the shapes of needy's inputs." if needs else f"Line {line} uses aten.fft."
+        reason = Sentence("Line {line} uses aten.fft.", line=line)
+        if needs:
+            reason = Sentence("Nothing says the shapes of needy's inputs.")
         found.append(evolve(region, id=f"without/{n}", status=status, reason=reason, task=None))
     return found
 
@@ -123,9 +128,9 @@ def around(found: list[Region], text: str) -> Region:
 
 
 class Failure(Exception):
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, **values: object) -> None:
         super().__init__(message)
-        self.reason = reason
+        self.reason, self.sentence = reason, Sentence(message, **values)
 
 
 def latency_of(n: int) -> float:
@@ -298,7 +303,7 @@ def answer(message: dict[str, object]) -> None:
             case method:
                 result = METHODS[str(method)](params)
     except Failure as failure:
-        send({"id": number, "error": {"reason": failure.reason, "message": str(failure)}})
+        send({"id": number, "error": {"reason": failure.reason, "message": failure.sentence.data()}})
     except Exception as error:
         send({"id": number, "error": {"reason": "internal", "message": repr(error)}})
         raise

@@ -16,6 +16,7 @@ from lsprotocol import types
 
 from evokernel_core.domain.errors import StoreError
 from evokernel_core.domain.job import Job, JobKind, JobState
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.twin.accuracy import MODEL_ERROR
 
 pytestmark = pytest.mark.usefixtures("scripted")
@@ -235,7 +236,7 @@ async def test_what_gains_too_little_is_offered_only_when_asked_for(
     ],
 )
 def test_only_ours_and_the_environments_failures_are_errors(reason: str, mode: Mode) -> None:
-    assert mode_of(Problem(reason, "A sentence.")) is mode
+    assert mode_of(Problem(reason, Sentence("A sentence."))) is mode
 
 
 def _document() -> Document:

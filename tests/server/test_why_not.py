@@ -17,6 +17,7 @@ from lsprotocol import types
 
 from evokernel_core.domain import errors
 from evokernel_core.domain.region import Region, RegionStatus, Span
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.synthesis.offers import Estimate
 from evokernel_core.vendor.rival import Rival
 from tests.server.test_hints import serving
@@ -81,7 +82,7 @@ def test_no_gain_is_said_in_figures(estimate: Estimate, says: str) -> None:
 
 @pytest.mark.parametrize("code", ["import_failed", "no_interpreter", REASON, "something_new"])
 def test_a_file_that_was_not_analysed_is_explained_where_it_is_told(code: str) -> None:
-    (reason,) = reasons(document(problem=Problem(code, "It failed at line 6.")))
+    (reason,) = reasons(document(problem=Problem(code, Sentence("It failed at line {line}.", line=6))))
     assert (reason.code, reason.line, reason.why) == (code, 5, "It failed at line 6.")
     assert reason.help == HELP.get(code, OTHERWISE)
 

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import ast
-import io
+import pickle
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from babel.messages.catalog import Catalog
-from babel.messages.extract import extract_from_dir
-from babel.messages.mofile import write_mo
-from babel.messages.pofile import read_po
-from evokernel_server import words
-from evokernel_server.words import LOCALES, _, catalogue_of, many, speak
+from evokernel_server import help_pages, words
+from evokernel_server.help_pages import page_of
+from evokernel_server.words import _, catalogue_of, many, speak, spoken, told
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evokernel_core.capture.agent import sentence as agents
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.sentence import Sentence, joined, read, sentence_of
+from evokernel_core.domain.serial import from_data, to_data
+from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
+from release.words import CATALOGUE, ROOT, catalogue, compiled, keywords, said, sources
 
 SERVER = Path(words.__file__).parent
-FILE = LOCALES / "zh_CN" / "LC_MESSAGES" / "evokernel.po"
-KEYWORDS = {"_": None, "many": (1, 2), "marked": None}
+KEYWORDS = keywords()
 HOLES = re.compile(r"\{\w*\}")
-Message = str | tuple[str, ...]
-
-
-def catalogue() -> Catalog:
-    with FILE.open("rb") as file:
-        return read_po(file, "zh_CN")
-
-
-def said() -> set[Message]:
-    found = extract_from_dir(SERVER, [("**.py", "python")], keywords=KEYWORDS, comment_tags=())
-    return {message for _file, _line, message, _comments, _context in found}
+CHINESE = re.compile("[\u4e00-\u9fff]")
 
 
 @pytest.fixture(autouse=True)
@@ -42,8 +37,8 @@ def english() -> Iterator[None]:
 
 def test_all_that_is_said_is_in_the_catalogue_and_nothing_else() -> None:
     known = {message.id for message in catalogue() if message.id}
-    assert said() - known == set(), "run `make words` and translate what is new"
-    assert known - said() == set(), "run `make words`"
+    assert said().keys() - known == set(), "run `make words` and translate what is new"
+    assert known - said().keys() == set(), "run `make words`"
 
 
 @pytest.mark.parametrize(
@@ -61,9 +56,32 @@ def test_a_translation_is_chinese_and_fills_in_the_same(message: object) -> None
 
 
 def test_what_is_installed_is_what_was_translated() -> None:
-    made = io.BytesIO()
-    write_mo(made, catalogue())
-    assert FILE.with_suffix(".mo").read_bytes() == made.getvalue(), "run `make words`"
+    assert CATALOGUE.with_suffix(".mo").read_bytes() == compiled(catalogue()), "run `make words`"
+
+
+@pytest.mark.parametrize("path", list(sources()), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_template_is_written_out_and_filled_in_by_name(path: Path) -> None:
+    """What an f-string has made cannot be translated any more; a name without its value is an error only when
+    the sentence is said."""
+    faults = []
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call):
+            places = KEYWORDS.get(getattr(node.func, "id", getattr(node.func, "attr", "")), ())
+            if places and len(node.args) >= max(places) and _is_wrong(node, node.args[places[-1] - 1]):
+                faults.append(node.lineno)
+    assert faults == []
+
+
+def _is_wrong(call: ast.Call, template: ast.expr) -> bool:
+    if isinstance(template, ast.JoinedStr):
+        names = {getattr(node, "id", "") for node in ast.walk(template)}
+        return not names & {"name"} or len(template.values) > 3  # `"{part0} {part1}"` is made of names alone
+    if not isinstance(template, ast.Constant) or not call.keywords:
+        return False
+    wanted = set(re.findall(r"\{(\w+)\}", re.sub(r"\{\{|\}\}", "", template.value))) - {"count"}
+    known = {item.arg for item in call.keywords if item.arg} - {"count", "stale"}
+    is_open = any(item.arg is None for item in call.keywords)
+    return not known <= wanted if is_open else known != wanted
 
 
 @pytest.mark.parametrize(
@@ -90,12 +108,76 @@ async def test_a_chinese_editor_is_spoken_to_in_chinese(
     editor = await sessions.start(locale="zh-cn", settings={"refineInBackground": False})
     uri = editor.open(workspace / "model.py")
     (hint,) = await eventually(lambda: editor.hints(uri))
-    assert hint.label == "⚡ 12x：412 → 35.0 µs（模型估算）"
+    assert hint.label == "⚡ 12x：412 → 35.0 µs（建模）"
     action = await editor.action(uri, editor.line_of(uri, "torch.softmax"), "生成 NPU 算子")
     await editor.run(action)
     assert "可在 model.py 中生成 1 个算子；最大收益为 92%。" in [item.text for item in editor.statuses]
     refused = await editor.command("evokernel.forget", {"what": "?"})
     assert refused["message"] == "请说明要删除什么：您的决定，还是整个记忆库。"
+
+
+ANY = st.one_of(st.text(max_size=8), st.integers(), st.floats(allow_nan=False))
+INNER = st.builds(lambda value: Sentence("Line {line} recurses without end.", line=value), ANY)
+
+
+@given(st.dictionaries(st.sampled_from(["op", "dtype", "line"]), st.one_of(ANY, INNER), max_size=3))
+def test_a_sentence_is_the_same_wherever_it_was_carried(values: dict[str, Any]) -> None:
+    template = " of ".join(["What", *(f"{{{name}}}" for name in values)])
+    first = Sentence(template, **values)
+    assert first == template.format(**first.values)
+    for other in (sentence_of(first.data()), read(first.written()), pickle.loads(pickle.dumps(first))):
+        assert (other, other.data()) == (first, first.data())
+    told_by_agent = agents.Sentence(template, **{name: _as_the_agent_has(v) for name, v in values.items()})
+    assert (told_by_agent, told_by_agent.data()) == (first, first.data())
+    passed = GateResult(GateName.AUDIT, GateStatus.FAILED, feedback=joined([first, "", Sentence("Again.")]))
+    again = from_data(to_data(passed), GateResult).feedback
+    assert (again, again.data()) == (f"{first} Again.", passed.feedback.data())
+
+
+def _as_the_agent_has(value: Any) -> Any:
+    return agents.Sentence(value.template, **value.values) if isinstance(value, Sentence) else value
+
+
+@pytest.mark.parametrize("data", [None, 3, [], {}, {"say": "x"}, {"say": "{a}", "with": {"b": 1}},
+                                  {"say": "{a.b}", "with": {"a": 1}}, {"say": 1, "with": {}}])  # fmt: skip
+def test_what_is_no_sentence_is_refused(data: object) -> None:
+    with pytest.raises(ValueError, match="sentence"):
+        sentence_of(data)
+
+
+def test_what_the_core_says_is_said_in_the_language_of_the_editor() -> None:
+    inner = PlanError("{op} of {dtype} is not covered.", op="aten.frac.default", dtype="int8")
+    error = PlanError("Programs of several kernels are left out: {error}", error=inner)
+    english = "Programs of several kernels are left out: aten.frac.default of int8 is not covered."
+    assert (str(error), told(error)) == (english, english)
+    speak("zh-cn")
+    assert told(error) == "省略了由多个算子组成的程序：不支持 int8 的 aten.frac.default。"
+    assert _("No kernel: {reason}", reason=inner.sentence) == "没有算子：不支持 int8 的 aten.frac.default。"
+    assert str(error) == english
+    assert told("error: expected ';' {") == "error: expected ';' {"
+    assert told(Sentence("error: expected ';' {")) == "error: expected ';' {"
+
+
+PAGES = sorted(help_pages.FOLDER.glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_each_help_page_is_there_in_chinese(page: Path) -> None:
+    speak("zh-cn")
+    link = page_of(page.stem)
+    other = help_pages.FOLDER / spoken() / page.name
+    assert link is not None and link.href == other.as_uri()
+    english, chinese = page.read_text("utf-8"), other.read_text("utf-8")
+    assert len(english.splitlines()) == len(chinese.splitlines())
+    for line, said_there in zip(english.splitlines(), chinese.splitlines(), strict=True):
+        assert re.findall(r"`[^`]+`", line) == re.findall(r"`[^`]+`", said_there)
+        assert bool(re.search(r"[A-Za-z]{3}", line)) == bool(CHINESE.search(said_there))
+    speak("")
+    assert page_of(page.stem).href == page.as_uri()  # type: ignore[union-attr]
+
+
+def test_there_is_no_other_page_in_chinese() -> None:
+    assert {item.name for item in (help_pages.FOLDER / "zh_CN").iterdir()} == {page.name for page in PAGES}
 
 
 SHOWS = {"Refused", "Refusal", "CodeActionDisabled"}

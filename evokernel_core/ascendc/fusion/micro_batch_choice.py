@@ -45,7 +45,9 @@ class Cut:
         """Raises StrategyError where they are no numbers."""
         numbers = [strategy.setting(name, 0) for name in (CHUNKS, CUT)]
         if not all(isinstance(item, int) and item >= 0 for item in numbers):
-            raise StrategyError(f"A program's strategy has {numbers} for its chunks; draft it anew.")
+            raise StrategyError(
+                "A program's strategy has {numbers} for its chunks; draft it anew.", numbers=numbers
+            )
         return Cut(*map(int, numbers))
 
 

@@ -21,6 +21,7 @@ from evokernel_core.domain.descriptor import Stages
 from evokernel_core.domain.errors import PlanError, StrategyError
 from evokernel_core.domain.graph import InputKind, ValueRef
 from evokernel_core.domain.kernel import Setting, Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
@@ -37,7 +38,7 @@ their number take chunks; without them all come at once."""
 _CANONICAL_ORDER = 2
 """The version of strategies that numbers nodes in an order which is that of the task's identity."""
 MOST_KERNELS = 400
-_FOREIGN = "The strategy is not one of this region; draft it anew."
+_FOREIGN = Sentence("The strategy is not one of this region; draft it anew.")
 _MOST_TRIES = 12
 
 
@@ -148,7 +149,11 @@ def assemble(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> Program
     """The program of given groups. Raises PlanError where it cannot be laid out, StrategyError where one
     reads what none makes."""
     if len(groups) > MOST_KERNELS:
-        raise PlanError(f"The region takes {len(groups)} kernels, more than the {MOST_KERNELS} of a program.")
+        raise PlanError(
+            "The region takes {count} kernels, more than the {most} of a program.",
+            count=len(groups),
+            most=MOST_KERNELS,
+        )
     parts = pieces(task, groups)
     places, slots = _places(task, groups, parts)
     kinds: dict[str, int] = {}
@@ -176,7 +181,9 @@ def _places(
     for number, ref in enumerate(task.graph.outputs):
         base = base_of(task.graph, ref, held)
         if base in places:
-            raise PlanError(f"The region returns {base.name} twice or unchanged, which no kernel writes.")
+            raise PlanError(
+                "The region returns {input} twice or unchanged, which no kernel writes.", input=base.name
+            )
         places[base] = Place(False, len(tensors) + number)
     last = {ref: index for index, part in enumerate(parts) for ref in part.inputs}
     slots: list[list[tuple[str, int, Extent]]] = []
@@ -241,7 +248,13 @@ def joined(
         settings |= {f"{kind}.{key}": value for key, value in strategy.settings}
     notes = _notes(program, strategies, one_launch=one_launch)
     if chunks:
-        notes = (f"Images come in about {chunks} chunks, so that L2 keeps what lies between kernels.", *notes)
+        notes = (
+            Sentence(
+                "Images come in about {chunks} chunks, so that L2 keeps what lies between kernels.",
+                chunks=chunks,
+            ),
+            *notes,
+        )
     return Strategy(PROGRAM, settings, notes, move=move)
 
 
@@ -326,13 +339,28 @@ def _node_names(task: KernelTask) -> tuple[str, ...]:
     return tuple(live | dict.fromkeys(node.name for node in task.graph.nodes))
 
 
-def _notes(program: Program, strategies: tuple[Strategy, ...], *, one_launch: bool) -> tuple[str, ...]:
+def _notes(program: Program, strategies: tuple[Strategy, ...], *, one_launch: bool) -> tuple[Sentence, ...]:
     runs, kinds = len(program.stages), len(program.kinds)
-    together = f"{runs} runs of {kinds} kernels together, with barriers between them"
-    first = together if one_launch else f"{runs} launches of {kinds} kernels"
-    notes = [f"{first}; values between them take {len(program.slots)} part(s) of the workspace."]
+    told = {"runs": runs, "kinds": kinds}
+    first = Sentence("{runs} launches of {kinds} kernels", **told)
+    if one_launch:
+        first = Sentence("{runs} runs of {kinds} kernels together, with barriers between them", **told)
+    notes = [
+        Sentence(
+            "{first}; values between them take {count} part(s) of the workspace.",
+            first=first,
+            count=len(program.slots),
+        )
+    ]
     for kind, ((task, family), strategy) in enumerate(zip(program.kinds, strategies, strict=True)):
         ops = ", ".join(dict.fromkeys(node.op.split(".")[1] for node in task.graph.nodes))
-        first = strategy.notes[0] if strategy.notes else ""
-        notes.append(f"Stage {kind} ({family.name}, {program.launches(kind)}x): {ops}. {first}".rstrip())
+        first = strategy.notes[0] if strategy.notes else Sentence()
+        stage = Sentence(
+            "Stage {number} ({family}, {launches}x): {ops}.",
+            number=kind,
+            family=family.name,
+            launches=program.launches(kind),
+            ops=ops,
+        )
+        notes.append(Sentence("{stage} {note}", stage=stage, note=first) if first else stage)
     return tuple(notes)

@@ -12,6 +12,7 @@ from evokernel_core.ascendc.kernels.family import Made, Move
 from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
@@ -25,6 +26,9 @@ Sizes = Mapping[str, int]
 def on_any_chip(read: Callable[[KernelTask], P]) -> Callable[[KernelTask, Chip], P]:
     """A ``read`` for which the chip makes no difference."""
     return lambda task, chip: read(task)
+
+
+_TOO_LARGE = Sentence("No tile of the kernel fits the unified buffer.")
 
 
 @frozen
@@ -57,7 +61,7 @@ class SearchingFamily(Generic[P, S]):
     alike: float = 1.0
     """How many times the lowest estimate a start's may be to count as no worse: of such starts the first is
     taken."""
-    too_large: str = "No tile of the kernel fits the unified buffer."
+    too_large: Sentence = _TOO_LARGE
     """Why a task is refused that has no legal start."""
     slowest_adapted: float = math.inf
     """How much slower than the best start, by the estimate, another task's schedule may be to be kept."""

@@ -46,7 +46,7 @@ def index_dtype(graph: Graph, ref: ValueRef) -> str:
     """The dtype of indices. Raises PlanError where kernels do not read it."""
     dtype = graph.spec(ref).dtype
     if dtype not in _INDICES:
-        raise PlanError(f"Indices of dtype {dtype} are not covered; int32 and int64 are.")
+        raise PlanError("Indices of dtype {dtype} are not covered; int32 and int64 are.", dtype=dtype)
     return dtype
 
 

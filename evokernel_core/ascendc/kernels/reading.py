@@ -7,10 +7,11 @@ from collections.abc import Collection
 from evokernel_core.ascendc.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, Node, ValueRef
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 
 
-def only_node(task: KernelTask, ops: Collection[str], reason: str) -> Node:
+def only_node(task: KernelTask, ops: Collection[str], reason: Sentence) -> Node:
     """The node that the task consists of, views aside. Raises PlanError with the reason where there is
     more to compute, or more than one result."""
     graph = task.graph
@@ -35,5 +36,7 @@ def input_below(graph: Graph, ref: ValueRef, reader: str) -> str:
     """The input that ``reader`` reads through views. Raises PlanError where it is computed first."""
     base = below_views(graph, ref).name
     if computed := next((node.op for node in graph.nodes if node.name == base), None):
-        raise PlanError(f"{computed} in front of {reader} is a kernel of its own.")
+        raise PlanError(
+            "{computed} in front of {reader} is a kernel of its own.", computed=computed, reader=reader
+        )
     return base

@@ -34,7 +34,11 @@ class Settings:
         }
         for item in fields(cls):
             if item.name not in values and item.default is NOTHING:
-                raise StrategyError(f"A {strategy.family} strategy lacks {item.name!r}; draft it anew.")
+                raise StrategyError(
+                    "A {family} strategy lacks {name}; draft it anew.",
+                    family=strategy.family,
+                    name=repr(item.name),
+                )
         return cls(**values)
 
     def settings(self) -> dict[str, Setting]:
@@ -46,14 +50,23 @@ def require_known(strategy: Strategy) -> None:
     """Raises StrategyError where a newer version gave the settings a meaning that this one does not know."""
     if not 1 <= strategy.version <= STRATEGY_VERSION:
         written = f"A {strategy.family} strategy of version {strategy.version}"
-        raise StrategyError(f"{written} is not for this EvoKernel, which reads up to {STRATEGY_VERSION}.")
+        raise StrategyError(
+            "{written} is not for this EvoKernel, which reads up to {newest}.",
+            written=written,
+            newest=STRATEGY_VERSION,
+        )
 
 
 def chosen(strategy: Strategy, name: str, table: Mapping[str, T]) -> T:
     """What a setting chooses from a table. Raises StrategyError where it names nothing there."""
     value = dict(strategy.settings).get(name)
     if not isinstance(value, str) or value not in table:
-        raise StrategyError(f"A {strategy.family} strategy has {name} {value!r}; draft it anew.")
+        raise StrategyError(
+            "A {family} strategy has {name} {value}; draft it anew.",
+            family=strategy.family,
+            name=name,
+            value=repr(value),
+        )
     return table[value]
 
 
@@ -66,8 +79,10 @@ def _value(kind: type, name: str, value: Setting) -> object:
         if issubclass(kind, Enum):
             return kind(value)
     except ValueError as error:
-        raise StrategyError(f"A strategy has {name} {value!r}; draft it anew.") from error
+        raise StrategyError(
+            "A strategy has {name} {value}; draft it anew.", name=name, value=repr(value)
+        ) from error
     low, high = (1, MOST_STAGES) if name.endswith("buffers") else (0, _MOST)
     if type(value) is not kind or (isinstance(value, int) and not low <= value <= high):
-        raise StrategyError(f"A strategy has {name} {value!r}; draft it anew.")
+        raise StrategyError("A strategy has {name} {value}; draft it anew.", name=name, value=repr(value))
     return value

@@ -55,7 +55,7 @@ def behind_views(task: KernelTask, ref: ValueRef) -> tuple[str, tuple[Group, ...
         chain.append(nodes[ref.name])
         below = next(iter(chain[-1].operands()), None)
         if below is None:
-            raise PlanError(f"{chain[-1].op} makes numbers, which is more than a view of an input.")
+            raise PlanError("{op} makes numbers, which is more than a view of an input.", op=chain[-1].op)
         ref = below
     groups = dense(task.graph.spec(ref).shape)
     for node in reversed(chain):
@@ -73,7 +73,7 @@ def _through(node: Node, groups: tuple[Group, ...]) -> tuple[Group, ...]:
         return regrouped(groups, shape)
     if node.op in FRONTS:
         return _front(node, groups)
-    raise PlanError(f"{node.op} in front of a matrix product is not covered.")
+    raise PlanError("{op} in front of a matrix product is not covered.", op=node.op)
 
 
 def _front(node: Node, groups: tuple[Group, ...]) -> tuple[Group, ...]:

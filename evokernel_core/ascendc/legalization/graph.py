@@ -14,6 +14,7 @@ from evokernel_core.ascendc.shapes.space import Access, Refine, Space, broadcast
 from evokernel_core.ascendc.shapes.views import VIEWS, operand_access
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import GraphInput, InputKind, Node, ValueRef
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim, TensorSpec
 
@@ -71,12 +72,18 @@ def plan_words(task: KernelTask) -> WordPlan:
     integers and truth values."""
     for item in task.graph.inputs:
         if item.kind is not InputKind.SCALAR and item.spec.dtype not in DTYPES:
-            raise PlanError(f"Input {item.name} has dtype {item.spec.dtype}; integers take none.")
+            raise PlanError(
+                "Input {name} has dtype {dtype}; integers take none.", name=item.name, dtype=item.spec.dtype
+            )
     for node in task.graph.nodes:
         if node.op not in RULES and node.op not in VIEWS:
-            raise PlanError(f"The operation {node.op} on integers is not covered by any schedule family.")
+            raise PlanError(
+                "The operation {op} on integers is not covered by any schedule family.", op=node.op
+            )
         if node.outputs[0].dtype not in DTYPES:
-            raise PlanError(f"{node.op} makes {node.outputs[0].dtype} of integers, which is none.")
+            raise PlanError(
+                "{op} makes {dtype} of integers, which is none.", op=node.op, dtype=node.outputs[0].dtype
+            )
     specs = task.graph.output_specs()
     if not specs or not any(node.op in RULES for node in task.graph.nodes):
         raise PlanError("The region computes nothing.")
@@ -123,7 +130,7 @@ class _Walk:
         for ref, spec in zip(self.task.graph.outputs, specs, strict=True):
             if ref.name in self.inputs:
                 raise PlanError("A result that is an input takes no kernel.")
-            access = self.space.regroup(everything, spec.shape, f"the output {ref.name}")
+            access = self.space.regroup(everything, spec.shape, Sentence("the output {name}", name=ref.name))
             outputs.append(Written(spec.dtype, self._stored(self.value(ref, access))))
         cut = self._rows(atoms for _, atoms in self.reads)
         reads = tuple(
@@ -158,9 +165,11 @@ class _Walk:
     def _input(self, item: GraphInput, access: Access) -> Value:
         atoms = flatten(access)
         if item.kind is InputKind.SCALAR:
-            raise PlanError(f"{item.name} is a number with a fraction, which integers are not computed with.")
+            raise PlanError(
+                "{name} is a number with a fraction, which integers are not computed with.", name=item.name
+            )
         if list(atoms) != sorted(set(atoms)):
-            raise PlanError(f"Input {item.name} is combined with itself along two dimensions.")
+            raise PlanError("Input {name} is combined with itself along two dimensions.", name=item.name)
         name = self._name(item.name, atoms)
         if item.spec.dtype == "int64":
             return Whole(self.words.read("low", name), self.words.read("high", name))

@@ -52,7 +52,11 @@ class WordCall:
             return int(arg)
         if isinstance(arg, float) and arg.is_integer() and abs(arg) < _EXACT:
             return int(arg)
-        raise PlanError(f"{self.node.op} computes integers with {arg!r}, which is no literal whole number.")
+        raise PlanError(
+            "{op} computes integers with {arg}, which is no literal whole number.",
+            op=self.node.op,
+            arg=repr(arg),
+        )
 
     def arithmetic(self, dtype: str) -> Arithmetic:
         return Arithmetic(self.words, 64 if dtype == "int64" else BITS)
@@ -156,7 +160,9 @@ def _power(call: WordCall) -> Value:
     exponent = call.whole_number(call.argument(1, "exponent"))
     if not 0 <= exponent <= _MOST_EXPONENT:
         raise PlanError(
-            f"Integers to the power {exponent} are not covered, only powers up to {_MOST_EXPONENT}."
+            "Integers to the power {exponent} are not covered, only powers up to {most}.",
+            exponent=exponent,
+            most=_MOST_EXPONENT,
         )
     base = call.whole(call.node.args[0], call.dtype)
     return call.result(call.arithmetic(call.dtype).power(base, exponent))
@@ -243,12 +249,19 @@ def _shift(name: str) -> Rule:
     def rule(call: WordCall) -> Value:
         bits = call.argument(1, "other")
         if call.dtype not in WIDTHS:
-            raise PlanError(f"{call.node.op} of {call.dtype} is not covered: shift integers.")
+            raise PlanError(
+                "{op} of {dtype} is not covered: shift integers.", op=call.node.op, dtype=call.dtype
+            )
         if isinstance(bits, ValueRef):
             return _shift_by_tensor(call, name, call.whole(bits, call.dtype))
         count = call.whole_number(bits)
         if not 0 <= count < WIDTHS[call.dtype]:
-            raise PlanError(f"{call.node.op} by {count} bits means nothing for {call.dtype}.")
+            raise PlanError(
+                "{op} by {count} bits means nothing for {dtype}.",
+                op=call.node.op,
+                count=count,
+                dtype=call.dtype,
+            )
         value = call.whole(call.node.args[0], call.dtype)
         shifted: Whole = getattr(call.arithmetic(call.dtype), name)(value, count)
         return call.result(shifted)

@@ -191,7 +191,7 @@ class Arithmetic:
 def narrowed(words: Words, a: Whole, dtype: str) -> Whole:
     """The integer as ``dtype`` has it. Raises PlanError for truth values, which are none."""
     if dtype not in WIDTHS:
-        raise PlanError(f"Arithmetic on {dtype} tensors is not covered.")
+        raise PlanError("Arithmetic on {dtype} tensors is not covered.", dtype=dtype)
     bits = WIDTHS[dtype]
     if bits >= BITS:
         return Arithmetic(words, bits).widened(a)

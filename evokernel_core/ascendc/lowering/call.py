@@ -35,7 +35,7 @@ class Call:
             if key == name:
                 return value
         if default is _MISSING:
-            raise PlanError(f"{self.node.op} is called without its argument {name!r}.")
+            raise PlanError("{op} is called without its argument {name}.", op=self.node.op, name=repr(name))
         return default  # type: ignore[return-value]
 
     def number(self, position: int, name: str, default: float) -> float:
@@ -45,7 +45,7 @@ class Call:
             return default
         if isinstance(value, bool | int | float):
             return float(value)
-        raise PlanError(f"{self.node.op} needs a literal number for {name!r}.")
+        raise PlanError("{op} needs a literal number for {name}.", op=self.node.op, name=repr(name))
 
     def raw(self, position: int, name: str = "", default: object = _MISSING) -> Operand:
         """An operand as it is: a number or a mask."""
@@ -56,7 +56,11 @@ class Call:
             return self.size(extent(value.expression))
         if isinstance(value, bool | int | float):
             return float(value)
-        raise PlanError(f"{self.node.op} has an argument {name or position} that is not a tensor or number.")
+        raise PlanError(
+            "{op} has an argument {name} that is not a tensor or number.",
+            op=self.node.op,
+            name=name or position,
+        )
 
     def x(self, position: int = 0, name: str = "") -> Operand:
         """An operand as a number."""
@@ -79,7 +83,7 @@ class Call:
     def tensor(self, position: int = 0) -> ValueRef:
         value = self.argument(position, "self")
         if not isinstance(value, ValueRef):
-            raise PlanError(f"{self.node.op} is called on something that is not a tensor.")
+            raise PlanError("{op} is called on something that is not a tensor.", op=self.node.op)
         return value
 
 

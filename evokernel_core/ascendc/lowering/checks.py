@@ -6,6 +6,7 @@ from evokernel_core.ascendc.lowering.integers import COUNTS, INTEGERS, SHORT
 from evokernel_core.ascendc.lowering.opset import fused_ops
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import GraphInput, InputKind, Node
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 
@@ -22,8 +23,9 @@ def check_task(task: KernelTask, device_bytes: int) -> None:
         raise PlanError("The region computes nothing.")
     if len(task.graph.nodes) > MAX_NODES:
         raise PlanError(
-            f"The region has {len(task.graph.nodes)} operations, "
-            f"more than the {MAX_NODES} that one kernel fuses."
+            "The region has {count} operations, more than the {most} that one kernel fuses.",
+            count=len(task.graph.nodes),
+            most=MAX_NODES,
         )
     for graph_input in task.graph.inputs:
         _check_input(graph_input, task)
@@ -39,14 +41,16 @@ def _check_input(graph_input: GraphInput, task: KernelTask) -> None:
         return
     if graph_input.spec.dtype not in LOADED:
         raise PlanError(
-            f"Input {graph_input.name} has dtype {graph_input.spec.dtype}, which no family computes with."
+            "Input {name} has dtype {dtype}, which no family computes with.",
+            name=graph_input.name,
+            dtype=graph_input.spec.dtype,
         )
-    _check_sizes(graph_input.spec, task, f"Input {graph_input.name}")
+    _check_sizes(graph_input.spec, task, Sentence("Input {name}", name=graph_input.name))
 
 
 def _check_node(node: Node) -> None:
     if node.op not in fused_ops():
-        raise PlanError(f"The operation {node.op} is not covered by any schedule family.")
+        raise PlanError("The operation {op} is not covered by any schedule family.", op=node.op)
 
 
 def check_result(node: Node, index: int, bool_results: frozenset[str], views: frozenset[str]) -> None:
@@ -55,24 +59,28 @@ def check_result(node: Node, index: int, bool_results: frozenset[str], views: fr
     if dtype in INTEGERS | SHORT and node.op in COUNTS | views:
         return
     if dtype in INTEGERS | SHORT:
-        raise PlanError(f"{node.op} with these arguments is not covered for {dtype}.")
+        raise PlanError("{op} with these arguments is not covered for {dtype}.", op=node.op, dtype=dtype)
     if dtype not in COMPUTED:
         raise PlanError(
-            f"{node.op} computes in {dtype}; only float32, float16, bfloat16 and masks are covered."
+            "{op} computes in {dtype}; only float32, float16, bfloat16 and masks are covered.",
+            op=node.op,
+            dtype=dtype,
         )
     if dtype == "bool" and node.op not in bool_results | views:
-        raise PlanError(f"{node.op} on bool tensors is not covered.")
+        raise PlanError("{op} on bool tensors is not covered.", op=node.op)
 
 
 def _check_output(spec: TensorSpec, task: KernelTask) -> None:
     if spec.dtype not in LOADED:
-        raise PlanError(f"An output has dtype {spec.dtype}, which no family computes.")
-    _check_sizes(spec, task, "An output")
+        raise PlanError("An output has dtype {dtype}, which no family computes.", dtype=spec.dtype)
+    _check_sizes(spec, task, Sentence("An output"))
 
 
 def _check_sizes(spec: TensorSpec, task: KernelTask, what: str) -> None:
     if 0 in spec.sizes(task.sizes):
-        raise PlanError(f"{what} has no elements: its shape is {list(spec.sizes(task.sizes))}.")
+        raise PlanError(
+            "{what} has no elements: its shape is {shape}.", what=what, shape=list(spec.sizes(task.sizes))
+        )
 
 
 def _check_memory(task: KernelTask, device_bytes: int) -> None:
@@ -80,6 +88,7 @@ def _check_memory(task: KernelTask, device_bytes: int) -> None:
     total = sum(spec.nbytes(task.sizes) for spec in (*tensors, *task.graph.output_specs()))
     if total > device_bytes:
         raise PlanError(
-            f"Inputs and outputs take {total / 2**30:.1f} GiB, "
-            f"more than the {device_bytes / 2**30:.0f} GiB of device memory."
+            "Inputs and outputs take {total} GiB, more than the {most} GiB of device memory.",
+            total=f"{total / 2**30:.1f}",
+            most=f"{device_bytes / 2**30:.0f}",
         )

@@ -15,6 +15,7 @@ from evokernel_core.ascendc.shapes.space import Access, Space, broadcast, flatte
 from evokernel_core.ascendc.shapes.views import VIEWS, operand_access
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, ValueRef
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import Dim, TensorSpec
 
 HALF = frozenset({"float16", "bfloat16"})
@@ -88,7 +89,9 @@ class _Walk:
         shape = self.graph.spec(ref).shape
         domain = self._output_domain(shape, ref.name)
         atoms = self.space.everything if domain is Domain.FULL else self.space.rows
-        return self.value(ref, self.space.regroup(atoms, shape, f"the output {ref.name}")), domain
+        return self.value(
+            ref, self.space.regroup(atoms, shape, Sentence("the output {name}", name=ref.name))
+        ), domain
 
     def _output_domain(self, shape: tuple[Dim, ...], name: str) -> Domain:
         size = product(map(extent, shape))
@@ -96,7 +99,7 @@ class _Walk:
             return Domain.FULL
         if self.space.columns and size == _total(self.space, self.space.rows):
             return Domain.ROW
-        raise PlanError(f"The output {name} has a size that differs from the rest of the region.")
+        raise PlanError("The output {name} has a size that differs from the rest of the region.", name=name)
 
     def value(self, ref: ValueRef, access: Access) -> Operand:
         """The value of a graph name where it is read at ``access``."""
@@ -115,7 +118,7 @@ class _Walk:
             return self.builder.emit("scalar", detail=item.name)
         atoms = flatten(access)
         if list(atoms) != sorted(set(atoms)):
-            raise PlanError(f"Input {item.name} is combined with itself along two dimensions.")
+            raise PlanError("Input {name} is combined with itself along two dimensions.", name=item.name)
         return self.builder.load(item.name, atoms, self._domain(atoms), item.spec.dtype)
 
     def _domain(self, atoms: tuple[int, ...]) -> Domain:
@@ -163,7 +166,9 @@ class _Walk:
     ) -> Access:
         """The access of a reduction's operand: the result's rows, and all columns."""
         reduced = [shape[dim] for dim in dims if dim < len(shape)]
-        columns = iter(self.space.regroup(self.space.columns, reduced, f"what {node.name} reduces"))
+        columns = iter(
+            self.space.regroup(self.space.columns, reduced, Sentence("what {name} reduces", name=node.name))
+        )
         keeps_rank = len(access) == len(shape)
         kept = iter(access)
         operand: list[tuple[int, ...]] = []
@@ -179,7 +184,9 @@ class _Walk:
     def _check_order(self, node: Node, atoms: tuple[int, ...]) -> None:
         """Every atom once and in memory order, else the node reduces what others keep."""
         if list(atoms) != sorted(set(atoms)):
-            raise PlanError(f"{node.op} reduces another dimension than the other reductions of the region.")
+            raise PlanError(
+                "{op} reduces another dimension than the other reductions of the region.", op=node.op
+            )
 
 
 def _only_operand(node: Node) -> ValueRef:
@@ -192,6 +199,6 @@ def _total(space: Space, atoms: tuple[int, ...]) -> Extent:
 
 def _without_operands(graph: GraphLowering, node: Node) -> Call:
     def refuse(*_: object) -> Operand:
-        raise PlanError(f"{node.op} has arguments that are not literals.")
+        raise PlanError("{op} has arguments that are not literals.", op=node.op)
 
     return Call(node, Builder(), refuse, refuse, graph.spec)

@@ -24,10 +24,21 @@ def check_integers(node: Node, operands: Sequence[str]) -> None:
     packet = node.op.split(".")[1]
     dtype = node.outputs[0].dtype
     if node.op in COUNTS and dtype in INTEGERS and operands[0] in INTEGERS:
-        raise PlanError(f"{node.op} keeps {operands[0]}, which float32 does not hold exactly.")
+        raise PlanError(
+            "{op} keeps {operand}, which float32 does not hold exactly.", op=node.op, operand=operands[0]
+        )
     if node.op in COUNTS and dtype in SHORT and operands[0] in INTEGERS | SHORT:
-        raise PlanError(f"{node.op} of {operands[0]} to {dtype} wraps around, which float32 does not.")
+        raise PlanError(
+            "{op} of {operand} to {dtype} wraps around, which float32 does not.",
+            op=node.op,
+            operand=operands[0],
+            dtype=dtype,
+        )
     if packet in _ORDERS and all(dtype in INTEGERS for dtype in operands):
         numbers = [arg for arg in node.args if isinstance(arg, int | float)]
         if not any(abs(number) < _EXACT for number in numbers):
-            raise PlanError(f"{node.op} compares {operands[0]} tensors, which float32 cannot do exactly.")
+            raise PlanError(
+                "{op} compares {operand} tensors, which float32 cannot do exactly.",
+                op=node.op,
+                operand=operands[0],
+            )

@@ -186,14 +186,19 @@ def cos(b: Builder, x: Operand) -> Operand:
 def power(b: Builder, x: Operand, exponent: float) -> Operand:
     """x ** exponent: products for whole exponents, else exp(exponent * ln x), NaN for x < 0."""
     if not math.isfinite(exponent):
-        raise PlanError(f"pow with exponent {exponent:g} is not covered: give a finite one.")
+        raise PlanError(
+            "pow with exponent {exponent} is not covered: give a finite one.", exponent=f"{exponent:g}"
+        )
     if exponent == int(exponent) and abs(exponent) <= 64:
         whole = _whole_power(b, x, abs(int(exponent)))
         return whole if exponent >= 0 else reciprocal(b, whole)
     if abs(exponent) == 0.5:
         return b.sqrt(x) if exponent > 0 else rsqrt(b, x)
     if exponent == int(exponent):
-        raise PlanError(f"pow with exponent {exponent:g} is not covered: whole exponents end at 64.")
+        raise PlanError(
+            "pow with exponent {exponent} is not covered: whole exponents end at 64.",
+            exponent=f"{exponent:g}",
+        )
     return b.exp(b.mul(b.ln(x), exponent))
 
 

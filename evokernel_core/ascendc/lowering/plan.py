@@ -115,9 +115,15 @@ def _queued(found: Plan, chip: Chip) -> Plan:
     """The plan. Raises PlanError where it moves more tensors than a kernel has queues for."""
     most, inputs = chip.memory.max_queue_buffers, len(found.inputs)
     if sum(item.domain is not Domain.SCALAR for item in found.inputs) > most:
-        raise PlanError(f"The region reads {inputs} tensors; one kernel has queues for {most}.")
+        raise PlanError(
+            "The region reads {inputs} tensors; one kernel has queues for {most}.", inputs=inputs, most=most
+        )
     if len(found.outputs) > most:
-        raise PlanError(f"The region has {len(found.outputs)} outputs; one kernel has queues for {most}.")
+        raise PlanError(
+            "The region has {count} outputs; one kernel has queues for {most}.",
+            count=len(found.outputs),
+            most=most,
+        )
     return found
 
 

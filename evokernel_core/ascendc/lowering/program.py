@@ -177,7 +177,7 @@ class Lowerer:
         if value.op == "load":
             return f"{camel(self.inputs[value.index].name)}Value"
         if value.op not in BINARY:
-            raise PlanError(f"{value.op} of a single number is not covered.")
+            raise PlanError("{op} of a single number is not covered.", op=value.op)
         left, right = (self.scalar(arg) for arg in value.args)
         sign = {"add": "+", "sub": "-", "mul": "*", "div": "/"}[value.op]
         return f"({left} {sign} {right})"

@@ -21,7 +21,7 @@ def reduced_dims(call: Call, position: int = 1, name: str = "dim") -> tuple[int,
     if value is None or value == ():
         return tuple(range(rank))
     if not isinstance(value, tuple):
-        raise PlanError(f"{call.node.op} reduces over dimensions that are not literals.")
+        raise PlanError("{op} reduces over dimensions that are not literals.", op=call.node.op)
     return tuple(sorted(literal(dim) % rank if rank else 0 for dim in value))
 
 
@@ -60,7 +60,7 @@ def _amin(call: Call) -> Operand:
 
 def _values_only(call: Call) -> None:
     if call.output != 0:
-        raise PlanError(f"The indices of {call.node.op} are used; only its values are covered.")
+        raise PlanError("The indices of {op} are used; only its values are covered.", op=call.node.op)
 
 
 def _max_dim(call: Call) -> Operand:
@@ -82,7 +82,9 @@ def _vector_norm(call: Call) -> Operand:
         return call.b.reduce("sum", call.b.abs(x))
     if math.isinf(order):
         return call.b.reduce("max" if order > 0 else "min", call.b.abs(x))
-    raise PlanError(f"A vector norm of order {order:g} is not covered; orders 1, 2 and infinity are.")
+    raise PlanError(
+        "A vector norm of order {order} is not covered; orders 1, 2 and infinity are.", order=f"{order:g}"
+    )
 
 
 _LARGEST = 3.4028234663852886e38

@@ -12,18 +12,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from evokernel_core.ascendc.print.call_site import is_operand
 from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.graph import GraphInput, InputKind
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 
 _LONGEST = 160
 """Characters of a condition that are shown as they are."""
-ELSE = "Where one of these does not hold, your own code runs, as it stands in your file."
-BUILT = (
+ELSE = Sentence("Where one of these does not hold, your own code runs, as it stands in your file.")
+BUILT = Sentence(
     "The kernel's package is built on this machine and its files are the ones that were verified; until then "
     "your own code runs."
 )
 
 
-def guard_words(task: KernelTask, site: CallSite) -> tuple[str, ...]:
+def guard_words(task: KernelTask, site: CallSite) -> tuple[Sentence, ...]:
     """What must hold in a call, the operands first, and what runs where it does not."""
     given = [item for item in task.graph.inputs if is_operand(item)]
     tensors = [item for item in given if item.kind is not InputKind.SCALAR]
@@ -39,47 +40,61 @@ def guard_words(task: KernelTask, site: CallSite) -> tuple[str, ...]:
     )
 
 
-def _code(site: CallSite) -> Iterator[str]:
-    yield "The code that the kernel stands for is as it was when the kernel was made."
+def _code(site: CallSite) -> Iterator[Sentence]:
+    yield Sentence("The code that the kernel stands for is as it was when the kernel was made.")
     if site.code:
         names = sorted({place.rpartition(":")[2] for place, _ in site.code})
-        yield f"So is the code of what it calls: {', '.join(names)}."
+        yield Sentence("So is the code of what it calls: {names}.", names=", ".join(names))
 
 
-def _layout(tensors: Iterable[GraphInput]) -> Iterator[str]:
+def _layout(tensors: Iterable[GraphInput]) -> Iterator[Sentence]:
     dense = [_called(item) for item in tensors if item.spec.contiguous]
     if dense:
-        yield f"Contiguous in memory: {', '.join(dense)}."
+        yield Sentence("Contiguous in memory: {names}.", names=", ".join(dense))
 
 
-def _ordinary(site: CallSite) -> Iterator[str]:
-    yield "All tensors are on one NPU and plain (of no subclass)."
-    yield "No gradient is asked for, and neither autocast nor a torch.func transform is on."
-    yield f"The default dtype is torch.{site.default_dtype}, and no global module hooks are set."
+def _ordinary(site: CallSite) -> Iterator[Sentence]:
+    yield Sentence("All tensors are on one NPU and plain (of no subclass).")
+    yield Sentence("No gradient is asked for, and neither autocast nor a torch.func transform is on.")
+    yield Sentence(
+        "The default dtype is torch.{dtype}, and no global module hooks are set.", dtype=site.default_dtype
+    )
 
 
-def _operand(item: GraphInput, task: KernelTask) -> str:
+def _operand(item: GraphInput, task: KernelTask) -> Sentence:
+    name = _called(item)
     if item.kind is InputKind.SCALAR:
-        value = f" ({item.value:g} when it was captured)" if item.value is not None else ""
-        return f"{_called(item)} is a Python float, of any value{value}."
-    shape = " x ".join(map(str, item.spec.shape)) or "one element"
+        if item.value is None:
+            return Sentence("{name} is a Python float, of any value.", name=name)
+        return Sentence(
+            "{name} is a Python float, of any value ({value} when it was captured).",
+            name=name,
+            value=f"{item.value:g}",
+        )
+    if not item.spec.shape:
+        return Sentence("{name} is {dtype} of one element.", name=name, dtype=item.spec.dtype)
+    shape = " x ".join(map(str, item.spec.shape))
     sizes = " x ".join(map(str, item.spec.sizes(task.sizes)))
-    captured = f" ({sizes} when it was captured)" if sizes and sizes != shape else ""
-    return f"{_called(item)} is {item.spec.dtype} of {shape}{captured}."
+    told = {"name": name, "dtype": item.spec.dtype, "shape": shape}
+    if sizes == shape:
+        return Sentence("{name} is {dtype} of {shape}.", **told)
+    return Sentence("{name} is {dtype} of {shape} ({sizes} when it was captured).", sizes=sizes, **told)
 
 
 def _called(item: GraphInput) -> str:
     return item.expression or item.name
 
 
-def _sizes(task: KernelTask) -> Iterator[str]:
+def _sizes(task: KernelTask) -> Iterator[Sentence]:
     """What the names of sizes may be, those of one least size together."""
     for least in sorted({symbol.minimum for symbol in task.symbols}):
         names = ", ".join(symbol.name for symbol in task.symbols if symbol.minimum == least)
-        yield f"{names}: any size from {least} on that the kernel has a tiling for."
+        yield Sentence(
+            "{names}: any size from {least} on that the kernel has a tiling for.", names=names, least=least
+        )
 
 
-def _condition(text: str) -> str:
+def _condition(text: str) -> Sentence:
     """A declared condition as a sentence; one of a form that has no words is shown as it is."""
     try:
         tree = ast.parse(text, mode="eval").body
@@ -88,24 +103,27 @@ def _condition(text: str) -> str:
     return _call(tree) or _comparison(tree) or _absent(tree) or _as_it_is(text)
 
 
-def _as_it_is(text: str) -> str:
+def _as_it_is(text: str) -> Sentence:
     shown = " ".join(text.split())
-    return f"{shown[:_LONGEST]}{'...' if len(shown) > _LONGEST else ''} holds."
+    rest = "..." if len(shown) > _LONGEST else ""
+    return Sentence("{condition} holds.", condition=f"{shown[:_LONGEST]}{rest}")
 
 
-def _equal(value: str, expected: str) -> str:
-    return f"{value} is {expected}, of the same type."
+def _equal(value: str, expected: str) -> Sentence:
+    return Sentence("{value} is {expected}, of the same type.", value=value, expected=expected)
 
 
-def _named(value: str, name: str) -> str:
-    return f"{value} is {_unquoted(name)}."
+def _named(value: str, name: str) -> Sentence:
+    return Sentence("{value} is {expected}.", value=value, expected=_unquoted(name))
 
 
-def _plain(value: str, kind: str, *_: str) -> str:
-    return f"{value} is a {_unquoted(kind)} with its own forward and without hooks."
+def _plain(value: str, kind: str, *_: str) -> Sentence:
+    return Sentence(
+        "{value} is a {kind} with its own forward and without hooks.", value=value, kind=_unquoted(kind)
+    )
 
 
-_CALLS: Mapping[str, Callable[..., str]] = {
+_CALLS: Mapping[str, Callable[..., Sentence]] = {
     "guards.equal": _equal,
     "guards.entry": _named,
     "guards.named": _named,
@@ -114,38 +132,40 @@ _CALLS: Mapping[str, Callable[..., str]] = {
 """The functions of ``guards.py`` that conditions call, and what they say."""
 
 
-def _call(tree: ast.expr) -> str:
+def _call(tree: ast.expr) -> Sentence:
     if not isinstance(tree, ast.Call) or tree.keywords or len(tree.args) < 2:
-        return ""
+        return Sentence()
     words = _CALLS.get(ast.unparse(tree.func))
-    return words(*map(ast.unparse, tree.args)) if words else ""
+    return words(*map(ast.unparse, tree.args)) if words else Sentence()
 
 
-def _comparison(tree: ast.expr) -> str:
+def _comparison(tree: ast.expr) -> Sentence:
     if not isinstance(tree, ast.Compare) or len(tree.ops) != 1:
-        return ""
+        return Sentence()
     left, right = ast.unparse(tree.left), ast.unparse(tree.comparators[0])
     if isinstance(tree.ops[0], ast.Is):
-        return f"{left} is {right}."
-    return _equality(tree.left, left, right) if isinstance(tree.ops[0], ast.Eq) else ""
+        return Sentence("{value} is {expected}.", value=left, expected=right)
+    return _equality(tree.left, left, right) if isinstance(tree.ops[0], ast.Eq) else Sentence()
 
 
-def _equality(tree: ast.expr, left: str, right: str) -> str:
+def _equality(tree: ast.expr, left: str, right: str) -> Sentence:
     match tree:
         case ast.Call(func=ast.Name(id="len"), args=[held]):
-            return f"{ast.unparse(held)} has {right} entries."
+            return Sentence("{value} has {count} entries.", value=ast.unparse(held), count=right)
         case ast.Call(func=ast.Name(id="list"), args=[ast.Attribute(attr="_modules") as held]):
-            return f"{ast.unparse(held.value)} holds the layers {right}."
+            return Sentence("{value} holds the layers {names}.", value=ast.unparse(held.value), names=right)
         case ast.Call(func=ast.Name(id="list"), args=[held]):
-            return f"{ast.unparse(held)} has the keys {right}."
-    return f"{left} equals {right}."
+            return Sentence("{value} has the keys {names}.", value=ast.unparse(held), names=right)
+    return Sentence("{value} equals {expected}.", value=left, expected=right)
 
 
-def _absent(tree: ast.expr) -> str:
+def _absent(tree: ast.expr) -> Sentence:
     match tree:
         case ast.UnaryOp(op=ast.Not(), operand=ast.Call(func=ast.Name(id="hasattr"), args=[owner, name])):
-            return f"{ast.unparse(owner)} has no {_unquoted(ast.unparse(name))}."
-    return ""
+            return Sentence(
+                "{value} has no {name}.", value=ast.unparse(owner), name=_unquoted(ast.unparse(name))
+            )
+    return Sentence()
 
 
 def _unquoted(text: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from evokernel_core.domain.errors import PackageChanged
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.foreign import read_foreign_bytes
 
@@ -62,8 +63,10 @@ def check_files(folder: Path, manifest: Mapping[str, Any]) -> None:
     """The same without what the digests are of. Raises PackageChanged."""
     if _OWN not in manifest:
         raise PackageChanged(
-            f"{folder.name} comes from an older version and has no digests of its files; make the kernel "
-            f"again, or judge it as it is now with `evokernel verify --changed {folder}`."
+            "{name} comes from an older version and has no digests of its files; make the kernel "
+            "again, or judge it as it is now with `evokernel verify --changed {path}`.",
+            name=folder.name,
+            path=folder,
         )
     known = _files(manifest)
     if len(known) > MOST_FILES:
@@ -122,8 +125,10 @@ def _digest_of(manifest: Mapping[str, Any]) -> str:
     return digest(json.dumps(data, sort_keys=True, separators=(",", ":")))
 
 
-def _words(folder: Path, name: str) -> str:
-    return (
-        f"{folder.name}/{_printable(name)} was changed after it was verified; restore it, make the kernel "
-        f"again, or judge it as it is now with `evokernel verify --changed {folder}`."
+def _words(folder: Path, name: str) -> Sentence:
+    return Sentence(
+        "{file} was changed after it was verified; restore it, make the kernel "
+        "again, or judge it as it is now with `evokernel verify --changed {folder}`.",
+        file=f"{folder.name}/{_printable(name)}",
+        folder=folder,
     )

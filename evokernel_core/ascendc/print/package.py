@@ -74,7 +74,9 @@ class Placed:
 def placed(region: Region) -> Placed:
     """Of a region with a kernel. Raises UsageError for one without."""
     if region.site is None:
-        raise UsageError(f"No kernel can be written for {region.symbol}: {region.reason}")
+        raise UsageError(
+            "No kernel can be written for {symbol}: {reason}", symbol=region.symbol, reason=region.reason
+        )
     file = Path(region.file).resolve()
     return Placed(file.relative_to(import_root(file)).as_posix(), region.symbol, region.site)
 
@@ -94,7 +96,9 @@ def place_package(root: Path, name: str, files: Mapping[str, str]) -> Path:
     OSError, UsageError where the folder leads elsewhere."""
     parent = root / ROOT_PACKAGE
     if parent.is_symlink() or not (parent.is_dir() or not parent.exists()):
-        raise UsageError(f"{parent} is a link or a file: move it, and kernels are written there.")
+        raise UsageError(
+            "{parent} is a link or a file: move it, and kernels are written there.", parent=parent
+        )
     parent.mkdir(parents=True, exist_ok=True)
     _update(parent / "__init__.py", render("kernels.py"))
     _update(parent / "guards.py", render("guards.py"))
@@ -207,9 +211,13 @@ def read_package(folder: Path, *, changed: bool = False) -> tuple[KernelTask, Ke
     except UsageError:
         raise
     except RecursionError as error:
-        raise TaskRefused(f"{folder}/{MANIFEST} nests deeper than any that is written.") from error
+        raise TaskRefused(
+            "{folder}/{manifest} nests deeper than any that is written.", folder=folder, manifest=MANIFEST
+        ) from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ExceptionGroup) as error:
-        raise UsageError(f"{folder} is not a kernel package of EvoKernel; name one that is.") from error
+        raise UsageError(
+            "{folder} is not a kernel package of EvoKernel; name one that is.", folder=folder
+        ) from error
     if not changed:
         check_unchanged(folder, manifest, task, source)
     return task, source, manifest

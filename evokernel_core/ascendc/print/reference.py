@@ -42,7 +42,9 @@ def symbol_sources(task: KernelTask) -> dict[str, tuple[str, int]]:
                 found.setdefault(dim, (python_name(item.name), axis))
     missing = [symbol.name for symbol in task.symbols if symbol.name not in found]
     if missing:
-        raise PlanError(f"No input has the size {missing[0]} as a dimension, so a call cannot tell it.")
+        raise PlanError(
+            "No input has the size {size} as a dimension, so a call cannot tell it.", size=missing[0]
+        )
     return found
 
 

@@ -30,7 +30,7 @@ def write_vendor_package(root: Path, region: Region, chip: str) -> Path:
     written."""
     found = recognised(region.task) if region.task is not None else None
     if region.task is None or found is None:
-        raise UsageError(f"The code of {region.symbol} is no function of torch_npu.")
+        raise UsageError("The code of {symbol} is no function of torch_npu.", symbol=region.symbol)
     place = placed(region)
     name = vendor_name(region.task, place, found)
     return place_package(

@@ -96,7 +96,7 @@ def _bag(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     )
     spec = node.outputs[0]
     if writer.spec(table).dtype not in _DTYPES:
-        raise PlanError(f"embedding_bag of {writer.spec(table).dtype} is not covered.")
+        raise PlanError("embedding_bag of {dtype} is not covered.", dtype=writer.spec(table).dtype)
     numbers = cast(writer, weights, "float32") if isinstance(weights, ValueRef) else None
     mode, whole = (
         BAG_MODES[literal(argument(node, 4, "mode", 0))],

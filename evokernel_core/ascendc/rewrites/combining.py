@@ -65,7 +65,7 @@ def _mean(
     """Sums over counts; both in float32."""
     dtype = writer.spec(x).dtype
     if dtype in _INTEGERS:
-        raise PlanError(f"Means of {dtype} at indices are not covered: convert them to float32.")
+        raise PlanError("Means of {dtype} at indices are not covered: convert them to float32.", dtype=dtype)
     start = cast(writer, x, "float32") if includes else _filled(writer, x, 0.0, "float32")
     total = scattered(writer, start, dim, index, cast(writer, values, "float32"), "add")
     counts = _counts(writer, x, dim, index, float(includes))

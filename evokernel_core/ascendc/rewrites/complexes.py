@@ -71,7 +71,7 @@ class _Pass:
             return self._by_part(node)
         rule = _RULES.get(node.op)
         if rule is None:
-            raise PlanError(f"{node.op} of complex numbers is computed by no kernel.")
+            raise PlanError("{op} of complex numbers is computed by no kernel.", op=node.op)
         return (rule(self, node),)
 
     def _by_part(self, node: Node) -> tuple[Complex, ...]:
@@ -116,7 +116,7 @@ class _Pass:
             return found if isinstance(found, Complex) else Complex(self._as_float(found), 0.0)
         if isinstance(arg, bool | int | float):
             return Complex(float(arg), 0.0)
-        raise PlanError(f"{arg} is no operand of complex arithmetic.")
+        raise PlanError("{arg} is no operand of complex arithmetic.", arg=arg)
 
     def _as_float(self, ref: ValueRef) -> ValueRef:
         """PyTorch converts real operands of complex operations first."""
@@ -270,7 +270,11 @@ def _log(state: _Pass, node: Node) -> Complex:
 def _pow(state: _Pass, node: Node) -> Complex:
     times = node.args[1]
     if not isinstance(times, int | float) or times not in range(1, _MOST_FACTORS + 1):
-        raise PlanError(f"Complex numbers are raised to whole powers up to {_MOST_FACTORS}, not to {times}.")
+        raise PlanError(
+            "Complex numbers are raised to whole powers up to {most}, not to {power}.",
+            most=_MOST_FACTORS,
+            power=times,
+        )
     value = result = state.value(node.args[0])
     for _ in range(int(times) - 1):
         result = state.product(result, value)

@@ -23,7 +23,7 @@ def _as_numbers(node: Node, writer: GraphWriter) -> ValueRef:
     """The operand as 0 and 1 in float32, 1 where it is not zero."""
     x = node.args[0]
     if not isinstance(x, ValueRef):
-        raise PlanError(f"{node.op} is called on something that is not a tensor.")
+        raise PlanError("{op} is called on something that is not a tensor.", op=node.op)
     spec = writer.spec(x)
     if spec.dtype != "bool":
         x = writer.call("aten.ne.Scalar", x, 0.0, shape=spec.shape, dtype="bool")

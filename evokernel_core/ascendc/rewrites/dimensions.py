@@ -47,7 +47,7 @@ def checked_calls(task: KernelTask, chip: Chip) -> KernelTask:
     check_calls(task)
     for node in task.graph.nodes:
         if node.op in _PARTS and not all(task.graph.spec(ref).shape for ref in _first(node)):
-            raise PlanError(f"{node.op} of a single number is not covered.")
+            raise PlanError("{op} of a single number is not covered.", op=node.op)
     return rewritten(task, _REWRITES, chip)
 
 

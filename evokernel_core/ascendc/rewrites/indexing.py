@@ -55,7 +55,7 @@ def tensor(node: Node, position: int) -> ValueRef:
 def tensor_of(node: Node, value: Arg) -> ValueRef:
     """An argument of a node that has to be a tensor."""
     if not isinstance(value, ValueRef):
-        raise PlanError(f"{node.op} is called on something that is not a tensor.")
+        raise PlanError("{op} is called on something that is not a tensor.", op=node.op)
     return value
 
 
@@ -151,7 +151,7 @@ def _index(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     """``x[:, i, j]``: indices of neighbouring dimensions, broadcast against each other."""
     x, given = tensor(node, 0), node.args[1]
     if not isinstance(given, tuple):
-        raise PlanError(f"{node.op} has indices that are not a list.")
+        raise PlanError("{op} has indices that are not a list.", op=node.op)
     places = [axis for axis, item in enumerate(given) if item is not None]
     if any(_dtype(writer, given[axis]) not in _INDICES for axis in places):
         raise PlanError("A mask chooses elements: how many is not known before it runs; use where.")

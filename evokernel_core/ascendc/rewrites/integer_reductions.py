@@ -80,7 +80,7 @@ def _dims(node: Node, rank: int) -> list[int]:
         return list(range(rank))
     found = dims if isinstance(dims, tuple) else (dims,)
     if not all(isinstance(dim, int) for dim in found):
-        raise PlanError(f"{node.op} reduces a dimension that is not a literal.")
+        raise PlanError("{op} reduces a dimension that is not a literal.", op=node.op)
     return sorted({literal(dim) % max(rank, 1) for dim in found})
 
 
@@ -134,7 +134,7 @@ def _running(node: Node, writer: GraphWriter, x: ValueRef, kind: str) -> ValueRe
     wide = _converted(writer, x, spec.dtype)
     shape = writer.shape(wide)
     if not isinstance(dim, int):
-        raise PlanError(f"{node.op} runs along a dimension that is not a literal.")
+        raise PlanError("{op} runs along a dimension that is not a literal.", op=node.op)
     if not shape:
         return _cast(writer, wide, spec.dtype)
     order = (*(other for other in range(len(shape)) if other != dim % len(shape)), dim % len(shape))

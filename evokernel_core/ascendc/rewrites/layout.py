@@ -22,7 +22,7 @@ def _as_dim(arg: Arg) -> Dim:
         return arg.expression
     if isinstance(arg, int):
         return arg
-    raise PlanError(f"{arg} is not a size.")
+    raise PlanError("{arg} is not a size.", arg=arg)
 
 
 def _as_arg(dim: Dim) -> Arg:
@@ -244,7 +244,7 @@ def _edge(writer: GraphWriter, x: ValueRef, dim: int, start: Dim, count: int, mi
 def _whole_and_part(node: Node) -> tuple[ValueRef, ValueRef]:
     whole, part = node.args[:2]
     if not isinstance(whole, ValueRef) or not isinstance(part, ValueRef):
-        raise PlanError(f"{node.op} writes into a tensor that nothing has filled: start from zeros.")
+        raise PlanError("{op} writes into a tensor that nothing has filled: start from zeros.", op=node.op)
     return whole, part
 
 

@@ -55,7 +55,7 @@ def _nll_loss(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     """The loss of each position, and the weights that the mean divides by."""
     scores, target = node.args[0], node.args[1]
     if not isinstance(scores, ValueRef) or not isinstance(target, ValueRef):
-        raise PlanError(f"{node.op} is called on something that is not a tensor.")
+        raise PlanError("{op} is called on something that is not a tensor.", op=node.op)
     item = _Scores(writer, scores, target, min(1, len(writer.shape(scores)) - 1))
     valid = item.call("ne.Scalar", target, float(str(argument(node, 4, "ignore_index", -100))), dtype="bool")
     loss = item.call("neg.default", _picked(item))

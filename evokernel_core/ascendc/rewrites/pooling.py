@@ -86,7 +86,9 @@ def _adapted(node: Node, writer: GraphWriter, kind: Kind) -> ValueRef:
     shape, results = writer.shape(x), node.outputs[0].shape
     rank = 3 if "3d" in node.op else 2
     if len(shape) != len(results) or len(shape) < rank:
-        raise PlanError(f"{node.op} of a tensor of {len(shape)} dimensions is not covered.")
+        raise PlanError(
+            "{op} of a tensor of {count} dimensions is not covered.", op=node.op, count=len(shape)
+        )
     dims = range(len(shape) - rank, len(shape))
     if whole := [dim for dim in dims if results[dim] == 1 and shape[dim] != 1]:
         x = kind.reduced(writer, x, whole)
@@ -140,7 +142,9 @@ def _cut(writer: GraphWriter, x: ValueRef, dim: int, size: int, result: int, kin
     """Windows of different widths along one dimension, cut out and joined."""
     spec = writer.spec(x)
     if result > _MOST_SLICES:
-        raise PlanError(f"An adaptive pool with {result} windows of different widths is not covered.")
+        raise PlanError(
+            "An adaptive pool with {result} windows of different widths is not covered.", result=result
+        )
     parts = []
     for index in range(result):
         start, end = index * size // result, -(-(index + 1) * size // result)

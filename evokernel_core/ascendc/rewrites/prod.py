@@ -22,7 +22,9 @@ def _converted(node: Node, writer: GraphWriter) -> ValueRef:
     """The operand in the type of the result."""
     x, dtype = next(iter(node.operands())), node.outputs[0].dtype
     if dtype not in _DTYPES:
-        raise PlanError(f"{node.op} of {dtype} is not covered; float32, float16 and bfloat16 are.")
+        raise PlanError(
+            "{op} of {dtype} is not covered; float32, float16 and bfloat16 are.", op=node.op, dtype=dtype
+        )
     if writer.spec(x).dtype == dtype:
         return x
     return writer.call("aten._to_copy.default", x, shape=writer.shape(x), dtype=dtype)
@@ -32,7 +34,7 @@ def _along(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     x, dim, result = _converted(node, writer), node.args[1], node.outputs[0]
     shape, dtype = writer.shape(x), result.dtype
     if not isinstance(dim, int):
-        raise PlanError(f"{node.op} is covered along a dimension that is a literal.")
+        raise PlanError("{op} is covered along a dimension that is a literal.", op=node.op)
     if not shape:
         return (x,)
     dim %= len(shape)

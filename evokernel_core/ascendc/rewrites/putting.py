@@ -47,7 +47,9 @@ def put(
         wide = [cast(writer, item, "float32") for item in (source, values)]
         return cast(writer, put(writer, wide[0], indices, wide[1], kind, wraps), spec.dtype)
     if spec.dtype not in SCATTER_TYPES:
-        raise PlanError(f"Values of {spec.dtype} are not combined at indices: convert them to int32.")
+        raise PlanError(
+            "Values of {dtype} are not combined at indices: convert them to int32.", dtype=spec.dtype
+        )
     if kind == "add" and "int" in spec.dtype and number_everywhere(writer, values) == 1:
         return _counted(writer, source, indices, values, wraps)
     if (kind == "mul" or spec.dtype == "int64") and not extent(spec.shape[-1]).is_one:
@@ -217,7 +219,7 @@ def scatter_arguments(node: Node, writer: GraphWriter) -> tuple[ValueRef, ValueR
     x, index = tensor(node, 0), tensor(node, 2)
     rank = len(writer.shape(x))
     if not rank:
-        raise PlanError(f"{node.op} of a tensor without dimensions is not covered.")
+        raise PlanError("{op} of a tensor without dimensions is not covered.", op=node.op)
     return x, index, literal(node.args[1]) % rank
 
 
@@ -247,17 +249,19 @@ def _index_put(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     """``x[:, i, j] = values``, or ``+=``: indices of neighbouring dimensions, broadcast to each other."""
     x, given, values = tensor(node, 0), node.args[1], tensor(node, 2)
     if not isinstance(given, tuple):
-        raise PlanError(f"{node.op} has indices that are not a list.")
+        raise PlanError("{op} has indices that are not a list.", op=node.op)
     dims = [axis for axis, item in enumerate(given) if isinstance(item, ValueRef)]
     indices = [item for item in given if isinstance(item, ValueRef)]
     if any(writer.spec(index).dtype == "bool" for index in indices):
         raise PlanError("A mask chooses elements: how many is not known before it runs; use where.")
     shape = writer.shape(x)
     if not dims or dims[-1] >= len(shape):
-        raise PlanError(f"{node.op} has indices of dimensions that a tensor of {len(shape)} lacks.")
+        raise PlanError(
+            "{op} has indices of dimensions that a tensor of {count} lacks.", op=node.op, count=len(shape)
+        )
     first, behind = dims[0], dims[-1] + 1
     if dims != list(range(first, behind)):
-        raise PlanError(f"{node.op} with indices of dimensions that are not neighbours is not covered.")
+        raise PlanError("{op} with indices of dimensions that are not neighbours is not covered.", op=node.op)
     chosen = _broadcast(writer, indices)
     spread = [view(writer, expanded(writer, item, chosen), (1, times(chosen))) for item in indices]
     values = expanded(writer, values, (*shape[:first], *chosen, *shape[behind:]))

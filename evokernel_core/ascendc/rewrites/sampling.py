@@ -18,6 +18,7 @@ from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.ascendc.shapes.sizes import extent, times
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import Dim
 
 _LINEAR, _NEAREST = 0, 1
@@ -89,10 +90,13 @@ def _sampled(dims: int) -> Rewrite:
         x, grid = tensor(node, 0), cast(writer, tensor(node, 1), "float32")
         mode, padding, aligned = (int(_number(arg)) for arg in node.args[2:5])
         if mode > _NEAREST or padding > _BORDER:
-            what = "volumes" if dims == 3 else f"planes of more than {MOST_SAMPLED} elements"
+            what = Sentence("volumes")
+            if dims != 3:
+                what = Sentence("planes of more than {most} elements", most=MOST_SAMPLED)
             raise PlanError(
-                f"Sampling {what} with cubic interpolation or reflection at the border is not covered: "
-                "use bilinear or nearest, and zeros or border."
+                "Sampling {what} with cubic interpolation or reflection at the border is not covered: "
+                "use bilinear or nearest, and zeros or border.",
+                what=what,
             )
         shape, chosen = writer.shape(x), writer.shape(grid)
         images, channels, sizes = shape[0], shape[1], shape[2:]

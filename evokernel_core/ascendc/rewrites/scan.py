@@ -39,16 +39,22 @@ def _scan(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     """The scan itself. Raises PlanError where something reads the indices of a running maximum or minimum."""
     x, result = node.args[0], node.outputs[0]
     if result.dtype not in _DTYPES:
-        raise PlanError(f"{node.op} of {result.dtype} is not covered; float32, float16 and bfloat16 are.")
+        raise PlanError(
+            "{op} of {dtype} is not covered; float32, float16 and bfloat16 are.",
+            op=node.op,
+            dtype=result.dtype,
+        )
     if isinstance(x, ValueRef) and writer.spec(x).dtype != result.dtype:
         x = writer.call("aten._to_copy.default", x, shape=writer.shape(x), dtype=result.dtype)
         node = evolve(node, args=(x, *node.args[1:]))
     found = scan_node(node, writer.spec)
     if found is None:
-        raise PlanError(f"{node.op} is covered along a dimension that is a literal.")
+        raise PlanError("{op} is covered along a dimension that is a literal.", op=node.op)
     value = writer.call(SCAN.name, *found.args, shape=result.shape, dtype=result.dtype)
     if others_are_read(node, writer):
-        raise PlanError(f"The indices of {node.op} are read, which is not covered: read its values alone.")
+        raise PlanError(
+            "The indices of {op} are read, which is not covered: read its values alone.", op=node.op
+        )
     return (value, *(ValueRef(value.name, place) for place in range(1, len(node.outputs))))
 
 

@@ -259,7 +259,7 @@ def _variance(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     given = dict(node.kwargs).get("correction", node.args[2] if len(node.args) > 2 else None)
     correction = 1 if given is None else given
     if not isinstance(correction, (int, float)):
-        raise PlanError(f"{node.op} has a correction that is not a literal.")
+        raise PlanError("{op} has a correction that is not a literal.", op=node.op)
     variance, mean = split.moments()
     if correction:
         whole = writer.shape(variance)

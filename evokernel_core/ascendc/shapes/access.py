@@ -191,4 +191,4 @@ def _segments(
 
 
 def _uneven(what: str) -> PlanError:
-    return PlanError(f"The shape of {what} does not nest in that of what is made of it.")
+    return PlanError("The shape of {what} does not nest in that of what is made of it.", what=what)

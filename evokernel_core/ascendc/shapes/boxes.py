@@ -15,6 +15,7 @@ from evokernel_core.ascendc.shapes.sums import UNIT, ZERO, Sum, expanded, intege
 from evokernel_core.ascendc.shapes.views import BROADCASTS, SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, ValueRef, literal
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
 from evokernel_core.twin.isa import BLOCK_BYTES
@@ -86,11 +87,15 @@ def read_layout(task: KernelTask) -> Layout:
     spec = graph.spec(graph.outputs[0])
     for node in graph.nodes:
         if node.op not in VIEWS | WORK:
-            raise PlanError(f"{node.op} does more than move elements.")
+            raise PlanError("{op} does more than move elements.", op=node.op)
     walk = _Walk(task, {node.name: node for node in graph.nodes}, spec.dtype)
     boxes = list(walk.read(graph.outputs[0], Reading.whole(spec.shape)))
     if len(boxes) > MOST_BOXES:
-        raise PlanError(f"The result consists of {len(boxes)} parts, more than the {MOST_BOXES} of a kernel.")
+        raise PlanError(
+            "The result consists of {count} parts, more than the {most} of a kernel.",
+            count=len(boxes),
+            most=MOST_BOXES,
+        )
     width = ITEM_SIZE[spec.dtype]
     least = {symbol.name: symbol.minimum for symbol in task.symbols}
     merged = tuple(_merged(box) for box in _in_lanes(_absorbed(boxes, width, least), width))
@@ -108,12 +113,17 @@ class _Walk:
         """The boxes of a value where it is read."""
         spec = self.task.graph.spec(ref)
         if spec.dtype != self.dtype:
-            raise PlanError(f"{ref.name} has dtype {spec.dtype}, but the result {self.dtype}.")
+            raise PlanError(
+                "{name} has dtype {dtype}, but the result {result}.",
+                name=ref.name,
+                dtype=spec.dtype,
+                result=self.dtype,
+            )
         node, base = self.nodes.get(ref.name), self._base(ref)
         if base.name not in self.nodes:  # an input, under views that leave its elements where they are
             yield _leaf(base.name, reading, spec.shape)
         elif node is None:
-            raise PlanError(f"{ref.name} is no value of the graph.")
+            raise PlanError("{name} is no value of the graph.", name=ref.name)
         elif node.op in MADE:
             yield _box("", reading, fill=_bits(_value(node), self.dtype))
         elif node.op == "aten.cat.default":
@@ -126,7 +136,7 @@ class _Walk:
                 yield _box("", reading, fill=_bits(node.args[0], self.dtype))  # a number everywhere
                 return
             if operand is None:
-                raise PlanError(f"{node.op} makes elements that no copy can read.")
+                raise PlanError("{op} makes elements that no copy can read.", op=node.op)
             shape = self.task.graph.spec(operand).shape
             yield from self.read(operand, _below(node, reading, shape))
 
@@ -175,7 +185,7 @@ def _below(node: Node, reading: Reading, shape: tuple[Dim, ...]) -> Reading:
     """The reading of a view's operand, which has ``shape``."""
     result, rank = node.outputs[0].shape, len(shape)
     if node.op in SAME_ORDER:
-        return reading.reshaped(result, shape, f"the operand of {node.name}")
+        return reading.reshaped(result, shape, Sentence("the operand of {name}", name=node.name))
     if node.op in PARTS:
         return _part(node, reading, shape)
     if node.op in BROADCASTS:
@@ -203,7 +213,7 @@ def _part(node: Node, reading: Reading, shape: tuple[Dim, ...]) -> Reading:
         return evolve(reading, dims=(*reading.dims[:dim], Index((), start), *reading.dims[dim:]))
     step = node.args[4] if len(node.args) > 4 and node.op == "aten.slice.Tensor" else 1
     if not isinstance(step, int):
-        raise PlanError(f"{node.op} with a step that is not a number is not covered.")
+        raise PlanError("{op} with a step that is not a number is not covered.", op=node.op)
     return reading.with_dim(dim, reading.dims[dim].scaled(step, start))
 
 
@@ -254,7 +264,7 @@ def _bound(node: Node, position: int, length: Dim) -> Sum:
     arg = node.args[position] if len(node.args) > position else None
     start = ZERO if arg is None else integer(arg)
     if start is None:
-        raise PlanError(f"{node.op} starts at {arg}, which is not a number.")
+        raise PlanError("{op} starts at {arg}, which is not a number.", op=node.op, arg=arg)
     number, whole = start.constant, size(length)
     if number is not None and number < 0:
         start = whole.plus(start)
@@ -321,7 +331,7 @@ def _value(node: Node) -> Arg:
 def _bits(value: Arg, dtype: str) -> int:
     """The number as the bits of an element. Raises PlanError where it is none."""
     if not isinstance(value, int | float):
-        raise PlanError(f"{value} is not a number to fill a tensor with.")
+        raise PlanError("{value} is not a number to fill a tensor with.", value=value)
     if dtype == "bfloat16":
         bits = int.from_bytes(struct.pack("<f", float(value)), "little")
         return bits >> 16 if math.isnan(value) else (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
@@ -329,7 +339,7 @@ def _bits(value: Arg, dtype: str) -> int:
     try:
         packed = struct.pack(_FORMATS[dtype], float(value) if is_float else int(value))
     except (OverflowError, ValueError, struct.error) as error:
-        raise PlanError(f"{value} does not fit {dtype}.") from error
+        raise PlanError("{value} does not fit {dtype}.", value=value, dtype=dtype) from error
     return int.from_bytes(packed, "little")
 
 

@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 
 from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import Dim
 
 Access = tuple[tuple[int, ...], ...]
@@ -122,7 +123,8 @@ def _without_ones(dims: Sequence[Dim]) -> tuple[Extent, ...]:
 
 def _mismatch(what: str) -> PlanError:
     return PlanError(
-        f"The shape of {what} does not nest in the iteration space; keep it out of the fused region."
+        "The shape of {what} does not nest in the iteration space; keep it out of the fused region.",
+        what=what,
     )
 
 
@@ -135,5 +137,5 @@ def broadcast(access: Access, result: Sequence[Dim], operand: Sequence[Dim]) -> 
     operand has more dimensions than the result."""
     offset = len(result) - len(operand)
     if offset < 0:
-        raise _mismatch("an operand with more dimensions than the result")
+        raise _mismatch(Sentence("an operand with more dimensions than the result"))
     return tuple(() if extent(dim).is_one else access[offset + i] for i, dim in enumerate(operand))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evokernel_core.ascendc.shapes.space import Access, Space, broadcast, flatten
 from evokernel_core.domain.graph import Node
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import TensorSpec
 
 SAME_ORDER = (
@@ -33,4 +34,4 @@ def operand_access(space: Space, node: Node, access: Access, operand: TensorSpec
     """How the operand of a view is read where its result is read at ``access``."""
     if node.op in BROADCASTS:
         return broadcast(access, node.outputs[0].shape, operand.shape)
-    return space.regroup(flatten(access), operand.shape, f"the operand of {node.name}")
+    return space.regroup(flatten(access), operand.shape, Sentence("the operand of {name}", name=node.name))

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from .sentence import Sentence, Told
+
 OF_COMPLEX = "(complex)"
 """Ends the name of an operation that is given complex tensors."""
 
 
-class AgentError(Exception):
+class AgentError(Told):
     """``reason`` is one of domain.errors' reason codes; the message is for the person. ``stale``: another
     process may not meet the error, which comes of what this one has run before."""
 
-    def __init__(self, reason: str, message: str, *, stale: bool = False) -> None:
-        super().__init__(message)
+    def __init__(self, reason: str, template: str, /, *, stale: bool = False, **values: object) -> None:
+        super().__init__(template, **values)
         self.reason = reason
         self.stale = stale
 
 
-class Unsupported(Exception):
+class Unsupported(Told):
     """The region is outside what the product covers; the message is one sentence."""
 
 
@@ -28,37 +30,62 @@ def describe(error: BaseException) -> str:
 
 
 _PLAIN_WORDS = {
-    "a matrix product": ("mm", "addmm", "bmm", "baddbmm", "matmul", "linear", "mv", "dot", "addmv"),
-    "a convolution": ("convolution", "conv1d", "conv2d", "conv3d", "conv_transpose2d"),
-    "attention": ("scaled_dot_product_attention", "_scaled_dot_product_flash_attention_for_cpu"),
-    "a batch normalisation": ("native_batch_norm", "_native_batch_norm_legit_functional", "batch_norm"),
-    "pooling": ("max_pool2d_with_indices", "avg_pool2d", "_adaptive_avg_pool2d", "max_pool3d_with_indices"),
-    "a Fourier transform": ("_fft_r2c", "_fft_c2c", "_fft_c2r"),
-    "a table look-up": ("embedding", "index", "gather", "index_select"),
+    Sentence("a matrix product"): ("mm", "addmm", "bmm", "baddbmm", "matmul", "linear", "mv", "dot", "addmv"),
+    Sentence("a convolution"): ("convolution", "conv1d", "conv2d", "conv3d", "conv_transpose2d"),
+    Sentence("attention"): ("scaled_dot_product_attention", "_scaled_dot_product_flash_attention_for_cpu"),
+    Sentence("a batch normalisation"): (
+        "native_batch_norm",
+        "_native_batch_norm_legit_functional",
+        "batch_norm",
+    ),
+    Sentence("pooling"): (
+        "max_pool2d_with_indices",
+        "avg_pool2d",
+        "_adaptive_avg_pool2d",
+        "max_pool3d_with_indices",
+    ),
+    Sentence("a Fourier transform"): ("_fft_r2c", "_fft_c2c", "_fft_c2r"),
+    Sentence("a table look-up"): ("embedding", "index", "gather", "index_select"),
 }
 
 _ADVICE = {
-    "a Fourier transform": "leave it to PyTorch and take the lines before and behind it, or multiply short "
-    "rows of a fixed length by the matrices of its cosines and sines",
+    "a Fourier transform": Sentence(
+        "leave it to PyTorch and take the lines before and behind it, or multiply short "
+        "rows of a fixed length by the matrices of its cosines and sines"
+    )
 }
 
 
-def uncovered(op: str, line: int) -> str:
+def uncovered(op: str, line: int) -> Sentence:
     """Why a line has no kernel, from the overload name of the op that stands in the way."""
     if op.startswith("evokernel."):
-        return f"Line {line} already calls a generated kernel."
+        return Sentence("Line {line} already calls a generated kernel.", line=line)
     name = ".".join(op.removesuffix(OF_COMPLEX).split(".")[:2])
     if op.startswith("torch_npu."):
-        return f"Line {line} calls {name}, whose meaning for these arguments is not known: it stays as it is."
-    given = " on complex numbers" if op.endswith(OF_COMPLEX) else ""
+        return Sentence(
+            "Line {line} calls {op}, whose meaning for these arguments is not known: it stays as it is.",
+            line=line,
+            op=name,
+        )
+    what: str = name
+    if op.endswith(OF_COMPLEX):
+        what = Sentence("{op} on complex numbers", op=name)
     for words, ops in _PLAIN_WORDS.items():
         if name.removeprefix("aten.") in ops:
-            advice = f": {_ADVICE[words]}." if words in _ADVICE else "."
-            return (
-                f"Line {line} is {words} ({name}){given}, which the kernels on offer do not compute{advice}"
-            )
-    return f"Line {line} uses {name}{given}, which the kernels on offer do not compute."
+            return _named(words, what, line)
+    return Sentence("Line {line} uses {op}, which the kernels on offer do not compute.", line=line, op=what)
 
 
-class Refused(Exception):
+def _named(words: Sentence, op: str, line: int) -> Sentence:
+    told = {"line": line, "what": words, "op": op}
+    if words in _ADVICE:
+        return Sentence(
+            "Line {line} is {what} ({op}), which the kernels on offer do not compute: {advice}.",
+            advice=_ADVICE[words],
+            **told,
+        )
+    return Sentence("Line {line} is {what} ({op}), which the kernels on offer do not compute.", **told)
+
+
+class Refused(Told):
     """A function that cannot become one region as a whole; the message is one sentence."""

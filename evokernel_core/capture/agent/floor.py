@@ -18,18 +18,28 @@ def require_torch() -> str:
             import torch
     except Exception as error:  # a broken installation raises what it likes
         if isinstance(error, ModuleNotFoundError) and error.name == "torch":
-            raise _refused("has no torch: install torch in it or set another interpreter") from error
-        raise _refused(f"cannot import torch ({describe(error)}): install torch in it again") from error
+            raise AgentError(
+                "no_interpreter",
+                "The interpreter {path} has no torch: install torch in it or set another interpreter.",
+                path=sys.executable,
+            ) from error
+        raise AgentError(
+            "no_interpreter",
+            "The interpreter {path} cannot import torch ({error}): install torch in it again.",
+            path=sys.executable,
+            error=describe(error),
+        ) from error
     version = str(getattr(torch, "__version__", ""))
     if _numbers(version) < OLDEST:
-        oldest = ".".join(map(str, OLDEST))
-        found = f"has torch {version or 'of no version'}, and EvoKernel works with {oldest} and newer"
-        raise _refused(f"{found}: install a newer torch or set another interpreter")
+        raise AgentError(
+            "no_interpreter",
+            "The interpreter {path} has torch {version}, and EvoKernel works with {oldest} and newer: "
+            "install a newer torch or set another interpreter.",
+            path=sys.executable,
+            version=version or "?",
+            oldest=".".join(map(str, OLDEST)),
+        )
     return version
-
-
-def _refused(what: str) -> AgentError:
-    return AgentError("no_interpreter", f"The interpreter {sys.executable} {what}.")
 
 
 def _numbers(version: str) -> tuple[int, ...]:

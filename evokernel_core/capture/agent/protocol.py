@@ -67,7 +67,7 @@ def serve(reader: BinaryIO, writer: BinaryIO, handlers: dict[str, Handler]) -> N
                 answer["result"] = handler(message.get("params") or {})
             except AgentError as error:
                 data = {"reason": error.reason, "stale": error.stale}
-                answer["error"] = {"code": -32000, "message": str(error), "data": data}
+                answer["error"] = {"code": -32000, "message": error.sentence.data(), "data": data}
         write_message(writer, answer)
         if message.get("method") == "shutdown":
             return

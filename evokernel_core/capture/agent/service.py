@@ -10,6 +10,7 @@ from .errors import AgentError, describe
 from .floor import require_torch
 from .importing import importing
 from .protocol import Handler, serve, take_channel
+from .sentence import Sentence
 
 
 def _ping(_: dict[str, Any]) -> dict[str, Any]:
@@ -69,7 +70,10 @@ def _guarded(handler: Handler) -> Handler:
 
 
 def _internal(error: BaseException) -> str:
-    return f"The torch agent could not finish this request ({describe(error)}): see its log, then try again."
+    return Sentence(
+        "The torch agent could not finish this request ({error}): see its log, then try again.",
+        error=describe(error),
+    )
 
 
 def main() -> None:

@@ -27,8 +27,9 @@ def open_proposer(settings: Settings, books: Callable[[], Books] | None = None) 
         return schedule
     if not (settings.endpoint.base_url and settings.endpoint.model):
         raise UsageError(
-            f"The {settings.proposer.value} proposer needs a model endpoint; give its URL and model, or use"
-            " the schedule proposer."
+            "The {proposer} proposer needs a model endpoint; give its URL and model, or use the "
+            "schedule proposer.",
+            proposer=settings.proposer.value,
         )
     from evokernel_core.synthesis.proposers.hybrid import HybridProposer
 

@@ -65,10 +65,10 @@ class HybridProposer:
         try:
             return self.model.refine(task, context) if method == "refine" else self.model.draft(task, context)
         except BudgetExhausted as error:
-            self.spent[context.job] = str(error)
+            self.spent[context.job] = error.sentence
             raise
         except EndpointError as error:
-            self.gone = str(error)
+            self.gone = error.sentence
             raise
 
     def _why_gone(self, context: Context) -> str:

@@ -13,6 +13,7 @@ from attrs import evolve
 
 from evokernel_core.domain.errors import ProposerError
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import ModelEndpoint
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.logs import get_logger
@@ -149,12 +150,12 @@ def _kernels(
     """The different new kernels in the answers. Raises ProposerError for the first flaw where there are
     none."""
     found: dict[str, KernelSource] = {}
-    flaws: list[str] = []
+    flaws: list[Sentence] = []
     for answer in answers:
         try:
             source = _kernel(answer, tried, move, base)
         except ProposerError as error:
-            flaws.append(str(error))
+            flaws.append(error.sentence)
         else:
             found.setdefault(code_id(source), source)
     if not found:

@@ -80,9 +80,13 @@ def read_answer(text: str, *, move: str, base: KernelSource | None = None) -> Ke
     given, changes, notes = _parts(text)
     texts = {FILES[field]: getattr(base, field) for field in FILES} if base else {}
     if not given and not changes:
-        raise ProposerError(f"The model's answer has no file; give {' and '.join(FILES.values())}.")
+        raise ProposerError(
+            "The model's answer has no file; give {files}.", files=" and ".join(FILES.values())
+        )
     if missing := [name for name in FILES.values() if name not in given and name not in texts]:
-        raise ProposerError(f"The model's answer has no {' and no '.join(missing)}; give whole files.")
+        raise ProposerError(
+            "The model's answer has no {missing}; give whole files.", missing=" and no ".join(missing)
+        )
     made = applied({**texts, **given}, changes)
     tiling, kernel = (_file(made[FILES[field]], field) for field in FILES)
     strategy = Strategy("model", notes=_notes(notes), descriptor=describe(kernel), move=move)
@@ -109,7 +113,7 @@ def _parts(text: str) -> Parts:
     if not isinstance(data, dict):
         raise ProposerError("The model's answer was not a JSON object; answer with exactly one object.")
     if not _is_kernel(data):
-        raise ProposerError(f"The model's answer must have the fields {', '.join(FIELDS)}.")
+        raise ProposerError("The model's answer must have the fields {fields}.", fields=", ".join(FIELDS))
     return _of_object(data)
 
 
@@ -187,12 +191,14 @@ def _file(text: Any, name: str) -> str:
     """The file with Unix line ends and one newline at its end."""
     text = text.removeprefix("\ufeff") if isinstance(text, str) else ""
     if not text.strip():
-        raise ProposerError(f"The model's {name} was empty; write the whole file.")
+        raise ProposerError("The model's {name} was empty; write the whole file.", name=name)
     if len(text) > LONGEST_FILE:
-        raise ProposerError(f"The model's {name} has more than {LONGEST_FILE} characters; write less.")
+        raise ProposerError(
+            "The model's {name} has more than {most} characters; write less.", name=name, most=LONGEST_FILE
+        )
     clean = _unix(text).strip("\n") + "\n"
     if not all(character.isprintable() or character in "\n\t" for character in clean):
-        raise ProposerError(f"The model's {name} holds control characters; write plain text.")
+        raise ProposerError("The model's {name} holds control characters; write plain text.", name=name)
     return clean
 
 

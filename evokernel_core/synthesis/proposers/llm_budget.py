@@ -12,6 +12,7 @@ from typing import Protocol
 from attrs import define, evolve, field, frozen
 
 from evokernel_core.domain.errors import BudgetExhausted, UsageError
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import ModelEndpoint
 from evokernel_core.memory.spending import Cost, Spent
 from evokernel_core.synthesis.proposers.llm_words import Question, Usage
@@ -65,7 +66,7 @@ class _Limit:
     left: float
     input_price: float
     output_price: float
-    reason: str
+    reason: Sentence
 
     def without(self, held: Iterable[Question]) -> _Limit:
         """What is left if those requests cost all that they may."""
@@ -120,15 +121,27 @@ class Budget:
         settings, books = self.settings, self.books()
         of_job, of_day = books.spent_by(job), books.spent_on(_today())
         read, written = settings.input_price / _MILLION, settings.output_price / _MILLION
-        later = "raise it, wait for tomorrow"
-        yield _limit("The token budget", settings.token_budget, of_job.tokens, "raise it")
+        more, later = Sentence("raise it"), Sentence("raise it, wait for tomorrow")
+        yield _limit(Sentence("The token budget"), settings.token_budget, of_job.tokens, more)
         if settings.day_token_budget:
-            yield _limit("Today's token budget", settings.day_token_budget, of_day.tokens, later)
+            yield _limit(Sentence("Today's token budget"), settings.day_token_budget, of_day.tokens, later)
         if settings.money_budget:
-            yield _limit("The money budget", settings.money_budget, of_job.money, "raise it", read, written)
+            yield _limit(
+                Sentence("The money budget"),
+                settings.money_budget,
+                of_job.money,
+                Sentence("raise it"),
+                read,
+                written,
+            )
         if settings.day_money_budget:
             yield _limit(
-                "Today's money budget", settings.day_money_budget, of_day.money, later, read, written
+                Sentence("Today's money budget"),
+                settings.day_money_budget,
+                of_day.money,
+                later,
+                read,
+                written,
             )
 
 
@@ -164,9 +177,15 @@ class Account:
 
 
 def _limit(
-    name: str, budget: float, spent: float, remedy: str, read: float = 1.0, written: float = 1.0
+    name: Sentence, budget: float, spent: float, remedy: Sentence, read: float = 1.0, written: float = 1.0
 ) -> _Limit:
-    reason = f"{name} of {budget:.10g} is used up ({spent:.10g} spent); {remedy} or go on without the model."
+    reason = Sentence(
+        "{name} of {budget} is used up ({spent} spent); {remedy} or go on without the model.",
+        name=name,
+        budget=f"{budget:.10g}",
+        spent=f"{spent:.10g}",
+        remedy=remedy,
+    )
     return _Limit(budget - spent, read, written, reason)
 
 

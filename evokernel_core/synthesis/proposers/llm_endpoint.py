@@ -9,6 +9,7 @@ import httpx2
 import openai
 
 from evokernel_core.domain.errors import EndpointError
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import ModelEndpoint
 from evokernel_core.network import is_loopback, is_untrusted_certificate, tls_context
 from evokernel_core.synthesis.proposers.llm_words import NoAnswer, Refused, TooMuch
@@ -59,27 +60,33 @@ class Endpoint:
         if isinstance(cause, TooMuch | TimeoutError):  # the client library takes them for the connection's
             error = cause
         if isinstance(error, TooMuch):
-            what = f"{error}; check that it is a model's"
+            what = Sentence("{what}; check that it is a model's", what=error.args[0])
         elif isinstance(error, Refused):
-            what = f"{error}; try again later"
+            what = Sentence("{what}; try again later", what=error.args[0])
         elif is_untrusted_certificate(error):
-            what = "shows a certificate that is not trusted; set the CA bundle"
+            what = Sentence("shows a certificate that is not trusted; set the CA bundle")
         elif isinstance(error, TimeoutError):
-            what = f"was not done after {self._settings.total_timeout_s:g} s; raise its total time limit"
+            what = Sentence(
+                "was not done after {seconds} s; raise its total time limit",
+                seconds=f"{self._settings.total_timeout_s:g}",
+            )
         elif isinstance(error, openai.APITimeoutError) and not isinstance(cause, httpx2.ConnectTimeout):
-            what = f"sent nothing for {self._settings.idle_timeout_s:g} s; raise its idle time limit"
+            what = Sentence(
+                "sent nothing for {seconds} s; raise its idle time limit",
+                seconds=f"{self._settings.idle_timeout_s:g}",
+            )
         elif isinstance(error, openai.APIConnectionError):
-            what = f"cannot be reached ({cause}); check its address"
+            what = Sentence("cannot be reached ({error}); check its address", error=str(cause))
         elif type(error) is openai.APIError:
-            what = "broke off its answer with an error; try again later"
+            what = Sentence("broke off its answer with an error; try again later")
         else:
-            what = "does not speak the OpenAI protocol; check its address"
-        return EndpointError(f"The model endpoint {self.shown} {what}.")
+            what = Sentence("does not speak the OpenAI protocol; check its address")
+        return EndpointError("The model endpoint {url} {what}.", url=self.shown, what=what)
 
     async def _bound(self, response: httpx2.Response) -> None:
         """Refuses what could fill the memory or never end, before any of it is read."""
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise TooMuch("packs its answers although it was asked not to")
+            raise TooMuch(Sentence("packs its answers although it was asked not to"))
         stream = response.stream
         assert isinstance(stream, httpx2.AsyncByteStream)
         most = LARGEST_STREAM if is_stream(response) else LARGEST_ANSWER
@@ -109,7 +116,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
         async for chunk in self._inner:
             size += len(chunk)
             if size > self._most:
-                raise TooMuch(f"answers with more than {self._most // 2**20} MB")
+                raise TooMuch(Sentence("answers with more than {most} MB", most=self._most // 2**20))
             if time.monotonic() > self._deadline:  # also where data never lets the loop come to its timer
                 raise TimeoutError
             yield chunk
@@ -136,7 +143,8 @@ def _check(settings: ModelEndpoint) -> httpx2.URL:
         raise EndpointError("The model endpoint's baseUrl carries a password; store the API key instead.")
     if settings.api_key and url.scheme == "http" and not is_loopback(url.host):
         raise EndpointError(
-            f"http://{url.host} would send the API key readable over the network; use https or no key."
+            "http://{host} would send the API key readable over the network; use https or no key.",
+            host=url.host,
         )
     if not (settings.api_key.isascii() and settings.api_key.isprintable()):
         raise EndpointError("The API key holds characters that no key has; store it again.")

@@ -15,6 +15,7 @@ import stamina
 from attrs import define, evolve
 
 from evokernel_core.domain.errors import BudgetExhausted, EndpointError, ProposerError
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import ModelEndpoint
 from evokernel_core.logs import get_logger
 from evokernel_core.network import is_untrusted_certificate
@@ -183,24 +184,34 @@ class _Asking:
         """What a refusal says to a person; ``both``: neither protocol is there."""
         model = self.settings.model
         if error.status_code in (401, 403):
-            what = "refused the API key; store the right one"
+            what = Sentence("refused the API key; store the right one")
         elif error.status_code in (404, 405) and both:
-            what = (
-                f"has neither chat completions nor responses for the model {model!r}; check baseUrl and model"
+            what = Sentence(
+                "has neither chat completions nor responses for the model {model}; check baseUrl and model",
+                model=repr(model),
             )
         elif error.status_code == 404:
-            what = f"knows no model {model!r} at this address; check baseUrl, model and protocol"
+            what = Sentence(
+                "knows no model {model} at this address; check baseUrl, model and protocol", model=repr(model)
+            )
         elif error.status_code == 429:
-            what = "says that the rate or quota is exhausted; wait or raise the limit"
+            what = Sentence("says that the rate or quota is exhausted; wait or raise the limit")
         elif _TOO_LONG.search(str(error.message).lower()):
-            what = (
+            what = Sentence(
                 "says that the question does not fit into the model's context; take a model with a longer one"
             )
         elif error.status_code >= 500:
-            what = f"failed with status {error.status_code} {ATTEMPTS} times; try again later"
+            what = Sentence(
+                "failed with status {status} {count} times; try again later",
+                status=error.status_code,
+                count=ATTEMPTS,
+            )
         else:
-            what = f"refused the request with status {error.status_code}; check the model's name and limits"
-        return EndpointError(f"The model endpoint {self.endpoint.shown} {what}.")
+            what = Sentence(
+                "refused the request with status {status}; check the model's name and limits",
+                status=error.status_code,
+            )
+        return EndpointError("The model endpoint {url} {what}.", url=self.endpoint.shown, what=what)
 
 
 async def _read(stream: openai.AsyncStream[object], reader: Reader) -> None:

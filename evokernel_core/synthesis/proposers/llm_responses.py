@@ -7,6 +7,7 @@ from typing import Any
 from attrs import define, field
 from pydantic import BaseModel
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.synthesis.proposers.llm_words import (
     Count,
     Features,
@@ -101,7 +102,7 @@ class _ResponsesReader:
             case "response.completed" | "response.incomplete":
                 self._whole(found.response)
             case "response.failed" | "error":
-                raise Refused("broke off its answer with an error")
+                raise Refused(Sentence("broke off its answer with an error"))
             case _:
                 return None
         self.began = True
@@ -114,7 +115,7 @@ class _ResponsesReader:
         if output is None or found.status is None:
             raise NoAnswer("There is no output.")
         if found.status == "failed":
-            raise Refused("broke off its answer with an error")
+            raise Refused(Sentence("broke off its answer with an error"))
         self.began, self.count.said = True, found.usage
         reason = found.incomplete_details.reason if found.incomplete_details else None
         self.part.finish = _FINISH.get(reason or "", "stop" if found.status == "completed" else "")

@@ -60,7 +60,7 @@ def sections(text: str) -> Mapping[str, str]:
         if name == "end":
             continue
         if name != "notes" and any(map(str.strip, found.get(name, []))):
-            raise ProposerError(f"The model's answer holds {name} twice; give each file once.")
+            raise ProposerError("The model's answer holds {name} twice; give each file once.", name=name)
         found[name] = current
     return {name: "\n".join(lines) for name, lines in found.items()}
 
@@ -114,7 +114,9 @@ def edits(file: str, text: str) -> tuple[Edit, ...]:
             block[-1].append(line)
     if block:
         raise ProposerError(
-            f"Edit {len(found) + 1} of {file} is not closed; write SEARCH, =======, and REPLACE lines."
+            "Edit {number} of {file} is not closed; write SEARCH, =======, and REPLACE lines.",
+            number=len(found) + 1,
+            file=file,
         )
     return tuple(found)
 
@@ -125,20 +127,32 @@ def applied(texts: Mapping[str, str], changes: Sequence[Edit]) -> Mapping[str, s
     made = dict(texts)
     for number, edit in enumerate(changes, 1):
         if edit.file not in made:
-            raise ProposerError(f"Edit {number} is of {edit.file[:60]!r}; there are {' and '.join(made)}.")
+            raise ProposerError(
+                "Edit {number} is of {file}; there are {files}.",
+                number=number,
+                file=repr(edit.file[:60]),
+                files=" and ".join(made),
+            )
         search = edit.search if edit.search.strip() else ""
         matches = _count(made[edit.file], search) if search else 0
         if not search:
             raise ProposerError(
-                f"Edit {number} of {edit.file} searches for nothing; copy the lines to replace."
+                "Edit {number} of {file} searches for nothing; copy the lines to replace.",
+                number=number,
+                file=edit.file,
             )
         if not matches:
             raise ProposerError(
-                f"Edit {number} of {edit.file} matches nothing; copy the lines exactly as they stand."
+                "Edit {number} of {file} matches nothing; copy the lines exactly as they stand.",
+                number=number,
+                file=edit.file,
             )
         if matches > 1:
             raise ProposerError(
-                f"Edit {number} of {edit.file} matches {matches} places; add lines around it until it is one."
+                "Edit {number} of {file} matches {matches} places; add lines around it until it is one.",
+                number=number,
+                file=edit.file,
+                matches=matches,
             )
         made[edit.file] = made[edit.file].replace(search, edit.replace)
     return made

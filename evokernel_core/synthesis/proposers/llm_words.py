@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 from attrs import define, field, frozen
 
+from evokernel_core.domain.sentence import Sentence
+
 LARGEST_TEXT = 2 * 2**20
 """Characters of the longest answer that is kept."""
 CHARACTERS_PER_TOKEN = 3.0
@@ -58,7 +60,7 @@ class Words:
     """What a model said. ``flaw`` is one sentence where that is no answer (refused, cut off, empty)."""
 
     text: str
-    flaw: str = ""
+    flaw: Sentence = field(factory=Sentence)
 
 
 @frozen
@@ -136,18 +138,24 @@ class Part:
         text, inner = without_thoughts("".join(self.texts))
         return Words(text, self._flaw(text, limit, bool(thought or inner)))
 
-    def _flaw(self, text: str, limit: int, thought: bool) -> str:
+    def _flaw(self, text: str, limit: int, thought: bool) -> Sentence:
         if self.refused:
-            return "The model refused to write this kernel; try another model."
+            return Sentence("The model refused to write this kernel; try another model.")
         if self.finish == "content_filter":
-            return "The endpoint's filter withheld the model's answer; try another model."
+            return Sentence("The endpoint's filter withheld the model's answer; try another model.")
         if self.finish == "length" and thought and not text.strip():
-            return f"The model thought until its limit of {limit} tokens; raise it or ask for less effort."
+            return Sentence(
+                "The model thought until its limit of {limit} tokens; raise it or ask for less effort.",
+                limit=limit,
+            )
         if self.finish == "length":
-            return f"The model's answer was cut off at {limit} tokens; answer with shorter files."
+            return Sentence(
+                "The model's answer was cut off at {limit} tokens; answer with shorter files.", limit=limit
+            )
         if not self.finish:
-            return "The model's answer broke off before its end; answer again."
-        return "" if text.strip() else "The model's answer was empty; answer with the two files."
+            return Sentence("The model's answer broke off before its end; answer again.")
+        empty = Sentence("The model's answer was empty; answer with the two files.")
+        return Sentence() if text.strip() else empty
 
 
 @define
@@ -165,7 +173,7 @@ class Count:
             return
         self.text += len(text)
         if self.text > LARGEST_TEXT:
-            raise TooMuch(f"answers with more than {LARGEST_TEXT // 2**20} MB")
+            raise TooMuch(Sentence("answers with more than {most} MB", most=LARGEST_TEXT // 2**20))
 
     def usage(self) -> Usage:
         """By the endpoint's word, where it makes sense; what it does not say is estimated."""

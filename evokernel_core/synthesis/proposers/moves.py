@@ -87,7 +87,7 @@ def legal_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator[Mo
                 yield from moves(task, strategy, chip)
         yield Move(ANALYTIC, analytic, analytic.family)
     except PlanError as error:
-        raise ProposalsExhausted(str(error)) from error
+        raise ProposalsExhausted(error.sentence) from error
 
 
 def priced(task: KernelTask, strategy: Strategy, chip: Chip) -> Priced:

@@ -120,7 +120,7 @@ class ScheduleProposer:
         try:
             analytic = initial(task, self.chip)
         except PlanError as error:
-            raise ProposalsExhausted(str(error)) from error
+            raise ProposalsExhausted(error.sentence) from error
         if sum(item.family == analytic.family for item in context.residual.records) < _KNOWN:
             context = evolve(context, residual=UNTAUGHT)
         first = self._draft(task, _practice(ANALYTIC, analytic), analytic, context)

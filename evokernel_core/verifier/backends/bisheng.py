@@ -74,7 +74,9 @@ def compile_problem(toolkit: Toolkit, files: dict[str, str]) -> str:
         environment = {**toolkit.environment(os.environ), "LC_ALL": "C", "TMPDIR": name}
         finished = run_process(watched(command), Path(name), WALL_SECONDS, environment)
     if finished.timed_out:
-        raise CandidateError("compile-timeout", f"bisheng needs more than {WALL_SECONDS:.0f} s.")
+        raise CandidateError(
+            "compile-timeout", "bisheng needs more than {seconds} s.", seconds=f"{WALL_SECONDS:.0f}"
+        )
     if not finished.exit_code:
         return ""
     return feedback(diagnostics(finished.stderr, tuple(files)), finished.stderr)
@@ -111,7 +113,9 @@ class WithBisheng:
             self._toolkit, {"op_kernel.cpp": source.op_kernel_cpp, "tiling.h": source.tiling_h}
         )
         if problem:
-            raise CandidateError("compile-bisheng", f"bisheng refuses what the twin compiles:\n{problem}")
+            raise CandidateError(
+                "compile-bisheng", "bisheng refuses what the twin compiles:\n{problem}", problem=problem
+            )
         return built
 
     def execute(self, built: Any, case: Case) -> Execution:

@@ -17,6 +17,7 @@ from attrs import frozen
 
 from evokernel_core import __version__, temporary
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Hazard, LatencySource, Severity
 from evokernel_core.twin.build import CandidateError
@@ -100,7 +101,9 @@ class CannBackend:
         environment = {**toolkit.environment(os.environ), "LC_ALL": "C"}
         finished = run_process(watched(command), work, WALL_SECONDS, environment)
         if finished.timed_out:
-            raise CandidateError("compile-timeout", f"bisheng needs more than {WALL_SECONDS:.0f} s.")
+            raise CandidateError(
+                "compile-timeout", "bisheng needs more than {seconds} s.", seconds=f"{WALL_SECONDS:.0f}"
+            )
         if finished.exit_code:
             found = diagnostics(finished.stderr, ("op_kernel.cpp", "tiling.h"))
             raise CandidateError("compile", feedback(found, finished.stderr))
@@ -162,11 +165,11 @@ class CannBackend:
         passed_on = {name: value for name, value in around.items() if name.startswith(PASSED_ON)}
         finished = run_process(watched(command), folder, WALL_SECONDS, clean_environment() | passed_on)
         if finished.timed_out:
-            message = f"The kernel did not finish within {WALL_SECONDS:.0f} s."
+            message = Sentence("The kernel did not finish within {seconds} s.", seconds=f"{WALL_SECONDS:.0f}")
             return Execution(RunStatus.TIMEOUT, message, seconds=finished.seconds)
         if finished.exit_code:
             last = (finished.stderr.strip().splitlines() or ["it said nothing"])[-1][:300]
-            message = f"The run on the NPU failed: {last}"
+            message = Sentence("The run on the NPU failed: {said}", said=last)
             return Execution(RunStatus.CRASH, message, seconds=finished.seconds)
         return read_execution(folder / "result.json", finished.seconds)
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from evokernel_core.domain.errors import VerifierError
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.verifier.base import Timing
 
@@ -70,10 +71,17 @@ def own_rows(rows: Sequence[Row], kernels: Sequence[str]) -> list[Row]:
     foreign = sorted(name or "?" for name, kernel in seen.items() if not kernel)
     if foreign:
         names = ", ".join(kernels)
-        raise CandidateError("foreign-kernel", f"The launch ran {', '.join(foreign[:3])} besides {names}.")
+        raise CandidateError(
+            "foreign-kernel",
+            "The launch ran {foreign} besides {names}.",
+            foreign=", ".join(foreign[:3]),
+            names=names,
+        )
     missing = [kernel for kernel in kernels if kernel not in seen.values()]
     if missing:
-        raise CandidateError("not-launched", f"The profiler saw no launch of {', '.join(missing)}.")
+        raise CandidateError(
+            "not-launched", "The profiler saw no launch of {missing}.", missing=", ".join(missing)
+        )
     return list(rows)
 
 
@@ -83,12 +91,18 @@ def kernel_of(name: str, kernels: Sequence[str]) -> str:
     return max(found, key=len, default="")
 
 
-def bottleneck(pipes: Sequence[tuple[str, float]], us: float) -> str:
+def bottleneck(pipes: Sequence[tuple[str, float]], us: float) -> Sentence:
     """The busiest pipe in a sentence."""
     if not pipes:
-        return "The profiler reported no pipe."
+        return Sentence("The profiler reported no pipe.")
     pipe, busy = max(pipes, key=lambda item: item[1])
-    return f"{pipe} is busy for {busy:.3g} of {us:.3g} us ({100 * busy / us:.0f} %)."
+    return Sentence(
+        "{pipe} is busy for {busy} of {us} us ({share} %).",
+        pipe=pipe,
+        busy=f"{busy:.3g}",
+        us=f"{us:.3g}",
+        share=f"{100 * busy / us:.0f}",
+    )
 
 
 def _passes(rows: Sequence[Row], steps: Sequence[Row]) -> int:
@@ -102,8 +116,11 @@ def _passes(rows: Sequence[Row], steps: Sequence[Row]) -> int:
     uneven = sorted({name for name in names if names.count(name) % passes})
     if uneven:
         raise VerifierError(
-            f"kernel_details.csv has {names.count(uneven[0])} rows of {uneven[0]} for {passes} steps and "
-            "does not say of which step they are; run it again."
+            "kernel_details.csv has {rows} rows of {kernel} for {passes} steps and does not say of "
+            "which step they are; run it again.",
+            rows=names.count(uneven[0]),
+            kernel=uneven[0],
+            passes=passes,
         )
     return passes
 
@@ -118,12 +135,13 @@ def _blocks(rows: Sequence[Row]) -> int:
     names = ", ".join(COLUMNS["blocks"])
     if not any(name in row for row in rows for name in COLUMNS["blocks"]):
         raise VerifierError(
-            f"kernel_details.csv has none of the columns {names}; report the version of torch_npu."
+            "kernel_details.csv has none of the columns {names}; report the version of torch_npu.",
+            names=names,
         )
     blocks = max((_number(_cell(row, "blocks")) or 0.0 for row in rows), default=0.0)
     if blocks < 1:
         raise VerifierError(
-            f"kernel_details.csv has no number in the column {names}: its profiler level is 0."
+            "kernel_details.csv has no number in the column {names}: its profiler level is 0.", names=names
         )
     return int(blocks)
 
@@ -139,14 +157,20 @@ def _number(text: str) -> float | None:
     try:
         return None if text in NOT_MEASURED else float(text)
     except ValueError as error:
-        raise VerifierError(f"The profiler wrote {text[:40]!r} where a number stands; report it.") from error
+        raise VerifierError(
+            "The profiler wrote {text} where a number stands; report it.", text=repr(text[:40])
+        ) from error
 
 
 def read_rows(folder: Path, name: str) -> list[Row]:
     """The rows of the newest file of that name below the folder. Raises VerifierError where there is none."""
     found = sorted(folder.rglob(name))
     if not found:
-        raise VerifierError(f"The profiler left no {name} in {folder}; check that CANN's msprof works there.")
+        raise VerifierError(
+            "The profiler left no {name} in {folder}; check that CANN's msprof works there.",
+            name=name,
+            folder=folder,
+        )
     with found[-1].open(newline="", encoding="utf-8-sig") as file:
         return [
             {key.strip(): value or "" for key, value in row.items() if key} for row in csv.DictReader(file)

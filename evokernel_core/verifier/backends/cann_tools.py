@@ -142,7 +142,9 @@ def find_tools(python: str = "") -> CannTools:
     command = [python, "-c", "import torch_npu"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
     if done.returncode:
-        raise VerifierUnavailable(f"{python} cannot import torch_npu; install it there, or use the twin.")
+        raise VerifierUnavailable(
+            "{python} cannot import torch_npu; install it there, or use the twin.", python=python
+        )
     return CannTools(toolkit, python)
 
 

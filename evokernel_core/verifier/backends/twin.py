@@ -9,6 +9,7 @@ from attrs import evolve
 
 from evokernel_core import __version__, temporary
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.twin import timeline
@@ -182,7 +183,13 @@ def _timing(result: RunResult) -> Timing:
     words = longest.bottleneck
     if len(result.launches) > 1:
         share = 100 * longest.latency_us / max(result.latency_us, 1e-9)
-        words = f"{longest.kernel} takes {share:.0f} % of {len(result.launches)} launches: {words}"
+        words = Sentence(
+            "{kernel} takes {share} % of {count} launches: {bottleneck}",
+            kernel=longest.kernel,
+            share=f"{share:.0f}",
+            count=len(result.launches),
+            bottleneck=words,
+        )
     busy: Counter[str] = Counter()
     for launch in result.launches:
         busy.update(dict(launch.pipes))

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from evokernel_core.capture.reference import SPECIAL
 from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
 from evokernel_core.twin.products import multiply_adds
@@ -73,7 +74,8 @@ class CasePlan:
 class Unverifiable(Exception):
     """The task cannot be run at any size; carries the gate's result."""
 
-    def __init__(self, feedback: str) -> None:
+    def __init__(self, template: str, /, **values: object) -> None:
+        feedback = Sentence(template, **values)
         super().__init__(feedback)
         self.result = GateResult(GateName.CORRECTNESS, GateStatus.FAILED, "unverifiable", feedback)
 
@@ -100,8 +102,10 @@ def plan_cases(task: KernelTask, draw: Draw, *, thorough: bool = False) -> tuple
     least = total_bytes(task, {symbol.name: symbol.minimum for symbol in task.symbols})
     if least > RUN_LIMIT:
         raise Unverifiable(
-            f"The kernel cannot be run here: its least size takes {least / MIB:.0f} MiB and the limit is "
-            f"{RUN_LIMIT // MIB} MiB; capture the model with smaller inputs."
+            "The kernel cannot be run here: its least size takes {least} MiB and the limit is "
+            "{most} MiB; capture the model with smaller inputs.",
+            least=f"{least / MIB:.0f}",
+            most=RUN_LIMIT // MIB,
         )
     numbers = draw.numbers(f"cases of {task.task_id}")
     if not task.symbols:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from attrs import frozen
 
+from evokernel_core.domain.sentence import Sentence, joined
 from evokernel_core.domain.task import Tolerance
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.verifier.gates.special_values import NonFinite
@@ -156,8 +157,10 @@ def compare(
     left, right = read_elements(candidate, dtype), read_elements(expected.eager, dtype)
     other = right if expected.precise is None else read_elements(expected.precise, dtype)
     if left.size != right.size:
-        note = (
-            f"The output has {left.size * ITEM_SIZE[dtype]} bytes instead of {right.size * ITEM_SIZE[dtype]}."
+        note = Sentence(
+            "The output has {size} bytes instead of {wanted}.",
+            size=left.size * ITEM_SIZE[dtype],
+            wanted=right.size * ITEM_SIZE[dtype],
         )
         return Comparison(right.size, max(right.size, 1), notes=(note,))
     sides = [read_elements(path, dtype) for path in expected.beside]
@@ -328,37 +331,55 @@ class _Scan:
             notes=tuple(self._notes()),
         )
 
-    def _notes(self) -> Iterator[str]:
+    def _notes(self) -> Iterator[Sentence]:
         if self._nans:
-            yield f"{self._nans} elements are NaN where the reference is a number."
+            yield Sentence("{count} elements are NaN where the reference is a number.", count=self._nans)
         if self._infinities:
-            yield f"{self._infinities} elements are infinite where the reference is finite."
+            yield Sentence(
+                "{count} elements are infinite where the reference is finite.",
+                count=self._infinities,
+            )
         if self._missed:
-            yield f"{self._missed} elements are finite where the reference is not."
+            yield Sentence("{count} elements are finite where the reference is not.", count=self._missed)
         if self._zeros > self._wrong // 2:
-            yield "Most wrong elements are zero: that part may never have been computed."
+            yield Sentence("Most wrong elements are zero: that part may never have been computed.")
 
 
-def words(comparison: Comparison, output: int, shape: tuple[int, ...], tolerance: Tolerance) -> str:
+def words(comparison: Comparison, output: int, shape: tuple[int, ...], tolerance: Tolerance) -> Sentence:
     """The comparison as feedback: how much, how far, and where."""
     percent = 100 * comparison.wrong / max(comparison.total, 1)
     parts = [
-        f"Output {output} of shape {list(shape)} differs from PyTorch in {comparison.wrong} of "
-        f"{comparison.total} elements ({percent:.3g} %; "
-        f"tolerance rtol {tolerance.rtol:g}, atol {tolerance.atol:g})."
+        Sentence(
+            "Output {output} of shape {shape} differs from PyTorch in {wrong} of {total} elements "
+            "({percent} %; tolerance rtol {rtol}, atol {atol}).",
+            output=output,
+            shape=list(shape),
+            wrong=comparison.wrong,
+            total=comparison.total,
+            percent=f"{percent:.3g}",
+            rtol=f"{tolerance.rtol:g}",
+            atol=f"{tolerance.atol:g}",
+        )
     ]
     if comparison.max_abs:
-        parts.append(f"Largest error: {comparison.max_abs:.4g} absolute, {comparison.max_rel:.4g} relative.")
+        parts.append(
+            Sentence(
+                "Largest error: {absolute} absolute, {relative} relative.",
+                absolute=f"{comparison.max_abs:.4g}",
+                relative=f"{comparison.max_rel:.4g}",
+            )
+        )
     if comparison.first:
-        parts.append(f"First wrong element: {list(comparison.first)}.")
+        parts.append(Sentence("First wrong element: {place}.", place=list(comparison.first)))
         region = ", ".join(f"{low}:{high + 1}" for low, high in comparison.box)
-        parts.append(f"Wrong elements lie in [{region}].{_tail_hint(comparison, shape)}")
-    return " ".join([*parts, *comparison.notes])
+        parts.append(Sentence("Wrong elements lie in [{region}].", region=region))
+        parts.append(_tail_hint(comparison, shape))
+    return joined([*parts, *comparison.notes])
 
 
-def _tail_hint(comparison: Comparison, shape: tuple[int, ...]) -> str:
+def _tail_hint(comparison: Comparison, shape: tuple[int, ...]) -> Sentence:
     """A region that begins late and runs to the end of a dimension is mostly a tail that was left out."""
     for axis, ((low, high), size) in enumerate(zip(comparison.box, shape, strict=True)):
         if low > size // 2 and high == size - 1:
-            return f" They are the end of dimension {axis}: check the tail there."
-    return ""
+            return Sentence("They are the end of dimension {axis}: check the tail there.", axis=axis)
+    return Sentence()

@@ -9,6 +9,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from evokernel_core import temporary
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateResult, GateStatus
 from evokernel_core.verifier.base import Timing
@@ -46,7 +47,7 @@ FAR_CHOSEN = MIB
 class FullSize:
     """What was compared at the file's own sizes, in words, why that failed, and the launch's figures."""
 
-    words: str
+    words: Sentence
     failed: GateResult | None = None
     timing: Timing | None = None
 
@@ -55,14 +56,16 @@ def at_full_size(task: KernelTask, judges: Judges, shapes: Shapes, *, thorough: 
     """Compares at the file's own sizes, of which all cases but one have less: all where a case of ``shapes``
     has them, else chosen slices."""
     if total_bytes(task, task.sizes) <= FULL_LIMIT or not task.symbols:
-        return FullSize("")
+        return FullSize(Sentence())
     if not thorough and not _samples_full_size(task, judges.draw):
-        return FullSize(f"not compared in this draw: one of {RARELY} runs so many products")
+        return FullSize(
+            Sentence("not compared in this draw: one of {rarely} runs so many products", rarely=RARELY)
+        )
     if tuple(task.sizes.items()) in shapes:
-        return FullSize("all of it")
+        return FullSize(Sentence("all of it"))
     choice = _choice(task, judges)
     if isinstance(choice, str):
-        return FullSize(f"not compared: {choice}")
+        return FullSize(Sentence("not compared: {choice}", choice=choice))
     plan = CasePlan(tuple(task.sizes.items()), choice.seed, _distribution(task, judges.draw))
     return _compared(task, plan, choice, judges)
 
@@ -119,12 +122,12 @@ def _is_light(task: KernelTask, sizes: Mapping[str, int]) -> bool:
     )
 
 
-def _choice(task: KernelTask, judges: Judges, enough: int = 0) -> Choice | str:
+def _choice(task: KernelTask, judges: Judges, enough: int = 0) -> Choice | Sentence:
     backend = judges.backend
     if total_bytes(task, task.sizes) > backend.chip.hbm_bytes:
-        return f"{backend.chip.name} has less memory"
+        return Sentence("{chip} has less memory", chip=backend.chip.name)
     if not backend.samples:
-        return f"{backend.name} runs no parts of tensors"
+        return Sentence("{backend} runs no parts of tensors", backend=backend.name)
     return choose(task, judges.draw, enough)
 
 
@@ -133,10 +136,14 @@ def _compared(task: KernelTask, plan: CasePlan, choice: Choice, judges: Judges) 
         drawn = evolve(plan, sizes=choice.sizes)
         reference = reference_of(task, drawn, judges.reference, Path(folder), False)
         if reference is None:
-            return FullSize(f"not compared: PyTorch does not run the task at {dict(choice.sizes)}")
+            return FullSize(
+                Sentence("not compared: PyTorch does not run the task at {sizes}", sizes=dict(choice.sizes))
+            )
         outcome, execution = run_case(task, plan, reference, judges, Path(folder), choice)
     words = choice.words(task)
     if outcome is None or outcome.status is GateStatus.PASSED:
         return FullSize(words, timing=execution.timing)
-    where = "at full size" if not plan.may_decline else "beyond the sizes of the file"
-    return FullSize(words, evolve(outcome, feedback=f"{outcome.feedback} Compared {where}: {words}."))
+    told = {"feedback": outcome.feedback, "what": words}
+    at_size = Sentence("{feedback} Compared at full size: {what}.", **told)
+    beyond = Sentence("{feedback} Compared beyond the sizes of the file: {what}.", **told)
+    return FullSize(words, evolve(outcome, feedback=beyond if plan.may_decline else at_size))

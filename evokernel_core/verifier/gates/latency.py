@@ -11,6 +11,7 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.bounds import least_us
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import (
     SLOWER,
@@ -67,14 +68,18 @@ def timed_first(task: KernelTask, built: Any, backend: Backend, below_us: float)
         indices = drawn_indices(task, task.sizes)
         timing = backend.measure(built, _request(task, task.sizes, Witness(scalars=known), indices))
     except CandidateError as error:
-        return Early(result=_failed(error.code, f"{error.feedback} (at full size)"))
+        return Early(result=_failed(error.code, _at_full_size(error.feedback)))
     if timing.us < below_us:
         # With settings as they were captured: the case that is compared draws others.
         return Early() if known else Early(timing)
     result, latency = judge(task, backend, timing)
     if latency is None:
         return Early(timing, result)
-    words = f"A launch takes {timing.us:.4g} us, and {below_us:.4g} us are reached: nothing was compared."
+    words = Sentence(
+        "A launch takes {us} us, and {reached} us are reached: nothing was compared.",
+        us=f"{timing.us:.4g}",
+        reached=f"{below_us:.4g}",
+    )
     return Early(timing, _failed(SLOWER, words), latency)
 
 
@@ -103,7 +108,11 @@ def measure(
     size that was timed already, or had data in parts of its tensors, which needs no second one."""
     total = total_bytes(task, task.sizes)
     if total > backend.chip.hbm_bytes:
-        feedback = f"The tensors take {total / 1024**3:.1f} GiB, more than {backend.chip.name} has."
+        feedback = Sentence(
+            "The tensors take {total} GiB, more than {chip} has.",
+            total=f"{total / 1024**3:.1f}",
+            chip=backend.chip.name,
+        )
         return _failed("device-memory", feedback), None
     try:
         timing = known or backend.measure(
@@ -111,7 +120,7 @@ def measure(
         )
         timed = _timed_as_witnessed(task, built, backend, witness, timing)
     except CandidateError as error:
-        return _failed(error.code, f"{error.feedback} (at full size)"), None
+        return _failed(error.code, _at_full_size(error.feedback)), None
     if timed is None:
         return judge(task, backend, timing)
     if abs(timed.us - witness.us) > (MERGING if merging else AGREEMENT) * witness.us:
@@ -144,10 +153,17 @@ def _timed_as_witnessed(
     return backend.measure(built, _request(task, sizes, witness, witness.indices))
 
 
-def _lazy(witness: Witness, timed: Timing) -> str:
-    return (
-        f"The same launch takes {witness.us:.4g} us on data and {timed.us:.4g} us without "
-        f"({dict(witness.sizes) or 'the sizes of the file'}): control flow must not depend on tensor values."
+def _at_full_size(words: str) -> Sentence:
+    return Sentence("{feedback} (at full size)", feedback=words)
+
+
+def _lazy(witness: Witness, timed: Timing) -> Sentence:
+    return Sentence(
+        "The same launch takes {us} us on data and {without} us without ({sizes}): "
+        "control flow must not depend on tensor values.",
+        us=f"{witness.us:.4g}",
+        without=f"{timed.us:.4g}",
+        sizes=dict(witness.sizes) or Sentence("the sizes of the file"),
     )
 
 
@@ -156,7 +172,7 @@ def judge(task: KernelTask, backend: Backend, timing: Timing) -> tuple[GateResul
     errors = [hazard for hazard in timing.hazards if hazard.severity is Severity.ERROR]
     if errors:
         words = "; ".join(f"{hazard.code}: {hazard.message}" for hazard in errors[:3])
-        return _failed(errors[0].code, f"{words} (at full size)"), None
+        return _failed(errors[0].code, _at_full_size(words)), None
     if reason := implausible(task, backend.chip, timing):
         return _failed("implausible", reason), None
     latency = Latency(

@@ -11,6 +11,7 @@ from attrs import evolve, frozen
 
 from evokernel_core.domain.errors import AgentFailed, CaptureError, InterpreterUnavailable, VerifierError
 from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.sentence import Sentence, joined
 from evokernel_core.domain.task import KernelTask, Tolerance
 from evokernel_core.domain.verdict import Deviation, GateName, GateResult, GateStatus, Hazard, Severity
 from evokernel_core.verifier.base import Backend, Case, Execution, ReferenceRunner, RunStatus
@@ -51,11 +52,13 @@ def reference_of(
     try:
         return _computed(task, plan, runner, folder / "reference")
     except (AgentFailed, InterpreterUnavailable) as error:
-        raise VerifierError(f"PyTorch's result could not be computed: {error}") from error
+        raise VerifierError("PyTorch's result could not be computed: {error}", error=error) from error
     except CaptureError as error:
         if not is_last_chance and dict(plan.sizes) != task.sizes:
             return None
-        raise VerifierError(f"PyTorch does not run the task at {dict(plan.sizes)}: {error}") from error
+        raise VerifierError(
+            "PyTorch does not run the task at {sizes}: {error}", sizes=dict(plan.sizes), error=error
+        ) from error
 
 
 def _computed(
@@ -90,7 +93,7 @@ def run_case(
         rounded = _rounded(task, compared, reference, judges.reference, folder / "rounded")
         problems, deviation = _differences(task, compared, rounded, case)
     if problems:
-        return failed("numeric", f"{' '.join(problems)} {_where(plan)}", execution.hazards), execution
+        return failed("numeric", joined([*problems, _where(plan)]), execution.hazards), execution
     return passed(execution.hazards, deviation), execution
 
 
@@ -102,7 +105,7 @@ def _rounded(
     try:
         found = _computed(task, plan, runner, target, rounded=True)
     except CaptureError as error:
-        raise VerifierError(f"PyTorch's result could not be computed: {error}") from error
+        raise VerifierError("PyTorch's result could not be computed: {error}", error=error) from error
     pairs = zip(reference.inputs, found.inputs, strict=True)
     if found.scalars != reference.scalars or not all(filecmp.cmp(*pair, shallow=False) for pair in pairs):
         raise VerifierError("Another PyTorch drew other inputs for the same case; verify the kernel again.")
@@ -138,9 +141,9 @@ def _execution_failure(execution: Execution, plan: CasePlan) -> GateResult | Non
     """Why the run itself fails the gate, if it does: it did not end well or broke a rule."""
     errors = [hazard for hazard in execution.hazards if hazard.severity is Severity.ERROR]
     if errors:
-        return failed(errors[0].code, f"{_hazard_words(errors)} {_where(plan)}", execution.hazards)
+        return failed(errors[0].code, joined([_hazard_words(errors), _where(plan)]), execution.hazards)
     if execution.status is not RunStatus.OK:
-        return failed(str(execution.status), f"{execution.message} {_where(plan)}", execution.hazards)
+        return failed(str(execution.status), joined([execution.message, _where(plan)]), execution.hazards)
     return None
 
 
@@ -196,8 +199,13 @@ def _wrong(output: _Output, found: Comparison, *, is_random: bool) -> Iterator[s
         yield words(found, output.index, output.shape, output.tolerance)
     elif is_random and found.rms_ratio > agreement_of(output.right, output.dtype):
         yield (
-            f"Output {output.index} of shape {list(output.shape)} is within the tolerance only because its "
-            f"values are small: it is {100 * found.rms_ratio:.2g} % away from PyTorch's (root mean square)."
+            Sentence(
+                "Output {output} of shape {shape} is within the tolerance only because its values are "
+                "small: it is {away} % away from PyTorch's (root mean square).",
+                output=output.index,
+                shape=list(output.shape),
+                away=f"{100 * found.rms_ratio:.2g}",
+            )
         )
     elif is_random:
         part = parts.smallest_parts(output.given, output.right, output.shape, output.dtype, output.tolerance)
@@ -205,9 +213,14 @@ def _wrong(output: _Output, found: Comparison, *, is_random: bool) -> Iterator[s
             yield parts.words(part, output.index, output.shape)
 
 
-def _where(plan: CasePlan) -> str:
-    sizes = ", ".join(f"{name}={size}" for name, size in plan.sizes) or "the sizes of the file"
-    return f"(with {sizes}; inputs: {plan.distribution}, seed {plan.seed})"
+def _where(plan: CasePlan) -> Sentence:
+    sizes = ", ".join(f"{name}={size}" for name, size in plan.sizes) or Sentence("the sizes of the file")
+    return Sentence(
+        "(with {sizes}; inputs: {distribution}, seed {seed})",
+        sizes=sizes,
+        distribution=plan.distribution,
+        seed=plan.seed,
+    )
 
 
 def passed(hazards: tuple[Hazard, ...], deviation: Deviation | None) -> GateResult:
@@ -216,4 +229,4 @@ def passed(hazards: tuple[Hazard, ...], deviation: Deviation | None) -> GateResu
 
 
 def failed(code: str, feedback: str, hazards: tuple[Hazard, ...] = ()) -> GateResult:
-    return GateResult(GateName.CORRECTNESS, GateStatus.FAILED, code, feedback.strip(), hazards=hazards)
+    return GateResult(GateName.CORRECTNESS, GateStatus.FAILED, code, feedback, hazards=hazards)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from attrs import frozen
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import Tolerance
 from evokernel_core.verifier.gates.compare import FLOATS, Expected, as_float64, read_elements
 
@@ -157,12 +158,21 @@ def _worst(sums: _Sums, kind: str, counts: Array, limit: Array, floor: float) ->
     return number, float(errors[number] / limit[number]) if limit[number] else float("inf")
 
 
-def words(part: Part, output: int, shape: tuple[int, ...]) -> str:
+def words(part: Part, output: int, shape: tuple[int, ...]) -> Sentence:
     """The part as feedback."""
-    where = f"the row at {list(part.place)}" if part.kind == "row" else f"column {part.place[0]}"
-    away = "not 0" if part.ratio == float("inf") else f"{100 * part.ratio:.2g} % away"
-    of = "as PyTorch's" if part.ratio == float("inf") else "from PyTorch's (root mean square)"
-    return (
-        f"Output {output} of shape {list(shape)} is within the tolerance of the whole, but {where} has much "
-        f"smaller values than others and is {away} {of}."
+    where = Sentence("column {number}", number=part.place[0])
+    if part.kind == "row":
+        where = Sentence("the row at {place}", place=list(part.place))
+    told = {"output": output, "shape": list(shape), "where": where}
+    if part.ratio == float("inf"):
+        return Sentence(
+            "Output {output} of shape {shape} is within the tolerance of the whole, but {where} has much "
+            "smaller values than others and is not 0 as PyTorch's.",
+            **told,
+        )
+    return Sentence(
+        "Output {output} of shape {shape} is within the tolerance of the whole, but {where} has much "
+        "smaller values than others and is {away} % away from PyTorch's (root mean square).",
+        away=f"{100 * part.ratio:.2g}",
+        **told,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import moved_us, traffic
@@ -44,27 +45,38 @@ one of 4096), and the tiles of products."""
 _STORES, _LOADS = ("MTE3", "FIX"), ("MTE2",)
 
 
-def implausible(task: KernelTask, chip: Chip, timing: Timing) -> str:
+def implausible(task: KernelTask, chip: Chip, timing: Timing) -> Sentence:
     """Why a full-size time cannot be right, empty where it can."""
     bound = moved_us(task, chip)
     if timing.us < SLACK * bound:
-        return (
-            f"{timing.us:.3g} us is below the {bound:.3g} us that the bytes of inputs and outputs take: the "
-            "kernel leaves out work at full size."
+        return Sentence(
+            "{us} us is below the {bound} us that the bytes of inputs and outputs take: the kernel "
+            "leaves out work at full size.",
+            us=f"{timing.us:.3g}",
+            bound=f"{bound:.3g}",
         )
     busiest, pipe = max(
         ((_least_us(pipe, work, chip), pipe) for pipe, work in timing.work), default=(0.0, "")
     )
     if timing.us < SLACK * busiest:
-        return f"{timing.us:.3g} us is below the {busiest:.3g} us that {pipe} worked on each core."
+        return Sentence(
+            "{us} us is below the {busiest} us that {pipe} worked on each core.",
+            us=f"{timing.us:.3g}",
+            busiest=f"{busiest:.3g}",
+            pipe=pipe,
+        )
     _, written = traffic(task, task.sizes)
     stored = _bytes(timing, _STORES)
     if timing.work and written >= LEAST_COUNTED and stored < WHOLE * written:
-        return f"At full size the kernel stores {stored} bytes of outputs that have {written}."
-    return ""
+        return Sentence(
+            "At full size the kernel stores {stored} bytes of outputs that have {written}.",
+            stored=stored,
+            written=written,
+        )
+    return Sentence()
 
 
-def unsteady(task: KernelTask, full: Timing, seen: Timing, sizes: Mapping[str, int]) -> str:
+def unsteady(task: KernelTask, full: Timing, seen: Timing, sizes: Mapping[str, int]) -> Sentence:
     """What a kernel does less of, for each element, at full size than where its results were compared, at
     ``sizes``; empty where it does not."""
     before = dict(shares(task, seen, sizes))
@@ -74,12 +86,14 @@ def unsteady(task: KernelTask, full: Timing, seen: Timing, sizes: Mapping[str, i
             continue
         left = max(now / then if then else 1.0 for now, then in zip(found, before[what], strict=True))
         if left < least * (_growing(task, sizes) if what == "vector work" else 1.0):
-            return (
-                f"For each element of the task the kernel has {100 * left:.0f} % of the "
-                f"{what} at full size that it has with {dict(sizes)}: work is skipped beyond the size that "
-                "is compared."
+            return Sentence(
+                "For each element of the task the kernel has {share} % of the {what} at full size that "
+                "it has with {sizes}: work is skipped beyond the size that is compared.",
+                share=f"{100 * left:.0f}",
+                what=what,
+                sizes=dict(sizes),
             )
-    return ""
+    return Sentence()
 
 
 def _least_share(task: KernelTask, sizes: Mapping[str, int]) -> float:

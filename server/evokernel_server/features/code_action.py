@@ -18,7 +18,7 @@ from evokernel_server.offers import Offer
 from evokernel_server.plain import plain
 from evokernel_server.trust import REASON
 from evokernel_server.why_not import reasons_on
-from evokernel_server.words import _
+from evokernel_server.words import _, told
 from evokernel_server.workspace import Document, GeneratedCall, Tracked
 
 if TYPE_CHECKING:
@@ -138,7 +138,9 @@ def _for_region(server: EvoKernelServer, document: Document, tracked: Tracked) -
         yield types.CodeAction(
             title=_("Generate NPU kernel ({what})", what=region.op_category),
             kind=KIND,
-            disabled=types.CodeActionDisabled(region.reason or _("No kernel family covers this region.")),
+            disabled=types.CodeActionDisabled(
+                told(region.reason) or _("No kernel family covers this region.")
+            ),
         )
     if offer is not None or tracked.found.wins:
         title = _("Never offer a kernel for this {what}", what=region.op_category)

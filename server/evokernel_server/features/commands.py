@@ -20,7 +20,7 @@ from evokernel_server.forgetting import forget
 from evokernel_server.offers import Offer
 from evokernel_server.plain import plain
 from evokernel_server.tasks import spawn
-from evokernel_server.words import _
+from evokernel_server.words import _, told
 from evokernel_server.workspace import Document
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ def _register(server: EvoKernelServer, name: str, work: Work) -> None:
             return await work(server, given)
         except EvoKernelError as error:
             server.window_show_message(
-                types.ShowMessageParams(types.MessageType.Warning, f"EvoKernel: {error}")
+                types.ShowMessageParams(types.MessageType.Warning, f"EvoKernel: {told(error)}")
             )
-            return {"status": "refused", "message": str(error)}
+            return {"status": "refused", "message": told(error)}
 
 
 async def generate(server: EvoKernelServer, given: Arguments) -> Answer:

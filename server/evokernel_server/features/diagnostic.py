@@ -7,19 +7,19 @@ All of them are hints: the file is right, only a kernel is missing. Each has a c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
 from evokernel_core.domain.region import RegionStatus
+from evokernel_core.domain.sentence import Sentence
 from evokernel_server.evidence import estimate_words
 from evokernel_server.help_pages import page_of
 from evokernel_server.plain import plain
 from evokernel_server.states import winners
 from evokernel_server.text import Extent
-from evokernel_server.words import _
+from evokernel_server.words import _, told
 from evokernel_server.workspace import NOT_SERVED, Document, Tracked
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 SOURCE = "evokernel"
 WORTH_FUSING, STALE = "worth_fusing", "stale_kernel"
-_LINE = re.compile(r"^Line \d+ ")
+_LINE = "line"
+"""The name of a line's number among the values of a sentence."""
 
 
 def register(server: EvoKernelServer) -> None:
@@ -69,19 +70,29 @@ def _problem(document: Document) -> Iterator[types.Diagnostic]:
     if document.problem is None or document.tracked:
         return
     where = _line_at(document, line_of(document, document.problem.message))
-    yield _diagnostic(document, where, document.problem.message, document.problem.reason)
+    yield _diagnostic(document, where, told(document.problem.message), document.problem.reason)
 
 
-def line_of(document: Document, sentence: str) -> int:
+def line_of(document: Document, sentence: Sentence) -> int:
     """The line, from 0, that a sentence names, else that of the first definition with tensor code."""
-    named = re.search(r"\bline (\d+)\b", sentence, re.IGNORECASE)
-    line = int(named[1]) - 1 if named else -1
+    line = _named_line(sentence) - 1
     return line if 0 <= line < len(document.text.starts) else document.first_line()
+
+
+def _named_line(sentence: Sentence) -> int:
+    """The value that is called ``line``, also within what fills the sentence; 0 where there is none."""
+    line = sentence.values.get(_LINE)
+    if isinstance(line, int):
+        return line
+    inner = (value for value in sentence.values.values() if isinstance(value, Sentence))
+    return next((found for found in map(_named_line, inner) if found), 0)
 
 
 def _needing(document: Document) -> Iterator[types.Diagnostic]:
     for tracked in document.regions(RegionStatus.NEEDS_SHAPES):
-        yield _diagnostic(document, tracked.extent, tracked.region.reason, RegionStatus.NEEDS_SHAPES.value)
+        yield _diagnostic(
+            document, tracked.extent, told(tracked.region.reason), RegionStatus.NEEDS_SHAPES.value
+        )
 
 
 def _worth(document: Document) -> Iterator[types.Diagnostic]:
@@ -114,15 +125,20 @@ def _stale(document: Document) -> Iterator[types.Diagnostic]:
 
 
 def _unsupported(document: Document) -> Iterator[types.Diagnostic]:
-    groups: dict[str, list[Tracked]] = {}
+    groups: dict[object, list[Tracked]] = {}
     for tracked in document.regions(RegionStatus.UNSUPPORTED):
         if tracked.region.reason:
-            groups.setdefault(_LINE.sub("", tracked.region.reason), []).append(tracked)
+            groups.setdefault(_but_for_its_line(tracked.region.reason), []).append(tracked)
     for first, *others in groups.values():
         lines = [document.text.line_of(item.extent.start) + 1 for item in others]
         also = _(" Also on line {lines}.", lines=", ".join(map(str, lines))) if lines else ""
         words = _("No kernel: {reason}", reason=first.region.reason) + also
         yield _diagnostic(document, first.extent, words, "unsupported", {"regionId": first.region.id})
+
+
+def _but_for_its_line(reason: Sentence) -> object:
+    """Equal for reasons that differ in the line which they name alone."""
+    return reason.template, tuple(item for item in reason.values.items() if item[0] != _LINE)
 
 
 def _diagnostic(

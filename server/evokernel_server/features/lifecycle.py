@@ -72,7 +72,7 @@ def begin(server: EvoKernelServer, params: types.InitializeParams) -> None:
         server.options = read_options(params.initialization_options)
     except UsageError as error:
         log.error("%s", error)
-        server.tell_once(str(error))
+        server.tell_once(error.sentence)
         server.options = Options(trust=_trust_alone(params.initialization_options))
     server.own_client = _knows_us(params)
     server.documents.encoding = str(getattr(_encoding(server), "value", _encoding(server)))
@@ -121,7 +121,7 @@ async def reconfigure(server: EvoKernelServer, pushed: object) -> None:
         server.options = update_options(before, section)
     except UsageError as error:
         log.error("%s", error)
-        server.tell_once(str(error))
+        server.tell_once(error.sentence)
         return
     if server.options.settings != before.settings:
         server.capture.clear()

@@ -301,7 +301,7 @@ async function chinese(port, name) {
     await desk.clickLine(`${name}.run(`);
     await desk.command("EvoKernel: 审阅算子");
     const { text } = await desk.pageWith(/此算子已采用/);
-    for (const words of ["时延", "验证了什么", "算子在以下条件下运行"]) check(text.includes(words), `The evidence does not say ${words}.`);
+    for (const words of ["时延", "校验了什么", "算子在以下条件下运行"]) check(text.includes(words), `The evidence does not say ${words}.`);
     await desk.shot("18-chinese");
     step("Chinese");
   } catch (error) {

@@ -9,6 +9,7 @@ from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.ascendc.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 
 _LARGEST = frozenset({"aten.argmax.default", "aten.max.dim"})
@@ -47,13 +48,15 @@ def read_arg_reduction(task: KernelTask) -> ArgReduction:
         raise PlanError("The kernel has not exactly one search for the index of an element.")
     node = found[0]
     operand = next(iter(node.operands()))
-    source = input_below(graph, operand, "a search for the index of an element")
+    source = input_below(graph, operand, Sentence("a search for the index of an element"))
     dtype = graph.spec(operand).dtype
     results = tuple(_result(nodes, node, ref) for ref in graph.outputs)
     if "indices" not in results or len(set(results)) != len(results):
-        raise PlanError(f"{node.op} is read in another way than its indices, once, with or without values.")
+        raise PlanError(
+            "{op} is read in another way than its indices, once, with or without values.", op=node.op
+        )
     if dtype not in FLOATS:
-        raise PlanError(f"{node.op} of {dtype} is not covered.")
+        raise PlanError("{op} of {dtype} is not covered.", op=node.op, dtype=dtype)
     shape = tuple(map(extent, graph.spec(operand).shape))
     first, last = _reduced(node, len(shape))
     return ArgReduction(
@@ -67,7 +70,7 @@ def _result(nodes: dict[str, Node], node: Node, ref: ValueRef) -> str:
     while ref.name != node.name:
         below = nodes.get(ref.name)
         if below is None or below.op not in SAME_ORDER:
-            raise PlanError(f"The result is more than {node.op}.")
+            raise PlanError("The result is more than {op}.", op=node.op)
         ref = next(iter(below.operands()))
     return "values" if node.op in _WITH_VALUES and ref.index == 0 else "indices"
 
@@ -78,6 +81,6 @@ def _reduced(node: Node, rank: int) -> tuple[int, int]:
     if dim is None:
         return 0, rank
     if not isinstance(dim, int):
-        raise PlanError(f"{node.op} searches a dimension that is not a literal.")
+        raise PlanError("{op} searches a dimension that is not a literal.", op=node.op)
     first = dim % rank if rank else 0
     return (first, first + 1) if rank else (0, 0)

@@ -14,14 +14,15 @@ from evokernel_core.ascendc.kernels.argmax.problem import ArgReduction
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.twin.isa import LANES
 
 _MOST_ELEMENTS = 8192
 """Lanes of all steps of a copy: an instruction over all of them is one of less than 255 repeats."""
 _NOTES = {
-    "lanes": "Lanes side by side, each with its best value so far.",
-    "short": "Several whole rows a tile; 64 lanes a row, compared with each other in the end.",
-    "long": "Rows in tiles; each lane of the tiles keeps its best value so far.",
+    "lanes": Sentence("Lanes side by side, each with its best value so far."),
+    "short": Sentence("Several whole rows a tile; 64 lanes a row, compared with each other in the end."),
+    "long": Sentence("Rows in tiles; each lane of the tiles keeps its best value so far."),
 }
 
 
@@ -106,7 +107,7 @@ def _long_illegal(item: ArgSchedule) -> str | None:
 
 def strategy_of(found: ArgReduction, item: ArgSchedule, move: str) -> Strategy:
     """The schedule in settings and words."""
-    notes = (_NOTES[item.form], f"{item.buffers} buffer(s) of the input.")
+    notes = (_NOTES[item.form], Sentence("{buffers} buffer(s) of the input.", buffers=item.buffers))
     return Strategy("arg", item.settings(), notes, _descriptor(item), move)
 
 

@@ -24,6 +24,7 @@ from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.cube import CubeKernel
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
@@ -185,8 +186,17 @@ def _vector_cycles(
 
 def _strategy(found: Attention, item: AttentionSchedule, move: str) -> Strategy:
     notes = (
-        f"Steps of {item.queries} queries and {item.keys} keys; scores stay in L2.",
-        f"Tiles {item.base_n} wide, {item.base_k} deep in L0; {item.chunk} rows in UB at a time.",
+        Sentence(
+            "Steps of {queries} queries and {keys} keys; scores stay in L2.",
+            queries=item.queries,
+            keys=item.keys,
+        ),
+        Sentence(
+            "Tiles {width} wide, {depth} deep in L0; {rows} rows in UB at a time.",
+            width=item.base_n,
+            depth=item.base_k,
+            rows=item.chunk,
+        ),
     )
     return Strategy("attention", item.settings(), notes, _descriptor(found, item), move)
 
@@ -218,5 +228,5 @@ FAMILY = SearchingFamily(
     schedule_of=AttentionSchedule.of,
     strategy_of=_strategy,
     text_of=_text,
-    too_large="The values of this attention are too wide for the unified buffer.",
+    too_large=Sentence("The values of this attention are too wide for the unified buffer."),
 )

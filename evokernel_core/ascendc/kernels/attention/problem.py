@@ -93,7 +93,7 @@ def read_attention(task: KernelTask, chip: Chip) -> Attention:
     specs = [graph.spec(ref) for ref in (query, key, value)]
     dtype = specs[0].dtype
     if dtype not in QUANT or any(spec.dtype != dtype for spec in specs):
-        raise PlanError(f"An attention in {dtype} is not covered.")
+        raise PlanError("An attention in {dtype} is not covered.", dtype=dtype)
     if scale is not None and scale <= 0:
         raise PlanError("An attention whose scale is not positive is not covered.")
     shape = [tuple(map(extent, spec.shape)) for spec in specs]

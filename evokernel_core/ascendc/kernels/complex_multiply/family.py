@@ -33,6 +33,7 @@ from evokernel_core.ascendc.ops import COMPLEX_MULTIPLY, categories
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.isa import BLOCK_BYTES, LANES
@@ -63,20 +64,20 @@ class PairedSchedule(Settings):
 def read_paired(task: KernelTask) -> Paired:
     """The one product of a task. Raises PlanError where the task is anything else."""
     node = only_node(
-        task, {COMPLEX_MULTIPLY.name}, "The kernel is not exactly one product of complex numbers."
+        task, {COMPLEX_MULTIPLY.name}, Sentence("The kernel is not exactly one product of complex numbers.")
     )
     x, w = node.operands()
     grid = sharing(task.graph.spec(x).shape[:-1], task.graph.spec(w).shape[:-1])
     if grid is None:
         raise PlanError("The factors of a product of complex numbers are shared in no regular way.")
-    names = [input_below(task.graph, ref, "a product of complex numbers") for ref in (x, w)]
+    names = [input_below(task.graph, ref, Sentence("a product of complex numbers")) for ref in (x, w)]
     return Paired(names[0], names[1], grid)
 
 
 def _strategy(found: Paired, item: PairedSchedule, move: str) -> Strategy:
     notes = (
-        f"Tiles of {item.tile} elements, {item.buffers} under way.",
-        "The parts of a number stay together; transpositions let them change places.",
+        Sentence("Tiles of {tile} elements, {buffers} under way.", tile=item.tile, buffers=item.buffers),
+        Sentence("The parts of a number stay together; transpositions let them change places."),
     )
     cell = Descriptor(
         Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.TRANSPOSE, Overlap.of(item.buffers)

@@ -93,7 +93,9 @@ def fitted_channels(epilogue: Epilogue, channels: int, dtype: str, phases: int, 
     _require_source(epilogue)
     fractals = -(-channels // CHANNELS)
     if channels > _MOST_REDUCED:
-        raise PlanError(f"Of {channels} channels, few pixels at a time fit the unified buffer.")
+        raise PlanError(
+            "Of {channels} channels, few pixels at a time fit the unified buffer.", channels=channels
+        )
     for outputs in range(_MOST_OUTPUTS, _LEAST_REDUCED - 1, -TILE_STEP):
         for buffers in (2, 1):
             found = Behind(epilogue, outputs, buffers, dtype, chip, fractals, ROW_BYTES // 2, phases)

@@ -45,6 +45,7 @@ from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
@@ -239,8 +240,12 @@ def _steps(found: Transposed, here: Schedule, sizes: Sizes, chip: Chip) -> Itera
 
 def _strategy(found: Transposed, item: Schedule, move: str) -> Strategy:
     notes = (
-        f"Tiles of at most {item.most_m} channels by {item.most_n} pixels.",
-        "Vector cores lay the input of the next tile out while the cube core multiplies.",
+        Sentence(
+            "Tiles of at most {channels} channels by {pixels} pixels.",
+            channels=item.most_m,
+            pixels=item.most_n,
+        ),
+        Sentence("Vector cores lay the input of the next tile out while the cube core multiplies."),
     )
     return Strategy("transposed", item.settings(), notes, _descriptor(item), move)
 
@@ -264,5 +269,5 @@ FAMILY = SearchingFamily(
     schedule_of=Schedule.of,
     strategy_of=_strategy,
     text_of=_text,
-    too_large="The taps of the convolution lie too far apart for L1 and the unified buffer.",
+    too_large=Sentence("The taps of the convolution lie too far apart for L1 and the unified buffer."),
 )

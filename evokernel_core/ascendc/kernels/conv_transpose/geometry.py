@@ -20,6 +20,7 @@ from evokernel_core.ascendc.kernels.reading import below_views, input_below
 from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Graph, Node, ValueRef, literal, literals
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
 from evokernel_core.twin.chip import Chip
@@ -216,7 +217,7 @@ def _read_convolution(task: KernelTask, node: Node, chip: Chip) -> Transposed:
     shape, kernel = graph.spec(x).shape, graph.spec(weight).shape
     dtype = node.outputs[0].dtype
     if dtype not in _TYPES:
-        raise PlanError(f"A convolution in {dtype} is not covered.")
+        raise PlanError("A convolution in {dtype} is not covered.", dtype=dtype)
     channels = extent(shape[1]).divided_by(Extent(groups))
     if channels is None:
         raise PlanError("The channels do not divide into the groups for every size.")
@@ -225,9 +226,9 @@ def _read_convolution(task: KernelTask, node: Node, chip: Chip) -> Transposed:
     axes = [Axis(*values) for values in zip(*numbers, strict=True)]
     missing = 3 - rank
     return Transposed(
-        input_below(graph, x, "a convolution"),
-        input_below(graph, weight, "a convolution"),
-        input_below(graph, bias, "a convolution") if isinstance(bias, ValueRef) else None,
+        input_below(graph, x, Sentence("a convolution")),
+        input_below(graph, weight, Sentence("a convolution")),
+        input_below(graph, bias, Sentence("a convolution")) if isinstance(bias, ValueRef) else None,
         extent(shape[0]),
         channels,
         extent(kernel[1]),

@@ -19,12 +19,13 @@ from evokernel_core.ascendc.kernels.epilogue.tiles import Epilogue, EpilogueText
 from evokernel_core.ascendc.lowering.opset import fused_ops
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.twin.chip import Chip
 
 MOST_OUTPUTS, MOST_PIXELS = 128, 512
 """Rows and columns of a result that vector cores take up."""
-_TOO_LARGE = "What follows the convolution takes more than the unified buffer of a vector core."
+_TOO_LARGE = Sentence("What follows the convolution takes more than the unified buffer of a vector core.")
 
 
 @frozen

@@ -31,6 +31,7 @@ from evokernel_core.ascendc.kernels.lowest import lowest
 from evokernel_core.ascendc.ops import CONVOLUTION, categories
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
@@ -146,16 +147,23 @@ def _steps(layer: Layer, here: _Schedule, task: KernelTask, chip: Chip) -> Itera
 
 def _strategy(item: _Schedule, move: str) -> Strategy:
     if isinstance(item, RowsSchedule):
-        family, held = _ROWS, f"{item.ring_n} pixels of rows and the weights stay in L1"
+        family = _ROWS
+        held = Sentence("{pixels} pixels of rows and the weights stay in L1", pixels=item.ring_n)
     else:
-        weights = "stay in L1" if item.stay else "come in panels"
-        family, held = _PANELS, f"{item.slots} * {item.panel_k} in L1; weights {weights}"
+        family = _PANELS
+        told = {"panels": f"{item.slots} * {item.panel_k}"}
+        held = Sentence("{panels} in L1; weights come in panels", **told)
+        if item.stay:
+            held = Sentence("{panels} in L1; weights stay in L1", **told)
     if isinstance(item, ConvolutionSchedule) and item.chunk_kib:
-        held += f"; vector cores frame {item.chunk_kib} KiB of images ahead"
-    tile = f"{item.base_m} output channels x {item.parts} * {item.part_n} pixels"
+        held = Sentence(
+            "{held}; vector cores frame {size} KiB of images ahead", held=held, size=item.chunk_kib
+        )
+    pixels = f"{item.parts} * {item.part_n}"
+    tile = Sentence("{channels} output channels x {pixels} pixels", channels=item.base_m, pixels=pixels)
     notes = (
-        f"Tiles of {tile}, {item.base_k} deep in L0; {held}.",
-        "Copies, loads, products and stores overlap.",
+        Sentence("Tiles of {tile}, {depth} deep in L0; {held}.", tile=tile, depth=item.base_k, held=held),
+        Sentence("Copies, loads, products and stores overlap."),
     )
     return Strategy(family, item.settings(), notes, _descriptor(item), move)
 

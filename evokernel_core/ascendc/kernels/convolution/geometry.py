@@ -99,7 +99,7 @@ def convolution_of(task: KernelTask, node: Node) -> Convolution:
     x, weight, *rest = node.operands()
     dtype = node.outputs[0].dtype
     if dtype not in TYPES:
-        raise PlanError(f"A convolution in {dtype} is not covered.")
+        raise PlanError("A convolution in {dtype} is not covered.", dtype=dtype)
     geometry = _geometry(graph, node, _input(x, nodes), _input(weight, nodes))
     return evolve(geometry, bias=_input(rest[0], nodes) if rest else None)
 
@@ -114,7 +114,7 @@ def _below(ref: ValueRef, nodes: Mapping[str, Node], stop: str) -> ValueRef:
 def _input(ref: ValueRef, nodes: Mapping[str, Node]) -> str:
     base = _below(ref, nodes, "")
     if base.name in nodes:
-        raise PlanError(f"{nodes[base.name].op} in front of a convolution is not covered.")
+        raise PlanError("{op} in front of a convolution is not covered.", op=nodes[base.name].op)
     return base.name
 
 

@@ -18,6 +18,7 @@ from evokernel_core.ascendc.kernels.indexed import IndexedSchedule, size_refusal
 from evokernel_core.ascendc.ops import EMBEDDING_BAG, categories
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 
 _CELL = Descriptor(Dataflow.BLOCKS, Reuse.NONE, Split.ROWS, Algorithm.SINGLE_PASS, Overlap.PIPELINED)
 
@@ -35,7 +36,12 @@ def _neighbours(found: Bag, here: IndexedSchedule) -> Iterator[tuple[str, Indexe
 
 
 def _strategy(found: Bag, item: IndexedSchedule, move: str) -> Strategy:
-    notes = (f"Tiles of {item.bytes} bytes of rows, {item.runs} indices at a time.", "Halves are combined.")
+    notes = (
+        Sentence(
+            "Tiles of {bytes} bytes of rows, {runs} indices at a time.", bytes=item.bytes, runs=item.runs
+        ),
+        Sentence("Halves are combined."),
+    )
     return Strategy("bag", item.settings(), notes, _CELL, move)
 
 

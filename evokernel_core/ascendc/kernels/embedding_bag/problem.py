@@ -10,6 +10,7 @@ from evokernel_core.ascendc.ops import EMBEDDING_BAG
 from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, ValueRef, literal
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 
 _WORDS = "a bag of rows"
@@ -40,13 +41,13 @@ def read_bag(task: KernelTask) -> Bag:
     """The one bag of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
     node = only_node(
-        task, {EMBEDDING_BAG.name}, "The kernel does more than combine rows that indices choose."
+        task, {EMBEDDING_BAG.name}, Sentence("The kernel does more than combine rows that indices choose.")
     )
     table, indices, offsets, weights, mode, padding, whole = node.args
     assert isinstance(table, ValueRef) and isinstance(indices, ValueRef)
     spec, chosen = graph.spec(table), graph.spec(indices).shape
     if spec.dtype not in _DTYPES:
-        raise PlanError(f"Bags of {spec.dtype} rows are not covered.")
+        raise PlanError("Bags of {dtype} rows are not covered.", dtype=spec.dtype)
     starts = _index(graph, offsets) if isinstance(offsets, ValueRef) else None
     sizes = tuple(map(extent, chosen))
     return Bag(

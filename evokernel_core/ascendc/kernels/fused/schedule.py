@@ -22,6 +22,7 @@ from evokernel_core.ascendc.lowering.plan import Plan, plan
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
@@ -368,13 +369,17 @@ def strategy_of(planned: Plan, schedule: Schedule, move: str) -> Strategy:
 
 def _notes(planned: Plan, schedule: Schedule) -> tuple[str, ...]:
     notes = [
-        f"Tile of {schedule.tile} elements, {schedule.buffers} buffer(s) a queue.",
+        Sentence(
+            "Tile of {tile} elements, {buffers} buffer(s) a queue.",
+            tile=schedule.tile,
+            buffers=schedule.buffers,
+        ),
         _FORM_NOTES[schedule.form],
     ]
     if schedule.form in _IN_PASSES and not schedule.whole:
-        notes.append(f"{passes(planned, schedule.online)} passes over a row.")
+        notes.append(Sentence("{passes} passes over a row.", passes=passes(planned, schedule.online)))
     if planned.family in ("rowwise", "piecewise") and schedule.form is not Form.SHARED:
-        notes.append("A row stays on one core; with fewer rows than cores some cores idle.")
+        notes.append(Sentence("A row stays on one core; with fewer rows than cores some cores idle."))
     return tuple(notes)
 
 

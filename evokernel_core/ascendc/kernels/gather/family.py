@@ -25,6 +25,7 @@ from evokernel_core.ascendc.ops import GATHER, categories
 from evokernel_core.ascendc.shapes.sizes import product
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES
 
@@ -146,13 +147,21 @@ def _steps(found: Take, here: TakeSchedule, sizes: Sizes, chip: Chip) -> Iterato
 
 
 def _strategy(found: Take, item: TakeSchedule, move: str) -> Strategy:
-    past = "Runs pass L2 by." if item.bypass_l2 else "Runs come through L2."
-    notes = (f"Tiles of {item.runs} runs and {item.bytes} bytes.", "Two tiles and two sets of indices.", past)
+    past = Sentence("Runs pass L2 by.") if item.bypass_l2 else Sentence("Runs come through L2.")
+    notes = (
+        Sentence("Tiles of {runs} runs and {bytes} bytes.", runs=item.runs, bytes=item.bytes),
+        Sentence("Two tiles and two sets of indices."),
+        past,
+    )
     if item.picks:
         notes = (
-            f"{item.runs} elements at a time are picked from {item.bytes} bytes of rows.",
-            "Vector unit.",
-            "Rows come through L2.",
+            Sentence(
+                "{runs} elements at a time are picked from {bytes} bytes of rows.",
+                runs=item.runs,
+                bytes=item.bytes,
+            ),
+            Sentence("Vector unit."),
+            Sentence("Rows come through L2."),
         )
     return Strategy("take", item.settings(), notes, _descriptor(item), move)
 

@@ -9,6 +9,7 @@ from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.ops import GATHER
 from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.domain.graph import ValueRef
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 
@@ -42,7 +43,7 @@ class TakeSchedule(IndexedSchedule):
 def read_take(task: KernelTask) -> Take:
     """The one take of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
-    node = only_node(task, {GATHER.name}, "The kernel does more than read what indices choose.")
+    node = only_node(task, {GATHER.name}, Sentence("The kernel does more than read what indices choose."))
     source, indices = node.args[0], node.args[1]
     assert isinstance(source, ValueRef) and isinstance(indices, tuple)
     spec, first = graph.spec(source), graph.spec(indices[0])

@@ -18,6 +18,7 @@ from evokernel_core.ascendc.kernels.reloads import with_hits
 from evokernel_core.ascendc.ops import GRID_SAMPLE, categories
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES
@@ -178,10 +179,19 @@ def _steps(
 
 
 def _strategy(found: Sampling, item: SamplingSchedule, move: str) -> Strategy:
-    band = "Whole planes" if item.whole else f"Bands of {item.elements} elements"
+    band = Sentence("Whole planes")
+    if not item.whole:
+        band = Sentence("Bands of {count} elements", count=item.elements)
     notes = (
-        f"{item.places} places at a time, located {item.piece} at a time, for {item.channels} channels.",
-        f"{band}, {item.buffers} under way, from which elements are gathered.",
+        Sentence(
+            "{places} places at a time, located {piece} at a time, for {channels} channels.",
+            places=item.places,
+            piece=item.piece,
+            channels=item.channels,
+        ),
+        Sentence(
+            "{band}, {buffers} under way, from which elements are gathered.", band=band, buffers=item.buffers
+        ),
     )
     return Strategy("grid_sample", item.settings(), notes, _descriptor(item), move)
 
@@ -206,5 +216,5 @@ FAMILY = SearchingFamily(
     schedule_of=SamplingSchedule.of,
     strategy_of=_strategy,
     text_of=lambda found, schedule, task, name: _FORM.build(found, schedule),
-    too_large="The places and bands of a sampling do not fit the unified buffer.",
+    too_large=Sentence("The places and bands of a sampling do not fit the unified buffer."),
 )

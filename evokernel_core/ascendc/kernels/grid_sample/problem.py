@@ -8,6 +8,7 @@ from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.ops import FLOATS, GRID_SAMPLE, SAMPLE_MODES, SAMPLE_PADDINGS
 from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 
 _TAPS = {"bilinear": 2, "nearest": 1, "bicubic": 4}
@@ -38,13 +39,20 @@ class Sampling:
 
 def read_sampling(task: KernelTask) -> Sampling:
     """The one sampling of a task. Raises PlanError where the task is anything else."""
-    node = only_node(task, {GRID_SAMPLE.name}, "The kernel is not exactly one sampling of images.")
+    node = only_node(task, {GRID_SAMPLE.name}, Sentence("The kernel is not exactly one sampling of images."))
     call = GRID_SAMPLE.call(node, task.graph.spec)
     x, grid = call.tensor("x"), call.tensor("grid")
     mode, padding = str(call["mode"]), str(call["padding"])
     if x.dtype not in FLOATS or mode not in SAMPLE_MODES or padding not in SAMPLE_PADDINGS:
-        raise PlanError(f"Sampling {x.dtype} images by {mode} with {padding} is not covered.")
-    source, places = (input_below(task.graph, ref, "a sampling of images") for ref in node.operands())
+        raise PlanError(
+            "Sampling {dtype} images by {mode} with {padding} is not covered.",
+            dtype=x.dtype,
+            mode=mode,
+            padding=padding,
+        )
+    source, places = (
+        input_below(task.graph, ref, Sentence("a sampling of images")) for ref in node.operands()
+    )
     return Sampling(
         source,
         places,

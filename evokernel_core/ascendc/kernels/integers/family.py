@@ -25,6 +25,7 @@ from evokernel_core.ascendc.shapes.views import VIEWS
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.twin.chip import Chip
 
@@ -45,9 +46,13 @@ def _planned(key: ById, chip: Chip) -> Integers:
     problem = measured(plan_words(key.task), results_of(key.task))
     most, steps = chip.memory.max_queue_buffers, problem.instructions
     if problem.queues > most:
-        raise PlanError(f"The region reads or writes more than {most} tensors of integers.")
+        raise PlanError("The region reads or writes more than {most} tensors of integers.", most=most)
     if steps > _MOST_STEPS:
-        raise PlanError(f"The region takes {steps} instructions on integers, more than {_MOST_STEPS}.")
+        raise PlanError(
+            "The region takes {steps} instructions on integers, more than {most}.",
+            steps=steps,
+            most=_MOST_STEPS,
+        )
     if _TILES[0] * problem.element_bytes > chip.ub_bytes:
         raise PlanError("The integers of the region do not fit the unified buffer.")
     return problem
@@ -67,8 +72,12 @@ def _why_illegal(problem: Integers, item: IntegerSchedule) -> str | None:
 
 def _strategy(problem: Integers, item: IntegerSchedule, move: str) -> Strategy:
     notes = (
-        f"Tiles of {item.tile} elements; {problem.registers} registers of 32-bit words.",
-        f"{item.buffers} buffer(s) a tensor.",
+        Sentence(
+            "Tiles of {tile} elements; {registers} registers of 32-bit words.",
+            tile=item.tile,
+            registers=problem.registers,
+        ),
+        Sentence("{buffers} buffer(s) a tensor.", buffers=item.buffers),
     )
     cell = Descriptor(
         Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.DIRECT, Overlap.of(item.buffers)
@@ -102,5 +111,5 @@ FAMILY = SearchingFamily(
     strategy_of=_strategy,
     alike=_ALIKE,
     text_of=lambda problem, schedule, task, name: _FORM.build(problem, schedule),
-    too_large="No tile of the integers fits the unified buffer.",
+    too_large=Sentence("No tile of the integers fits the unified buffer."),
 )

@@ -13,6 +13,7 @@ from evokernel_core.ascendc.legalization.wide import WIDTHS, Arithmetic, Whole
 from evokernel_core.ascendc.ops import REDUCE_INTEGERS, REDUCED_INTEGERS, SCAN_INTEGERS
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 
 _METHODS = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
@@ -73,12 +74,18 @@ def combination(kind: str, dtype: str) -> tuple[Operand, ...]:
 def read_rows(task: KernelTask) -> IntegerRows:
     """The one reduction of a task. Raises PlanError where the task is anything else."""
     node = only_node(
-        task, (REDUCE_INTEGERS.name, SCAN_INTEGERS.name), "The kernel is more than one reduction of integers."
+        task,
+        (REDUCE_INTEGERS.name, SCAN_INTEGERS.name),
+        Sentence("The kernel is more than one reduction of integers."),
     )
     ref = next(iter(node.operands()))
-    source, spec = input_below(task.graph, ref, "a reduction of integers"), task.graph.spec(ref)
+    source, spec = input_below(task.graph, ref, Sentence("a reduction of integers")), task.graph.spec(ref)
     if spec.dtype not in REDUCED_INTEGERS or spec.dtype != node.outputs[0].dtype:
-        raise PlanError(f"Reductions of {spec.dtype} to {node.outputs[0].dtype} are not covered.")
+        raise PlanError(
+            "Reductions of {dtype} to {result} are not covered.",
+            dtype=spec.dtype,
+            result=node.outputs[0].dtype,
+        )
     sizes = tuple(map(extent, spec.shape))
     running = node.op == SCAN_INTEGERS.name
     return IntegerRows(source, str(node.args[1]), running, spec.dtype, product(sizes[:-1]), sizes[-1])

@@ -19,6 +19,7 @@ from evokernel_core.ascendc.kernels.integers.problem import IntegerRows, RowsSch
 from evokernel_core.ascendc.ops import REDUCE_INTEGERS, SCAN_INTEGERS, categories
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.twin.chip import Chip
 
 _ROWS = (32, 64, 128, 256, 512)
@@ -77,10 +78,15 @@ def _steps(
 
 
 def _strategy(found: IntegerRows, item: RowsSchedule, move: str) -> Strategy:
-    way = "Element after element, on scalar units." if item.scalar else "Lanes, then halves of them."
+    way = Sentence("Lanes, then halves of them.")
+    if item.scalar:
+        way = Sentence("Element after element, on scalar units.")
     if item.rows:
-        way = f"Up to {item.rows} rows are lanes."
-    notes = (way, f"Tiles of {item.tile} elements, {item.buffers} buffer(s).")
+        way = Sentence("Up to {rows} rows are lanes.", rows=item.rows)
+    notes = (
+        way,
+        Sentence("Tiles of {tile} elements, {buffers} buffer(s).", tile=item.tile, buffers=item.buffers),
+    )
     return Strategy("integer_rows", item.settings(), notes, _descriptor(item), move)
 
 

@@ -33,6 +33,7 @@ from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Ov
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import literal
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
@@ -63,14 +64,14 @@ class InterleaveSchedule(Settings):
 
 def read_interleave(task: KernelTask) -> Interleave:
     """The one join of a task. Raises PlanError where the task is anything else."""
-    node = only_node(task, {INTERLEAVE.name}, "The kernel is not exactly one join of thin tensors.")
+    node = only_node(task, {INTERLEAVE.name}, Sentence("The kernel is not exactly one join of thin tensors."))
     refs = list(node.operands())
     spec = task.graph.spec(refs[0])
     found = words_of(spec, literal(node.args[1]))
     if found is None:
         raise PlanError("The items of a join are too long to be interleaved by transpositions.")
     width, item = found
-    sources = tuple(input_below(task.graph, ref, "a join of thin tensors") for ref in refs)
+    sources = tuple(input_below(task.graph, ref, Sentence("a join of thin tensors")) for ref in refs)
     words = product([*map(extent, spec.shape), Extent(ITEM_SIZE[spec.dtype] // width)])
     return Interleave(sources, words, width, item)
 
@@ -90,8 +91,12 @@ def _why_illegal(problem: Interleave, schedule: InterleaveSchedule) -> str | Non
 
 def _strategy(problem: Interleave, schedule: InterleaveSchedule, move: str) -> Strategy:
     notes = (
-        f"Runs of {schedule.repeats * _UNIT_BYTES} bytes of every tensor, {schedule.buffers} under way.",
-        "Two transpositions in the unified buffer interleave the runs.",
+        Sentence(
+            "Runs of {bytes} bytes of every tensor, {buffers} under way.",
+            bytes=schedule.repeats * _UNIT_BYTES,
+            buffers=schedule.buffers,
+        ),
+        Sentence("Two transpositions in the unified buffer interleave the runs."),
     )
     cell = Descriptor(
         Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.TRANSPOSE, Overlap.of(schedule.buffers)

@@ -19,6 +19,7 @@ from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Ov
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, literal
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 
@@ -39,10 +40,10 @@ class IotaSchedule(Settings):
 
 def _read(task: KernelTask) -> Node:
     """The one node of a task. Raises PlanError where the task is anything else."""
-    node = only_node(task, {IOTA.name}, "The kernel makes more than whole numbers in equal steps.")
+    node = only_node(task, {IOTA.name}, Sentence("The kernel makes more than whole numbers in equal steps."))
     spec = node.outputs[0]
     if spec.rank != 1 or spec.dtype not in _DTYPES:
-        raise PlanError(f"Numbers in equal steps of dtype {spec.dtype} are not covered.")
+        raise PlanError("Numbers in equal steps of dtype {dtype} are not covered.", dtype=spec.dtype)
     return node
 
 

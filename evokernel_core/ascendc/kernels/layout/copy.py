@@ -22,6 +22,7 @@ from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.shapes.boxes import Box, Layout
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES
 
@@ -112,8 +113,11 @@ def _tile(box: Box, width: int, item: CopySchedule, sizes: Mapping[str, int]) ->
 
 def strategy_of(item: CopySchedule, move: str) -> Strategy:
     notes = (
-        f"Rows that lie together on both sides are copied in tiles of {item.tile_bytes} bytes.",
-        f"{item.buffers} tiles are in flight.",
+        Sentence(
+            "Rows that lie together on both sides are copied in tiles of {bytes} bytes.",
+            bytes=item.tile_bytes,
+        ),
+        Sentence("{buffers} tiles are in flight.", buffers=item.buffers),
     )
     cell = Descriptor(Dataflow.STREAMED, Reuse.NONE, Split.SEGMENTS, Algorithm.COPY, Overlap.of(item.buffers))
     return Strategy(FAMILY, item.settings(), notes, cell, move)

@@ -24,6 +24,7 @@ from evokernel_core.ascendc.shapes.sums import ZERO
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import RESERVED_BYTES
@@ -49,7 +50,7 @@ class TurnSchedule(Settings):
         try:
             return tuple(map(int, self.tile.split(",")))
         except ValueError as error:
-            raise StrategyError(f"A strategy has tile {self.tile!r}; draft it anew.") from error
+            raise StrategyError("A strategy has tile {tile}; draft it anew.", tile=repr(self.tile)) from error
 
     def with_most(self, most: tuple[int, ...]) -> TurnSchedule:
         return evolve(self, tile=",".join(map(str, most)))
@@ -182,10 +183,12 @@ def estimate_us(turn: Turn, item: TurnSchedule, chip: Chip) -> float:
 
 def strategy_of(item: TurnSchedule, move: str) -> Strategy:
     notes = (
-        f"Tiles of {item.tile.replace(',', ' x ')} elements are loaded and stored in long runs.",
-        "Squares are transposed in the unified buffer."
+        Sentence(
+            "Tiles of {tile} elements are loaded and stored in long runs.", tile=item.tile.replace(",", " x ")
+        ),
+        Sentence("Squares are transposed in the unified buffer.")
         if item.transposes
-        else "A table made once says which element goes where.",
+        else Sentence("A table made once says which element goes where."),
     )
     way = Algorithm.TRANSPOSE if item.transposes else Algorithm.TABLE
     cell = Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way, Overlap.of(item.from_buffers))

@@ -134,7 +134,7 @@ def product_of(task: KernelTask, node: Node) -> Product:
     left, right = node.operands()
     shape, dtype = node.outputs[0].shape, task.graph.spec(left).dtype
     if dtype not in QUANT:
-        raise PlanError(f"A matrix product in {dtype} is not covered.")
+        raise PlanError("A matrix product in {dtype} is not covered.", dtype=dtype)
     splits = literal(node.args[2]) if node.op == SPLIT_K_MM.name else 0
     return Product(
         _side(task, left),

@@ -16,6 +16,7 @@ from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
@@ -56,8 +57,15 @@ class MatmulSchedule(Settings):
 def strategy_of(item: MatmulSchedule, move: str) -> Strategy:
     tile = f"{item.base_m} x {item.base_n * item.parts}"
     notes = (
-        f"Tiles of {tile}, {item.base_k} deep in L0 and {item.panel_k} in L1.",
-        "One result is stored while the next is computed." if item.results > 1 else "One result in L0C.",
+        Sentence(
+            "Tiles of {tile}, {depth} deep in L0 and {panel} in L1.",
+            tile=tile,
+            depth=item.base_k,
+            panel=item.panel_k,
+        ),
+        Sentence("One result is stored while the next is computed.")
+        if item.results > 1
+        else Sentence("One result in L0C."),
     )
     return Strategy("matmul", item.settings(), notes, descriptor_of(item), move)
 

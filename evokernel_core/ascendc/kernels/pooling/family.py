@@ -28,6 +28,7 @@ from evokernel_core.ascendc.kernels.pooling.rows_schedule import WindowSchedule
 from evokernel_core.ascendc.kernels.settings import chosen
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
@@ -53,18 +54,22 @@ def _strategy(window: Window, item: Schedule, move: str) -> Strategy:
     if isinstance(item, PlaneSchedule):
         cell = Descriptor(Dataflow.LANES, Reuse.UB, Split.CHANNELS, Algorithm.TRANSPOSE, overlap)
         notes = [
-            f"Tiles of {item.positions} elements of the result of sixteen planes.",
-            "Sixteen planes at a time are turned, so that neighbours lie blocks apart.",
+            Sentence("Tiles of {count} elements of the result of sixteen planes.", count=item.positions),
+            Sentence("Sixteen planes at a time are turned, so that neighbours lie blocks apart."),
         ]
         return Strategy("windowed", {"lanes": "planes", **item.settings()}, tuple(notes), cell, move)
     way = Algorithm.TRANSPOSE if window.is_across else Algorithm.DIRECT
     cell = Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way, overlap)
     notes = [
-        f"Tiles of {item.rows} rows and {item.columns} columns of the result.",
-        "Rows of a window are combined as they lie in memory.",
+        Sentence(
+            "Tiles of {rows} rows and {columns} columns of the result.", rows=item.rows, columns=item.columns
+        ),
+        Sentence("Rows of a window are combined as they lie in memory."),
     ]
     if window.is_across:
-        notes.append("Sixteen rows at a time are turned, so that columns of a window lie blocks apart.")
+        notes.append(
+            Sentence("Sixteen rows at a time are turned, so that columns of a window lie blocks apart.")
+        )
     return Strategy("windowed", {"lanes": "rows", **item.settings()}, tuple(notes), cell, move)
 
 
@@ -146,6 +151,6 @@ FAMILY = SearchingFamily(
     schedule_of=schedule_of,
     strategy_of=_strategy,
     text_of=_text,
-    too_large="A window's rows do not fit the unified buffer.",
+    too_large=Sentence("A window's rows do not fit the unified buffer."),
     slowest_adapted=1.02,
 )

@@ -145,14 +145,16 @@ def read_window(task: KernelTask, ops: frozenset[str]) -> Window:
     if any(base.name != node.name for base in bases) or len(set(bases)) < len(bases):
         raise PlanError("The result is more than that of one pooling or depthwise convolution.")
     if node.outputs[0].dtype not in DTYPES:
-        raise PlanError(f"{node.op} in {node.outputs[0].dtype} is not covered.")
+        raise PlanError("{op} in {dtype} is not covered.", op=node.op, dtype=node.outputs[0].dtype)
     window = _convolution(task, node) if node.op in CONVOLUTIONS else _pool(task, node)
     source, weight, bias = (
         below_views(graph, ValueRef(name)).name if name else ""
         for name in (window.source, window.weight, window.bias)
     )
     if missing := [name for name in (source, weight, bias) if name in nodes]:
-        raise PlanError(f"{nodes[missing[0]].op} in front of {node.op} is a kernel of its own.")
+        raise PlanError(
+            "{op} in front of {reader} is a kernel of its own.", op=nodes[missing[0]].op, reader=node.op
+        )
     results = tuple(base.index for base in bases)
     window = evolve(window, source=source, weight=weight, bias=bias, results=results)
     return _checked(window if window.finds else _simplified(window))

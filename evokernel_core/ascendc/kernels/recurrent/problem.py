@@ -86,7 +86,9 @@ def read_recurrence(task: KernelTask) -> Recurrence:
     hidden, cell = states
     dtype = node.outputs[0].dtype
     if dtype not in FLOATS:
-        raise PlanError(f"A recurrent layer in {dtype} is not covered; use float32, float16 or bfloat16.")
+        raise PlanError(
+            "A recurrent layer in {dtype} is not covered; use float32, float16 or bfloat16.", dtype=dtype
+        )
 
     def names(arg: Arg) -> tuple[str, ...]:
         given = arg if isinstance(arg, tuple) else () if arg is None else (arg,)
@@ -122,5 +124,5 @@ def _base(ref: ValueRef, nodes: Mapping[str, Node]) -> ValueRef:
 def _input(ref: ValueRef, nodes: Mapping[str, Node]) -> str:
     base = _base(ref, nodes)
     if base.name in nodes:
-        raise PlanError(f"{nodes[base.name].op} in front of a recurrence is a kernel of its own.")
+        raise PlanError("{op} in front of a recurrence is a kernel of its own.", op=nodes[base.name].op)
     return base.name

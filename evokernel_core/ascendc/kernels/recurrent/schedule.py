@@ -15,6 +15,7 @@ from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip, Memory
 from evokernel_core.twin.isa import FRACTAL, RESERVED_BYTES
@@ -155,13 +156,26 @@ def steps(
 
 def strategy_of(found: Recurrence, item: RecurrentSchedule, move: str) -> Strategy:
     notes = [
-        f"Units of {item.hidden} hidden units and {item.batch} sequences; all cores meet once a step.",
-        f"Steps of {item.base_k} in L0; L1 holds {item.panels} panel(s) of weights, {item.panel_k} deep.",
+        Sentence(
+            "Units of {hidden} hidden units and {batch} sequences; all cores meet once a step.",
+            hidden=item.hidden,
+            batch=item.batch,
+        ),
+        Sentence(
+            "Steps of {depth} in L0; L1 holds {panels} panel(s) of weights, {panel} deep.",
+            depth=item.base_k,
+            panels=item.panels,
+            panel=item.panel_k,
+        ),
     ]
     if item.kept:
-        notes.append("One panel of weights more stays in L0.")
+        notes.append(Sentence("One panel of weights more stays in L0."))
     if found.stacked:
-        notes.append(f"{found.chains} layers side by side, each two steps behind the one below.")
+        notes.append(
+            Sentence(
+                "{chains} layers side by side, each two steps behind the one below.", chains=found.chains
+            )
+        )
     return Strategy("recurrent", item.settings(), tuple(notes), descriptor_of(found, item), move)
 
 

@@ -19,6 +19,7 @@ from evokernel_core.ascendc.kernels.resize.problem import Resize, read_resize
 from evokernel_core.ascendc.ops import RESIZE, categories
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES, REQUEST_BYTES
@@ -148,7 +149,12 @@ def _steps(
 
 def _strategy(found: Resize, item: ResizeSchedule, move: str) -> Strategy:
     notes = (
-        f"Tiles of {item.columns} columns and {item.rows} rows, {item.buffers} under way.",
+        Sentence(
+            "Tiles of {columns} columns and {rows} rows, {buffers} under way.",
+            columns=item.columns,
+            rows=item.rows,
+            buffers=item.buffers,
+        ),
         _how(found, item),
     )
     return Strategy("resize", item.settings(), notes, _descriptor(item), move)
@@ -179,5 +185,5 @@ FAMILY = SearchingFamily(
     schedule_of=ResizeSchedule.of,
     strategy_of=_strategy,
     text_of=lambda found, schedule, task, name: _FORM.build(found, schedule),
-    too_large="The tables of a resizing and one tile do not fit the unified buffer.",
+    too_large=Sentence("The tables of a resizing and one tile do not fit the unified buffer."),
 )

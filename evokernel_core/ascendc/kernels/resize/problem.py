@@ -9,6 +9,7 @@ from evokernel_core.ascendc.kernels.resize.axis import IDENTITY, Axis
 from evokernel_core.ascendc.ops import FLOATS, RESIZE, RESIZE_KINDS
 from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 
 
@@ -25,12 +26,16 @@ class Resize:
 
 def read_resize(task: KernelTask) -> Resize:
     """The one resizing of a task. Raises PlanError where the task is anything else."""
-    node = only_node(task, {RESIZE.name}, "The kernel is not exactly one resizing.")
+    node = only_node(task, {RESIZE.name}, Sentence("The kernel is not exactly one resizing."))
     call = RESIZE.call(node, task.graph.spec)
     spec, made = call.tensor("x"), node.outputs[0]
     kind, aligned = str(call["kind"]), bool(call["aligned"])
     if spec.dtype not in FLOATS or kind not in RESIZE_KINDS:
-        raise PlanError(f"Resizing {spec.dtype} by {kind} is not covered; floating-point images are.")
+        raise PlanError(
+            "Resizing {dtype} by {kind} is not covered; floating-point images are.",
+            dtype=spec.dtype,
+            kind=kind,
+        )
     axes = []
     for dim, key in ((1, "row_step"), (2, "column_step")):
         sources, results, step = spec.shape[dim], made.shape[dim], call[key]
@@ -40,5 +45,5 @@ def read_resize(task: KernelTask) -> Resize:
         same = sources == results and step == 1.0
         axes.append(Axis(sources, results, IDENTITY if same else kind, aligned, step))
     (ref,) = node.operands()
-    source = input_below(task.graph, ref, "a resizing")
+    source = input_below(task.graph, ref, Sentence("a resizing"))
     return Resize(source, spec.dtype, extent(spec.shape[0]), *axes)

@@ -9,6 +9,7 @@ from evokernel_core.ascendc.ops import SCAN
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.isa import BLOCK_BYTES
@@ -50,19 +51,21 @@ def row_block_of(scan: Scan) -> int:
 def read_scan(task: KernelTask) -> Scan:
     """The one scan of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
-    node = only_node(task, {SCAN.name}, "The kernel is not exactly one scan with one result.")
+    node = only_node(task, {SCAN.name}, Sentence("The kernel is not exactly one scan with one result."))
     x, dim, op, reverse, exclusive, mask = node.args
     if not isinstance(x, ValueRef) or not isinstance(dim, int) or op not in OPERATIONS:
         raise PlanError("The scan has arguments that are not covered.")
     spec = graph.spec(x)
     if spec.dtype not in _DTYPES or node.outputs[0].dtype != spec.dtype:
-        raise PlanError(f"A scan of {spec.dtype} into {node.outputs[0].dtype} is not covered.")
+        raise PlanError(
+            "A scan of {dtype} into {result} is not covered.", dtype=spec.dtype, result=node.outputs[0].dtype
+        )
     if mask is not None and (spec.dtype == "bfloat16" or op != "sum"):
         raise PlanError("Only sums in float32 and float16 take a mask.")
     dim %= spec.rank
     return Scan(
-        input_below(graph, x, "a scan"),
-        input_below(graph, mask, "a scan") if isinstance(mask, ValueRef) else "",
+        input_below(graph, x, Sentence("a scan")),
+        input_below(graph, mask, Sentence("a scan")) if isinstance(mask, ValueRef) else "",
         str(op),
         bool(reverse),
         bool(exclusive),

@@ -11,6 +11,7 @@ from evokernel_core.ascendc.kernels.scan.problem import Scan, block_of, row_bloc
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import LANES
@@ -131,13 +132,21 @@ def why_illegal(scan: Scan, item: ScanSchedule) -> str | None:
 def strategy_of(scan: Scan, item: ScanSchedule, move: str) -> Strategy:
     """A schedule in words, and the step that led to it."""
     shape = (
-        f"Tiles of {item.lanes} segments of {item.steps} elements, transposed so that segments are lanes."
+        Sentence(
+            "Tiles of {lanes} segments of {steps} elements, transposed so that segments are lanes.",
+            lanes=item.lanes,
+            steps=item.steps,
+        )
         if item.lanes
-        else f"Tiles of {item.tile} elements, rows of {item.width} or more; neighbouring scans are lanes."
+        else Sentence(
+            "Tiles of {tile} elements, rows of {width} or more; neighbouring scans are lanes.",
+            tile=item.tile,
+            width=item.width,
+        )
     )
     # segments of one row wait for the sums before them, lanes of neighbouring scans for nothing
     dataflow, split = (Dataflow.BLOCKS, Split.ROWS) if item.lanes else (Dataflow.LANES, Split.COLUMNS)
     way = Algorithm.TRANSPOSE if item.lanes else Algorithm.SINGLE_PASS
     cell = Descriptor(dataflow, Reuse.UB, split, way, Overlap.PIPELINED)
-    notes = (shape, "One tile travels while another is computed.")
+    notes = (shape, Sentence("One tile travels while another is computed."))
     return Strategy("scan", item.settings(), notes, cell, move)

@@ -52,6 +52,7 @@ from evokernel_core.ascendc.kernels.scatter.problem import (
 from evokernel_core.ascendc.ops import LAST, SCATTER, SCATTER_PARTS, categories
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES, LANES
@@ -99,8 +100,16 @@ def _starts(found: Put, sizes: Sizes, chip: Chip) -> Iterator[PutSchedule]:
 
 
 def _strategy(found: Put, item: PutSchedule, move: str) -> Strategy:
-    dealt = (f"Entries in {found.parts} parts, each with a result of its own.",) if found.parts else ()
-    notes = (f"Tiles of {item.bytes} bytes, {item.runs} indices at a time.", _order(item), *dealt)
+    dealt = (
+        (Sentence("Entries in {parts} parts, each with a result of its own.", parts=found.parts),)
+        if found.parts
+        else ()
+    )
+    notes = (
+        Sentence("Tiles of {bytes} bytes, {runs} indices at a time.", bytes=item.bytes, runs=item.runs),
+        _order(item),
+        *dealt,
+    )
     return Strategy("put", item.settings(), notes, _descriptor(item), move)
 
 

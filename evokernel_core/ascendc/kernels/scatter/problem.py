@@ -12,6 +12,7 @@ from evokernel_core.ascendc.ops import LAST, SCATTER, SCATTER_PARTS
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef, literal
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 
 SUMMED = {"float32": "float", "int32": "int32_t", "int64": "int64_t"}
@@ -83,14 +84,18 @@ def read_put(task: KernelTask) -> Put:
     """The one put of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
     node = only_node(
-        task, {SCATTER.name, SCATTER_PARTS.name}, "The kernel does more than write where indices say so."
+        task,
+        {SCATTER.name, SCATTER_PARTS.name},
+        Sentence("The kernel does more than write where indices say so."),
     )
     in_parts = node.op == SCATTER_PARTS.name
     source, indices, values, kind, wraps = node.args[:5]
     assert isinstance(indices, tuple) and isinstance(values, ValueRef)
     spec, places = graph.spec(values), graph.spec(indices[0])
     if kind != LAST and spec.dtype not in SUMMED:
-        raise PlanError(f"{spec.dtype} combined at indices is not covered; float32, int32 and int64 are.")
+        raise PlanError(
+            "{dtype} combined at indices is not covered; float32, int32 and int64 are.", dtype=spec.dtype
+        )
     outer, count, run = map(extent, spec.shape)
     if kind != LAST and not run.is_one and (kind == "mul" or spec.dtype == "int64"):
         raise PlanError("Runs of int64, and products of runs, are put element by element.")

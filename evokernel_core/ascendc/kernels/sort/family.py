@@ -23,6 +23,7 @@ from evokernel_core.ascendc.limits import SORTED_KEPT, SORTED_TILES
 from evokernel_core.ascendc.ops import SORT, categories
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import LANES
@@ -32,9 +33,18 @@ _PAIR = 8
 
 
 def _strategy(found: Sort, item: SortSchedule, move: str) -> Strategy:
-    form = f"The best {item.best} of a row so far." if item.best else "Whole rows in a tile."
-    form = "Sorted tiles are merged in the workspace." if item.merges else form
-    notes = (f"Tiles of {item.elements} elements, {item.buffers} buffer(s) of the input.", form)
+    form = Sentence("Whole rows in a tile.")
+    if item.best:
+        form = Sentence("The best {count} of a row so far.", count=item.best)
+    form = Sentence("Sorted tiles are merged in the workspace.") if item.merges else form
+    notes = (
+        Sentence(
+            "Tiles of {elements} elements, {buffers} buffer(s) of the input.",
+            elements=item.elements,
+            buffers=item.buffers,
+        ),
+        form,
+    )
     return Strategy("sort", item.settings(), notes, _descriptor(item), move)
 
 

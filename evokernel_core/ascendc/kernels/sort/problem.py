@@ -68,7 +68,9 @@ def read_sort(task: KernelTask) -> Sort:
     assert isinstance(x, ValueRef) and isinstance(parts, int)
     dtype = graph.spec(x).dtype
     if dtype not in _FLOATS:
-        raise PlanError(f"Sorting {dtype} is not covered; floats of 16 and 32 bits and integers are.")
+        raise PlanError(
+            "Sorting {dtype} is not covered; floats of 16 and 32 bits and integers are.", dtype=dtype
+        )
     results = tuple(_result(nodes, node, ref) for ref in graph.outputs)
     if len(set(results)) != len(results):
         raise PlanError("A result of sorting is read twice in ways of its own.")
@@ -86,7 +88,7 @@ def _input_below(graph: Graph, nodes: Mapping[str, Node], ref: ValueRef) -> str:
         node = nodes[ref.name]
         below = next(iter(node.operands()), None)
         if node.op not in SAME_ORDER or below is None:
-            raise PlanError(f"{node.op} in front of sorting needs a kernel of its own.")
+            raise PlanError("{op} in front of sorting needs a kernel of its own.", op=node.op)
         ref = below
     return ref.name
 

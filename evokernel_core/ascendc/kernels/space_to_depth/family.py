@@ -25,6 +25,7 @@ from evokernel_core.ascendc.shapes.sizes import ONE, Extent, extent, product
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.graph import literal
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 
@@ -56,7 +57,9 @@ class PhasesSchedule(Settings):
 
 def read_phases(task: KernelTask) -> Framed:
     """The one framing of a task. Raises PlanError where the task is anything else."""
-    node = only_node(task, {SPACE_TO_DEPTH.name}, "The kernel is not exactly one image with a frame.")
+    node = only_node(
+        task, {SPACE_TO_DEPTH.name}, Sentence("The kernel is not exactly one image with a frame.")
+    )
     ref = next(iter(node.operands()))
     read, made = task.graph.spec(ref).shape, node.outputs[0].shape
     before = node.args[1]
@@ -66,7 +69,7 @@ def read_phases(task: KernelTask) -> Framed:
         made = (*made[:-2], made[-1])
     missing = 3 - len(before)
     return Framed(
-        input_below(task.graph, ref, "an image with a frame"),
+        input_below(task.graph, ref, Sentence("an image with a frame")),
         product(map(extent, read[:2])),
         (ONE,) * missing + tuple(map(extent, read[2:])),
         (ONE,) * missing + tuple(map(extent, made[2:])),
@@ -91,7 +94,7 @@ _CELL = Descriptor(Dataflow.BLOCKS, Reuse.NONE, Split.TILES, Algorithm.POLYPHASE
 
 
 def _strategy(found: Framed, item: PhasesSchedule, move: str) -> Strategy:
-    notes = (f"Tiles of at most {item.tile_bytes} bytes, two under way.",)
+    notes = (Sentence("Tiles of at most {bytes} bytes, two under way.", bytes=item.tile_bytes),)
     return Strategy("phases", item.settings(), notes, _CELL, move)
 
 

@@ -17,6 +17,7 @@ from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Ov
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import literal
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 
@@ -40,12 +41,12 @@ class Triangle:
 
 def read_triangle(task: KernelTask) -> Triangle:
     """The one triangle of a task. Raises PlanError where the task is anything else."""
-    node = only_node(task, OPS, "The kernel is more than one triangle of matrices.")
-    source = input_below(task.graph, next(iter(node.operands())), "a triangle of matrices")
+    node = only_node(task, OPS, Sentence("The kernel is more than one triangle of matrices."))
+    source = input_below(task.graph, next(iter(node.operands())), Sentence("a triangle of matrices"))
     spec = node.outputs[0]
     width = ITEM_SIZE[spec.dtype]
     if width > 4:
-        raise PlanError(f"A triangle of {spec.dtype} is not covered.")
+        raise PlanError("A triangle of {dtype} is not covered.", dtype=spec.dtype)
     shift = literal(node.args[1]) if len(node.args) > 1 else literal(dict(node.kwargs).get("diagonal", 0))
     upper = node.op == "aten.triu.default"
     sizes = tuple(map(extent, spec.shape))
@@ -54,8 +55,11 @@ def read_triangle(task: KernelTask) -> Triangle:
 
 def _strategy(found: Triangle, item: CopySchedule, move: str) -> Strategy:
     notes = (
-        f"The kept part of each row is copied in tiles of {item.tile_bytes} bytes, the rest is zeros.",
-        f"{item.buffers} tiles are in flight.",
+        Sentence(
+            "The kept part of each row is copied in tiles of {bytes} bytes, the rest is zeros.",
+            bytes=item.tile_bytes,
+        ),
+        Sentence("{buffers} tiles are in flight.", buffers=item.buffers),
     )
     cell = Descriptor(Dataflow.STREAMED, Reuse.NONE, Split.ROWS, Algorithm.COPY, Overlap.of(item.buffers))
     return Strategy("triangle", item.settings(), notes, cell, move)

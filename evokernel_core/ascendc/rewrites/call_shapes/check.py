@@ -10,6 +10,7 @@ from evokernel_core.ascendc.rewrites.call_shapes.pointwise import elementwise, r
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, ValueRef
 from evokernel_core.domain.operations import Operation, operations
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 
@@ -49,11 +50,13 @@ def _check_elements(graph: Graph, shapes: Mapping[ValueRef, Shape]) -> None:
     """A result that nobody reads may be empty, as a bag's own figures are where no gradient is asked for."""
     ops = {node.name: node.op for node in graph.nodes}
     read = [(ref, node.op) for node in graph.nodes for ref in node.operands()]
-    for ref, op in [*read, *((ref, ops.get(ref.name, "The task")) for ref in graph.outputs)]:
+    for ref, op in [*read, *((ref, ops.get(ref.name, Sentence("The task"))) for ref in graph.outputs)]:
         if 0 in shapes[ref]:
             raise PlanError(
-                f"{op} of tensors without elements is not covered: {ref.name} has the shape "
-                f"{list(shapes[ref])}."
+                "{op} of tensors without elements is not covered: {name} has the shape {shape}.",
+                op=op,
+                name=ref.name,
+                shape=list(shapes[ref]),
             )
 
 
@@ -65,16 +68,18 @@ def _check(call: Call) -> None:
         shapes = ", ".join(str(list(call.shapes[ref])) for ref in node.operands())
         reason = str(error) if isinstance(error, Unfit) and error.args else ""
         reason = reason or f"does not take tensors of the shapes {shapes} with its arguments"
-        raise PlanError(f"{node.op} {reason}.") from error
+        raise PlanError("{op} {reason}.", op=node.op, reason=reason) from error
     if expected is None:
         return
     given = [call.shapes[ValueRef(node.name, index)] for index in range(len(node.outputs))]
     least = 2 if _named_in(_PAIRS, node.op) else len(expected)
     if len(given) < least:
-        raise PlanError(f"{node.op} gives {least} results, not {len(given)}.")
+        raise PlanError("{op} gives {found} results, not {given}.", op=node.op, found=least, given=len(given))
     for found, shape in zip(given, expected, strict=False):
         if tuple(found) != tuple(shape):
-            raise PlanError(f"{node.op} gives the shape {list(shape)}, not {list(found)}.")
+            raise PlanError(
+                "{op} gives the shape {shape}, not {found}.", op=node.op, shape=list(shape), found=list(found)
+            )
 
 
 def _named_in(table: Container[str], op: str) -> str:

@@ -38,7 +38,10 @@ class Buffers:
             raise Unsupported("The region changes a captured tensor in place: make it a buffer.")
         leaf = self._leaves[self._names.index(name)]
         if leaf.kind not in self._kinds:
-            raise Unsupported(f"The region changes {leaf.expression} in place: use the out-of-place form.")
+            raise Unsupported(
+                "The region changes {expression} in place: use the out-of-place form.",
+                expression=leaf.expression,
+            )
         storage = leaf.value.untyped_storage()._cdata
         for other in self._leaves:
             shares = isinstance(other.value, torch.Tensor) and (
@@ -46,7 +49,9 @@ class Buffers:
             )
             if shares and other.key != leaf.key:
                 raise Unsupported(
-                    f"The region changes {leaf.expression}, whose memory {other.expression} shares."
+                    "The region changes {expression}, whose memory {other} shares.",
+                    expression=leaf.expression,
+                    other=other.expression,
                 )
 
     def updates(self, inputs: list[dict[str, Any]], first: int) -> list[dict[str, Any]]:

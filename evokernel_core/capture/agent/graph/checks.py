@@ -40,7 +40,7 @@ def check_numbers(node: Any, name: str) -> None:
     sizes = [item for item in values if isinstance(item, torch.SymInt)]
     symbols = frozenset().union(*(item.node.expr.free_symbols for item in sizes))
     if symbols:
-        raise InexpressibleSize(f"{name} is given a size where it needs a number.", symbols)
+        raise InexpressibleSize("{name} is given a size where it needs a number.", symbols, name=name)
 
 
 def _unlike(node: Any) -> list[Any]:
@@ -60,4 +60,6 @@ def check_complex(node: Any) -> None:
     """Raises Unsupported for a complex number where PyTorch takes no tensor in its place."""
     for wanted, item in zip(node.target._schema.arguments, node.args, strict=False):
         if isinstance(item, complex) and "Tensor" not in str(wanted.type) and str(node.target) not in FILLED:
-            raise Unsupported(f"{node.target} is given the complex number {item}: make it a tensor.")
+            raise Unsupported(
+                "{op} is given the complex number {value}: make it a tensor.", op=node.target, value=item
+            )

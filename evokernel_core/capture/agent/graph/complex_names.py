@@ -9,6 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ..errors import OF_COMPLEX
+from ..sentence import Sentence
 
 _KEPT = "complex64"
 
@@ -41,4 +42,8 @@ def refusal(dtype: torch.dtype) -> str:
     name = str(dtype).removeprefix("torch.")
     if not dtype.is_complex or name == _KEPT:
         return ""
-    return f"A tensor is {name}, and kernels compute {_KEPT} only: convert it, or what it is made of."
+    return Sentence(
+        "A tensor is {name}, and kernels compute {kept} only: convert it, or what it is made of.",
+        name=name,
+        kept=_KEPT,
+    )

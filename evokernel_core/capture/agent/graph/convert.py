@@ -415,16 +415,19 @@ def _names_read(nodes: list[dict[str, Any]]) -> set[str]:
 
 def _constant(value: Any, name: str) -> Any:
     if not isinstance(value, torch.Tensor):
-        raise Unsupported(f"The constant {name} is not a tensor.")
+        raise Unsupported("The constant {name} is not a tensor.", name=name)
     if value.numel() != 1:
         shape = list(value.shape)
         raise Unsupported(
-            f"A constant tensor of shape {shape} is built in the region: make it a buffer, in __init__."
+            "A constant tensor of shape {shape} is built in the region: make it a buffer, in __init__.",
+            shape=shape,
         )
     try:
         return value.item()
     except RuntimeError as error:
-        raise Unsupported(f"The constant {name} has no known value: pass it as an argument.") from error
+        raise Unsupported(
+            "The constant {name} has no known value: pass it as an argument.", name=name
+        ) from error
 
 
 def line_in(stack_trace: str, path: str) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from ..sentence import Sentence
 from .code import GlobalRead, Ran, digests, functions_noted, global_reads, is_stdlib, is_workspace
 from .guard import Guard, is_plain
 from .lifting import Setting
@@ -30,7 +31,7 @@ class Observed:
 
     guards: tuple[Guard, ...]
     code: Mapping[str, str]
-    problem: str = ""
+    problem: Sentence = field(default_factory=Sentence)
     tensors: Mapping[str, torch.Tensor] = field(default_factory=dict)
     settings: tuple[Setting, ...] = ()
     attributes: frozenset[str] = frozenset()

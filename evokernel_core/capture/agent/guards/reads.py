@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from ..sentence import Sentence
 from .guard import Guard, is_member, is_plain, same
 from .lifting import Setting
 
@@ -69,7 +70,7 @@ class Reads:
         self._guards: dict[Guard, None] = {}
         self._modules: dict[str, Any] = {}
         self._dropped: set[Guard] = set()
-        self.problem = ""
+        self.problem: Sentence = Sentence()
         self.tensors: dict[str, torch.Tensor] = {}
         self.settings: dict[str, Setting] = {}
         self._roots = set(roots)
@@ -107,7 +108,9 @@ class Reads:
             return  # what stands around the function's own body is as it was
         if path is None:
             if id(module) not in self._made:
-                self._refuse(f"A {type(module).__name__} is called that no attribute reaches")
+                self._refuse(
+                    Sentence("A {kind} is called that no attribute reaches.", kind=type(module).__name__)
+                )
             return
         kind = type(module)
         self._add(Guard(path, f"guards.plain({{}}, {_class_text(kind)})"))
@@ -188,7 +191,13 @@ class Reads:
     def _container(self, owner: str, member: str, value: Any) -> None:
         path = owner + member
         if len(value) > _MOST_ENTRIES:
-            self._refuse(f"{path} holds {len(value)} entries, too many to compare in a call")
+            self._refuse(
+                Sentence(
+                    "{path} holds {count} entries, too many to compare in a call.",
+                    path=path,
+                    count=len(value),
+                )
+            )
             return
         entries = value.items() if isinstance(value, dict) else enumerate(value)
         size = (
@@ -209,7 +218,12 @@ class Reads:
     def _object(self, owner: str, member: str, value: Any) -> None:
         if type(value).__module__.split(".")[0] == "numpy":
             self._refuse(
-                f"{owner}{member} is a {type(value).__name__} of numpy: make it a number or a tensor"
+                Sentence(
+                    "{owner}{member} is a {kind} of numpy: make it a number or a tensor.",
+                    owner=owner,
+                    member=member,
+                    kind=type(value).__name__,
+                )
             )
             return
         self._add(Guard(owner, f'guards.named(type({{}}{member}), "{_name_of(type(value))}")'))
@@ -223,8 +237,8 @@ class Reads:
     def _add(self, guard: Guard) -> None:
         self._guards.setdefault(guard)
 
-    def _refuse(self, what: str) -> None:
-        self.problem = self.problem or f"{what}."
+    def _refuse(self, what: Sentence) -> None:
+        self.problem = self.problem or what
 
     def _drop_settings_without_effect(self) -> None:
         for path, module in self._modules.items():

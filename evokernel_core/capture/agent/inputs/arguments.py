@@ -75,7 +75,12 @@ def _read(argument: str, text: str, value: Any, file_module: str, found: Argumen
             _read(argument, f"{text}.{name}", item, file_module, found)
     else:
         kind = type(value).__name__
-        raise Refused(f"The argument {argument} holds a {kind} as {text}: pass tensors and plain values.")
+        raise Refused(
+            "The argument {argument} holds a {kind} as {text}: pass tensors and plain values.",
+            argument=argument,
+            kind=kind,
+            text=text,
+        )
 
 
 def _read_container(argument: str, text: str, value: Any, file_module: str, found: Argument) -> None:
@@ -84,7 +89,9 @@ def _read_container(argument: str, text: str, value: Any, file_module: str, foun
         return
     if isinstance(value, dict):
         if not all(isinstance(key, _PLAIN) for key in value):
-            raise Refused(f"The argument {argument} has keys that are no plain values: use texts.")
+            raise Refused(
+                "The argument {argument} has keys that are no plain values: use texts.", argument=argument
+            )
         found.conditions.append(f"list({text}) == {list(value)!r}")
         entries = list(value.items())
     else:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ..loading.lazy_modules import first_called
+from ..sentence import Sentence
 from .distinct import distinct
 
 
@@ -32,7 +33,11 @@ class Problem:
 
     symbol: str
     reason: str
-    message: str
+    message: Sentence
+
+    def data(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"symbol": self.symbol, "reason": self.reason, "message": self.message.data()}
 
 
 def trial_of(

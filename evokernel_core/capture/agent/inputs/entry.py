@@ -16,6 +16,7 @@ from ..graph import complex_tensors
 from ..loading.source import Function, Source
 from ..regions.dataclass_outputs import opened
 from ..regions.parts import PARAMETER, SCALAR, TENSOR, Leaf
+from ..sentence import Sentence
 from .arguments import argument_of
 from .calls_made import Trial
 from .state import Held, Holder, Watch, holders_of, put, replaced, tensors_in
@@ -86,18 +87,21 @@ def entry_of(trial: Trial, source: Source, module: types.ModuleType) -> Entry | 
     return Entry(known[0], given, receiver, bound, refusal, Watch(holders), holders)
 
 
-def _refusal(known: Function, outer: Any, function: types.FunctionType) -> str:
+def _refusal(known: Function, outer: Any, function: types.FunctionType) -> Sentence:
     """A decorator of torch's, such as ``no_grad``, stays where it is and runs around the kernel too."""
     if inspect.isgeneratorfunction(function):
-        return f"{known.qualname} is a generator: return tensors instead of yielding them."
+        return Sentence(
+            "{name} is a generator: return tensors instead of yielding them.", name=known.qualname
+        )
     step = outer
     while step is not function:
         if not _is_torchs(step):
-            return (
-                f"A decorator of {known.qualname} may change what it is given: move its work into the body."
+            return Sentence(
+                "A decorator of {name} may change what it is given: move its work into the body.",
+                name=known.qualname,
             )
         step = step.__wrapped__
-    return ""
+    return Sentence()
 
 
 def _is_torchs(wrapper: Any) -> bool:
@@ -202,17 +206,25 @@ def _holders(function: Function, receiver: Any, module: types.ModuleType) -> lis
     return found
 
 
-def outside_state(source: Source, was_run: Callable[[ast.AST], bool], functions: Iterable[Function]) -> str:
+def outside_state(
+    source: Source, was_run: Callable[[ast.AST], bool], functions: Iterable[Function]
+) -> Sentence:
     """What the functions do besides computing, that a call of a kernel would not; empty if nothing."""
     for function in functions:
         for node in ast.walk(function.node):
             if isinstance(node, ast.Global):
-                return f"Line {node.lineno} sets the global {node.names[0]}: return the value instead."
+                return Sentence(
+                    "Line {line} sets the global {name}: return the value instead.",
+                    line=node.lineno,
+                    name=node.names[0],
+                )
             printing = (
                 isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
             )
             if printing and was_run(node):
-                return (
-                    f"Line {node.lineno} prints, which a kernel cannot: print outside of {function.qualname}."
+                return Sentence(
+                    "Line {line} prints, which a kernel cannot: print outside of {name}.",
+                    line=node.lineno,
+                    name=function.qualname,
                 )
-    return ""
+    return Sentence()

@@ -25,11 +25,12 @@ from ..errors import AgentError
 from ..loading.constant_tensors import SmallTensors
 from ..loading.load import failure
 from ..loading.source import Source
+from ..sentence import Sentence
 
 INPUTS, INIT = "get_inputs", "get_init_inputs"
 GROUPS = ("get_input_groups", "get_inputs_dyn_list")
 SUPPLIERS = frozenset({INPUTS, *GROUPS, INIT})
-NOTHING = (
+NOTHING = Sentence(
     "Nothing says the input shapes: run a program that uses the file once as "
     "'evokernel observe -- COMMAND', or add get_inputs()."
 )
@@ -61,7 +62,7 @@ def groups_of(module: types.ModuleType, source: Source) -> list[Group]:
     init = _supplied(module, source, INIT) if callable(getattr(module, INIT, None)) else []
     groups = list(found) if several or _yields(found) else [found]
     if not groups:
-        raise AgentError("needs_shapes", f"{supplier}() gives no inputs: add a group.")
+        raise AgentError("needs_shapes", "{supplier}() gives no inputs: add a group.", supplier=supplier)
     inits = list(init) if several and _is_one_each(init, len(groups)) else [init] * len(groups)
     defaults = {} if several else _defaults(getattr(module, INPUTS))
     return [Group(first, given, defaults) for first, given in zip(inits, groups, strict=True)]
@@ -99,7 +100,7 @@ def _called_by(how: Callable[[], AbstractContextManager[None]], supplier: Callab
 
 
 def _failed(source: Source, name: str, error: BaseException) -> AgentError:
-    return AgentError("import_failed", failure(f"{name}()", error, source.path))
+    return AgentError("import_failed", failure(Sentence("{name}()", name=name), error, source.path))
 
 
 def _picking(supplier: Callable[..., Any], source: Source, first: BaseException) -> Any:
@@ -112,7 +113,10 @@ def _picking(supplier: Callable[..., Any], source: Source, first: BaseException)
         raise _failed(source, name, first) from error
     tensors = [item for item in pytree.tree_leaves(found) if isinstance(item, torch.Tensor)]
     if any(isinstance(size, torch.SymInt) for item in tensors for size in (*item.size(), *item.stride())):
-        message = f"A size of what {name}() returns depends on the numbers that it draws: say it beforehand."
+        message = Sentence(
+            "A size of what {name}() returns depends on the numbers that it draws: say it beforehand.",
+            name=name,
+        )
         raise AgentError("import_failed", message)
     return found
 

@@ -14,6 +14,7 @@ from ..loading.load import reads_values
 from ..loading.source import Source
 from ..observation.decode import CannotBuild, Decoder
 from ..observation.names import lookup
+from ..sentence import Sentence
 from .calls_made import Problem, Trial, trial_of
 
 MOST_TRIED = 3
@@ -37,7 +38,7 @@ def observed_trials(
         by_name.setdefault(item["qualname"], []).append(item)
     size = {name: max(item["modules"] for item in found) for name, found in by_name.items()}
     for name in sorted(by_name, key=lambda name: -size[name]):
-        reason = ""
+        reason = Sentence()
         for item in by_name[name][:MOST_TRIED]:
             if was_run(name):
                 break
@@ -49,20 +50,27 @@ def observed_trials(
             problems.append(Problem(name, "needs_shapes", reason))
 
 
-def _words(name: str, error: BaseException) -> str:
+def _words(name: str, error: BaseException) -> Sentence:
     if isinstance(error, CannotBuild):
-        return (
-            f"{name} was observed, but with {error}, which cannot be made again: "
-            "add get_inputs() and get_init_inputs()."
+        return Sentence(
+            "{name} was observed, but with {error}, which cannot be made again: add get_inputs() and "
+            "get_init_inputs().",
+            name=name,
+            error=error,
         )
     if reads_values(error):
-        return (
-            f"Building or calling {name} reads what its tensors hold ({describe(error)}), "
-            "which a capture does not have: put what computes it outside of the model."
+        return Sentence(
+            "Building or calling {name} reads what its tensors hold ({error}), which a capture does "
+            "not have: put what computes it outside of the model.",
+            name=name,
+            error=describe(error),
         )
-    return (
-        f"What was observed of {name} cannot be repeated ({describe(error)}): run evokernel observe again "
-        "where the file has changed, and add get_inputs() where the program changes what the file imports."
+    return Sentence(
+        "What was observed of {name} cannot be repeated ({error}): run evokernel observe again "
+        "where the file has changed, and add get_inputs() where the program changes what the "
+        "file imports.",
+        name=name,
+        error=describe(error),
     )
 
 
@@ -70,7 +78,7 @@ def _trial(module: types.ModuleType, source: Source, item: Observation) -> Trial
     decoder = Decoder(module, source.path)
     target = lookup(module, item["qualname"])
     if target is None:
-        raise ImportError(f"it has no {item['qualname']}")
+        raise ImportError(Sentence("it has no {qualname}", qualname=item["qualname"]))
     if item["built"] is not None:
         target = _built(target, item, decoder)
     args, kwargs = decoder.call(item["call"])

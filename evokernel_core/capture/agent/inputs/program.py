@@ -24,6 +24,7 @@ from ..loading.load import line_of
 from ..loading.outside import Deadline, OutOfTime, Stopped, confined
 from ..loading.source import Function, Source, number_of
 from ..observation.functions import arguments_of
+from ..sentence import Sentence
 from .calls_made import Problem, Trial, trial_of
 
 _SECONDS, _SECONDS_BEHIND = 20.0, 2.0
@@ -37,7 +38,7 @@ class Program:
 
     source: Source
     made: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
-    failure: str = ""
+    failure: Sentence = field(default_factory=Sentence)
     limit: Deadline | None = None
 
     def __post_init__(self) -> None:
@@ -82,16 +83,19 @@ class Program:
         except SystemExit:
             return
         except OutOfTime:
-            self.failure = f"it had not called a model after {_SECONDS:.0f} s"
+            self.failure = Sentence("it had not called a model after {seconds} s", seconds=f"{_SECONDS:.0f}")
         except BaseException as error:
             self.failure = self._words(error)
 
-    def _words(self, error: BaseException) -> str:
+    def _words(self, error: BaseException) -> Sentence:
         if isinstance(error, Stopped):
-            return str(error)
-        line = line_of(error, self.source.path)
-        where = f" at line {line}" if line else ""
-        return f"it failed on tensors without values{where} ({describe(error)})"
+            return error.sentence
+        line, said = line_of(error, self.source.path), describe(error)
+        if line:
+            return Sentence(
+                "it failed on tensors without values at line {line} ({error})", line=line, error=said
+            )
+        return Sentence("it failed on tensors without values ({error})", error=said)
 
     def trials(
         self, module: types.ModuleType, was_run: Callable[[str], bool], problems: list[Problem]
@@ -104,10 +108,7 @@ class Program:
             try:
                 trial = self._trial(module, qualname, name)
             except Exception as error:  # of tensors that have no counterpart without memory
-                words = f"{name} was called by the file itself, but not in a way that can be repeated"
-                problems.append(
-                    Problem(name, "unsupported", f"{words} ({describe(error)}): add get_inputs().")
-                )
+                problems.append(Problem(name, "unsupported", _no_repetition(name, error)))
                 continue
             yield trial
 
@@ -118,9 +119,13 @@ class Program:
         return trial_of(name, function, args, kwargs, observed=True)
 
 
-def _no_repetition(name: str, error: Exception) -> str:
-    words = f"{name} was called by the file itself, but not in a way that can be repeated"
-    return f"{words} ({describe(error)}): add get_inputs()."
+def _no_repetition(name: str, error: Exception) -> Sentence:
+    return Sentence(
+        "{name} was called by the file itself, but not in a way that can be repeated ({error}): "
+        "add get_inputs().",
+        name=name,
+        error=describe(error),
+    )
 
 
 def _fake(tensor: torch.Tensor) -> torch.Tensor:

@@ -16,6 +16,7 @@ from ..errors import AgentError
 from ..loading.constant_tensors import SmallTensors
 from ..loading.load import failure, gave_nothing
 from ..loading.source import Source
+from ..sentence import Sentence
 from .calls_made import Problem, Trial, trial_of
 from .groups import NOTHING, SUPPLIERS, Group, groups_of, split_keywords, supplies_inputs
 from .observed import Observation, observed_trials
@@ -74,12 +75,12 @@ def trials(
         try:
             yield _annotated(module, source, qualname, values)
         except AgentError as error:
-            problems.append(Problem(qualname, error.reason, str(error)))
+            problems.append(Problem(qualname, error.reason, error.sentence))
     if not count and not known.annotations and not problems:
         raise AgentError("needs_shapes", _nothing(program, source))
 
 
-def _nothing(program: Program, source: Source) -> str:
+def _nothing(program: Program, source: Source) -> Sentence:
     """Why nothing says the shapes, with the person's next step."""
     name = Path(source.path).name
     if program.failure:
@@ -90,7 +91,11 @@ def _nothing(program: Program, source: Source) -> str:
 def _convention(module: types.ModuleType, source: Source, number: int) -> Trial:
     groups = groups_of(module, source)
     if number >= len(groups):
-        message = f"The file has {len(groups)} input groups, and none with the number {number}."
+        message = Sentence(
+            "The file has {count} input groups, and none with the number {number}.",
+            count=len(groups),
+            number=number,
+        )
         raise AgentError("needs_shapes", message)
     group = groups[number]
     target = main_definition(module, source)
@@ -132,7 +137,7 @@ def _build(target: type, args: tuple[Any, ...], kwargs: dict[str, Any], source: 
         with SmallTensors():
             return target(*args, **kwargs)
     except BaseException as error:
-        what = f"Building {target.__name__}"
+        what = Sentence("Building {name}", name=target.__name__)
         raise AgentError("import_failed", failure(what, error, source.path)) from error
 
 
@@ -141,7 +146,11 @@ def _annotated(module: types.ModuleType, source: Source, qualname: str, values: 
     for part in qualname.split("."):
         target = getattr(target, part, None)
     if target is None:
-        raise AgentError("needs_shapes", f"{qualname} has a shape comment but does not exist when imported.")
+        raise AgentError(
+            "needs_shapes",
+            "{qualname} has a shape comment but does not exist when imported.",
+            qualname=qualname,
+        )
     arguments = {name: _value(value) for name, value in values.items()}
     if isinstance(target, type):
         init = _take(inspect.signature(target.__init__), arguments)  # type: ignore[misc]
@@ -166,11 +175,18 @@ def _check(qualname: str, signature: inspect.Signature, call: dict[str, Any], gi
     }  # fmt: skip
     missing, unknown = sorted(needed - call.keys()), sorted(set(given) - signature.parameters.keys())
     if missing or unknown:
-        problem = (
-            f"does not mention {missing[0]}" if missing else f"mentions {unknown[0]}, which is no argument"
-        )
+        told: dict[str, Any] = {"name": qualname, "argument": (missing or unknown)[0]}
+        if missing:
+            raise AgentError(
+                "needs_shapes",
+                "The shape comment of {name} does not mention {argument}: list each tensor argument once.",
+                **told,
+            )
         raise AgentError(
-            "needs_shapes", f"The shape comment of {qualname} {problem}: list each tensor argument once."
+            "needs_shapes",
+            "The shape comment of {name} mentions {argument}, which is no argument: "
+            "list each tensor argument once.",
+            **told,
         )
 
 

@@ -22,6 +22,7 @@ import torch
 
 from ..errors import AgentError, describe
 from ..guards.code import is_workspace
+from ..sentence import Sentence
 from .constant_tensors import SmallTensors
 from .outside import Stopped, as_program, deadline
 from .record import Recorder
@@ -79,7 +80,11 @@ def parsed(path: str, text: str) -> Source:
     try:
         return parse(path, text)
     except SyntaxError as error:
-        message = f"Line {error.lineno or 0} is not valid Python ({error.msg}): correct it and try again."
+        message = Sentence(
+            "Line {line} is not valid Python ({error}): correct it and try again.",
+            line=error.lineno or 0,
+            error=error.msg,
+        )
         raise AgentError("import_failed", message) from error
 
 
@@ -99,7 +104,7 @@ def execute(source: Source, recorder: Recorder) -> types.ModuleType:
         with SmallTensors(), once:
             return once.loaded()
     except builtins.BaseException as error:
-        words = failure(f"Importing {path.name}", error, source.path)
+        words = failure(Sentence("Importing {name}", name=path.name), error, source.path)
         raise AgentError("import_failed", words, stale=_is_stale(error, package_root(path)[0])) from error
 
 
@@ -187,16 +192,21 @@ def _stopped(error: BaseException, path: str) -> AgentError:
     all else is wrong with the file."""
     name = Path(path).name
     if not isinstance(error, (SystemExit, OSError, EOFError, Stopped)) and not reads_values(error):
-        return AgentError("import_failed", failure(f"Importing {name}", error, path))
-    words = str(error) if isinstance(error, Stopped) else f"it ended with {describe(error)}"
-    return AgentError("needs_shapes", gave_nothing(name, f"{words} at line {line_of(error, path)}"))
+        return AgentError("import_failed", failure(Sentence("Importing {name}", name=name), error, path))
+    how = Sentence("it ended with {error}", error=describe(error))
+    if isinstance(error, Stopped):
+        how = error.sentence
+    why = Sentence("{how} at line {line}", how=how, line=line_of(error, path))
+    return AgentError("needs_shapes", gave_nothing(name, why))
 
 
-def gave_nothing(name: str, why: str) -> str:
+def gave_nothing(name: str, why: Sentence) -> Sentence:
     """What to do where a file that was run alone did not call its model."""
-    return (
-        f"Running {name} gave no inputs, because {why}: run it once as "
-        f"'evokernel observe -- python {name} ...', or add get_inputs()."
+    return Sentence(
+        "Running {name} gave no inputs, because {why}: run it once as 'evokernel observe -- "
+        "python {name} ...', or add get_inputs().",
+        name=name,
+        why=why,
     )
 
 
@@ -237,14 +247,16 @@ def _is_of(node: ast.AST, top: str) -> bool:
     return isinstance(node, ast.Import) and any(item.name.split(".")[0] == top for item in node.names)
 
 
-def failure(what: str, error: BaseException, path: str) -> str:
+def failure(what: Sentence, error: BaseException, path: str) -> Sentence:
     """One sentence: what failed, how, and at which line of the user's file."""
-    line = line_of(error, path)
-    where = f" at line {line}" if line else ""
-    advice = "correct the file and try again"
+    advice = Sentence("correct the file and try again")
     if isinstance(error, ModuleNotFoundError) and error.name:
-        advice = f"install it for {sys.executable}, or choose an interpreter that has it"
-    return f"{what} failed{where} ({describe(error)}): {advice}."
+        advice = Sentence("install it for {path}, or choose an interpreter that has it", path=sys.executable)
+    told = {"what": what, "error": describe(error), "advice": advice}
+    line = line_of(error, path)
+    if line:
+        return Sentence("{what} failed at line {line} ({error}): {advice}.", line=line, **told)
+    return Sentence("{what} failed ({error}): {advice}.", **told)
 
 
 def line_of(error: BaseException, path: str) -> int:

@@ -20,28 +20,37 @@ from typing import Any, NoReturn
 
 import torch
 
+from ..sentence import Sentence
 from .devices import patched
 
 
 class Stopped(BaseException):
     """The program was stopped; the message says why. No ``except Exception`` of the program's holds it."""
 
+    @property
+    def sentence(self) -> Sentence:
+        return Sentence(*self.args)
+
 
 class OutOfTime(Stopped):
     """The program ran for as long as it may."""
 
 
+_STARTS, _FORKS = Sentence("it starts another program"), Sentence("it starts other processes")
+_NETWORK, _SIGNALS = Sentence("it uses the network"), Sentence("it sends signals")
+_DELETES, _MOVES = Sentence("it deletes files"), Sentence("it moves files")
+_WRITES_FILES = Sentence("it writes files")
 _REFUSED = {
-    "subprocess.Popen": "starts another program", "os.system": "starts another program",
-    "os.exec": "starts another program", "os.posix_spawn": "starts another program",
-    "os.spawn": "starts another program", "os.startfile": "starts another program",
-    "os.fork": "starts other processes", "os.forkpty": "starts other processes",
-    "os.kill": "sends signals", "socket.connect": "uses the network", "socket.bind": "uses the network",
-    "socket.getaddrinfo": "uses the network", "socket.sendto": "uses the network",
-    "os.remove": "deletes files", "os.rmdir": "deletes files", "shutil.rmtree": "deletes files",
-    "os.rename": "moves files", "os.link": "writes files", "os.symlink": "writes files",
-    "os.truncate": "writes files", "os.chmod": "writes files", "os.mkdir": "writes files",
-    "shutil.copyfile": "writes files", "shutil.move": "moves files",
+    "subprocess.Popen": _STARTS, "os.system": _STARTS,
+    "os.exec": _STARTS, "os.posix_spawn": _STARTS,
+    "os.spawn": _STARTS, "os.startfile": _STARTS,
+    "os.fork": _FORKS, "os.forkpty": _FORKS,
+    "os.kill": _SIGNALS, "socket.connect": _NETWORK, "socket.bind": _NETWORK,
+    "socket.getaddrinfo": _NETWORK, "socket.sendto": _NETWORK,
+    "os.remove": _DELETES, "os.rmdir": _DELETES, "shutil.rmtree": _DELETES,
+    "os.rename": _MOVES, "os.link": _WRITES_FILES, "os.symlink": _WRITES_FILES,
+    "os.truncate": _WRITES_FILES, "os.chmod": _WRITES_FILES, "os.mkdir": _WRITES_FILES,
+    "shutil.copyfile": _WRITES_FILES, "shutil.move": _MOVES,
 }  # fmt: skip
 """Audit events of Python itself, and what a program does that raises them."""
 _WITHOUT_EFFECT: dict[Any, str] = {
@@ -62,7 +71,7 @@ def _audit(event: str, args: tuple[Any, ...]) -> None:
     if event == "open":
         _check_open(*args)
     elif event in _REFUSED:
-        raise Stopped(f"it {_REFUSED[event]}")
+        raise Stopped(_REFUSED[event])
 
 
 def _check_open(path: Any, mode: Any, flags: Any) -> None:
@@ -71,7 +80,7 @@ def _check_open(path: Any, mode: Any, flags: Any) -> None:
     name = os.fsdecode(path)
     fresh = flags & os.O_EXCL and name.startswith(tempfile.gettempdir())
     if name != os.devnull and not fresh:
-        raise Stopped("it writes files")
+        raise Stopped(_WRITES_FILES)
 
 
 @contextmanager
@@ -107,7 +116,7 @@ def as_program(path: Path) -> Iterator[None]:
 
 
 def _argument_error(self: argparse.ArgumentParser, message: str) -> NoReturn:
-    raise Stopped(f"its command line needs arguments: {message}")
+    raise Stopped(Sentence("its command line needs arguments: {message}", message=message))
 
 
 def _reading_only(original: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map_only
 
+from ..sentence import Sentence
 from .precision import SUMS
 
 _LACKS = ("not implemented for 'Half'", "not implemented for 'BFloat16'")
@@ -59,7 +60,9 @@ def types_that_differ(graph: dict[str, Any]) -> str:
         factors = list(dict.fromkeys(dtype for dtype in found if "float" in dtype))
         if node["op"] in SUMS and len(factors) > 1:
             product = " by ".join(factors)
-            return (
-                f"Line {node['line']} multiplies {product}, which PyTorch refuses: convert one of them first."
+            return Sentence(
+                "Line {line} multiplies {product}, which PyTorch refuses: convert one of them first.",
+                line=node["line"],
+                product=product,
             )
     return ""

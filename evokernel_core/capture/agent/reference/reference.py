@@ -16,6 +16,7 @@ import torch
 
 from ..errors import AgentError, describe
 from ..graph import complex_tensors
+from ..sentence import Sentence
 from . import half_precision, precision, stable_order, steps
 from .bounded_products import lengths, near_one
 from .bounded_recurrence import layers_take, steadied
@@ -271,7 +272,7 @@ def _in_range(compute: Callable[[], list[torch.Tensor]]) -> list[torch.Tensor]:
     except (IndexError, RuntimeError) as error:
         if not any(words in str(error) for words in _BEYOND):
             raise
-        message = f"The graph reads beyond a tensor at these sizes ({describe(error)})."
+        message = Sentence("The graph reads beyond a tensor at these sizes ({error}).", error=describe(error))
         raise AgentError("unsupported", message) from error
 
 
@@ -332,7 +333,9 @@ def _operator(name: str) -> Any:
     could reach whatever Python reaches."""
     namespace, _, rest = name.partition(".")
     if namespace != "aten" or rest not in _allowed():
-        raise AgentError("unsupported", f"The graph names the operation {name[:60]!r}, which no kernel has.")
+        raise AgentError(
+            "unsupported", "The graph names the operation {name}, which no kernel has.", name=repr(name[:60])
+        )
     packet, _, overload = rest.partition(".")
     return getattr(getattr(torch.ops.aten, packet), overload)
 
@@ -340,7 +343,9 @@ def _operator(name: str) -> Any:
 def _dtype(name: str) -> torch.dtype:
     found = getattr(torch, name, None)
     if not isinstance(found, torch.dtype):
-        raise AgentError("unsupported", f"The graph names the dtype {name[:60]!r}, which there is not.")
+        raise AgentError(
+            "unsupported", "The graph names the dtype {name}, which there is not.", name=repr(name[:60])
+        )
     return found
 
 
@@ -365,7 +370,7 @@ def size_of(dim: int | str, sizes: Mapping[str, int]) -> int:
     if isinstance(dim, int):
         return dim
     if len(dim) > _LONGEST_SIZE or sum(char in "+-*/%(" for char in dim) > _MOST_OPERATORS:
-        raise AgentError("unsupported", f"The graph has the size {dim[:40]!r}, which is none.")
+        raise AgentError("unsupported", "The graph has the size {dim}, which is none.", dim=repr(dim[:40]))
     return _evaluate(ast.parse(dim, mode="eval").body, sizes)
 
 

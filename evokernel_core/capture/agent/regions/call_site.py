@@ -78,7 +78,9 @@ def names_of(texts: Iterable[str], local_names: frozenset[str] = frozenset()) ->
             elif node.id not in own:
                 found[node.id] = None
     if twice := sorted(called & found.keys()):
-        raise Unsupported(f"Its variable {twice[0]} hides what guards are made of: give it another name.")
+        raise Unsupported(
+            "Its variable {name} hides what guards are made of: give it another name.", name=twice[0]
+        )
     return sorted(found, key=lambda name: name != "self")
 
 

@@ -39,6 +39,7 @@ from ..loading.record import Recorder
 from ..loading.skip_value_checks import without_values
 from ..loading.source import Function, Source, number_of
 from ..reference.half_precision import types_that_differ
+from ..sentence import Sentence
 from ..tracing.export import (
     RegionFunction,
     Traced,
@@ -130,7 +131,7 @@ def capture(path: str, text: str, fusible: dict[str, str], known: Known, asked: 
     return {
         "regions": regions,
         "executed": executed,
-        "problems": [vars(item) for item in problems],
+        "problems": [item.data() for item in problems],
         "defects": request.defects,
     }
 
@@ -175,7 +176,7 @@ def _run(
         except AgentError as outside:
             if not trial.observed:
                 raise
-            problems.append(Problem(trial.what, outside.reason, str(outside)))
+            problems.append(Problem(trial.what, outside.reason, outside.sentence))
             return {}
 
 
@@ -186,25 +187,40 @@ def _failed_statement(trial: Trial, error: BaseException, source: Source) -> dic
         if function.node.lineno <= line <= (function.node.end_lineno or 0):
             statement = _statement_at(function.node, line)
             return _region(source, function, [statement], "{call}", message)
-    raise AgentError("import_failed", f"Running {trial.what} failed ({describe(error)}): correct its inputs.")
+    raise AgentError(
+        "import_failed",
+        "Running {what} failed ({error}): correct its inputs.",
+        what=trial.what,
+        error=describe(error),
+    )
 
 
-def _explain(error: BaseException, line: int) -> str:
+def _explain(error: BaseException, line: int) -> Sentence:
     name = type(error).__name__
     signs = ("DataDependent", "DynamicOutputShape", "_local_scalar_dense")
     if any(sign in f"{name}: {error}" for sign in signs):
         if _passed_through(error, "batchnorm.py"):
-            return (
-                f"Line {line} is a batch normalisation in training that averages over all calls "
-                "(momentum=None), by a count that is not known before it runs: give it a momentum."
+            return Sentence(
+                "Line {line} is a batch normalisation in training that averages over all calls "
+                "(momentum=None), by a count that is not known before it runs: give it a momentum.",
+                line=line,
             )
-        unknown = f"Line {line} depends on the values of a tensor, which are not known before it runs."
+        unknown = Sentence(
+            "Line {line} depends on the values of a tensor, which are not known before it runs.", line=line
+        )
         return size_unknown(error, line) or unknown
     if ".numpy() is not supported" in str(error) or ".tolist() is not supported" in str(error):
-        return f"Line {line} takes a tensor out of PyTorch, where no kernel can follow: stay with tensors."
+        return Sentence(
+            "Line {line} takes a tensor out of PyTorch, where no kernel can follow: stay with tensors.",
+            line=line,
+        )
     if isinstance(error, RecursionError):
-        return f"Line {line} recurses without end."
-    return f"Line {line} raised {describe(error)}: correct it or the shapes of the inputs."
+        return Sentence("Line {line} recurses without end.", line=line)
+    return Sentence(
+        "Line {line} raised {error}: correct it or the shapes of the inputs.",
+        line=line,
+        error=describe(error),
+    )
 
 
 def _passed_through(error: BaseException, file: str) -> bool:
@@ -273,9 +289,9 @@ class _Request:
                 self._check_numbers(entry, region)
                 covered.add(entry.function.qualname)
             except Refused as error:
-                region = {"reason": str(error)}
+                region = {"reason": error.sentence.data()}
             except Exception as error:  # costs this function's program alone
-                region = {"reason": self._defect(error, entry.function.node.lineno)}
+                region = {"reason": self._defect(error, entry.function.node.lineno).data()}
             found.append({**_region(self.source, entry.function, body, "{call}", ""), **region})
         if len(covered) == len(entries):
             covered = {item.qualname for item in self.source.functions}
@@ -286,8 +302,9 @@ class _Request:
         name = pinned_number(entry, region["guards"], self.observations)
         if name:
             raise Refused(
-                f"Its {name} was another number in most of the observed calls, and a kernel of it all is for "
-                "one: pass it as a tensor. What does not depend on it is offered by itself."
+                "Its {name} was another number in most of the observed calls, and a kernel of it all is "
+                "for one: pass it as a tensor. What does not depend on it is offered by itself.",
+                name=name,
             )
 
     def _was_run(self, node: ast.AST) -> bool:
@@ -301,11 +318,13 @@ class _Request:
             reason = self._defect(error, function.node.lineno)
             return [_region(self.source, function, statements_of(function.node)[:1], "{call}", reason)]
 
-    def _defect(self, error: BaseException, line: int) -> str:
+    def _defect(self, error: BaseException, line: int) -> Sentence:
         self.defects.append(traceback.format_exc())
-        return (
-            f"Line {line} met a defect of EvoKernel while its regions were captured ({describe(error)}): "
-            "please report it with the traceback in the log."
+        return Sentence(
+            "Line {line} met a defect of EvoKernel while its regions were captured ({error}): please "
+            "report it with the traceback in the log.",
+            line=line,
+            error=describe(error),
         )
 
     def regions(self, function: Function) -> list[dict[str, Any]]:
@@ -327,7 +346,7 @@ class _Request:
             for item in self._applied:
                 if not self._is_inside(item, function):
                     continue
-                reason = f"Line {item.call.lineno} already calls a generated kernel."
+                reason = Sentence("Line {line} already calls a generated kernel.", line=item.call.lineno)
                 call = {**_region(self.source, function, [item.call], "{call}", reason), "status": "applied"}
                 taken = _region(self.source, function, [item.first, item.last], "", "")["span"]
                 regions = [region for region in regions if not _overlap(region["span"], taken)]
@@ -361,9 +380,9 @@ class _Request:
             known = vars(self.module)
             site = CallSite(template, original, bindings, asked, seen.code, names, known, inside).data(graph)
         except Unsupported as error:
-            return self._refused(plan, str(error))
+            return self._refused(plan, error.sentence)
         except Exception as error:
-            reason = f"torch.export could not trace it ({describe(error)})."
+            reason = Sentence("torch.export could not trace it ({error}).", error=describe(error))
             return _scalar_owners(plan) or self._refused(plan, reason)
         region = _region(self.source, plan.function, list(plan.body), template, "")
         return {**region, **site, "status": "candidate", "graph": graph, "symbols": symbols}
@@ -459,7 +478,9 @@ def _check_outputs(graph: dict[str, Any], plan: Plan) -> None:
             raise Unsupported("The result is an input, a view or a constant, so there is nothing to compute.")
         dtype = specs[output["ref"]][output["index"]]["dtype"]
         if dtype not in _OUTPUT_DTYPES:
-            raise Unsupported(f"The result is {dtype}: kernels give {', '.join(_OUTPUT_DTYPES)}.")
+            raise Unsupported(
+                "The result is {dtype}: kernels give {known}.", dtype=dtype, known=", ".join(_OUTPUT_DTYPES)
+            )
         if not position and dtype != str(plan.value.dtype).removeprefix("torch."):
             raise Unsupported("A Python number decides the result's dtype: convert the tensor explicitly.")
 
@@ -491,7 +512,7 @@ def _region(
     span = [first.lineno, start, last.end_lineno, end]
     return {
         "symbol": function.qualname, "span": span, "replacement": replacement,
-        "status": "unsupported", "reason": reason, "graph": None, "symbols": None,
+        "status": "unsupported", "reason": Sentence(reason).data(), "graph": None, "symbols": None,
     }  # fmt: skip
 
 

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 from torch._subclasses.fake_tensor import DynamicOutputShapeException
 
+from ..sentence import Sentence
+
 _INSTEAD = {
-    "bincount": "give the number of bins by zeros(n).index_add(0, x, ones)",
-    "nonzero": "use torch.where with three arguments in place of a mask as an index",
-    "masked_select": "use torch.where with three arguments",
-    "repeat_interleave": "give one number of repeats for all",
+    "bincount": Sentence("give the number of bins by zeros(n).index_add(0, x, ones)"),
+    "nonzero": Sentence("use torch.where with three arguments in place of a mask as an index"),
+    "masked_select": Sentence("use torch.where with three arguments"),
+    "repeat_interleave": Sentence("give one number of repeats for all"),
 }
-_NAMES = {"_unique2": "unique", "nonzero": "nonzero, as a mask as an index does"}
+_NAMES = {"_unique2": "unique", "nonzero": Sentence("nonzero, as a mask as an index does")}
 
 
-def size_unknown(error: BaseException, line: int) -> str:
+def size_unknown(error: BaseException, line: int) -> Sentence:
     """The sentence for an error of such an operation; empty for any other error."""
     if not isinstance(error, DynamicOutputShapeException):
-        return ""
+        return Sentence()
     name = str(error.func).split(".")[1]
-    instead = f": {_INSTEAD[name]}" if name in _INSTEAD else ""
-    return (
-        f"Line {line} calls {_NAMES.get(name, name)}: the size of its result depends on the values of a "
-        f"tensor, which are not known before it runs{instead}."
+    told = {"line": line, "op": _NAMES.get(name, name)}
+    if name in _INSTEAD:
+        return Sentence(
+            "Line {line} calls {op}: the size of its result depends on the values of a tensor, "
+            "which are not known before it runs: {instead}.",
+            instead=_INSTEAD[name],
+            **told,
+        )
+    return Sentence(
+        "Line {line} calls {op}: the size of its result depends on the values of a tensor, "
+        "which are not known before it runs.",
+        **told,
     )

@@ -46,8 +46,9 @@ def opened(value: Any) -> Any:
     for leaf in pytree.tree_leaves(value):
         if not isinstance(leaf, _LEAVES):
             raise Refused(
-                f"The result holds a {type(leaf).__name__}, which a kernel's call cannot make: return "
-                "tensors, or a dataclass, tuple, list or dictionary of them."
+                "The result holds a {name}, which a kernel's call cannot make: return tensors, or a "
+                "dataclass, tuple, list or dictionary of them.",
+                name=type(leaf).__name__,
             )
     return value
 
@@ -66,8 +67,9 @@ def _fields(value: Any) -> Opened:
     same = before.keys() == after.keys() and all(_alike(before[name], after[name]) for name in before)
     if not same or (isinstance(value, dict) and list(value) != list(again)):
         raise Refused(
-            f"The result is a {kind.__name__} that its class does not make from its fields alone: return "
-            "tensors, or set all of its fields when it is made."
+            "The result is a {name} that its class does not make from its fields alone: return "
+            "tensors, or set all of its fields when it is made.",
+            name=kind.__name__,
         )
     return Opened(kind, {name: opened(item) for name, item in wanted.items()})
 

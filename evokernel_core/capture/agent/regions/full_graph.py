@@ -26,6 +26,7 @@ from ..loading.lazy_modules import was_called
 from ..loading.load import line_of
 from ..loading.source import ENTER, EXIT, Source
 from ..reference.half_precision import types_that_differ
+from ..sentence import Sentence, joined
 from ..tracing.export import RegionFunction
 from ..tracing.fusibility import Fusibility
 from ..tracing.random_inputs import DrawingConverter
@@ -88,7 +89,9 @@ class WholeFunctions:
         for change in entry.state.built():
             if not is_set_by_each_call(change, self._set, region["graph"], run):
                 name = change.expression
-                raise Refused(f"The first call sets {name}, which a kernel's would not: set it in __init__.")
+                raise Refused(
+                    "The first call sets {name}, which a kernel's would not: set it in __init__.", name=name
+                )
         return region
 
     def _lifted(self, region: dict[str, Any], entry: Entry, fixed: bool) -> dict[str, Any]:
@@ -129,7 +132,7 @@ class WholeFunctions:
                 pinned |= more
                 continue
             except Unsupported as error:  # a number that is an argument, where PyTorch takes no tensor
-                raise Refused(str(error)) from error
+                raise Refused(error.sentence) from error
             if not more:
                 try:
                     return self._converted(call, found)
@@ -148,12 +151,16 @@ class WholeFunctions:
                 stack.enter_context(overridden(self.fusibility.fits))
                 found = trace(call, inputs, self._table, pinned)
         except Unsupported as error:
-            raise Refused(str(error)) from error
+            raise Refused(error.sentence) from error
         except Exception as error:
             line = line_of(error, self.source.path)
             if _LINEAR_ALGEBRA in str(error):
-                raise Refused(f"Line {line} solves or factors matrices, which no kernel does.") from error
-            raise Untraceable(f"Line {line} could not be traced ({describe(error)}).") from error
+                raise Refused(
+                    "Line {line} solves or factors matrices, which no kernel does.", line=line
+                ) from error
+            raise Untraceable(
+                "Line {line} could not be traced ({error}).", line=line, error=describe(error)
+            ) from error
         if random.getstate() != state:
             random.setstate(state)
             raise Refused("It draws random numbers of Python, which change from call to call: use torch's.")
@@ -178,7 +185,7 @@ class WholeFunctions:
         except InexpressibleSize:
             raise
         except Unsupported as error:
-            raise Refused(self._missing(found) or str(error)) from error
+            raise Refused(self._missing(found) or error.sentence) from error
         self._check(graph)
         self._set = frozenset(change.expression for change in call.changes)
         symbols = self._symbols(call, results, converter, graph)
@@ -189,7 +196,7 @@ class WholeFunctions:
             known = vars(self.module)
             site = CallSite(template, original, {}, guards, self._seen.code, names, known).data(graph)
         except Unsupported as error:
-            raise Refused(str(error)) from error
+            raise Refused(error.sentence) from error
         return {**site, "graph": graph, "symbols": symbols}
 
     def _check_tensors(self, call: Call) -> None:
@@ -199,25 +206,25 @@ class WholeFunctions:
         for path, tensor in self._seen.tensors.items():
             if id(tensor) not in passed and path not in made:
                 name = path.replace("guards.module", "module")
-                raise Refused(f"It reads the tensor {name}, which a call cannot pass: make it a buffer.")
+                raise Refused(
+                    "It reads the tensor {name}, which a call cannot pass: make it a buffer.", name=name
+                )
 
-    def _missing(self, found: WholeTrace) -> str:
+    def _missing(self, found: WholeTrace) -> Sentence:
         """The operations that no family covers; empty where all are covered."""
         nodes = [item for item in found.traced.graph.nodes if str(item.target).startswith("aten.")]
         names = [(_name(item), item) for item in nodes]
         ignored = (*IGNORED, "aten.sym_")
-        return " ".join(
-            dict.fromkeys(
-                uncovered(name, line_in(item.meta.get("stack_trace") or "", self.source.path))
-                for name, item in names
-                if not self.fusibility.fits(name) and not name.startswith(ignored)
-            )
+        return joined(
+            uncovered(name, line_in(item.meta.get("stack_trace") or "", self.source.path))
+            for name, item in names
+            if not self.fusibility.fits(name) and not name.startswith(ignored)
         )
 
     def _check(self, graph: dict[str, Any]) -> None:
         missing = [item for item in names_in(graph["nodes"]) if not self.fusibility.fits(item[0])]
         if missing:
-            raise Refused(" ".join(dict.fromkeys(uncovered(name, line) for name, line in missing)))
+            raise Refused(joined(uncovered(name, line) for name, line in missing))
         if not graph["nodes"]:  # views alone are copied into the memory of the result
             raise Refused("Nothing is left to compute after simplification.")
         if mixed := types_that_differ(graph):

@@ -13,6 +13,7 @@ from ..errors import uncovered
 from ..graph.complex_names import name_for
 from ..loading.record import OpCall
 from ..loading.source import OPAQUE, number_of
+from ..sentence import Sentence
 from .absorb import Absorber, names_in
 from .liveness import Place, is_live
 from .parts import Parts, Plan, Refusal, total
@@ -226,7 +227,11 @@ def _refusal(absorber: Absorber, statement: ast.stmt) -> Iterator[Refusal]:
     if isinstance(statement, ast.AugAssign):
         if _adds_to_tensor(absorber, statement):
             target = ast.unparse(statement.target)
-            reason = f"Line {statement.lineno} changes {target} in place: assign a new value instead."
+            reason = Sentence(
+                "Line {line} changes {target} in place: assign a new value instead.",
+                line=statement.lineno,
+                target=target,
+            )
             yield Refusal(absorber.function, statement, reason)
         return
     for expression in _own_expressions(statement):
@@ -258,27 +263,31 @@ def _telling(calls: list[OpCall]) -> OpCall | None:
     return real[0] if real else None
 
 
-def _reason(absorber: Absorber, node: ast.expr) -> str:
+def _reason(absorber: Absorber, node: ast.expr) -> Sentence:
     evaluation = absorber.evaluation(node)
     if evaluation is None or evaluation.calls_user:
-        return ""
+        return Sentence()
     if evaluation.too_long:
-        return f"Line {node.lineno} runs too many ops for one kernel."
+        return Sentence("Line {line} runs too many ops for one kernel.", line=node.lineno)
     obstacles = absorber.fusibility.obstacles(evaluation)
     if not obstacles and len(absorber.fusibility.rows(evaluation)) > 1:
-        return f"Line {node.lineno} reduces over more than one shape of rows: split the expression."
+        return Sentence(
+            "Line {line} reduces over more than one shape of rows: split the expression.", line=node.lineno
+        )
     return _obstacle_reason(obstacles, node.lineno)
 
 
-def _obstacle_reason(obstacles: list[OpCall], line: int) -> str:
+def _obstacle_reason(obstacles: list[OpCall], line: int) -> Sentence:
     call = _telling(obstacles)
     if call is None:
-        return ""
+        return Sentence()
     if any(item.draws for item in obstacles):
-        return f"Line {line} draws random numbers, which a kernel cannot repeat."
+        return Sentence("Line {line} draws random numbers, which a kernel cannot repeat.", line=line)
     if call.mutates:
-        return (
-            f"Line {line} writes in place ({call.name}), which a kernel of that line alone cannot: "
-            "use the form that gives a new tensor, or a kernel of the whole function."
+        return Sentence(
+            "Line {line} writes in place ({op}), which a kernel of that line alone cannot: use the "
+            "form that gives a new tensor, or a kernel of the whole function.",
+            line=line,
+            op=call.name,
         )
     return uncovered(name_for(call.name, call.args, call.kwargs), line)

@@ -85,11 +85,14 @@ class Results:
             return self._tensor(position, value, node)
         if isinstance(node, torch.fx.Node):
             if isinstance(node.meta["val"], torch.Tensor):
-                raise Refused(f"Result {position + 1} is a tensor of constants: make it outside of the call.")
+                raise Refused(
+                    "Result {position} is a tensor of constants: make it outside of the call.",
+                    position=position + 1,
+                )
             return self._converter.size_text(node.meta["val"])
         if isinstance(value, (bool, int, float, str, type(None))):
             return repr(value)
-        raise Refused(f"The result holds a {type(node).__name__}: return tensors and numbers.")
+        raise Refused("The result holds a {name}: return tensors and numbers.", name=type(node).__name__)
 
     def _tensor(self, position: int, value: dict[str, Any], node: Any) -> str:
         results, inputs = self._found.memory
@@ -105,7 +108,7 @@ class Results:
         else:
             owner, text = "", self._own(value, memory)
         if text is None:
-            raise Refused(f"The result is a view of {owner}: return a copy of it.")
+            raise Refused("The result is a view of {owner}: return a copy of it.", owner=owner)
         if memory not in inputs:
             self.positions.append(position)
             self.shapes.append(self._converter.shape_of(node))
@@ -173,7 +176,9 @@ class Results:
 def _refuse_settings(call: Call) -> None:
     for change in call.changes:
         if not isinstance(change.value, torch.Tensor):
-            raise Refused(f"The call sets {change.expression} anew, which a kernel cannot do.")
+            raise Refused(
+                "The call sets {expression} anew, which a kernel cannot do.", expression=change.expression
+            )
 
 
 def statements_of(function: ast.FunctionDef) -> list[ast.stmt]:
@@ -200,9 +205,13 @@ def _rendered(value: Any, names: Mapping[str, Any]) -> str:
     if isinstance(value, Opened):
         name = value.kind.__name__
         if names.get(name) is not value.kind:
-            raise Refused(f"The result is a {name}, a name that the file does not have: import the class.")
+            raise Refused(
+                "The result is a {name}, a name that the file does not have: import the class.", name=name
+            )
         return f"{name}({', '.join(f'{key}={_rendered(item, names)}' for key, item in value.fields.items())})"
-    raise Refused(f"The result is a {kind.__name__}: return tensors, tuples, lists or dictionaries.")
+    raise Refused(
+        "The result is a {name}: return tensors, tuples, lists or dictionaries.", name=kind.__name__
+    )
 
 
 def _sequence(kind: type, items: list[str], names: Mapping[str, Any]) -> str:

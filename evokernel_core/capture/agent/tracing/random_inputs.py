@@ -40,8 +40,9 @@ class DrawingConverter(Converter):
             return
         if "ref" not in value or self.expression(value["ref"]) is not None:
             raise Unsupported(
-                f"A value that is not computed is copied into {self._leaves[index].expression}: "
-                "compute with that value and assign the result."
+                "A value that is not computed is copied into {expression}: compute with that value and "
+                "assign the result.",
+                expression=self._leaves[index].expression,
             )
         self._buffers.write(given.name)
         self._values[given.name] = value

@@ -12,6 +12,7 @@ from torch.utils._sympy.functions import CleanDiv, FloorDiv, Mod, PythonMod
 from ..errors import Unsupported
 from ..graph.complex_names import refusal
 from ..regions.parts import SCALAR, Leaf
+from ..sentence import Sentence
 from .export import Traced
 
 
@@ -19,8 +20,8 @@ class InexpressibleSize(Unsupported):
     """A size is no arithmetic expression of the input sizes; with plain sizes it is a number. ``symbols``
     are torch's symbols in it."""
 
-    def __init__(self, message: str, symbols: Any = frozenset()) -> None:
-        super().__init__(message)
+    def __init__(self, template: str, symbols: Any = frozenset(), /, **values: Any) -> None:
+        super().__init__(template, **values)
         self.symbols = frozenset(symbols)
 
 
@@ -41,7 +42,12 @@ class Sizes:
             return
         symbol = size.node.expr
         if self.hints.get(symbol, 0) < least:
-            raise InexpressibleSize(f"The size {symbol} has to be at least {least}.", symbol.free_symbols)
+            raise InexpressibleSize(
+                "The size {symbol} has to be at least {least}.",
+                symbol.free_symbols,
+                symbol=symbol,
+                least=least,
+            )
         self.needed[symbol] = max(least, self.needed.get(symbol, 1))
 
     def symbols(self, least: dict[str, int]) -> list[dict[str, Any]]:
@@ -80,7 +86,7 @@ class Sizes:
             return f"({self._factor(e.args[0])} // {self._factor(e.args[1])})"
         if isinstance(e, (Mod, PythonMod)):
             return f"({self._factor(e.args[0])} % {self._factor(e.args[1])})"
-        message = f"The size {e} is not an arithmetic expression of the input sizes."
+        message = Sentence("The size {size} is not an arithmetic expression of the input sizes.", size=e)
         raise InexpressibleSize(message, e.free_symbols)
 
     def _factor(self, e: Any) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from evokernel_core import temporary
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
 from evokernel_core.twin.build import CandidateError, Twin, prepare
@@ -63,7 +64,9 @@ def _audit_tree(task: KernelTask, files: Mapping[str, str], twin: Twin) -> GateR
             try:
                 unit = eyes.parse(text.for_parser())
             except Unreadable:
-                message = "The file is nested too deeply or too long for the audit; write it plainly."
+                message = Sentence(
+                    "The file is nested too deeply or too long for the audit; write it plainly."
+                )
                 return _result([*found, Finding("audit-size", message, KERNEL, 1)])
             errors += unit.errors
             found += findings(unit, eyes.interface, len(task.graph.nodes))
@@ -73,7 +76,7 @@ def _audit_tree(task: KernelTask, files: Mapping[str, str], twin: Twin) -> GateR
         if not found and errors:
             seen.explain(twin, work)
             first = errors[0]
-            message = f"The audit does not understand this: {first.message}."
+            message = Sentence("The audit does not understand this: {message}.", message=first.message)
             found.append(Finding("audit-parse", message, first.file, first.line))
     return _result(found)
 

@@ -89,13 +89,13 @@ def _build(twin: Twin, folder: Path) -> None:
     compiler = (*twin.compiler.c_argv, "-O1", str(PARSER_SOURCE), "-o", str(folder / "parser"), "-ldl")
     done = subprocess.run(compiler, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise BuildError(f"The audit's parser does not build; report this: {done.stderr[-500:]}")
+        raise BuildError("The audit's parser does not build; report this: {said}", said=done.stderr[-500:])
     with temporary.folder_in(twin.folder, "building") as work:
         header = str(folder / HEADER)
         language = ("-x", "c++-header", *_options(twin))
         if _run_parser(twin, folder, ("header", "header.pch", header, *language), work):
             said = (work / "output").read_text()[-500:]
-            raise BuildError(f"libclang does not read the twin's headers; report this: {said}")
+            raise BuildError("libclang does not read the twin's headers; report this: {said}", said=said)
         shutil.move(work / "header.pch", folder / "header.pch")
         prefix = str(twin.include.resolve()) + os.sep
         if _run_parser(twin, folder, ("names", prefix, header, *language), work):

@@ -9,6 +9,7 @@ from random import Random
 from attrs import frozen
 
 from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.sentence import Sentence, joined
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
 from evokernel_core.twin.run import Part, Run
@@ -54,24 +55,33 @@ class Choice:
         )
         return Part(ITEM_SIZE[spec.dtype], shape, runs)
 
-    def words(self, task: KernelTask) -> str:
+    def words(self, task: KernelTask) -> Sentence:
         """What is looked at, for a verdict."""
         full, chosen = task.sizes, dict(self.sizes)
-        of = (f"{name} {chosen[name]} of {full[name]} in {len(runs)} places" for name, runs in self.runs)
-        return f"chosen slices ({', '.join(of)})"
+        places = [
+            Sentence(
+                "{name} {chosen} of {size} in {count} places",
+                name=name,
+                chosen=chosen[name],
+                size=full[name],
+                count=len(runs),
+            )
+            for name, runs in self.runs
+        ]
+        return Sentence("chosen slices ({places})", places=joined(places, by=", "))
 
 
-def choose(task: KernelTask, draw: Draw, enough: int = 0) -> Choice | str:
+def choose(task: KernelTask, draw: Draw, enough: int = 0) -> Choice | Sentence:
     """The slices of a draw, or why there are none; ``enough``: other bytes of
     them than ``ENOUGH``, beyond the least."""
     if any(item.kind is not InputKind.SCALAR and _is_index(item.spec) for item in task.graph.inputs):
-        return "inputs of integers may say where others are read"
+        return Sentence("inputs of integers may say where others are read")
     names = independent_symbols(task)
     if not names:
-        return "no dimension is known to cut its tensors into parts that are computed apart"
+        return Sentence("no dimension is known to cut its tensors into parts that are computed apart")
     least = {s.name: s.minimum if s.name in names else s.size for s in task.symbols}
     if not _is_light(task, least, MOST):
-        return "the least part that is computed apart takes too long"
+        return Sentence("the least part that is computed apart takes too long")
     numbers = draw.numbers(f"slices of {task.task_id}")
     grown = [_grown(task, names, least, places, numbers, enough or ENOUGH) for places in INNER_PLACES]
     return max(grown, key=lambda choice: math.prod(size for _, size in choice.sizes))

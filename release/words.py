@@ -1,0 +1,133 @@
+"""``make words``: the catalogue of all that the language server says, with what is new to be translated.
+
+    python -m release.words
+
+What is said stands in the sources as templates: the first argument of ``_``, ``many`` and ``marked`` in the
+server, of a Sentence anywhere, and of an error of the tree.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+
+from babel.messages.catalog import Catalog
+from babel.messages.catalog import Message as Entry
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po, write_po
+
+from evokernel_core.domain import descriptor
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ("server/evokernel_server", "evokernel_core")
+CATALOGUE = ROOT / "server/evokernel_server/locales/zh_CN/LC_MESSAGES/evokernel.po"
+ENGLISH = tuple(
+    f"evokernel_core/{place}"
+    for place in (
+        *("cli/", "report/", "synthesis/steps.py", "synthesis/suite.py", "memory/packs.py"),
+        *("capture/observe.py", "twin/apart.py", "twin/bare.py", "twin/framework.py", "twin/hazards.py"),
+        *("twin/api/", "twin/operators/", "twin/program.py", "twin/sources.py"),
+        *("verifier/first_run", "verifier/queue", "verifier/schema.py", "verifier/service"),
+        *("verifier/serving/", "verifier/workers.py"),
+    )
+)
+"""What is said on the command line, to coding agents, by the verifier's HTTP service and of our own tables
+alone."""
+_FUNCTIONS: Mapping[str, tuple[int, ...]] = {"_": (1,), "many": (1, 2), "marked": (1,)}
+_TEMPLATE = "template"
+"""The parameter of a sentence, and of an error's ``__init__``."""
+
+Message = str | tuple[str, ...]
+
+
+def sources() -> Iterator[Path]:
+    """The files in which something is said to a person in an editor."""
+    for folder in SOURCES:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if not path.relative_to(ROOT).as_posix().startswith(ENGLISH):
+                yield path
+
+
+def keywords() -> dict[str, tuple[int, ...]]:
+    """What is called with a template, by its name, and with which of its arguments (from 1). A class says so
+    by a parameter of its own or of a class that it derives from."""
+    found: dict[str, ast.ClassDef] = {}
+    for folder in SOURCES:
+        for path in (ROOT / folder).rglob("*.py"):
+            nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+            found |= {node.name: node for node in nodes if isinstance(node, ast.ClassDef)}
+    places = {name: _place(node, found) for name, node in found.items()}
+    return {**_FUNCTIONS, **{name: (place,) for name, place in places.items() if place}}
+
+
+def _place(node: ast.ClassDef, known: Mapping[str, ast.ClassDef]) -> int:
+    """The place of a class's template among its arguments, 0 where it takes none."""
+    for item in node.body:
+        if isinstance(item, ast.FunctionDef) and item.name in {"__init__", "__new__"}:
+            names = [given.arg for given in (*item.args.posonlyargs, *item.args.args)]
+            return names.index(_TEMPLATE) if _TEMPLATE in names else 0
+    bases = (base.id for base in node.bases if isinstance(base, ast.Name) and base.id != node.name)
+    return next((place for base in bases if base in known and (place := _place(known[base], known))), 0)
+
+
+def calls(path: Path, wanted: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[ast.expr, ...]]:
+    """What stands for templates in the calls of a file, from its first line to its last; calls that are given
+    fewer arguments are none."""
+    nodes = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+    for call in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)):
+        places = wanted.get(getattr(call.func, "id", getattr(call.func, "attr", "")), ())
+        if places and len(call.args) >= max(places):
+            yield tuple(call.args[place - 1] for place in places)
+
+
+def said() -> dict[Message, None]:
+    """Every template that may reach a person, in the order of the sources."""
+    wanted, found = keywords(), []
+    for path in sources():
+        for templates in calls(path, wanted):
+            texts = tuple(item.value for item in templates if isinstance(item, ast.Constant))
+            if len(texts) == len(templates) and all(texts):
+                found.append(texts[0] if len(texts) == 1 else texts)
+    return dict.fromkeys([*found, *_axes()])
+
+
+def _axes() -> Iterator[str]:
+    """Words of an archive cell, which are said as they are kept; names of memories are no words."""
+    for kind in vars(descriptor).values():
+        if isinstance(kind, type) and issubclass(kind, StrEnum) and kind is not StrEnum:
+            yield from (word.value for word in kind if not word.value.isupper())
+
+
+def catalogue() -> Catalog:
+    with CATALOGUE.open("rb") as file:
+        return read_po(file, "zh_CN")
+
+
+def compiled(words: Catalog) -> bytes:
+    made = io.BytesIO()
+    write_mo(made, words)
+    return made.getvalue()
+
+
+def _texts(item: Entry) -> tuple[str, ...]:
+    return (item.string,) if isinstance(item.string, str) else tuple(item.string or ())
+
+
+def main() -> None:
+    """Adds what is new without a translation, drops what is not said any more, and compiles."""
+    words, template = catalogue(), Catalog()
+    for message in said():
+        template.add(message)
+    words.update(template, no_fuzzy_matching=True)
+    with CATALOGUE.open("wb") as file:
+        write_po(file, words, ignore_obsolete=True)
+    CATALOGUE.with_suffix(".mo").write_bytes(compiled(words))
+    left = [item for item in words if item.id and not any(map(bool, _texts(item)))]
+    print(f"{len(words)} messages, {len(left)} of them not translated yet.")
+
+
+if __name__ == "__main__":
+    main()
