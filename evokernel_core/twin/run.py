@@ -22,6 +22,7 @@ from evokernel_core.domain.errors import BuildError
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.verdict import Hazard, LineTime, Severity
 from evokernel_core.lifeline import lifeline
+from evokernel_core.twin.bottleneck import bottleneck_words
 from evokernel_core.twin.build import BuiltKernel, Twin
 from evokernel_core.twin.chip import Chip, runner_text
 
@@ -440,7 +441,7 @@ def _launch(item: Mapping[str, Any]) -> LaunchReport:
         block_dim=int(item["block_dim"]),
         latency_us=float(item["latency_us"]),
         pipes=tuple((str(pipe), float(us)) for pipe, us in item.get("pipes", {}).items()),
-        bottleneck=Sentence(str(item.get("bottleneck", ""))),
+        bottleneck=bottleneck_words(item.get("bottleneck", {})),
         slowest_block=int(item.get("blocks", {}).get("slowest", 0)),
         work=tuple((str(pipe), _work(counted)) for pipe, counted in item.get("work", {}).items()),
         lines=tuple(_lines(item.get("lines", {}))),

@@ -74,7 +74,7 @@ class Problem:
     """Why a file has no regions: a stable code and one sentence."""
 
     reason: str
-    message: Sentence
+    message: Sentence = field(converter=Sentence)
 
 
 @frozen

@@ -98,7 +98,6 @@ async def shown(editor: Any, uri: str) -> list[str]:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.xfail(strict=True, reason="the twin's bottleneck and notes of row schedules are English")
 async def test_a_chinese_editor_shows_no_english_sentence(
     sessions: Any, workspace: Path, eventually: Any
 ) -> None:

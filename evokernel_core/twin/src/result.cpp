@@ -94,7 +94,8 @@ std::string LaunchText(const LaunchReport &launch)
     return "{\"kernel\":" + Quoted(launch.kernel) + ",\"block_dim\":" + std::to_string(launch.blocks) +
            ",\"latency_us\":" + Number(launch.latency_us) + ",\"pipes\":{" + pipes +
            "},\"work\":" + WorkText(launch) + ",\"lines\":" + LinesText(launch) +
-           ",\"balance\":" + Number(launch.balance) + ",\"bottleneck\":" + Quoted(launch.bottleneck) +
+           ",\"balance\":" + Number(launch.balance) + ",\"bottleneck\":" +
+           (launch.bottleneck.empty() ? "{}" : launch.bottleneck) +
            ",\"blocks\":{\"slowest\":" + std::to_string(launch.slowest) + "}}";
 }
 

@@ -29,13 +29,6 @@ double SmallCopies(const PipeUse &use)
     return bytes > 0 && bytes < 0.99 * kEfficientCopy ? bytes / 1024 : 0;
 }
 
-std::string CopyWords(double kilobytes)
-{
-    char text[64];
-    std::snprintf(text, sizeof(text), "copies of %.1f KB, below the efficient 16 KB", kilobytes);
-    return text;
-}
-
 // What a pipe mostly waits for, and in `share` how many percent of the time; none where it hardly waits.
 bool MainCause(const CoreTime &time, Pipe pipe, Pipe *cause, double *share)
 {
@@ -49,14 +42,13 @@ bool MainCause(const CoreTime &time, Pipe pipe, Pipe *cause, double *share)
     return *share >= kWorthTelling;
 }
 
-std::string Waiting(const char *who, double share, const std::string &what)
+// The pipe that another waits for, and for how many percent of the time, as fields of a JSON object.
+std::string Waiting(Pipe cause, double share)
 {
     char text[64];
-    std::snprintf(text, sizeof(text), "%sidle %.0f %% waiting for ", who, share);
-    return text + what;
+    std::snprintf(text, sizeof(text), "\"for\":\"%s\",\"idle\":%.0f", PipeName(cause), share);
+    return text;
 }
-
-std::string NameOf(Pipe pipe) { return pipe == Pipe::S ? "the scalar unit to issue" : PipeName(pipe); }
 
 }  // namespace
 
@@ -65,25 +57,25 @@ std::string Bottleneck(const CoreTime &time)
     const Pipe busiest = BusiestPipe(time);
     const PipeUse &use = time.use[static_cast<int>(busiest)];
     char head[64];
-    std::snprintf(head, sizeof(head), "%s-bound: %.0f %% busy", PipeName(busiest),
+    std::snprintf(head, sizeof(head), "{\"pipe\":\"%s\",\"busy\":%.0f", PipeName(busiest),
                   time.cycles > 0 ? 100 * use.busy / time.cycles : 0);
     std::string text = head;
     Pipe cause;
     double share;
     if (busiest != Pipe::S && MainCause(time, busiest, &cause, &share)) {
-        text += ", " + Waiting("", share, NameOf(cause));
+        text += "," + Waiting(cause, share);
     }
-    const double small = Copies(busiest) ? SmallCopies(use) : 0;
+    if (const double small = Copies(busiest) ? SmallCopies(use) : 0; small > 0) {
+        std::snprintf(head, sizeof(head), ",\"copies_kb\":%.1f", small);
+        text += head;
+    }
     const bool has_vector = time.use[static_cast<int>(Pipe::V)].instructions > 0;
     const Pipe worker = has_vector ? Pipe::V : Pipe::M;
     const bool works = time.use[static_cast<int>(worker)].instructions > 0;
     if (busiest != worker && works && MainCause(time, worker, &cause, &share)) {
-        const bool blames = small > 0 && cause == busiest;
-        const std::string who = std::string(PipeName(worker)) + " ";
-        text += "; " + Waiting(who.c_str(), share, blames ? CopyWords(small) : NameOf(cause));
-        return text + (small > 0 && !blames ? "; its " + CopyWords(small) : "") + ".";
+        text += std::string(",\"worker\":{\"pipe\":\"") + PipeName(worker) + "\"," + Waiting(cause, share) + "}";
     }
-    return text + (small > 0 ? "; its " + CopyWords(small) : "") + ".";
+    return text + "}";
 }
 
 }  // namespace evokernel::twin

@@ -1,4 +1,4 @@
-// What kept a core from being faster, in one sentence made of figures of the run.
+// What kept a core from being faster, in figures of the run.
 #pragma once
 #include <string>
 
@@ -13,7 +13,8 @@ struct CoreTime {
     std::vector<LineUse> lines[kPipes];
 };
 
-// "MTE2-bound: 81 % busy; V idle 64 % waiting for copies of 2.0 KB, below the efficient 16 KB."
+// JSON: the busiest pipe, how many percent of the time it and the pipe that computes wait and what for, and the
+// mean size of its copies where they are small. twin/bottleneck.py says it in words.
 std::string Bottleneck(const CoreTime &time);
 
 }  // namespace evokernel::twin
