@@ -42,9 +42,11 @@ class Sentence(str):
 
     def data(self) -> Any:
         """For JSON: text alone, or the template with its values."""
-        if not self.values:
-            return str(self)
-        held = {name: v.data() if isinstance(v, Sentence) else v for name, v in self.values.items()}
+        return self._whole() if self.values else str(self)
+
+    def _whole(self) -> dict[str, Any]:
+        """Within another one a sentence without values says, too, that it is one, and no mere text."""
+        held = {name: v._whole() if isinstance(v, Sentence) else v for name, v in self.values.items()}
         return {_TEMPLATE: self.template, _VALUES: held}
 
     def written(self) -> str:

@@ -72,14 +72,15 @@ def test_an_agent_that_is_killed_between_calls_is_replaced(agent: AgentClient) -
     assert agent.ping()["torch"]
 
 
-def test_an_idle_agent_that_is_killed_is_not_missed(agent: AgentClient) -> None:
+def test_an_idle_agent_that_is_killed_is_not_missed() -> None:
     """Its watcher is a moment behind: the next call may still take it for alive."""
-    for _ in range(3):
-        agent.ping()
-        assert agent._channel
-        (inner,) = psutil.Process(agent._channel.pid).children()
-        inner.kill()
-        assert agent.ping()["torch"]
+    with AgentClient(sys.executable) as agent:
+        for _ in range(3):
+            agent.ping()
+            assert agent._channel
+            (inner,) = psutil.Process(agent._channel.pid).children()
+            inner.kill()
+            assert agent.ping()["torch"]
 
 
 def test_an_agent_that_is_killed_once_in_a_call_is_started_again_silently(

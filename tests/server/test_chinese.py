@@ -50,7 +50,10 @@ NOT_WORDS = frozenset(
     | {"symbol", "parts", "where", "interpreter"}
 )
 """Fields of answers that hold code, paths and codes for programs."""
-CODE = re.compile(r"`[^`]*`|```.*?```|\[[^\]]*\]\([^)]*\)|https?://\S+|\S*[_./()=\[\]'\"-]\S*", re.DOTALL)
+CODE = re.compile(
+    r"`[^`]*`|\w+Error: [^：]*|```.*?```|\[[^\]]*\]\([^)]*\)|https?://\S+|\S*(?:[_/()=\[\]'\"-]|\.(?=\S))\S*",
+    re.DOTALL,
+)
 ENGLISH = re.compile(r"\b[A-Za-z]?[a-z]+(?:[ ,]+[a-z]+){2,}")
 """Three words in a row: names of operations and files are one or two."""
 

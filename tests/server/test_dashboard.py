@@ -207,7 +207,9 @@ async def test_changes_are_told_to_own_clients_alone(
         def changed(params: Any, times: list[float] = times) -> None:
             times.append(asyncio.get_running_loop().time())
 
-        await applied(editor, eventually, workspace / "model.py")
+        path = workspace / f"model_{own}.py"  # what one did to a file waits for the next one there
+        path.write_text((workspace / "model.py").read_text("utf-8"), "utf-8")
+        await applied(editor, eventually, path)
         if own:
             await eventually(lambda times=times: len(times) >= 2)
         await sessions.stop(editor)

@@ -101,7 +101,7 @@ def test_a_label_says_how_many_times_as_fast(given: Estimate, label: str | None)
 
 BIG = estimate(1_234_567.0, 1_000_123.0)
 FUSION = "torch_npu.npu_fusion_attention"
-WORDS = {"en": "modelled", "zh-cn": "模型估算"}
+WORDS = {"en": "modelled", "zh-cn": "建模"}
 LABELLED = {
     "a gain": BIG,
     "a gain over an operator": evolve(BIG, rival=Rival(FUSION, 1_200_000.0)),

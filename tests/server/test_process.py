@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 from evokernel_server import command_names
+from evokernel_server.child import Child
 from evokernel_server.features import reviewing
 from evokernel_server.worker import Worker
 
@@ -158,17 +159,17 @@ async def test_a_worker_that_dies_is_started_again(sessions: Any, workspace: Pat
 
 
 async def test_a_worker_that_is_being_started_ends_with_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """asyncio waits for ever for a process that it was starting when its task was cancelled."""
+    """Whoever asked is cancelled while the process is being started: it stayed for good."""
     monkeypatch.setenv("EVOKERNEL_WORKER_COMMAND", f"'{sys.executable}' -c 'import time; time.sleep(600)'")
-    starts, made, go_on = 0, asyncio.create_subprocess_exec, asyncio.Event()
+    starts, made, go_on = 0, Child.start, asyncio.Event()
 
-    async def slowly(*command: Any, **options: Any) -> asyncio.subprocess.Process:
+    async def slowly(*given: Any) -> Child:
         nonlocal starts
         starts += 1
         await go_on.wait()
-        return await made(*command, **options)
+        return await made(*given)
 
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", slowly)
+    monkeypatch.setattr(Child, "start", slowly)
     worker = Worker(Settings)
     asking = asyncio.create_task(worker.request("regions", {}))
     while not starts:
@@ -179,8 +180,11 @@ async def test_a_worker_that_is_being_started_ends_with_the_server(monkeypatch: 
     go_on.set()
     async with asyncio.timeout(20):
         await ending
-        assert worker.kill() and worker._reader is not None
-        await worker._reader
+        started = worker._process
+        assert worker.kill() and started is not None
+        await started.gone()
+        while worker._process is not None:
+            await asyncio.sleep(0.01)
     late = asyncio.create_task(worker.request("regions", {}))
     await asyncio.sleep(1.0)
     assert starts == 1 and not late.done()

@@ -28,7 +28,9 @@ from tests.server.scribe import (
 )
 
 COMMANDS = sorted(
-    value for name, value in vars(command_names).items() if name.isupper() and value.startswith("evokernel.")
+    value
+    for name, value in vars(command_names).items()
+    if name.isupper() and isinstance(value, str) and value.startswith("evokernel.")
 )
 _OF_A_REGION = (
     *[command_names.GENERATE] * 4, command_names.REVIEW, command_names.VARIANTS, command_names.COMPARE,

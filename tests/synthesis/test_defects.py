@@ -16,7 +16,7 @@ from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import AgentFailed, InternalError, ProposerError
 from evokernel_core.domain.region import RegionStatus
 from evokernel_core.domain.settings import Settings
-from evokernel_core.synthesis.proposers import schedule
+from evokernel_core.synthesis.proposers import moves, schedule
 from evokernel_core.synthesis.session import Session
 
 pytestmark = pytest.mark.usefixtures("warm_torch")
@@ -95,13 +95,15 @@ def test_what_cannot_be_planned_or_priced_is_one_region(
 
 
 @pytest.mark.parametrize(
-    ("name", "status"), [("write", "infeasible"), ("moves", "verified")], ids=["drafts", "refinements"]
+    ("module", "name", "status"),
+    [(schedule, "write", "infeasible"), (moves, "moves", "verified")],
+    ids=["drafts", "refinements"],
 )
 def test_what_cannot_be_written_is_one_region(
-    model: Path, monkeypatch: pytest.MonkeyPatch, name: str, status: str
+    model: Path, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, status: str
 ) -> None:
     """A kernel that was verified stays so where those after it cannot be written."""
-    monkeypatch.setattr(schedule, name, broken(getattr(schedule, name)))
+    monkeypatch.setattr(module, name, broken(getattr(module, name)))
     done = run(model, "--budget", "2", "--apply", "--json")
     good, bad = json.loads(done.stdout)["regions"]
     assert good["status"] == "verified"

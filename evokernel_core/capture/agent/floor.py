@@ -7,6 +7,7 @@ import sys
 
 from .errors import AgentError, describe
 from .importing import importing
+from .sentence import Sentence
 
 OLDEST = (2, 5)
 
@@ -36,7 +37,7 @@ def require_torch() -> str:
             "The interpreter {path} has torch {version}, and EvoKernel works with {oldest} and newer: "
             "install a newer torch or set another interpreter.",
             path=sys.executable,
-            version=version or "?",
+            version=version or Sentence("of no version"),
             oldest=".".join(map(str, OLDEST)),
         )
     return version

@@ -21,8 +21,9 @@ from evokernel_core.domain.errors import EvoKernelError, StoreError
 from evokernel_core.domain.experience import ExperienceKind, Stage
 from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.outcome import Outcome, OutcomeKind
+from evokernel_core.domain.placement import Placement, Standing
 from evokernel_core.domain.region import Region, RegionStatus, Span
-from evokernel_core.domain.serial import dumps
+from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.settings import RetrievalName
 from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import LatencySource
@@ -67,6 +68,7 @@ FIRST = {
     "tuning": "name = 'alpha'",
     "estimates": "seq = 1",
     "spending": "job_id = 'first'",
+    "placements": "region_id = 'first'",
     "sources": f"source_id = '{_source('first').source_id}'",
     **dict.fromkeys(("tasks", "verdicts", "evidence"), f"task_id = '{_task(8).task_id}'"),
 }
@@ -81,6 +83,12 @@ def estimated(name: str, task_id: str) -> TuningRecord:
     source_id, features = _source(name).source_id, (("rows", 0.1),)
     made = TuningRecord(task_id, source_id, "chip", "twin 1", "rowwise", 9.0, 10.0, features)
     return evolve(made, source=LatencySource.MODELLED)
+
+
+def called(name: str) -> Placement:
+    return Placement(
+        Path("/w/model.py"), "relu_1", name, "t", "s", 1.0, created=True, region=loads(REGION, Region)
+    )
 
 
 def fill(memory: Memory) -> None:
@@ -103,6 +111,7 @@ def fill(memory: Memory) -> None:
         memory.add_evidence(item, task.task_id)
         memory.spend("2026-01-31", name, "model", Cost(10, 1, 0.5))
         memory.record_tuning(estimated(name, task.task_id))
+        memory.put_placement(called(name))
     memory.rebuild(ALPHA)
 
 
@@ -138,6 +147,8 @@ def use(memory: Memory) -> None:
     learned(memory.tuning_records("chip", "twin 1")).of([{"rows": 0.1}])
     memory.judges("chip")
     memory.record_tuning(estimated("first", task.task_id))
+    memory.end_placement(called("first"), Standing.UNDONE)
+    memory.move_placements(Path("/w/model.py"), Path("/w/moved.py"))
     list(export_pack(memory))
     memory.rewards()
     memory.rebuild()
@@ -158,7 +169,12 @@ def others(memory: Memory) -> tuple[Any, ...]:
         source.source_id,
         memory.spent_by("second"),
         estimated("second", task.task_id) in memory.tuning_records("chip", "twin 1"),
+        "second" in [item.region_id for file in ("model", "moved") for item in placed(memory, file)],
     )
+
+
+def placed(memory: Memory, name: str) -> tuple[Placement, ...]:
+    return memory.placements(Path(f"/w/{name}.py"))
 
 
 @pytest.fixture
