@@ -166,10 +166,11 @@ async function acceptSome(desk) {
   step("one undo took both back, packages included");
 }
 
-/** Accepts with the keyboard, and reverts. */
+/** What was undone waits again. Accepts it with the keyboard, and reverts. */
 async function acceptAndRevert(desk) {
-  await generate(desk, DISTANCE);
-  await desk.press(READY, "Review");
+  await desk.hint(DISTANCE, /⚡.*ready/);
+  await desk.clickLine(DISTANCE);
+  await desk.command("EvoKernel: Review Kernel");
   await desk.modified("from evokernel_kernels import");
   await desk.page.keyboard.press("Control+Enter");
   const [name] = await desk.until("edit", () => (calls().length > 0 ? calls() : undefined));
@@ -188,8 +189,9 @@ async function acceptAndRevert(desk) {
  * draft leaves some per cent, and nothing has refined it before.
  */
 async function notice(desk) {
-  await generate(desk, GAP);
-  await desk.press(READY, "Accept");
+  await desk.hint(GAP, /⚡.*ready/);
+  await desk.clickLine(GAP);
+  await desk.command("EvoKernel: Accept Kernel");
   const [name] = await desk.until("edit", () => (calls().length > 0 ? calls() : undefined));
   const [before, text] = [manifestOf(name), onDisk()];
   step(`offered: ${await desk.said(FASTER, 1200)}`);
@@ -241,8 +243,10 @@ async function tree(desk) {
 /** The whole state on one page: who verifies, the jobs, the installed kernel. */
 async function dashboard(desk, name) {
   await desk.command("EvoKernel: Open Dashboard");
-  const { text } = await desk.pageWith(/Jobs in the queue/);
-  for (const words of ["Verifier", "this machine", "Generate", "training_loss.py", name, "µs modelled"]) {
+  const { frame } = await desk.pageWith(/Jobs in the queue/);
+  await frame.getByText("Older jobs").click();
+  const text = await frame.locator("body").innerText();
+  for (const words of ["Verifier", "this machine", "Generate", "Refine", "training_loss.py", name, "µs modelled"]) {
     check(text.includes(words), `The dashboard does not say “${words}”.`);
   }
   await desk.shot("15-dashboard");
