@@ -145,6 +145,6 @@ class MoveProposer(Proposer, Protocol):
     def practices(self, task: KernelTask, context: Context) -> tuple[Experience, ...]:
         """One item per move that is still open from ``context.start``, in the proposer's own order.
 
-        ``refine`` then makes the first open move in the order of ``context.experiences``.
+        ``refine`` then prefers, of moves that promise as much, the first in ``context.experiences``.
         """
         ...

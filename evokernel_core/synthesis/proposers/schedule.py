@@ -1,7 +1,7 @@
 """The schedule proposer: a deterministic author whose refinements are named moves.
 
 It drafts from the strategy of a valued similar kernel where that is legal for the task, else from
-the analytic schedule, and refines by the move that the memory values most. It needs no model.
+the analytic schedule, and refines by the move of the greatest expected gain. It needs no model.
 """
 
 from __future__ import annotations
