@@ -62,7 +62,7 @@ def test_a_remembered_schedule_comes_first_only_if_it_promises_as_much(
     analytic = initial(task, CHIP)
     others = [move.strategy for move in moves(task, analytic, CHIP)]
     chosen = choose(others, key=lambda strategy: estimate(task, strategy))
-    promising = estimate(task, chosen) <= 1.1 * estimate(task, analytic)
+    promising = estimate(task, chosen) <= 1.02 * estimate(task, analytic)
     assert promising == (choose is min)
     context = Context(experiences=(remembered(chosen),))
     drafted = ScheduleProposer(CHIP).draft(task, context).source

@@ -37,8 +37,9 @@ from evokernel_core.twin.chip import Chip
 
 log = logging.getLogger(__name__)
 
-_DOUBT = 1.1
-"""A schedule of another task that looks this much slower than the analytic one is tried after it."""
+_DOUBT = 1.02
+"""A schedule of another task that looks this much slower than the analytic one is tried after it: whoever
+waits for a first kernel wants no experiment."""
 _KNOWN = 12
 """Verdicts on schedules of a family from which they speak for another first draft."""
 
