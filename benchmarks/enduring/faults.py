@@ -14,7 +14,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any
 
 import psutil
@@ -93,12 +93,19 @@ def _requests(editor: Editor, uri: str) -> dict[str, Callable[[], Awaitable[Any]
 
 @asynccontextmanager
 async def _opened(
-    place: Place, environment: Mapping[str, str], text: str, settings: Mapping[str, Any] | None = None
+    place: Place,
+    environment: Mapping[str, str],
+    text: str,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    killing: str = "",
 ) -> AsyncIterator[tuple[Editor, str]]:
+    """A file in a new editor; ``killing``: from before it is opened, processes of these words are killed."""
     async with sessions(place, environment) as made:
         calm = {"refineInBackground": False, "retryS": [0.5, 2.0]}
         editor = await made.start(settings={**calm, **(settings or {})})
-        yield editor, editor.open(place.model("model.py", text))
+        with _killing(editor, killing) if killing else nullcontext():
+            yield editor, editor.open(place.model("model.py", text))
 
 
 async def _generate(editor: Editor, uri: str) -> asyncio.Task[Any]:
@@ -148,21 +155,18 @@ async def _database_locked(place: Place) -> dict[str, Any]:
 
 
 async def _worker_killed(place: Place) -> dict[str, Any]:
-    async with _opened(place, _SCRIPT, SOFTMAX_MODEL) as (editor, uri):
-        with _killing(editor, "scripted_worker"):
-            seen = await _watch(editor, uri, frozenset({"error"}))
-    return seen
+    async with _opened(place, _SCRIPT, SOFTMAX_MODEL, killing="scripted_worker") as (editor, uri):
+        return await _watch(editor, uri, frozenset({"error"}))
 
 
 async def _agent_killed(place: Place) -> dict[str, Any]:
-    async with _opened(place, {}, REAL_MODEL) as (editor, uri):
-        with _killing(editor, "capture/agent"):
-            seen = await _watch(editor, uri, frozenset({"failed", "error"}))
-    return seen
+    async with _opened(place, {}, REAL_MODEL, killing="capture/agent") as (editor, uri):
+        return await _watch(editor, uri, frozenset({"failed", "error"}))
 
 
 _KILLER = """
 import psutil, sys, time
+print("ready", flush=True)
 server, words = psutil.Process(int(sys.argv[1])), sys.argv[2]
 while server.is_running():
     for child in server.children(recursive=True):
@@ -171,7 +175,7 @@ while server.is_running():
                 child.kill()
         except psutil.Error:
             pass
-    time.sleep(0.05)
+    time.sleep(0.01)
 """
 
 
@@ -180,8 +184,10 @@ def _killing(editor: Editor, words: str) -> Iterator[None]:
     """Ends every process below the server whose command line holds these words, as soon as it is there.
     Looking for them is another process's work, which does not slow what is measured here."""
     number = str(editor.client._server.pid)  # type: ignore[union-attr]
-    killer = subprocess.Popen([sys.executable, "-c", _KILLER, number, words], stderr=subprocess.DEVNULL)
+    command = [sys.executable, "-c", _KILLER, number, words]
+    killer = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
+        assert killer.stdout is not None and killer.stdout.readline()
         yield
     finally:
         killer.kill()

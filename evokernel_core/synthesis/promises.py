@@ -20,8 +20,8 @@ _SPREAD = 0.05
 """What estimates leave open where nothing is known (ours; on KernelBench it was 0.075 beside the twin, most
 of it by a few schedules, and the median 0.013)."""
 _SAID, _VERDICTS = 0.05, 8.0
-"""What is known before weighs as much as promises with this sum of squares, and as this many verdicts: two
-promises of 20 % that gain nothing halve what is believed."""
+"""What is known before weighs as much as promises with this sum of squares, and as this many verdicts:
+promises of 20 % on one task that gain nothing come to halve what is believed there."""
 _NORMAL = NormalDist()
 
 

@@ -50,15 +50,15 @@ def gains(
     place = {item.id: place for place, item in enumerate(context.experiences, 1)}
     said = _said(task, start, [step for _, step in steps], context.residual, chip)
 
-    def gain(item: Experience, step: Step, said: float) -> tuple[float, float]:
+    def gain(item: Experience, step: Step, estimated: float) -> tuple[float, float]:
         known = given.get((step.move.name, step.move.kernel), [])
         weight = 1 + _SEEN * len(known)
         left_open = math.hypot(promise.spread, math.log(step.doubt)) / math.sqrt(weight)
         valued = _VALUED * promise.spread / place.get(item.id, math.inf)
-        told = promise.slope * said if math.isfinite(said) else said
+        told = promise.slope * estimated if math.isfinite(estimated) else estimated
         mean = (told + valued + _SEEN * math.fsum(known)) / weight
-        gain = expected_gain(mean, left_open * _matters(step.move, times))
-        return gain / math.sqrt(1 + tries[step.move.kernel]), mean
+        on_average = expected_gain(mean, left_open * _matters(step.move, times))
+        return on_average / math.sqrt(1 + tries[step.move.kernel]), mean
 
     return [gain(item, step, one) for (item, step), one in zip(steps, said, strict=True)]
 
