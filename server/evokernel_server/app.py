@@ -20,7 +20,7 @@ from pygls.lsp.server import LanguageServer
 from evokernel_core import __version__, paths, temporary
 from evokernel_core.capture.observations import ObservationStore
 from evokernel_core.domain.job import Job, JobKind
-from evokernel_core.domain.placement import Placement
+from evokernel_core.domain.placement import Placement, Standing
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import Settings
 from evokernel_core.foreign import read_foreign
@@ -258,7 +258,8 @@ class EvoKernelServer(LanguageServer):
         offer = self.offers.find(placement.file, placement.region_id)
         if offer is not None and offer.old is not None:
             self.offers.take(offer)
-        await self.undo.gone(placement, undone)
+        standing = Standing.UNDONE if undone else Standing.REVERTED
+        await self.undo.gone(placement, standing, with_package=undone)
         await self.jobs.drop(str(placement.file), placement.region_id)
         document = self.documents.at(placement.file)
         if document is not None:

@@ -15,7 +15,7 @@ from pygls.lsp.server import LanguageServer
 
 from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.outcome import OutcomeKind
-from evokernel_core.domain.placement import Placement
+from evokernel_core.domain.placement import Placement, Standing
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
 from evokernel_server.acceptance import Acceptance, Choice, kernel_words, package_names
@@ -197,7 +197,7 @@ class Kernels:
             raise Refused(refusal.reason)
         if placement is not None:
             await self.outcomes.record(OutcomeKind.REVERTED, placement, "command")
-            await self.acceptance.undo.gone(placement, undone=False)
+            await self.acceptance.undo.gone(placement, Standing.REVERTED, with_package=True)
         await self.jobs.drop(str(document.path), region.id)
         offer = self.offers.find(document.path, region.id)
         if offer is not None:

@@ -1,5 +1,5 @@
 """One undo takes an acceptance back, its package included, and one redo brings both again, whether the server
-was started anew in between or not.
+was started anew in between or not. Reverting a kernel by command takes its package, too.
 
 A package goes where an acceptance created it, nothing else calls it, not even the file as it was last saved,
 and every file of it is still the one that was written.
@@ -64,11 +64,10 @@ class Undo:
         """The new acceptance was refused."""
         self._gone += placements
 
-    async def gone(self, placement: Placement, undone: bool) -> None:
-        """A call was taken out: where its acceptance was undone, its package goes too."""
-        standing = Standing.UNDONE if undone else Standing.REVERTED
+    async def gone(self, placement: Placement, standing: Standing, *, with_package: bool) -> None:
+        """A call was taken out, and where it was the last one its package, if an acceptance created that."""
         self._gone = [*self._gone[1 - MOST_REMEMBERED :], evolve(placement, standing=standing)]
-        if not (undone and placement.created):
+        if not (with_package and placement.created):
             return
         heirs = self.outcomes.inherit(placement)  # it goes with the last call
         for heir in heirs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -132,29 +133,37 @@ def named_in_another_file(workspace: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("meanwhile", "stays"),
+    ("meanwhile", "by_command", "stays"),
     [
-        (in_another_file, True),
-        (changed, True),
-        (with_a_file_more, True),
-        (with_caches, False),
-        (named_in_another_file, False),
+        (in_another_file, False, True),
+        (in_another_file, True, True),
+        (changed, False, True),
+        (changed, True, True),
+        (with_a_file_more, False, True),
+        (with_caches, False, False),
+        (with_caches, True, False),
+        (named_in_another_file, False, False),
     ],
 )
 async def test_only_what_nobody_needs_goes(
-    meanwhile: Any, stays: bool, sessions: Any, workspace: Path, database: Any
+    meanwhile: Any, by_command: bool, stays: bool, sessions: Any, workspace: Path, database: Any
 ) -> None:
     path = workspace / "model.py"
     editor, uri = await opened(sessions, path)
     await made_ready(editor, uri)
     name = (await act(editor, uri, "Accept the softmax kernel"))["name"]
     meanwhile(workspace, name)
-    editor.set_text(uri, path.read_text("utf-8"))
-    await eventually(lambda: ("reverted", "undo") in database.outcomes())
+    if by_command:
+        await act(editor, uri, "Revert kernel", ".run(")
+    else:
+        editor.set_text(uri, path.read_text("utf-8"))
+    how = "command" if by_command else "undo"
+    await eventually(lambda: ("reverted", how) in database.outcomes())
     if not stays:
         await eventually(lambda: not packages(workspace))
     else:
-        await eventually(lambda: editor.labels(uri, "⚡ ready: "))  # what was to go is gone
+        back = "x: 412 → " if by_command else "⚡ ready: "
+        await eventually(lambda: editor.labels(uri, back))  # what was to go is gone
         assert packages(workspace) == {name}
 
 
@@ -163,8 +172,11 @@ async def test_a_package_that_was_there_before_stays(sessions: Any, workspace: P
     editor, uri = await opened(sessions, path)
     await made_ready(editor, uri)
     name = (await act(editor, uri, "Accept the softmax kernel"))["name"]
+    package = workspace / "evokernel_kernels" / name
+    committed = shutil.copytree(package, workspace / "committed")
     assert (await act(editor, uri, "Revert kernel", ".run("))["status"] == "reverted"
-    assert packages(workspace) == {name}
+    await eventually(lambda: not packages(workspace))
+    committed.rename(package)
     await eventually(lambda: editor.labels(uri, "x: 412 → "))
     await made_ready(editor, uri)
     await act(editor, uri, "Accept the softmax kernel")
@@ -181,9 +193,11 @@ async def test_the_undo_of_a_revert_is_an_acceptance(sessions: Any, workspace: P
     name = (await act(editor, uri, "Accept the softmax kernel"))["name"]
     text = editor.texts[uri]
     await act(editor, uri, "Revert kernel", ".run(")
+    await eventually(lambda: not packages(workspace))
     editor.set_text(uri, text)
     await eventually(lambda: database.outcomes().count(("accepted", "")) == 2)
     assert guarded(name, "x") in editor.texts[uri]
+    await eventually(lambda: packages(workspace) == {name})
 
 
 async def test_a_part_of_a_larger_kernel_is_accepted(

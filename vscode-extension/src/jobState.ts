@@ -5,7 +5,7 @@ export function jobState(state: string): string {
   const words: Readonly<Record<string, string>> = {
     queued: t("queued"),
     running: t("running"),
-    waiting: t("waiting for the verifier"),
+    waiting: t("waiting until it can be verified"),
     done: t("done"),
     failed: t("failed"),
     cancelled: t("cancelled"),

@@ -45,7 +45,7 @@ test("what is no dashboard is none, and what lacks parts is read", () => {
 
 test("each state of a job is in words, and only unfinished ones can be cancelled", () => {
   const made = drawn("many");
-  for (const word of ["queued", "running", "waiting for the verifier", "done", "failed", "cancelled"]) assert.ok(made.includes(`>${word}<`), word);
+  for (const word of ["queued", "running", "waiting until it can be verified", "done", "failed", "cancelled"]) assert.ok(made.includes(`>${word}<`), word);
   const unfinished = state("many").jobs.filter((job) => ["queued", "running", "waiting"].includes(job.state));
   assert.equal([...made.matchAll(/data-action="cancel"/g)].length, unfinished.length);
 });

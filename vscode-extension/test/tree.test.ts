@@ -56,7 +56,7 @@ test("a kernel of that name in another folder is not the one that is called", ()
 test("jobs say their stage and attempts, and why they wait", () => {
   const [running, waiting] = (groups(DASHBOARD, [])[1]?.children as JobNode[]).map(jobRow);
   assert.deepEqual([running?.label, running?.description, running?.context], ["model.py", "verify 2/30", "job.running"]);
-  assert.deepEqual([waiting?.description, waiting?.icon, waiting?.tooltip.at(-1)], ["waiting for the verifier", "clock", "no verifier"]);
+  assert.deepEqual([waiting?.description, waiting?.icon, waiting?.tooltip.at(-1)], ["waiting until it can be verified", "clock", "no verifier"]);
 });
 
 test("an offer says whether something is installed already", () => {
