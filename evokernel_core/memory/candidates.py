@@ -15,7 +15,7 @@ from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource, Verdict
-from evokernel_core.memory.packed import COMMON, packed, unpacked
+from evokernel_core.memory.packed import VERDICTS, packed, unpacked
 from evokernel_core.memory.rows import Row, decoded, number, text, whole
 from evokernel_core.memory.sources import BASED, PARTS, Sources, kernel_of
 from evokernel_core.memory.values import Values
@@ -87,7 +87,7 @@ class Candidates(Sources, Values):
             "feasible": verdict.feasible,
             "latency_us": latency.us if latency else None,
             "latency_source": latency.source.value if latency else "",
-            "verdict": packed(dumps(verdict), COMMON + verdict.task_id + verdict.source_id),
+            "verdict": packed(dumps(verdict), VERDICTS + verdict.task_id + verdict.source_id),
             "created": time.time(),
         }
         if verdict.is_slower:
@@ -202,7 +202,7 @@ def _task(row: Row) -> KernelTask:
 @decoded
 def _verdict(row: Row) -> Verdict:
     ids = text(row, "task_id") + text(row, "source_id")
-    return loads(unpacked(row["verdict"], COMMON + ids), Verdict)
+    return loads(unpacked(row["verdict"], VERDICTS + ids), Verdict)
 
 
 @decoded

@@ -48,6 +48,30 @@ COMMON = (
 )
 """What short texts are made of: a dictionary makes them half as long. It is part of what is written, so it is
 never changed."""
+VERDICTS = COMMON + (
+    '"confinement": "files, network and processes", "full_size": {"say": "chosen slices ({places})", '
+    '"with": {"places": {"say": "{name} {chosen} of {size} in {count} places", "with": {"name": "s0", '
+    '"chosen": 64, "size": 512, "count": 64}}}}}{"shapes": [[["s0", 1], ["s1", 1]], [["s0", 4], ["s1", '
+    '8]], [["s0", 64], ["s1", 128]], [["s0", 255], ["s1", 497]], [["s0", 32], ["s1", 3981]], [["s0", 256], '
+    '["s1", 500]], [["s0", 128], ["s1", 256]], [["s0", 26], ["s1", 32000]]], "draw": "", "replayed": '
+    'false, "roofline_us": 1.1, "baseline_us": 1.1, "lines": [{"pipe": "V", "file": "op_kernel.cpp", '
+    '"line": 96, "calls": 55, "us": 6.1}, {"pipe": "MTE2", "file": "op_kernel.cpp", "line": 70, "calls": '
+    '55, "us": 6.1}, {"pipe": "MTE3", "file": "op_kernel.cpp", "line": 112, "calls": 55, "us": 6.1}], '
+    '"balance": 0.9}, "bottleneck": {"say": "{facts}.", "with": {"facts": {"say": "{facts}; {fact}", '
+    '"with": {"facts": {"say": "{pipe}-bound: {busy} % busy, idle {idle} % waiting for {cause}", "with": '
+    '{"pipe": "MTE2", "busy": 91, "idle": 8, "cause": {"say": "the scalar unit to issue", "with": {}}}}, '
+    '"fact": {"say": "its copies of {size} KB, below the efficient 16 KB", "with": {"size": "11.4"}}, '
+    '"fact": {"say": "{pipe} idle {idle} % waiting for {cause}", "with": {"pipe": "V", "idle": 30, '
+    '"cause": {"say": "MTE2", "with": {}}}}}}}}, "gates": [{"gate": "audit", "status": "passed", "code": '
+    '"", "feedback": "", "seconds": 0.1, "hazards": [], "deviation": null}, {"gate": "compile", "status": '
+    '"passed", "code": "", "feedback": "", "seconds": 0.1, "hazards": [], "deviation": null}, {"gate": '
+    '"correctness", "status": "passed", "code": "", "feedback": "", "seconds": 1.1, "hazards": [], '
+    '"deviation": {"largest": 0.5, "relative": 1.1e-07}}, {"gate": "latency", "status": "passed", "code": '
+    '"", "feedback": "", "seconds": 0.02, "hazards": [], "deviation": null}], "latency": {"us": 1.1, '
+    '"source": "modelled", "chip": "ascend910b1", "block_dim": 48, "pipes": [["S", 1.1], ["V", 1.1], '
+    '["MTE2", 1.1], ["MTE3", 1.1]], '
+)
+"""What verdicts are made of; never changed either."""
 _OPTIONS: Mapping[int, int] = {
     zstd.CompressionParameter.compression_level: LEVEL,
     zstd.CompressionParameter.window_log: WINDOW_LOG,

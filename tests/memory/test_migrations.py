@@ -93,6 +93,8 @@ def test_what_was_split_is_one_task(
         record(database, spelled(task, "z"), second, make_verdict(task, second), 3)
         record(database, spelled(other, "z"), second, make_verdict(other, second), 4)
         put(database, "tasks", task_id="broken", name="t", op_category="other", task="{", features="{}")
+        damaged = {"verifier": "twin 1", "chip": "chip", "feasible": 1, "latency_source": "", "created": 1.0}
+        put(database, "verdicts", task_id="broken", source_id="s", verdict=b"\xff", **damaged)
     with Memory(path) as memory:
         known = {item.source.source_id for item in memory.candidates(task.task_id)}
         assert known == {first.source_id, second.source_id}
@@ -112,5 +114,7 @@ def test_what_was_split_is_one_task(
         assert len(found.experiences) == 4
         (kept,) = memory.rows("tasks", "task_id = 'broken'")
         assert unpacked(kept["task"]) == "{"
+        (kept,) = memory.rows("verdicts", "task_id = 'broken'")
+        assert kept["verdict"] == b"\xff"
     with Memory(path) as memory:  # once
         assert memory.counts()["tasks"] == 3

@@ -12,6 +12,7 @@ from evokernel_core.memory.migrations import (
     m005_compressed,
     m006_estimates,
     m007_placements,
+    m008_verdicts,
 )
 
 STEPS = {
@@ -22,6 +23,7 @@ STEPS = {
     "m005_compressed": m005_compressed.apply,
     "m006_estimates": m006_estimates.apply,
     "m007_placements": m007_placements.apply,
+    "m008_verdicts": m008_verdicts.apply,
 }
 migrations = Migrations("evokernel")
 for _name, _step in STEPS.items():
