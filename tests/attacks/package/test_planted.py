@@ -40,15 +40,24 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     """A package in a root that Python imports from; guards.py without torch."""
     found = place_package(tmp_path, NAME, {**FILES, "kernel.json": sealed({"name": NAME}, FILES)})
     (found.parent / "guards.py").write_text("def calls():\n    return {}\n")
-    finders, known = list(sys.meta_path), set(sys.modules)
+    finders, known = list(sys.meta_path), dict(sys.modules)
+    # packages of another folder, which an earlier test of this process has imported
+    sys.meta_path[:] = [finder for finder in finders if not is_of_packages(type(finder).__module__)]
+    for name in filter(is_of_packages, known):
+        del sys.modules[name]
     sys.path.insert(0, str(tmp_path))
     importlib.invalidate_caches()
     yield found
     sys.path.remove(str(tmp_path))
     sys.meta_path[:] = finders
-    for name in set(sys.modules) - known:
+    for name in sys.modules.keys() - known.keys():
         del sys.modules[name]
+    sys.modules.update(known)
     sys.__dict__.pop("planted", None)
+
+
+def is_of_packages(module: str) -> bool:
+    return module.split(".")[0] == "evokernel_kernels"
 
 
 def imported() -> ModuleType:
