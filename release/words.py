@@ -3,13 +3,15 @@
     python -m release.words
 
 What is said stands in the sources as templates: the first argument of ``_``, ``many`` and ``marked`` in the
-server, of a Sentence anywhere, and of an error of the tree.
+server, of a Sentence anywhere, and of an error of the tree. The twin's library says printf formats; steps of
+refinement are named where kernel families yield them.
 """
 
 from __future__ import annotations
 
 import ast
 import io
+import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -19,7 +21,9 @@ from babel.messages.catalog import Message as Entry
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
+from evokernel_core.ascendc.kernels.registry import FAMILIES
 from evokernel_core.domain import descriptor
+from evokernel_core.twin.said import template_of
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("server/evokernel_server", "evokernel_core")
@@ -39,6 +43,15 @@ alone."""
 _FUNCTIONS: Mapping[str, tuple[int, ...]] = {"_": (1,), "many": (1, 2), "marked": (1,)}
 _TEMPLATE = "template"
 """The parameter of a sentence, and of an error's ``__init__``."""
+
+AUTHOR = "evokernel_core/ascendc"
+LIBRARY = ROOT / "evokernel_core/twin/src"
+_UNSAID = ("client/", "host/", "launcher/", "glue.cpp")
+"""Parts of the library that report to programs with a main of their own."""
+_FORMATS: Mapping[str, int] = {"ReportError": 2, "ReportWarning": 2, "Fail": 1, "Wording": 0, "Word": 0}
+"""What is called with a printf format in the library, and with which of its arguments."""
+_REPORT = re.compile(rf"\b({'|'.join(_FORMATS)})(?:\)| \w+)?\(")
+_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"|\'(?:[^\'\\]|\\.)+\'')
 
 Message = str | tuple[str, ...]
 
@@ -91,7 +104,64 @@ def said() -> dict[Message, None]:
             texts = tuple(item.value for item in templates if isinstance(item, ast.Constant))
             if len(texts) == len(templates) and all(texts):
                 found.append(texts[0] if len(texts) == 1 else texts)
-    return dict.fromkeys([*found, *_axes()])
+    return dict.fromkeys([*found, *_axes(), *_families(), *moves(), *formats()])
+
+
+def _families() -> Iterator[str]:
+    """Names of strategies."""
+    yield from sorted({name for family in FAMILIES for name in family.strategies})
+
+
+def moves() -> Iterator[str]:
+    """Names of refinement steps: what the generators of kernel families yield first, with a schedule."""
+    for path in sorted((ROOT / AUTHOR).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef) and is_of_steps(node):
+                yield from (name for step in ast.walk(node) for name in _names(step))
+
+
+def is_of_steps(node: ast.FunctionDef) -> bool:
+    """Whether a function of the author yields steps of refinement, by name."""
+    return node.returns is not None and ast.unparse(node.returns).startswith("Iterator[tuple[str, ")
+
+
+def _names(step: ast.AST) -> Iterator[str]:
+    if isinstance(step, ast.Yield) and isinstance(step.value, ast.Tuple):
+        first = step.value.elts[0]
+        for item in (first.body, first.orelse) if isinstance(first, ast.IfExp) else (first,):
+            if isinstance(item, ast.Constant):
+                yield str(item.value)
+
+
+def formats() -> Iterator[str]:
+    """The templates of what the twin's library says, but those of values alone."""
+    for path in sorted(LIBRARY.rglob("*.cpp")):
+        if not path.relative_to(LIBRARY).as_posix().startswith(_UNSAID):
+            written = (template_of(item) for item in formats_of(path.read_text("utf-8")))
+            yield from (item for item in written if re.search(r"[A-Za-z]", re.sub(r"\{\w+\}", "", item)))
+
+
+def formats_of(text: str) -> Iterator[str]:
+    """The formats in a C++ file."""
+    for call in _REPORT.finditer(text):
+        given = list(_arguments(text, call.end()))
+        place = _FORMATS[call[1]]
+        if len(given) > place and given[place].lstrip().startswith('"'):
+            yield "".join(re.sub(r"\\(.)", r"\1", item) for item in _LITERAL.findall(given[place]))
+
+
+def _arguments(text: str, at: int) -> Iterator[str]:
+    """The arguments of a call whose bracket opens before ``at``."""
+    depth, start = 0, at
+    while depth >= 0:
+        if text[at] in "\"'" and (literal := _LITERAL.match(text, at)):
+            at = literal.end()
+            continue
+        depth += (text[at] in "([{") - (text[at] in ")]}")
+        if depth < 0 or (text[at] == "," and depth == 0):
+            yield text[start:at]
+            start = at + 1
+        at += 1
 
 
 def _axes() -> Iterator[str]:

@@ -36,6 +36,7 @@ from evokernel_core.ascendc.print.stage import text_of
 from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import ById, KernelTask, numbered_task
 from evokernel_core.twin.chip import Chip
 
@@ -129,7 +130,7 @@ def _program_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator
         yield recut.program, Move(recut.name, evolve(best, move=recut.name), PROGRAM)
     if cut.chunks:
         return
-    name = "a launch for each kernel" if one_launch else "kernels in one launch"
+    name = Sentence("a launch for each kernel") if one_launch else Sentence("kernels in one launch")
     yield program, Move(name, joined(task, program, parts, name, one_launch=not one_launch), PROGRAM)
 
 
@@ -143,12 +144,16 @@ def _other_chunks(
             if other.chunks > 1 and other != cut:
                 again = joined(task, program, tuple(parts), name, chunks=other.chunks, cut=other.stages)
                 yield Move(name, again, PROGRAM)
-        name = "all images at once"
+        name = Sentence("all images at once")
         yield Move(name, _at_once(task, program, chip, name), PROGRAM)
     for found in chunking.in_chunks(task, program, _facts(task, chip), chip):
         if Cut.of(found).stages != cut.stages:
             found_cut = Cut.of(found)
-            name = f"images of {found_cut.stages} kernels in chunks, about {found_cut.chunks}"
+            name = Sentence(
+                "images of {kernels} kernels in chunks, about {chunks}",
+                kernels=found_cut.stages,
+                chunks=found_cut.chunks,
+            )
             yield Move(name, evolve(found, move=name), PROGRAM)
 
 

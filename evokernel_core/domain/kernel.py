@@ -12,6 +12,8 @@ from evokernel_core.domain.descriptor import NOT_KNOWN, Descriptor
 from evokernel_core.domain.sentence import Sentence
 
 Setting = bool | int | float | str
+THEN = ", then "
+"""Between the names of refinement steps that were made at once."""
 STRATEGY_VERSION = 2
 """Of what settings mean; it grows when one comes to mean something else. Stored strategies without a
 version are of the first one."""
@@ -39,7 +41,7 @@ class Strategy:
     settings: tuple[tuple[str, Setting], ...] = field(converter=_sorted_settings, default=())
     notes: tuple[Sentence, ...] = field(converter=_sentences, default=())
     descriptor: Descriptor = NOT_KNOWN
-    move: str = ""
+    move: Sentence = field(default=Sentence(), converter=Sentence)
     version: int = STRATEGY_VERSION
 
     def setting(self, name: str, default: Setting | None = None) -> Setting:

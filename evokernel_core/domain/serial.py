@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import cattrs
+from attrs import fields, resolve_types
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 from cattrs.preconf.json import make_converter
 
@@ -15,8 +17,12 @@ from evokernel_core.domain.graph import Arg, DTypeArg, Graph, GraphInput, Symbol
 from evokernel_core.domain.kernel import Setting, Strategy
 from evokernel_core.domain.sentence import Sentence, sentence_of
 from evokernel_core.domain.tensor import Dim
+from evokernel_core.domain.verdict import GateResult, Hazard, Latency, Verdict
 
 T = TypeVar("T")
+
+_SAID = "said"
+"""The key of the sentences behind an object's texts."""
 
 
 def _unstructure_float(value: float) -> Any:
@@ -66,9 +72,34 @@ def _make() -> cattrs.Converter:
     hook = make_dict_unstructure_fn(Graph, converter, updates=updates)
     converter.register_unstructure_hook(Graph, hook)
     converter.register_structure_hook(Descriptor, lambda data, _: read_descriptor(data))
-    strategy = make_dict_structure_fn(Strategy, converter)
+    for kind in (Hazard, Latency, GateResult, Verdict, Strategy):
+        _say_beside(converter, kind)
+    strategy = converter.get_structure_hook(Strategy)
     converter.register_structure_hook(Strategy, lambda data, kind: strategy({"version": 1, **data}, kind))
     return converter
+
+
+def _say_beside(converter: cattrs.Converter, kind: type) -> None:
+    """An object's sentences travel as English text, with what they are made of beside them: readers from
+    before there were sentences show the text."""
+    names = [item.name for item in fields(resolve_types(kind)) if item.type is Sentence]
+    write: Any = make_dict_unstructure_fn(kind, converter)
+    read: Any = make_dict_structure_fn(kind, converter)
+
+    def unstructure(value: Any) -> Any:
+        data = write(value)
+        said = {name: data[name] for name in names if not isinstance(data[name], str)}
+        texts = {name: str(getattr(value, name)) for name in said}
+        return {**data, **texts, _SAID: said} if said else data
+
+    def structure(data: Any, _: Any) -> Any:
+        said = data.get(_SAID) if isinstance(data, Mapping) else None
+        if isinstance(said, Mapping):
+            data = {**data, **{name: said[name] for name in names if name in said}}
+        return read(data, kind)
+
+    converter.register_unstructure_hook(kind, unstructure)
+    converter.register_structure_hook(kind, structure)
 
 
 def _structure_dim(value: Any) -> Dim:

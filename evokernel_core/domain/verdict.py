@@ -37,7 +37,7 @@ class Hazard:
 
     code: str
     severity: Severity
-    message: str
+    message: Sentence = field(converter=Sentence)
     file: str = ""
     line: int = 0
 

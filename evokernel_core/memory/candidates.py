@@ -6,12 +6,13 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 
-from attrs import frozen
+from attrs import field, frozen
 
 from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.outcome import OutcomeKind
+from evokernel_core.domain.sentence import Sentence, read
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource, Verdict
@@ -40,7 +41,7 @@ class Attempt:
     feasible: bool
     reward: float = 0.0
     tokens: int = 0
-    feedback: str = ""
+    feedback: Sentence = field(default=Sentence(), converter=Sentence)
     created: float = 0.0
 
 
@@ -121,7 +122,7 @@ class Candidates(Sources, Values):
             "tokens": attempt.tokens,
             "feasible": attempt.feasible,
             "reward": attempt.reward,
-            "feedback": attempt.feedback,
+            "feedback": attempt.feedback.written(),
             "created": attempt.created or time.time(),
         }
         with self.transaction():
@@ -235,6 +236,6 @@ def _attempt(row: Row) -> Attempt:
         feasible=bool(whole(row, "feasible")),
         reward=number(row, "reward"),
         tokens=whole(row, "tokens"),
-        feedback=text(row, "feedback"),
+        feedback=read(text(row, "feedback")),
         created=number(row, "created"),
     )

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 
 from evokernel_core.domain.experience import Experience, ExperienceKind
+from evokernel_core.domain.kernel import THEN
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.lessons import bottleneck_pipe
 from evokernel_core.synthesis.proposers.base import Candidate
 from evokernel_core.synthesis.search import LEAST_GAIN, Search
 
-ANALYTIC = "analytic schedule"
+ANALYTIC = Sentence("analytic schedule")
 """The step to the schedule that estimates like best, from any other: a beginning, whatever was before."""
-THEN = ", then "
-"""Between the names of steps that were made at once."""
 LONGEST = 3
 """Steps of a sequence at most."""
 

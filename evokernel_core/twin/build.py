@@ -21,7 +21,7 @@ from attrs import evolve, frozen
 from evokernel_core import temporary
 from evokernel_core.domain.errors import BuildError, EvoKernelError
 from evokernel_core.domain.kernel import KernelSource
-from evokernel_core.domain.sentence import Sentence
+from evokernel_core.domain.sentence import Sentence, joined
 from evokernel_core.lifeline import lifeline
 from evokernel_core.paths import cache_dir
 from evokernel_core.twin.api.header import HEADER, api_header
@@ -335,7 +335,7 @@ def candidate_files(files: Mapping[str, str]) -> tuple[dict[str, str], bool]:
         written = {name: _as_unit(name, text, KERNEL_SOURCE, known) for name, text in everything.items()}
         return written, needs_cube_image(files.values(), known)
     except ValueError as error:  # a bracket that nothing closes
-        raise CandidateError("compile", str(error)) from error
+        raise CandidateError("compile", error.args[0]) from error
 
 
 def build_files(
@@ -380,7 +380,7 @@ def check_callees(files: Mapping[str, Sequence[Token]], *, constexpr_on_device: 
     """Raises CandidateError for device code that calls functions of the host: g++ knows no difference."""
     found = host_calls(files, constexpr_on_device=constexpr_on_device)
     if found:
-        raise CandidateError("compile", "\n".join(call.message for call in found[:MAX_ERRORS]))
+        raise CandidateError("compile", joined((call.message for call in found[:MAX_ERRORS]), "\n"))
 
 
 @frozen

@@ -16,7 +16,7 @@ from pathlib import Path
 from attrs import frozen
 
 from evokernel_core.domain.errors import CompilerMissing
-from evokernel_core.domain.sentence import Sentence
+from evokernel_core.domain.sentence import Sentence, joined
 
 LEAST_VERSION = {"g++": 11, "clang++": 14, "zig": 0}
 MAX_ERRORS = 5
@@ -167,6 +167,10 @@ _TOO_MUCH = re.compile(
 )
 
 
+def _without_paths(message: str) -> str:
+    return Sentence("this file cannot be included.") if _UNREADABLE.search(message) else message
+
+
 def candidate_feedback(output: str, files: Sequence[str]) -> Sentence:
     """The errors of a confined compiler, without a word of any file that is not the candidate's own.
 
@@ -175,12 +179,11 @@ def candidate_feedback(output: str, files: Sequence[str]) -> Sentence:
     """
     found = [item for item in diagnostics(output, files) if item.line and item.file in files]
     told = [
-        f"{item.file}:{item.line}: "
-        + ("this file cannot be included." if _UNREADABLE.search(item.message) else item.message)
+        Sentence("{where}: {what}", where=f"{item.file}:{item.line}", what=_without_paths(item.message))
         for item in found
     ]
     if told:
-        return Sentence("\n".join(told))
+        return joined(told, "\n")
     if _TOO_MUCH.search(output):
         return Sentence(
             "The kernel needs more time, memory or disk to compile than a kernel may; make it smaller."

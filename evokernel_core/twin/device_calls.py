@@ -17,6 +17,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.twin.functions import (
     Declarations,
     Function,
@@ -45,12 +46,14 @@ class HostCall:
     callee: Function
 
     @property
-    def message(self) -> str:
+    def message(self) -> Sentence:
         """The error as a compiler would say it."""
-        name, at = self.callee.name, f"{self.callee.file}:{self.callee.line}"
-        return (
-            f"{self.file}:{self.line}: device code calls {name}, which {at} declares for the host; "
-            "call a function that is marked __aicore__."
+        return Sentence(
+            "{where}: device code calls {name}, which {declared} declares for the host; "
+            "call a function that is marked __aicore__.",
+            where=f"{self.file}:{self.line}",
+            name=self.callee.name,
+            declared=f"{self.callee.file}:{self.callee.line}",
         )
 
 

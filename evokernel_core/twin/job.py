@@ -8,7 +8,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from evokernel_core.domain.serial import to_data
-from evokernel_core.domain.verdict import Severity
+from evokernel_core.domain.verdict import Hazard, Severity
 from evokernel_core.twin.bare import build_bare, read_launch, run_bare
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.chip import load_chip
@@ -103,6 +103,11 @@ def _without_launches(result: RunResult) -> RunResult:
     return result
 
 
+def _plain(hazard: Hazard) -> dict[str, Any]:
+    """Its message as a text alone, for programs and coding agents."""
+    return dict(to_data(evolve(hazard, message=str(hazard.message))))
+
+
 def as_data(outcome: Outcome) -> dict[str, Any]:
     """The outcome as ``evokernel twin run --json`` prints it; latencies are modelled microseconds."""
     result = outcome.result
@@ -110,7 +115,7 @@ def as_data(outcome: Outcome) -> dict[str, Any]:
         "ok": outcome.ok,
         "exit_code": result.exit_code,
         "error": " ".join([result.message, *outcome.mismatches]).strip(),
-        "hazards": [to_data(hazard) for hazard in result.hazards],
+        "hazards": [_plain(hazard) for hazard in result.hazards],
         "launches": [
             {
                 "kernel": launch.kernel,

@@ -9,6 +9,8 @@ from functools import lru_cache
 
 from attrs import frozen
 
+from evokernel_core.domain.sentence import Sentence
+
 
 class Kind(StrEnum):
     NAME = "name"
@@ -104,7 +106,8 @@ def closing_index(tokens: Sequence[Token], opening: int) -> int:
             depth -= 1
             if depth == 0:
                 return index
-    raise ValueError(f"The {tokens[opening].text!r} on line {tokens[opening].line} is never closed.")
+    what, line = repr(tokens[opening].text), tokens[opening].line
+    raise ValueError(Sentence("The {what} on line {line} is never closed.", what=what, line=line))
 
 
 def split_commas(tokens: Sequence[Token]) -> list[tuple[Token, ...]]:

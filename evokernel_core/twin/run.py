@@ -25,6 +25,7 @@ from evokernel_core.lifeline import lifeline
 from evokernel_core.twin.bottleneck import bottleneck_words
 from evokernel_core.twin.build import BuiltKernel, Twin
 from evokernel_core.twin.chip import Chip, runner_text
+from evokernel_core.twin.said import sentence_said
 
 GIB = 1024**3
 
@@ -401,7 +402,7 @@ def _ended(status: Status, message: Sentence, finished: Finished) -> RunResult:
 
 
 def _parsed(data: dict[str, Any], finished: Finished) -> RunResult:
-    error = Sentence(str(data.get("error") or ""))
+    error = sentence_said(data.get("error") or "")
     if not error and finished.exit_code:
         error = Sentence("The program ended with exit status {status}.", status=finished.exit_code)
     return RunResult(
@@ -429,7 +430,7 @@ def _hazard(item: Mapping[str, Any]) -> Hazard:
     return Hazard(
         code=str(item["code"]),
         severity=Severity(item["severity"]),
-        message=str(item["message"]),
+        message=sentence_said(item["message"]),
         file=str(item.get("file", "")),
         line=int(item.get("line", 0)),
     )

@@ -23,6 +23,7 @@ from evokernel_server.pages import Pages
 from evokernel_server.plain import plain
 from evokernel_server.review import File
 from evokernel_server.review_page import diff_of
+from evokernel_server.strategy_words import move_words
 from evokernel_server.words import _, marked, told
 from evokernel_server.workspace import uri_of
 
@@ -75,7 +76,7 @@ class Notices:
         after = kernel_files(source)
         files = await asyncio.to_thread(_against_installed, offer, after) if offer.old else []
         before = {file.name: file.before for file in files}
-        return await asyncio.to_thread(review_of, before, after, source.strategy.move)
+        return await asyncio.to_thread(review_of, before, after, move_words(source.strategy.move))
 
     async def ask_why(self, group: Sequence[Offer]) -> None:
         """Asks what was wrong with kernels that were turned down; the next one keeps to the answer. Who

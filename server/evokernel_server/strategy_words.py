@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from attrs import fields
 
 from evokernel_core.domain.descriptor import Descriptor
-from evokernel_core.domain.kernel import Setting, Strategy
+from evokernel_core.domain.kernel import THEN, Setting, Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.memory.candidates import Stored
 from evokernel_server.plain import plain
 from evokernel_server.words import _, marked, told
@@ -52,7 +53,7 @@ def strategy_words(strategy: Strategy) -> tuple[str, ...]:
     cell = "; ".join(_("{name}: {value}", name=_(_AXES[name]), value=_(word)) for name, word in axes)
     written = _("Written by a language model.")
     if strategy.family != "model":
-        written = _("Family: {name}.", name=plain(strategy.family))
+        written = _("Family: {name}.", name=_family_word(strategy.family))
     return (
         written,
         *(plain(told(note)) for note in strategy.notes),
@@ -79,9 +80,20 @@ def steps_between(candidates: tuple[Stored, ...], old: str, new: str) -> tuple[s
     moves: list[str] = []
     at = known.get(new)
     while at is not None and at.source.source_id != old and len(moves) < len(known):
-        moves.append(plain(at.source.strategy.move or _("a step without a name")))
+        moves.append(move_words(at.source.strategy.move) or _("a step without a name"))
         at = known.get(at.parent)
     return tuple(reversed(moves)) if at is not None and at.source.source_id == old else ()
+
+
+def move_words(move: Sentence) -> str:
+    """The name of a step of refinement. Memories of earlier versions have text alone: steps that were made at
+    once are then told apart."""
+    steps = [move] if move.values else [Sentence(step) for step in move.split(THEN)]
+    return plain(_(", then ").join(map(told, steps)))
+
+
+def _family_word(name: str) -> str:
+    return plain(told(Sentence(name)))
 
 
 def _cell(descriptor: Descriptor) -> dict[str, str]:
@@ -94,7 +106,7 @@ def _cell(descriptor: Descriptor) -> dict[str, str]:
 
 def _family(old: Strategy, new: Strategy) -> Iterator[str]:
     if old.family != new.family:
-        yield _("Family: {new} instead of {old}.", new=plain(new.family), old=plain(old.family))
+        yield _("Family: {new} instead of {old}.", new=_family_word(new.family), old=_family_word(old.family))
 
 
 def _axes(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:

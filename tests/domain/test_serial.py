@@ -19,9 +19,20 @@ from evokernel_core.domain.descriptor import (
 )
 from evokernel_core.domain.graph import Arg, DTypeArg, Graph, GraphInput, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import dumps, from_data, loads, to_data
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec, evaluate_dim
+from evokernel_core.domain.verdict import (
+    GateName,
+    GateResult,
+    GateStatus,
+    Hazard,
+    Latency,
+    LatencySource,
+    Severity,
+    Verdict,
+)
 
 scalars = st.one_of(
     st.integers(-(2**53), 2**53), st.floats(allow_nan=False), st.booleans(), st.none(), st.text()
@@ -79,6 +90,65 @@ def test_cells_of_other_versions_are_read(stored: object, read: Descriptor) -> N
     """Their strategies are used as before, in a cell that is not known or known in part."""
     data = to_data(Strategy("pointwise", {"tile": 8})) | {"descriptor": stored}
     assert from_data(data, Strategy) == Strategy("pointwise", {"tile": 8}, descriptor=read)
+
+
+PLACE = Sentence("line {a}", a="{3}")
+READS = Sentence("{a} reads {b}.", a="Add", b=PLACE)
+FEEDBACK = Sentence("{where}: {what}", where="overlap", what=READS)
+BOUND = Sentence("{pipe}-bound: {busy} % busy.", pipe="V", busy=80)
+
+
+def spoken_verdict(message: str, feedback: str, bottleneck: str) -> Verdict:
+    hazard = Hazard("overlap", Severity.ERROR, message, "op_kernel.cpp", 7)
+    gate = GateResult(GateName.CORRECTNESS, GateStatus.FAILED, "overlap", feedback, hazards=(hazard,))
+    latency = Latency(1.0, LatencySource.MODELLED, "chip", 8, (("V", 0.8),), bottleneck, 0.5, 4.0)
+    return Verdict("task", "source", "twin", (gate,), latency)
+
+
+def values_of(verdict: Verdict) -> list[object]:
+    assert verdict.latency is not None
+    said = (verdict.gates[0].hazards[0].message, verdict.gates[0].feedback, verdict.latency.bottleneck)
+    return [item.data() for item in said]
+
+
+def test_readers_from_before_sentences_find_text_where_they_look() -> None:
+    """What a newer service sends is text for an older client, and for us all that it is made of."""
+    verdict = spoken_verdict(READS, FEEDBACK, BOUND)
+    data = to_data(verdict)
+    (gate,) = data["gates"]
+    texts = (gate["hazards"][0]["message"], gate["feedback"], data["latency"]["bottleneck"])
+    assert [type(item) for item in texts] == [str] * 3
+    assert texts == ("Add reads line {3}.", "overlap: Add reads line {3}.", "V-bound: 80 % busy.")
+    again = loads(dumps(verdict), Verdict)
+    assert (again, values_of(again)) == (verdict, values_of(verdict))
+    older = spoken_verdict(*texts)
+    assert older == verdict and values_of(older) == list(texts)
+    assert "said" not in dumps(older)
+
+
+@pytest.mark.parametrize(
+    ("feedback", "said", "read"),
+    [
+        ("Text.", None, "Text."),
+        (FEEDBACK.data(), None, FEEDBACK),
+        ("Text.", {"feedback": FEEDBACK.data(), "status": "passed", "other": 1}, FEEDBACK),
+        ("Text.", 3, "Text."),
+    ],
+    ids=["an old text", "a template in its place", "others' keys", "no object"],
+)
+def test_records_of_all_versions_are_read(feedback: object, said: object, read: str) -> None:
+    plain = to_data(GateResult(GateName.AUDIT, GateStatus.FAILED, "audit-type"))
+    given = plain | {"feedback": feedback} | ({} if said is None else {"said": said})
+    found = from_data(given, GateResult)
+    assert (found.status, found.feedback) == (GateStatus.FAILED, read)
+
+
+def test_a_step_of_refinement_is_text_for_others() -> None:
+    move = Sentence("tile longer along axis {axis}", axis=1)
+    data = to_data(Strategy("layout_turn", move=move))
+    again = from_data(data, Strategy)
+    assert (data["move"], again.move.data()) == ("tile longer along axis 1", move.data())
+    assert "said" not in to_data(Strategy("layout_turn", move="tile turned"))
 
 
 keys = st.text() | st.sampled_from(["kernels", "dataflow"])

@@ -14,6 +14,7 @@ from evokernel_core.domain.experience import ExperienceKind, Stage
 from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.outcome import Outcome, OutcomeKind
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import (
     SLOWER,
@@ -69,6 +70,18 @@ def test_a_second_opening_keeps_everything(filled: Memory) -> None:
     with Memory(filled.path) as again:
         assert again.counts() == filled.counts()
         assert again.query("PRAGMA journal_mode") == [{"journal_mode": "wal"}]
+
+
+@pytest.mark.parametrize("said", [Sentence("Text of {before}"), Sentence("{a} failed", a="x")])
+def test_a_failure_is_kept_with_what_it_is_made_of(
+    said: Sentence, memory: Memory, make_task: MakeTask, make_source: MakeSource, make_verdict: MakeVerdict
+) -> None:
+    task, source = make_task(), make_source("wrong")
+    keep(memory, task, source, make_verdict(task, source, None), (), 1)
+    (attempt,) = memory.attempts()
+    memory.record_attempt(evolve(attempt, n=2, feedback=said), ())
+    kept = memory.attempts()[-1].feedback
+    assert (kept, kept.data()) == (said, said.data())
 
 
 def test_candidates_come_back_whole(filled: Memory, make_task: MakeTask, make_source: MakeSource) -> None:

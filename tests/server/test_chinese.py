@@ -9,8 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
+from evokernel_server.review import kernel_of
+from evokernel_server.words import speak, told
 from lsprotocol import types
 
+from evokernel_core.domain.sentence import Sentence, read
+from evokernel_core.domain.serial import dumps, loads
+from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Verdict
+from evokernel_core.synthesis.lessons import summary
+from evokernel_core.twin.said import sentence_said
+from tests.chinese import english
+from tests.server.reviewed import LATENCY, SOURCE, TASK, VERDICT
 from tests.server.story import PATIENCE_S, SETTINGS
 
 FILE = """\
@@ -50,18 +60,6 @@ NOT_WORDS = frozenset(
     | {"symbol", "parts", "where", "interpreter"}
 )
 """Fields of answers that hold code, paths and codes for programs."""
-CODE = re.compile(
-    r"`[^`]*`|\w+Error: [^：]*|```.*?```|\[[^\]]*\]\([^)]*\)|https?://\S+|\S*(?:[_/()=\[\]'\"-]|\.(?=\S))\S*",
-    re.DOTALL,
-)
-ENGLISH = re.compile(r"\b[A-Za-z]?[a-z]+(?:[ ,]+[a-z]+){2,}")
-"""Three words in a row: names of operations and files are one or two."""
-
-
-def english(text: str) -> str:
-    """The first words of an English sentence in a text, "" where there is none."""
-    found = ENGLISH.search(CODE.sub(" | ", text))
-    return found[0] if found else ""
 
 
 def texts(value: Any, key: str = "") -> Iterator[str]:
@@ -126,6 +124,53 @@ async def test_a_chinese_editor_shows_no_english_sentence(
     said += await shown(editor, uri)
     assert len([text for text in said if re.search("[\u4e00-\u9fff]", text)]) > 50
     assert "\n".join(sorted({text for text in said if english(text)})) == ""
+
+
+RACE = {
+    "format": "%s %s %s, which %s of %s may still be %s%s; put %s between %s.",
+    "values": [
+        "Add",
+        {"format": "reads", "values": []},
+        {
+            "format": "bytes %llu to %llu of %s",
+            "values": ["0", "63", {"format": "the unified buffer", "values": []}],
+        },
+        "DataCopy",
+        {"format": "line %d", "values": ["12"]},
+        {"format": "writing", "values": []},
+        "",
+        "SetFlag/WaitFlag MTE2_V",
+        {"format": "the two calls of %s", "values": [{"format": "line %d", "values": ["12"]}]},
+    ],
+}
+"""What the runner writes of a race."""
+ENDED = Sentence("The kernel did not finish within {seconds} s.", seconds="5")
+FAILURES = {
+    GateName.AUDIT: Sentence(
+        "{where}: {what}", where="op_kernel.cpp:7",
+        what=Sentence("{name}() is not AscendC's nor the kernel's own; do without it.", name="exit"),
+    ),
+    GateName.COMPILE: Sentence(
+        "Nothing defines {names}; define it in op_kernel.cpp or call another function.", names="Missing"
+    ),
+    GateName.CORRECTNESS: Sentence("{where}: {what}", where="missing-sync", what=sentence_said(RACE)),
+    GateName.LATENCY: Sentence("{feedback} (at full size)", feedback=ENDED),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("gate", GateName)
+def test_what_failed_at_a_gate_is_told_in_chinese(gate: GateName) -> None:
+    """In the review, and as a job's reason; also after both were kept and read again."""
+    failed = GateResult(gate, GateStatus.FAILED, "code", FAILURES[gate])
+    verdict = loads(dumps(evolve(VERDICT, gates=(failed,), latency=None)), Verdict)
+    speak("zh-cn")
+    try:
+        shown = [item.detail for item in kernel_of(SOURCE, verdict, LATENCY, TASK).gates]
+        shown.append(told(read(summary(verdict).written())))
+    finally:
+        speak("")
+    assert all(re.search("[\u4e00-\u9fff]", text) for text in shown), shown
+    assert not any(map(english, shown)), shown
 
 
 def _reasons(answer: Any) -> Any:

@@ -9,13 +9,15 @@ import pytest
 from attrs import evolve
 from evokernel_server.review import Vendor, wire
 from evokernel_server.review_words import what_changed, why_faster
-from evokernel_server.strategy_words import steps_between, strategy_changes, strategy_words
+from evokernel_server.strategy_words import move_words, steps_between, strategy_changes, strategy_words
+from evokernel_server.words import speak
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Overlap, Stages
 from evokernel_core.domain.experience import Stage
-from evokernel_core.domain.kernel import KernelSource, Setting, Strategy
+from evokernel_core.domain.kernel import THEN, KernelSource, Setting, Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_core.memory.candidates import Stored
 from tests.server.reviewed import CELL, LATENCY, SOURCE, STRATEGY, TASK, VERDICT, kernel, review
@@ -159,6 +161,36 @@ def test_the_steps_from_the_installed_kernel_are_those_of_its_line() -> None:
     assert steps_between(known, ids[0], ids[0]) == ()
     circle = (stored("5", stored("5", "", "a").source.source_id, "a"),)
     assert steps_between(circle, ids[0], circle[0].source.source_id) == ()
+
+
+THREE = Sentence("{first}, then {next}", first=Sentence("double tile"), next=Sentence("whole rows"))
+
+
+@pytest.mark.parametrize(
+    ("move", "chinese"),
+    [
+        (Sentence("double tile"), "分块加倍"),
+        (Sentence("double tile, then halve tile"), "分块加倍，然后 分块减半"),
+        (THREE, "分块加倍，然后 整行"),
+        (
+            Sentence("{first}, then {next}", first=THREE, next=Sentence("model")),
+            "分块加倍，然后 整行，然后 模型",
+        ),
+        (Sentence("tile longer along axis {axis}", axis=1), "分块沿第 1 轴加长"),
+        (Sentence("tile longer along axis 1"), "tile longer along axis 1"),
+        (Sentence(), ""),
+    ],
+)
+def test_a_step_is_named_in_the_language_of_the_editor(move: Sentence, chinese: str) -> None:
+    """Text alone, as memories of earlier versions have it, is known where it has no figures."""
+    assert move_words(move) == move
+    assert THEN.join(move.split(THEN)) == move
+    speak("zh-cn")
+    try:
+        assert move_words(move) == chinese
+        assert strategy_words(STRATEGY)[0] == "算子族：逐元素（pointwise）。"
+    finally:
+        speak("")
 
 
 def test_the_data_are_those_of_the_contract() -> None:

@@ -21,7 +21,19 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.sentence import Sentence, joined, read, sentence_of
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
-from release.words import CATALOGUE, ROOT, catalogue, compiled, keywords, said, sources
+from release.words import (
+    AUTHOR,
+    CATALOGUE,
+    LIBRARY,
+    ROOT,
+    catalogue,
+    compiled,
+    formats_of,
+    is_of_steps,
+    keywords,
+    said,
+    sources,
+)
 
 SERVER = Path(words.__file__).parent
 KEYWORDS = keywords()
@@ -114,6 +126,52 @@ async def test_a_chinese_editor_is_spoken_to_in_chinese(
     assert "可在 model.py 中生成 1 个算子；最大收益为 92%。" in [item.text for item in editor.statuses]
     refused = await editor.command("evokernel.forget", {"what": "?"})
     assert refused["message"] == "请说明要删除什么：您的决定，还是整个记忆库。"
+
+
+REPORTS = re.compile(r"(?<!void )\b(?:ReportError|ReportWarning)\b\)?\(")
+
+
+@pytest.mark.parametrize("path", sorted(LIBRARY.rglob("*.cpp")), ids=lambda path: path.name)
+def test_what_the_twin_reports_is_written_out(path: Path) -> None:
+    """A format that is no literal is in no catalogue; a width that is an argument would shift the values."""
+    text = path.read_text("utf-8")
+    found = list(formats_of(text))
+    assert len(found) >= len(REPORTS.findall(text))
+    assert not [item for item in found if "%*" in item]
+
+
+STEPS = {
+    f"{path.relative_to(ROOT / AUTHOR)}:{node.name}": node
+    for path in sorted((ROOT / AUTHOR).rglob("*.py"))
+    for node in ast.walk(ast.parse(path.read_text("utf-8")))
+    if isinstance(node, ast.FunctionDef) and is_of_steps(node)
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_of_refinement_is_named_where_it_is_found(name: str) -> None:
+    """As a literal that is yielded, or as a Sentence: what a variable holds is found in no other way."""
+    yielded = [
+        node.value.elts[0]
+        for node in ast.walk(STEPS[name])
+        if isinstance(node, ast.Yield) and isinstance(node.value, ast.Tuple)
+    ]
+    made = (ast.Constant, ast.IfExp, ast.Call, ast.Name)
+    assert all(isinstance(item, made) for item in yielded), [ast.unparse(item) for item in yielded]
+    names = {item.id for item in yielded if isinstance(item, ast.Name)}
+    bare = [node for node in ast.walk(STEPS[name]) if names and _holds_words(node)]
+    assert [ast.unparse(node) for node in bare] == []
+
+
+def _holds_words(node: ast.AST) -> bool:
+    """Whether it gives a text of several words a name: by assignment, or in a table that is walked."""
+    given = node.value if isinstance(node, ast.Assign) else node.iter if isinstance(node, ast.For) else None
+    while isinstance(given, ast.Call) and getattr(given.func, "id", "") != "Sentence":
+        given = given.func
+    parts = [given, *(getattr(given, "elts", None) or ()), *(getattr(given, "keys", None) or ())]
+    parts += [item for part in parts if isinstance(part, ast.Tuple) for item in part.elts]
+    parts += [side for part in parts if isinstance(part, ast.IfExp) for side in (part.body, part.orelse)]
+    return any(isinstance(part, ast.Constant) and " " in str(part.value) for part in parts)
 
 
 ANY = st.one_of(st.text(max_size=8), st.integers(), st.floats(allow_nan=False))

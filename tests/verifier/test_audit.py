@@ -15,6 +15,7 @@ from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.twin.build import prepare
 from evokernel_core.verifier.gates.audit import audit
 from evokernel_core.verifier.gates.audit.text import MAX_FILE
+from tests.chinese import left_in_english
 
 pytestmark = pytest.mark.usefixtures("kernel_home")
 
@@ -133,6 +134,7 @@ def test_cheats_in_the_kernel(old: str, new: str, code: str, task_of: Tasks, sou
     assert source.op_kernel_cpp.count(old) == 1
     result = audit(task_of("add"), evolve(source, op_kernel_cpp=source.op_kernel_cpp.replace(old, new)))
     assert (result.status, result.code) == (GateStatus.FAILED, code), result.feedback
+    assert code == "compile" or not left_in_english(result.feedback), result.feedback
     assert result.feedback.startswith("op_kernel.cpp:")
 
 
@@ -144,6 +146,7 @@ def test_cheats_in_the_tiling(old: str, new: str, code: str, task_of: Tasks, sou
     assert source.tiling_h.count(old) == 1
     result = audit(task_of("add"), evolve(source, tiling_h=source.tiling_h.replace(old, new)))
     assert (result.status, result.code) == (GateStatus.FAILED, code), result.feedback
+    assert code == "compile" or not left_in_english(result.feedback), result.feedback
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,7 @@ def test_build_and_measure_speak_the_protocol(
 
 
 def test_what_the_run_script_reports_becomes_hazards(tmp_path: Path) -> None:
-    (tmp_path / "r.json").write_text(json.dumps({"error": "", "hazards": [["input-modified", "Changed."]]}))
+    (tmp_path / "r.json").write_text(json.dumps({"error": "", "hazards": [["input-modified", 0]]}))
     execution = cann.read_execution(tmp_path / "r.json", 1.0)
     assert execution.status is RunStatus.OK
     assert execution.hazards[0].code == "input-modified"

@@ -18,6 +18,7 @@ from evokernel_core.verifier import local
 from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.draw import Draw, replay
 from evokernel_core.verifier.local import LocalVerifier
+from tests.chinese import left_in_english
 
 pytestmark = pytest.mark.usefixtures("kernel_home")
 
@@ -30,7 +31,16 @@ Verify = Callable[[str, KernelSource], Verdict]
 def verify(task_of: Tasks, numpy_reference: Any) -> Verify:
     backend = TwinBackend(load_chip(), Limits(wall_s=5.0))
     verifier = LocalVerifier(numpy_reference, backend, draw=lambda: Draw("7" * 32))
-    return lambda name, source: verifier.verify(task_of(name), source)
+
+    def verified(name: str, source: KernelSource) -> Verdict:
+        """Whatever it says, but for what compilers and crashed programs print, is said in Chinese too."""
+        verdict = verifier.verify(task_of(name), source)
+        hazards = [hazard.message for gate in verdict.gates for hazard in gate.hazards]
+        said = [gate.feedback for gate in verdict.gates if gate.code not in PRINTED] + hazards
+        assert not any(map(left_in_english, said)), said
+        return verdict
+
+    return verified
 
 
 @pytest.mark.parametrize("name", ["add", "relu", "softmax"])
@@ -50,6 +60,8 @@ def test_a_right_kernel_passes_every_gate(
     assert len(verdict.shapes) >= 3
 
 
+PRINTED = {"compile", "crash"}
+"""Codes of failures that quote what programs printed."""
 ADD = "Add(z, x, y, length);"
 COUNT = "count = tiling.total - start < tiling.perBlock ? tiling.total - start : tiling.perBlock;"
 COPY_OUT = "DataCopyPad(zGm[offset], z, params);"

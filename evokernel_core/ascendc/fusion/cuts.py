@@ -19,6 +19,7 @@ from evokernel_core.ascendc.fusion.partition import Group, Piece, in_order, piec
 from evokernel_core.ascendc.fusion.program import Program, assemble, has_schedules
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, Node, ValueRef
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
@@ -133,13 +134,19 @@ def _of_group(
         yield "one kernel instead of two", (*rest, group | reader)
     for op, suffix in _suffixes(graph, group, large):
         prefix = group - suffix
-        yield f"a kernel of its own from {op} on", (*others, prefix, suffix)
+        yield Sentence("a kernel of its own from {op} on", op=op), (*others, prefix, suffix)
         for reader in readers:
             rest = tuple(other for other in others if other != reader)
-            yield f"{op} and what follows in the kernel behind", (*rest, prefix, suffix | reader)
+            yield (
+                Sentence("{op} and what follows in the kernel behind", op=op),
+                (*rest, prefix, suffix | reader),
+            )
         for maker in makers:
             rest = tuple(other for other in others if other != maker)
-            yield f"what comes before {op} in the kernel before", (*rest, prefix | maker, suffix)
+            yield (
+                Sentence("what comes before {op} in the kernel before", op=op),
+                (*rest, prefix | maker, suffix),
+            )
 
 
 def _suffixes(graph: _Graph, group: Group, large: frozenset[str]) -> Iterator[tuple[str, Group]]:

@@ -22,6 +22,7 @@ from evokernel_core.ascendc.kernels.family import Cores, Family, KernelFacts, fa
 from evokernel_core.domain.errors import PlanError, StrategyError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
@@ -207,8 +208,8 @@ def steps(cut: Cut, batch: Batch) -> Iterator[tuple[str, Cut]]:
     which the rows of a kernel may divide evenly among cores."""
     now = -(-batch.images // cut.chunks)
     for name, others in (
-        ("fewer images in a chunk", (now // 2, now * 3 // 4, now - 1)),
-        ("more images in a chunk", (now + 1, now * 5 // 4, now * 3 // 2, now * 2)),
+        (Sentence("fewer images in a chunk"), (now // 2, now * 3 // 4, now - 1)),
+        (Sentence("more images in a chunk"), (now + 1, now * 5 // 4, now * 3 // 2, now * 2)),
     ):
         counts = {-(-batch.images // each) for each in others if each != now and 0 < each < batch.images}
         yield from ((name, Cut(count, cut.stages)) for count in sorted(counts) if count != cut.chunks)

@@ -28,6 +28,7 @@ from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.shapes.sizes import Extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, ValueRef
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
 
@@ -52,8 +53,8 @@ def index_dtype(graph: Graph, ref: ValueRef) -> str:
 
 def steps_from(here: IndexedSchedule, counted: str) -> Iterator[tuple[str, IndexedSchedule]]:
     """The named changes of a schedule; ``counted``: what there are ``runs`` of."""
-    yield f"more {counted}", evolve(here, runs=here.runs * 2)
-    yield f"fewer {counted}", evolve(here, runs=here.runs // 2)
+    yield Sentence("more {things}", things=counted), evolve(here, runs=here.runs * 2)
+    yield Sentence("fewer {things}", things=counted), evolve(here, runs=here.runs // 2)
     yield "larger tile", evolve(here, bytes=here.bytes * 2)
     yield "smaller tile", evolve(here, bytes=here.bytes // 2)
 

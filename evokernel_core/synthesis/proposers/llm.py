@@ -87,7 +87,7 @@ class LlmProposer:
         """A kernel meant to beat ``context.start``. Raises ProposerError and its children."""
         if context.start is None:
             raise ProposerError("There is no kernel to refine yet; draft one first.")
-        return self._propose(task, context, move="model")
+        return self._propose(task, context, move=Sentence("model"))
 
     def preview(self, task: KernelTask, context: Context) -> str:
         """The exact body of the request that ``draft`` or ``refine`` would send, as JSON text."""

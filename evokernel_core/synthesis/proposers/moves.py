@@ -15,9 +15,10 @@ from evokernel_core.ascendc.fusion.program import is_cut_alike
 from evokernel_core.ascendc.kernels.family import Move
 from evokernel_core.domain.errors import PlanError, ProposalsExhausted, StrategyError
 from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.synthesis.proposers.base import Priced
-from evokernel_core.synthesis.sequences import ANALYTIC, THEN
+from evokernel_core.synthesis.sequences import ANALYTIC
 from evokernel_core.twin.chip import Chip
 
 _DOUBT_OF_CUTS = 0.85
@@ -49,14 +50,16 @@ def steps(key: ById, strategy: Strategy, chip: Chip) -> tuple[Step, ...]:
 def in_a_row(key: ById, strategy: Strategy, names: tuple[str, ...], chip: Chip) -> Step | None:
     """Moves of these names one after the other; None where one of them cannot be made."""
     task, last, before = key.task, None, strategy
+    made: Sentence | None = None
     for name in names:
         last = next((move for move in legal_moves(task, before, chip) if move.name == name), None)
         if last is None:
             return None
         before = last.strategy
-    if last is None:
+        made = Sentence("{first}, then {next}", first=made, next=last.name) if made else Sentence(last.name)
+    if last is None or made is None:
         return None
-    whole = evolve(last, name=THEN.join(names), kernel=None)
+    whole = evolve(last, name=made, kernel=None)
     return _step(task, strategy, whole, chip)
 
 

@@ -35,7 +35,7 @@ std::string Said(const CallTypes &types)
         text += (i == 0 ? "" : " x ") + std::string(DTypeName(types.sources[i]));
         alike = alike && types.sources[i] == types.dst;
     }
-    return alike ? DTypeName(types.dst) : text + " to " + DTypeName(types.dst);
+    return alike ? DTypeName(types.dst) : text + " -> " + DTypeName(types.dst);
 }
 
 std::string Said(const ApiRow &row)
@@ -47,7 +47,7 @@ std::string Said(const ApiRow &row)
         for (int k = 0; k < rule.sources; ++k) {
             text += (k == 0 ? "" : " x ") + std::string(DTypeName(rule.types[1 + k]));
         }
-        text += (rule.sources == 0 ? "" : " to ") + std::string(DTypeName(rule.types[0]));
+        text += (rule.sources == 0 ? "" : " -> ") + std::string(DTypeName(rule.types[0]));
     }
     return text;
 }

@@ -166,8 +166,8 @@ uint64_t instruction_count = 0;
 
 const char *SpaceName(Space space)
 {
-    static const char *const names[] = {"the unified buffer", "L1", "L0A", "L0B", "L0C", "the bias table",
-                                        "the fixpipe buffer"};
+    static const char *const names[] = {Word("the unified buffer"), "L1", "L0A", "L0B", "L0C",
+                                        Word("the bias table"), Word("the fixpipe buffer")};
     return names[static_cast<int>(space)];
 }
 
@@ -246,10 +246,11 @@ void CheckLive(const LocalRef &tensor, const char *api, const char *operand, At 
 bool CheckSpace(const Core &core, Space space, uint32_t spaces, const char *api, const char *operand, At at)
 {
     if ((spaces & SpaceBit(space)) == 0) {
-        std::string allowed;
+        Wording allowed;
         for (int i = 0; i < kSpaces; ++i) {
             if ((spaces >> i & 1) != 0) {
-                allowed += std::string(allowed.empty() ? "" : " or ") + SpaceName(static_cast<Space>(i));
+                const char *name = SpaceName(static_cast<Space>(i));
+                allowed = allowed.empty() ? Wording("%s", name) : Wording("%s or %s", allowed.c_str(), name);
             }
         }
         ReportError("dtype-unsupported", at, "%s takes its %s from %s, but it lies in %s; use another TPosition.", api,
@@ -258,7 +259,7 @@ bool CheckSpace(const Core &core, Space space, uint32_t spaces, const char *api,
     }
     if (core.memory[static_cast<int>(space)].data == nullptr || !Has(core.kind, space)) {
         ReportError("wrong-core", at, "%s uses %s, which a %s core does not have; guard it with ASCEND_IS_%s.", api,
-                    SpaceName(space), core.kind == CoreKind::Cube ? "cube" : "vector",
+                    SpaceName(space), core.kind == CoreKind::Cube ? Word("cube") : Word("vector"),
                     core.kind == CoreKind::Cube ? "AIV" : "AIC");
         return false;
     }
@@ -283,7 +284,7 @@ uint8_t *CheckRange(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, 
     bytes = std::min(bytes, kMostBytes);
     if (uint64_t{tensor.address} + bytes > tensor.limit) {
         ReportError("out-of-bounds", at, "%s %s %llu bytes of %s, but its buffer ends after %lld.", api,
-                    write ? "writes" : "reads", static_cast<unsigned long long>(bytes), operand,
+                    write ? Word("writes") : Word("reads"), static_cast<unsigned long long>(bytes), operand,
                     static_cast<long long>(tensor.limit) - static_cast<long long>(tensor.address));
     }
     const LocalMemory &local = core.In(space);

@@ -181,7 +181,7 @@ void FailAssert(const char *condition, At at, const char *format, ...)
                     "out of what is timed.", condition);
     } else {
         ReportError("assert", at, "The assertion `%s' fails on %s core %lld.%s", condition,
-                    TheCore().kind == CoreKind::Cube ? "cube" : "vector", static_cast<long long>(TheCore().Index()),
+                    TheCore().kind == CoreKind::Cube ? Word("cube") : Word("vector"), static_cast<long long>(TheCore().Index()),
                     words.c_str());
     }
     GiveUpLaunch();

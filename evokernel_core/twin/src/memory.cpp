@@ -89,7 +89,7 @@ static_assert(sizeof(kCount) == kAllSectors + 1);
 
 GlobalMemory::~GlobalMemory() { Clear(); }
 
-Allocation *GlobalMemory::Allocate(const std::string &name, uint64_t bytes, Kind kind, bool timing, bool known,
+Allocation *GlobalMemory::Allocate(const Wording &name, uint64_t bytes, Kind kind, bool timing, bool known,
                                    uint64_t behind)
 {
     auto block = std::make_unique<Allocation>(Allocation{});
@@ -243,19 +243,19 @@ Allocation *GlobalMemory::Check(const GlobalRef &tensor, const uint8_t *address,
     Allocation *block = Find(address);
     if (block == nullptr && (block = WithBehind(address)) == nullptr) {
         ReportError("out-of-bounds", at, "%s %s %llu bytes at an address that belongs to no tensor.", api,
-                    write ? "writes" : "reads", static_cast<unsigned long long>(bytes));
+                    write ? Word("writes") : Word("reads"), static_cast<unsigned long long>(bytes));
         return nullptr;
     }
     const uint64_t offset = static_cast<uint64_t>(address - block->base);
     bytes = std::min(bytes, kMostBytes);  // so that no sum below runs over
     if (offset + bytes > block->bytes && offset + bytes <= (write ? block->padded : Readable(*block))) {
         ReportWarning("padding-access", at, "%s %s bytes %llu to %llu of %s, which has %llu; the rest is the padding of "
-                      "its allocation, which a part of a larger tensor lacks.", api, write ? "writes" : "reads",
+                      "its allocation, which a part of a larger tensor lacks.", api, write ? Word("writes") : Word("reads"),
                       static_cast<unsigned long long>(offset), static_cast<unsigned long long>(offset + bytes),
                       block->name.c_str(), static_cast<unsigned long long>(block->bytes));
     } else if (offset + bytes > block->bytes) {
         ReportError("out-of-bounds", at, "%s %s bytes %llu to %llu of %s, which has %llu.", api,
-                    write ? "writes" : "reads", static_cast<unsigned long long>(offset),
+                    write ? Word("writes") : Word("reads"), static_cast<unsigned long long>(offset),
                     static_cast<unsigned long long>(offset + bytes), block->name.c_str(),
                     static_cast<unsigned long long>(block->bytes));
         return nullptr;
@@ -263,7 +263,7 @@ Allocation *GlobalMemory::Check(const GlobalRef &tensor, const uint8_t *address,
     const uint64_t within = static_cast<uint64_t>(address - tensor.address);
     if (tensor.bytes != 0 && within + bytes > tensor.bytes) {
         ReportWarning("declared-size", at, "%s %s %llu bytes, but SetGlobalBuffer gave its GlobalTensor %llu.", api,
-                      write ? "writes" : "reads", static_cast<unsigned long long>(within + bytes),
+                      write ? Word("writes") : Word("reads"), static_cast<unsigned long long>(within + bytes),
                       static_cast<unsigned long long>(tensor.bytes));
     }
     if (write && block->kind == Kind::Input && !block->write_reported) {

@@ -8,6 +8,7 @@
 
 #include "evokernel/twin/at.h"
 #include "evokernel/twin/refs.h"
+#include "hazards.h"
 
 namespace evokernel::twin {
 
@@ -28,7 +29,7 @@ constexpr uint64_t kVisitPage = 4096;
 constexpr uint64_t kSamplePage = 4096;
 
 struct Allocation {
-    std::string name;
+    Wording name;
     Kind kind;
     uint8_t *base;        // first usable byte
     uint64_t bytes;
@@ -51,7 +52,7 @@ public:
     // A block of device memory, poisoned with 0xFF. In timing mode nothing reads or writes it: small
     // blocks are zero memory that costs nothing until touched, large ones are addresses only. A `known` one
     // keeps its data even then: copies of it choose the addresses of others. `behind`: bytes after its last block.
-    Allocation *Allocate(const std::string &name, uint64_t bytes, Kind kind, bool timing, bool known = false,
+    Allocation *Allocate(const Wording &name, uint64_t bytes, Kind kind, bool timing, bool known = false,
                          uint64_t behind = kBehind);
     bool Release(void *base);
     void Clear();

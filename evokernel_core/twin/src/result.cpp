@@ -27,13 +27,26 @@ std::string Flags(const std::vector<bool> &values)
     return out + "]";
 }
 
+// A text alone, or a format with its values.
+std::string PhraseText(const Phrase &phrase)
+{
+    if (phrase.format.empty()) {
+        return Quoted(phrase.text);
+    }
+    std::string values;
+    for (const Phrase &value : phrase.values) {
+        values += (values.empty() ? "" : ",") + PhraseText(value);
+    }
+    return "{\"format\":" + Quoted(phrase.format) + ",\"values\":[" + values + "]}";
+}
+
 std::string HazardList()
 {
     std::string out = "[";
     for (const Hazard &hazard : Hazards()) {
         out += out.size() > 1 ? "," : "";
         out += "{\"code\":" + Quoted(hazard.code) + ",\"severity\":" + Quoted(hazard.severity) +
-               ",\"message\":" + Quoted(hazard.message) + ",\"file\":" + Quoted(hazard.file) +
+               ",\"message\":" + PhraseText(hazard.message) + ",\"file\":" + Quoted(hazard.file) +
                ",\"line\":" + std::to_string(hazard.line) + "}";
     }
     return out + "]";
@@ -140,7 +153,7 @@ bool WriteResult(const std::string &path, const RunOutcome &outcome)
     }
     return WriteFile(path, std::string("{\"ok\":") + (outcome.ok ? "true" : "false") +
                                ",\"declined\":" + (outcome.declined ? "true" : "false") +
-                               ",\"error\":" + Quoted(outcome.error) + ",\"hazards\":" + HazardList() +
+                               ",\"error\":" + PhraseText(outcome.error.phrase()) + ",\"hazards\":" + HazardList() +
                                ",\"launches\":[" + launches + "],\"latency_us\":" + Number(total) +
                                ",\"instructions\":" + std::to_string(InstructionCount()) +
                                ",\"outputs_written\":" + Flags(outcome.outputs_written) +

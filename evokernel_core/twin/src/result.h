@@ -3,12 +3,14 @@
 #include <string>
 #include <vector>
 
+#include "hazards.h"
+
 namespace evokernel::twin {
 
 struct RunOutcome {
     bool ok = false;
     bool declined = false;  // the kernel has no tiling for the sizes
-    std::string error;
+    Wording error;
     std::vector<bool> outputs_written;
     std::vector<bool> input_changed;
 };

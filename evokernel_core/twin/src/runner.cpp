@@ -212,22 +212,23 @@ bool ComputeTiling(Candidate &candidate, const Request &request, Tiling *tiling,
 {
     if (!candidate.ComputeTiling(request, tiling)) {
         outcome->declined = true;
-        outcome->error = "ComputeTiling returned false for these sizes; cover them or narrow the contract.";
+        outcome->error = Wording("ComputeTiling returned false for these sizes; cover them or narrow the contract.");
         return false;
     }
     constexpr uint32_t max_blocks = 65535;
     if (tiling->blocks == 0 || tiling->blocks > max_blocks) {
-        outcome->error = "ComputeTiling asks for " + std::to_string(tiling->blocks) + " blocks; it must be 1 to 65535.";
+        outcome->error = Wording("ComputeTiling asks for %u blocks; it must be 1 to 65535.", tiling->blocks);
         return false;
     }
     return true;
 }
 
-bool ReadTensor(const std::string &path, uint64_t bytes, uint8_t *to, std::string *error)
+bool ReadTensor(const std::string &path, uint64_t bytes, uint8_t *to, Wording *error)
 {
     std::ifstream file(path, std::ios::binary);
     if (!file.read(reinterpret_cast<char *>(to), static_cast<std::streamsize>(bytes))) {
-        *error = "The tensor file " + path + " has fewer than " + std::to_string(bytes) + " bytes.";
+        *error = Wording("The tensor file %s has fewer than %llu bytes.", path.c_str(),
+                       static_cast<unsigned long long>(bytes));
         return false;
     }
     return true;
@@ -270,9 +271,10 @@ private:
         }
         uint8_t *workspace = nullptr;
         if (tiling.workspace > 0) {
-            Allocation *block = Gm().Allocate("the workspace", tiling.workspace, Kind::Workspace, timing);
+            Allocation *block = Gm().Allocate(Wording("the workspace"), tiling.workspace, Kind::Workspace, timing);
             if (block == nullptr) {
-                outcome->error = "The workspace of " + std::to_string(tiling.workspace) + " bytes does not fit in memory.";
+                outcome->error = Wording("The workspace of %llu bytes does not fit in memory.",
+                                       static_cast<unsigned long long>(tiling.workspace));
                 return false;
             }
             workspace = block->base;
@@ -282,7 +284,7 @@ private:
         L2() = L2State{};
         candidate_.Launch(pointers, workspace, tiling);
         if (TheSession().launches.empty()) {
-            outcome->error = "LaunchOp launched no kernel; its body must be one launch.";
+            outcome->error = Wording("LaunchOp launched no kernel; its body must be one launch.");
             return false;
         }
         if (!timing) {
@@ -291,18 +293,18 @@ private:
         return true;
     }
 
-    bool AllocateTensors(bool timing, std::vector<uint8_t *> *pointers, std::string *error)
+    bool AllocateTensors(bool timing, std::vector<uint8_t *> *pointers, Wording *error)
     {
         int inputs = 0;
         int outputs = 0;
         for (const TensorRequest &tensor : request_.tensors) {
-            const std::string name =
-                tensor.output ? "output " + std::to_string(outputs++) : "input " + std::to_string(inputs++);
+            const Wording name = tensor.output ? Wording("output %d", outputs++) : Wording("input %d", inputs++);
             const bool known = timing && !tensor.output && tensor.path != "-";
             Allocation *block =
                 Gm().Allocate(name, tensor.bytes, tensor.output ? Kind::Output : Kind::Input, timing, known);
             if (block == nullptr) {
-                *error = "The " + name + " of " + std::to_string(tensor.bytes) + " bytes does not fit in memory.";
+                *error = Wording("The %s of %llu bytes does not fit in memory.", name.c_str(),
+                               static_cast<unsigned long long>(tensor.bytes));
                 return false;
             }
             if (sampled::active) {
@@ -325,11 +327,12 @@ private:
     }
 
     // Gives a tensor of a sampled run what it has in its file.
-    bool Sample(Allocation &block, const TensorRequest &tensor, std::string *error)
+    bool Sample(Allocation &block, const TensorRequest &tensor, Wording *error)
     {
         sampled::Part part{1, {tensor.bytes}, {{{0, tensor.bytes}}}};
         if (!tensor.part.empty() && !sampled::ParsePart(tensor.part, tensor.bytes, &(part = {}))) {
-            *error = "The part \"" + tensor.part + "\" is none of a tensor of " + std::to_string(tensor.bytes) + " bytes.";
+            *error = Wording("The part \"%s\" is none of a tensor of %llu bytes.", tensor.part.c_str(),
+                           static_cast<unsigned long long>(tensor.bytes));
             return false;
         }
         parts_.push_back(part);
@@ -337,7 +340,10 @@ private:
             sampled::Want(block, part);
             return true;
         }
-        return sampled::Fill(block, part, tensor.path, error);
+        std::string fault;
+        const bool filled = sampled::Fill(block, part, tensor.path, &fault);
+        *error = Wording("%s", fault.c_str());
+        return filled;
     }
 
     void CollectParts(RunOutcome *outcome)
@@ -345,7 +351,7 @@ private:
         for (size_t i = 0; i < blocks_.size(); ++i) {
             const TensorRequest &tensor = request_.tensors[i];
             if (tensor.output && !sampled::Collect(*blocks_[i], parts_[i], tensor.path)) {
-                outcome->error = "The output file " + tensor.path + " cannot be written.";
+                outcome->error = Wording("The output file %s cannot be written.", tensor.path.c_str());
             }
         }
     }
@@ -383,7 +389,7 @@ private:
             std::ofstream file(tensor.path, std::ios::binary);
             file.write(reinterpret_cast<const char *>(block.base), static_cast<std::streamsize>(block.bytes));
             if (!file) {
-                outcome->error = "The output file " + tensor.path + " cannot be written.";
+                outcome->error = Wording("The output file %s cannot be written.", tensor.path.c_str());
             }
         } else if (std::memcmp(first_[index].data(), block.base, block.bytes) != 0) {
             ReportError("nondeterministic", At{"", 0}, "A second run on the same input gives other bytes in %s.",
@@ -394,7 +400,7 @@ private:
     bool InputChanged(const Allocation &block, const TensorRequest &tensor)
     {
         std::vector<uint8_t> original(tensor.bytes);
-        std::string error;
+        Wording error;
         const bool changed = !ReadTensor(tensor.path, tensor.bytes, original.data(), &error) ||
                              std::memcmp(original.data(), block.base, tensor.bytes) != 0;
         if (changed && !block.write_reported) {
@@ -414,7 +420,7 @@ private:
 // Where the result goes when the run is stopped in the middle.
 Request *stopped = nullptr;
 
-[[noreturn]] void GiveUp(const std::string &error)
+[[noreturn]] void GiveUp(const Wording &error)
 {
     RunOutcome outcome;
     outcome.error = error;
@@ -436,12 +442,14 @@ int RunRequest(const char *path, Candidate &candidate, bool remote)
         std::fprintf(stderr, "The judge has no memory that it shares with a candidate.\n");
         return 2;
     }
-    if (LoadChip(request.chip, &CurrentChip(), &outcome.error) && candidate.Load(request, &outcome.error)) {
+    if (!LoadChip(request.chip, &CurrentChip(), &error) || !candidate.Load(request, &error)) {
+        outcome.error = Wording("%s", error.c_str());
+    } else {
         Run run(request, candidate);
         outcome.ok = run.Execute(&outcome) && outcome.error.empty() && !HasErrors();
     }
     if (!request.trace.empty() && !WriteTrace(request.trace)) {
-        outcome.error = "The trace file " + request.trace + " cannot be written.";
+        outcome.error = Wording("The trace file %s cannot be written.", request.trace.c_str());
         outcome.ok = false;
     }
     if (!WriteResult(request.result, outcome)) {

@@ -177,7 +177,16 @@ class CannBackend:
 def read_execution(path: Path, seconds: float) -> Execution:
     """What the run script found."""
     data = json.loads(path.read_text())
-    hazards = tuple(Hazard(code, Severity.ERROR, message) for code, message in data["hazards"])
+    hazards = tuple(Hazard(code, Severity.ERROR, _seen(code, number)) for code, number in data["hazards"])
     failed = RunStatus.DECLINED if data.get("declined") else RunStatus.ERROR
     status = failed if data["error"] else RunStatus.OK
-    return Execution(status, data["error"], hazards, seconds)
+    return Execution(status, Sentence(data["error"]), hazards, seconds)
+
+
+def _seen(code: str, number: int) -> Sentence:
+    """What the run script saw of an input or output."""
+    if code == "input-modified":
+        return Sentence("The kernel changed input {number}.", number=number)
+    if code == "out-of-bounds":
+        return Sentence("The kernel wrote behind output {number}.", number=number)
+    return Sentence("Output {number} differs between two runs on the same inputs.", number=number)

@@ -4,7 +4,7 @@
 
 REQUEST.json: ``{"library", "sizes", "scalars", "cores", "ub_bytes", "inputs": [[path or null, bytes]],
 "outputs": [[path or null, bytes]], "repeat", "result"}``. Without --profile it runs ``repeat`` times on
-freshly poisoned outputs, writes the outputs and then ``{"error", "hazards": [[code, message]]}`` to
+freshly poisoned outputs, writes the outputs and then ``{"error", "hazards": [[code, number]]}`` to
 ``result``. With it, it warms up and records passes with torch_npu's profiler into FOLDER.
 
 torch comes in through importlib: nothing of EvoKernel's own process may import it.
@@ -40,7 +40,7 @@ def compute_tiling(library: Any, request: dict[str, Any]) -> tuple[Any, int] | N
 
 def declined(request: dict[str, Any]) -> dict[str, Any]:
     """The result where the kernel declines the sizes."""
-    error = f"ComputeTiling returned false for the sizes {request['sizes']}."
+    error = "ComputeTiling returned false for these sizes; cover them or narrow the contract."
     return {"declined": True, "error": error, "hazards": []}
 
 
@@ -86,18 +86,18 @@ def check(torch: Any, library: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def find_hazards(torch: Any, request: dict[str, Any], inputs: Any, before: Any, runs: Any) -> Any:
-    """What the twin would have seen and an NPU does not say."""
+    """What the twin would have seen and an NPU does not say: codes, each with the number of a tensor."""
     for index, (now, then) in enumerate(zip(inputs, before, strict=True)):
         if not torch.equal(now, then):
-            yield ["input-modified", f"The kernel changed input {index}."]
+            yield ["input-modified", index]
     for index, (_, nbytes) in enumerate(request["outputs"]):
         first, second = runs[0][index], runs[1][index]
         if bool((first[nbytes:] != POISONS[0]).any()) or bool((second[nbytes:] != POISONS[1]).any()):
-            yield ["out-of-bounds", f"The kernel wrote behind output {index}."]
+            yield ["out-of-bounds", index]
         if not torch.equal(first[:nbytes], second[:nbytes]):
             kept = (first[:nbytes] == POISONS[0]) & (second[:nbytes] == POISONS[1])
             code = "output-not-written" if bool(kept.any()) else "nondeterministic"
-            yield [code, f"Output {index} differs between two runs on the same inputs."]
+            yield [code, index]
 
 
 def profile(torch: Any, library: Any, request: dict[str, Any], folder: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.bounds import least_us
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import KernelSource
-from evokernel_core.domain.sentence import Sentence
+from evokernel_core.domain.sentence import Sentence, joined
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import (
     SLOWER,
@@ -171,8 +171,8 @@ def judge(task: KernelTask, backend: Backend, timing: Timing) -> tuple[GateResul
     """Compares a timing with what the task's bytes and the counted work take at least."""
     errors = [hazard for hazard in timing.hazards if hazard.severity is Severity.ERROR]
     if errors:
-        words = "; ".join(f"{hazard.code}: {hazard.message}" for hazard in errors[:3])
-        return _failed(errors[0].code, _at_full_size(words)), None
+        told = [Sentence("{where}: {what}", where=hazard.code, what=hazard.message) for hazard in errors[:3]]
+        return _failed(errors[0].code, _at_full_size(joined(told, "; "))), None
     if reason := implausible(task, backend.chip, timing):
         return _failed("implausible", reason), None
     latency = Latency(

@@ -147,12 +147,15 @@ def _execution_failure(execution: Execution, plan: CasePlan) -> GateResult | Non
     return None
 
 
-def _hazard_words(hazards: list[Hazard]) -> str:
+def _hazard_words(hazards: list[Hazard]) -> Sentence:
     lines = [
-        f"{h.file}:{h.line}: {h.code}: {h.message}" if h.line else f"{h.code}: {h.message}" for h in hazards
+        Sentence(
+            "{where}: {what}", where=f"{h.file}:{h.line}: {h.code}" if h.line else h.code, what=h.message
+        )
+        for h in hazards[:MAX_FEEDBACK_HAZARDS]
     ]
-    rest = len(lines) - MAX_FEEDBACK_HAZARDS
-    return "\n".join(lines[:MAX_FEEDBACK_HAZARDS] + ([f"(and {rest} more)"] if rest > 0 else []))
+    rest = len(hazards) - len(lines)
+    return joined([*lines, *([Sentence("(and {count} more)", count=rest)] if rest > 0 else [])], "\n")
 
 
 @frozen

@@ -57,7 +57,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def is_of_packages(module: str) -> bool:
-    return module.split(".")[0] == "evokernel_kernels"
+    return module.split(".", maxsplit=1)[0] == "evokernel_kernels"
 
 
 def imported() -> ModuleType:

@@ -9,6 +9,7 @@ from attrs import evolve
 
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
+from tests.chinese import left_in_english
 from tests.verifier.conftest import make_task, read_source
 
 BODY = "kernel.Process();"
@@ -369,6 +370,7 @@ def check(op_kernel: tuple[str, str] | None, tiling: tuple[str, str] | None, cod
     result = audit(make_task("add"), source)
     assert result.status is GateStatus.FAILED
     assert result.code.removeprefix("audit-") in codes.split(), result.feedback
+    assert result.code == "compile" or not left_in_english(result.feedback), result.feedback
 
 
 @pytest.mark.parametrize(("change", "codes"), [a[1:] for a in KERNELS], ids=[a[0] for a in KERNELS])

@@ -13,6 +13,7 @@ from attrs import frozen
 from evokernel_core.twin.build import BuiltKernel, build_files, prepare
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, TensorFile, run_kernel
+from tests.chinese import left_in_english
 from tests.homes import home_with_kernels
 from tests.twin.both import run_both
 
@@ -104,6 +105,8 @@ class Tested:
             if mode is Mode.TIME
             else tuple(self._read(w, o[1]) for w, o in zip(wanted, outputs, strict=True))
         )
+        said = [hazard.message for hazard in result.hazards if hazard.code != "assert"]
+        assert not any(map(left_in_english, said)), said
         return Ran(result, arrays)
 
     def run_files(

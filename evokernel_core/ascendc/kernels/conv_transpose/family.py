@@ -225,9 +225,9 @@ def _steps(found: Transposed, here: Schedule, sizes: Sizes, chip: Chip) -> Itera
     yield "narrower tile", evolve(here, most_n=here.most_n // 2)
     yield "two results in L0C", evolve(here, c_slots=2)
     yield "one result in L0C", evolve(here, c_slots=1)
-    for words, part in (("pixels", _part_kib(chip)), ("weights", -_part_kib(chip))):
+    for words, part in ((Sentence("pixels"), _part_kib(chip)), (Sentence("weights"), -_part_kib(chip))):
         changed = evolve(here, slab_kb=here.slab_kb + part, panel_kb=here.panel_kb - part)
-        yield f"more of L1 for {words}", changed
+        yield Sentence("more of L1 for {what}", what=words), changed
     yield "results turned", evolve(here, turned=True, ring=3)
     yield "results stored as they are", evolve(here, turned=False, ring=2)
     yield "weights for each core alone", evolve(here, own_weights=True)

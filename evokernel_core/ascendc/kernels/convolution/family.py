@@ -137,10 +137,10 @@ def _steps(layer: Layer, here: _Schedule, task: KernelTask, chip: Chip) -> Itera
     other: _Schedule | None
     if isinstance(here, RowsSchedule):
         yield from conv_rows.steps(found, here)
-        name, other = "rows come anew for each tap", best_of_panels(layer, task, chip)
+        name, other = Sentence("rows come anew for each tap"), best_of_panels(layer, task, chip)
     else:
         yield from conv_schedule.steps(found, here, chip)
-        name, other = "rows stay in L1", _best_of_rows(layer, task, chip)
+        name, other = Sentence("rows stay in L1"), _best_of_rows(layer, task, chip)
     if other is not None:
         yield name, other
 

@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.convolution.geometry import Convolution
 from evokernel_core.ascendc.kernels.settings import Settings
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip, Memory
@@ -108,9 +109,9 @@ def steps(
     yield "one part a tile", evolve(here, parts=1)
     yield "two parts of half the pixels", evolve(here, parts=2, part_n=here.part_n // 2)
     for name, panel_k in (
-        ("deeper panels in L1", here.panel_k * 2),
-        ("shallower panels in L1", whole(here.panel_k // 2)),
-        ("the whole depth in one panel", whole(depth_of(found))),
+        (Sentence("deeper panels in L1"), here.panel_k * 2),
+        (Sentence("shallower panels in L1"), whole(here.panel_k // 2)),
+        (Sentence("the whole depth in one panel"), whole(depth_of(found))),
     ):
         base_k = step_depth(found, here.base_m, here.part_n, max(panel_k, 1), chip)
         yield name, evolve(here, panel_k=panel_k, base_k=base_k)

@@ -279,25 +279,29 @@ def _steps(planned: Plan, here: Schedule, task: KernelTask, chip: Chip) -> Itera
     if here.form is Form.STEPS and planned.mid.constant is not None:
         yield _whole_step(planned, here, chip)
     if here.form in _IN_PASSES and not here.whole and online_pairs(planned):
-        name = "a pass for each reduction" if here.online else "reductions in pairs, one pass a pair"
+        name = _A_PASS_EACH if here.online else Sentence("reductions in pairs, one pass a pair")
         yield name, _fitted(planned, evolve(here, online=not here.online), chip)
     if here.form is Form.SHARED:
         yield "twice the rows at once", evolve(here, at_once=min(here.at_once * 2, chip.l2_bytes))
         yield "half the rows at once", evolve(here, at_once=max(here.at_once // 2, _LEAST_SHARED))
     if planned.rounds:
-        name = "float32 intermediates" if here.eager_rounding else "intermediates rounded like PyTorch's"
+        exact = Sentence("float32 intermediates")
+        name = exact if here.eager_rounding else Sentence("intermediates rounded like PyTorch's")
         yield name, _fitted(planned, evolve(here, eager_rounding=not here.eager_rounding), chip)
     yield "toggle L2 bypass", evolve(here, bypass_l2=not here.bypass_l2)
     yield "toggle bank stagger", _fitted(planned, evolve(here, stagger=not here.stagger), chip)
 
 
+_A_PASS_EACH = Sentence("a pass for each reduction")
+
+
 def _whole_step(planned: Plan, here: Schedule, chip: Chip) -> tuple[str, Schedule]:
     """All steps in a tile, which grows where it is too short; or back to a pass for each reduction."""
     if here.whole:
-        return "a pass for each reduction", _fitted(planned, evolve(here, whole=False, online=False), chip)
+        return _A_PASS_EACH, _fitted(planned, evolve(here, whole=False, online=False), chip)
     needed = -(-_least_whole_tile(planned) // _TILE_STEP) * _TILE_STEP
     grown = evolve(here, whole=True, online=False, tile=max(here.tile, needed))
-    return "all steps in a tile", _fitted(planned, grown, chip)
+    return Sentence("all steps in a tile"), _fitted(planned, grown, chip)
 
 
 def _least_whole_tile(planned: Plan) -> int:
@@ -321,18 +325,19 @@ def _form_steps(
         if form is not here.form:
             base = Schedule(form, 0, here.buffers, cores=here.cores, eager_rounding=here.eager_rounding)
             for schedule in _tiled(planned, base, task, chip):
-                yield f"{form} tiles", schedule
+                yield Sentence("{form} tiles", form=form), schedule
                 break
 
 
 def _packed_steps(planned: Plan, here: Schedule, chip: Chip) -> Iterator[tuple[str, Schedule]]:
     for method in ("block", "fold", "tile"):
         if method != "tile" or planned.inner.constant is not None:
-            yield f"reduce by {method}", evolve(here, reduction=method)
-    name = "columns repeated for each tile" if here.keep_columns else "columns repeated once"
+            yield Sentence("reduce by {method}", method=method), evolve(here, reduction=method)
+    anew = Sentence("columns repeated for each tile")
+    name = anew if here.keep_columns else Sentence("columns repeated once")
     yield name, _fitted(planned, evolve(here, keep_columns=not here.keep_columns), chip)
     other = "columns" if here.spread == "rows" else "rows"
-    yield f"spread by {other}", evolve(here, spread=other)
+    yield Sentence("spread by {side}", side=other), evolve(here, spread=other)
     yield "twice the rows", evolve(here, rows=min(here.rows * 2, 192))
     yield "half the rows", evolve(here, rows=max(here.rows // 2 // 64 * 64, 64))
 

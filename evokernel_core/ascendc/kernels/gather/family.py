@@ -139,7 +139,7 @@ def _are_slower(found: Take, sizes: Sizes, chip: Chip) -> bool:
 
 
 def _steps(found: Take, here: TakeSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, TakeSchedule]]:
-    for name, item in steps_from(here, "runs"):
+    for name, item in steps_from(here, Sentence("runs")):
         yield name, evolve(here, runs=item.runs, bytes=item.bytes)
     yield "copies" if here.picks else "vector unit", evolve(here, picks=not here.picks, bypass_l2=False)
     if not here.picks:

@@ -73,7 +73,8 @@ def _steps(
     yield "halve tile", evolve(here, tile=here.tile // 2)
     yield "lanes" if here.scalar else "scalar unit", evolve(here, scalar=not here.scalar, rows=0)
     for rows in (0, *_ROWS):
-        yield f"{rows} rows are lanes" if rows else "elements are lanes", evolve(here, rows=rows)
+        lanes = Sentence("{count} rows are lanes", count=rows) if rows else Sentence("elements are lanes")
+        yield lanes, evolve(here, rows=rows)
     yield "double buffer" if here.buffers == 1 else "single buffer", evolve(here, buffers=3 - here.buffers)
 
 

@@ -16,6 +16,7 @@ from evokernel_core.ascendc.shapes.boxes import VIEWS, WORK, Layout, read_layout
 from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
@@ -117,7 +118,7 @@ def _steps(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator[Strateg
         yield from (found for _, found in steps if found is not None)
         if turn is not None:
             yield from (
-                turning.strategy_of(item, "turned in the unified buffer")
+                turning.strategy_of(item, Sentence("turned in the unified buffer"))
                 for item in turning.starts(turn, chip)
             )
         return
@@ -126,4 +127,4 @@ def _steps(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator[Strateg
         found = _turned(turn, item, name, chip)
         if found is not None:
             yield found
-    yield copying.strategy_of(CopySchedule(), "copied without turning")
+    yield copying.strategy_of(CopySchedule(), Sentence("copied without turning"))

@@ -154,9 +154,18 @@ def _replaced(most: tuple[int, ...], axis: int, value: int) -> tuple[int, ...]:
 def steps(turn: Turn, here: TurnSchedule) -> Iterator[tuple[str, TurnSchedule]]:
     for axis, extents in enumerate(turn.axes):
         size = extents.size
-        yield f"tile longer along axis {axis}", here.with_most(_scaled(here.most, axis, size, 2))
-        yield f"tile a third longer along axis {axis}", here.with_most(_scaled(here.most, axis, size, 4 / 3))
-        yield f"tile shorter along axis {axis}", here.with_most(_scaled(here.most, axis, size, 0.5))
+        yield (
+            Sentence("tile longer along axis {axis}", axis=axis),
+            here.with_most(_scaled(here.most, axis, size, 2)),
+        )
+        yield (
+            Sentence("tile a third longer along axis {axis}", axis=axis),
+            here.with_most(_scaled(here.most, axis, size, 4 / 3)),
+        )
+        yield (
+            Sentence("tile shorter along axis {axis}", axis=axis),
+            here.with_most(_scaled(here.most, axis, size, 0.5)),
+        )
     yield "squares transposed", evolve(here, transposes=True)
     yield "elements picked by a table", evolve(here, transposes=False)
     yield "two tiles loaded at a time", evolve(here, from_buffers=2)

@@ -179,8 +179,9 @@ def steps(here: MatmulSchedule) -> Iterator[tuple[str, MatmulSchedule]]:
     deeper = here.base_k * 2
     yield "deeper step in L0", evolve(here, base_k=deeper, panel_k=max(here.panel_k, deeper))
     for strip in _STRIPS:
-        words = "whole columns" if strip == _WHOLE_HEIGHT else f"strips of {strip}"
-        yield f"tiles in {words}", evolve(here, strip=strip)
+        whole = Sentence("tiles in whole columns")
+        words = whole if strip == _WHOLE_HEIGHT else Sentence("tiles in strips of {count}", count=strip)
+        yield words, evolve(here, strip=strip)
 
 
 # -- what it costs --------------------------------------------------------------------------------

@@ -103,11 +103,11 @@ def _steps(window: Window, here: Schedule, sizes: Sizes, chip: Chip) -> Iterator
     if isinstance(here, PlaneSchedule):
         yield from planes.steps(here)
         others: Iterator[Schedule] = iter(()) if window.finds else _rows_starts(window, sizes, chip)
-        name = "rows in lanes"
+        name = Sentence("rows in lanes")
     else:
         yield from rows.steps(here, window)
         others = _plane_starts(window, sizes, chip)
-        name = "planes in lanes"
+        name = Sentence("planes in lanes")
     legal = [item for item in others if _refusal(window, item, sizes, chip) is None]
     if legal:
         yield name, min(legal, key=lambda item: _cost_us(window, item, sizes, chip))

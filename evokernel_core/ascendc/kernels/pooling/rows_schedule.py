@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.kernels.candidates import Sizes
 from evokernel_core.ascendc.kernels.pooling.problem import Combine, Window
 from evokernel_core.ascendc.kernels.settings import Settings
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.twin.api import most_of
 
 _ROWS = (1, 2, 4, 8, 16, 32, 48, 64, 128)
@@ -68,8 +69,8 @@ def _widths(height: int, widths: Iterable[int]) -> Iterator[WindowSchedule]:
 def steps(here: WindowSchedule, window: Window) -> Iterator[tuple[str, WindowSchedule]]:
     """Named steps, legal or not."""
     for field, table, more, less in (
-        ("rows", _ROWS, "more rows", "fewer rows"),
-        ("columns", columns_of(window), "wider tile", "narrower tile"),
+        ("rows", _ROWS, Sentence("more rows"), Sentence("fewer rows")),
+        ("columns", columns_of(window), Sentence("wider tile"), Sentence("narrower tile")),
     ):
         given = getattr(here, field)
         for name, offset in ((more, 1), (less, -1)):

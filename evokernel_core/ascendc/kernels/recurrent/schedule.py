@@ -138,14 +138,17 @@ def steps(
     """Named schedules one step away, legal or not."""
     unit = max(16, 64 // ITEM_SIZE[found.dtype])
     changes = {
-        "more hidden units a core": {"hidden": here.hidden + unit},
-        "fewer hidden units a core": {"hidden": here.hidden - unit},
-        "more sequences a core": {"batch": here.batch * 2},
-        "fewer sequences a core": {"batch": here.batch // 32 * 16},
-        "deeper step in L0": {"base_k": here.base_k * 2, "panel_k": max(here.panel_k, here.base_k * 2)},
-        "shallower step in L0": {"base_k": here.base_k // 2},
-        "deeper panel in L1": {"panel_k": here.panel_k * 2},
-        "shallower panel in L1": {"panel_k": here.panel_k // 2},
+        Sentence("more hidden units a core"): {"hidden": here.hidden + unit},
+        Sentence("fewer hidden units a core"): {"hidden": here.hidden - unit},
+        Sentence("more sequences a core"): {"batch": here.batch * 2},
+        Sentence("fewer sequences a core"): {"batch": here.batch // 32 * 16},
+        Sentence("deeper step in L0"): {
+            "base_k": here.base_k * 2,
+            "panel_k": max(here.panel_k, here.base_k * 2),
+        },
+        Sentence("shallower step in L0"): {"base_k": here.base_k // 2},
+        Sentence("deeper panel in L1"): {"panel_k": here.panel_k * 2},
+        Sentence("shallower panel in L1"): {"panel_k": here.panel_k // 2},
     }
     hidden = found.hidden.evaluate(sizes)
     for name, change in changes.items():

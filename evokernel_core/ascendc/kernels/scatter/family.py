@@ -78,7 +78,7 @@ def _why_illegal(found: Put, item: PutSchedule) -> str | None:
 
 
 def _neighbours(found: Put, here: PutSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, PutSchedule]]:
-    for name, item in steps_from(here, "indices a tile"):
+    for name, item in steps_from(here, Sentence("indices a tile")):
         yield name, evolve(here, runs=item.runs, bytes=item.bytes)
     yield from scatter_sorted.steps(here)
     other = evolve(here, picks=not here.picks, owned=False, held=0, sums=0)

@@ -164,12 +164,10 @@ void Advanced::ReduceRows(uint64_t rows, uint64_t n, uint32_t width) const
 
 void Advanced::Fail(const char *code, const char *format, ...)
 {
-    char text[400];
     va_list arguments;
     va_start(arguments, format);
-    std::vsnprintf(text, sizeof(text), format, arguments);
+    ReportError(code, at_, "%s %s", name_, Wording::Of(format, arguments).c_str());
     va_end(arguments);
-    ReportError(code, at_, "%s %s", name_, text);
     good_ = false;
 }
 

@@ -15,7 +15,7 @@ void CheckReal(Advanced *check, const LocalRef &first, std::initializer_list<con
 {
     check->Type(first, kRealTypes, "dst");
     for (const LocalRef *other : others) {
-        check->Same(*other, first, "every operand");
+        check->Same(*other, first, Word("every operand"));
     }
 }
 
@@ -143,7 +143,7 @@ void BatchNormalize(const BatchNormCall &call, At at)
         return;
     }
     CheckReal(&check, call.dst, {&call.mean, &call.variance, &call.src, &call.gamma, &call.beta});
-    check.Blocks(uint64_t{call.n} * DTypeBytes(call.src.dtype), "rows of S*H");
+    check.Blocks(uint64_t{call.n} * DTypeBytes(call.src.dtype), Word("rows of S*H"));
     check.In(call.src, elements, "inputX");
     check.In(call.gamma, call.b, "gamma");
     check.In(call.beta, call.b, "beta");
@@ -176,7 +176,7 @@ void GroupNormalize(const GroupNormCall &call, At at)
         return;
     }
     CheckReal(&check, call.dst, {&call.mean, &call.variance, &call.src, &call.gamma, &call.beta});
-    check.Blocks(uint64_t{call.hw} * DTypeBytes(call.src.dtype), "planes of H*W");
+    check.Blocks(uint64_t{call.hw} * DTypeBytes(call.src.dtype), Word("planes of H*W"));
     check.In(call.src, elements, "inputX");
     check.In(call.gamma, call.c, "gamma");
     check.In(call.beta, call.c, "beta");
@@ -286,7 +286,7 @@ void WelfordStep(const WelfordUpdateCall &call, At at)
     }
     check.Type(call.x, kRealTypes, "inputX");
     for (const LocalRef *ref : {&call.mean, &call.variance, &call.in_mean, &call.in_variance}) {
-        check.Type(*ref, kFloatTypes, "means and variances");
+        check.Type(*ref, kFloatTypes, Word("means and variances"));
     }
     check.Blocks(uint64_t{call.length} * DTypeBytes(call.x.dtype), "inputX");
     check.In(call.x, call.length, "inputX");
@@ -330,7 +330,7 @@ void WelfordEnd(const WelfordFinalizeCall &call, At at)
         return;
     }
     for (const LocalRef *ref : {&call.mean, &call.variance, &call.in_mean, &call.in_variance}) {
-        check.Type(*ref, kFloatTypes, "means and variances");
+        check.Type(*ref, kFloatTypes, Word("means and variances"));
     }
     check.Blocks(uint64_t{call.length} * kFloatWidth, "inputs");
     check.In(call.in_mean, call.length, "inputMean");

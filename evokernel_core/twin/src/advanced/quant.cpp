@@ -76,8 +76,8 @@ void Quantise(const QuantCall &call, At at)
     check.Out(call.dst, call.count, "dst");
     for (const LocalRef *factor : {call.scale, call.offset}) {
         if (factor != nullptr) {
-            check.Same(*factor, call.src, "a scale or offset");
-            check.In(*factor, call.period, "a scale or offset");
+            check.Same(*factor, call.src, Word("a scale or offset"));
+            check.In(*factor, call.period, Word("a scale or offset"));
         }
     }
     if (call.scale != nullptr && (call.period == 0 || call.period % 32 != 0 || call.count % call.period != 0)) {
@@ -167,7 +167,7 @@ void AntiQuantise(const AntiQuantCall &call, At at)
     check.In(call.src, call.src.bytes, "src");
     check.Out(call.dst, count, "dst");
     if (call.transposed) {
-        check.Blocks(uint64_t{call.k} * DTypeBytes(call.src.dtype), "rows of k");
+        check.Blocks(uint64_t{call.k} * DTypeBytes(call.src.dtype), Word("rows of k"));
     }
     const uint64_t columns = call.transposed ? call.k : n;  // of src
     const uint64_t rows = count / columns;
@@ -273,8 +273,8 @@ void SelectBytes(const LocalRef &dst, const LocalRef &src, Scalar scalar, bool t
     check.Type(src, kRealTypes, "src");
     check.Same(dst, src, "dst");
     check.Type(mask, kByteMask, "mask");
-    check.Blocks(uint64_t{shape.columns} * width, "rows of src");
-    check.Blocks(uint64_t{shape.mask_columns} * DTypeBytes(mask.dtype), "rows of mask");
+    check.Blocks(uint64_t{shape.columns} * width, Word("rows of src"));
+    check.Blocks(uint64_t{shape.mask_columns} * DTypeBytes(mask.dtype), Word("rows of mask"));
     if (shape.mask_columns < shape.columns || shape.mask_columns % 16 != 0) {
         check.Fail("param-limit", "needs mask rows of a multiple of 16 elements that cover src; they have %u for %u.",
                    shape.mask_columns, shape.columns);

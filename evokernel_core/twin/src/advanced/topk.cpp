@@ -27,7 +27,7 @@ bool CheckShape(const TopKCall &call, At at)
     if (!row || call.n < 1 || call.n > call.inner || (call.small && call.inner != kGroup)) {
         ReportError("param-limit", at,
                     "TopK needs rows of a multiple of 32 elements (%s), of which 1 to all count; inner is %d, n is %d.",
-                    call.small ? "32 in small mode" : "at most 4096", call.inner, call.n);
+                    call.small ? Word("32 in small mode") : Word("at most 4096"), call.inner, call.n);
         return false;
     }
     if (call.k < 1 || call.k > call.n) {

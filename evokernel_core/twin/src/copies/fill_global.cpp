@@ -75,7 +75,7 @@ void FillGlobal(const GlobalRef &dst, uint64_t count, uint64_t pattern, const ch
     const LocalRef stage = Staging(dst.dtype, (count * width + 31) / 32 * 32);
     if (stage.bytes == 0) {
         ReportError(OnCube() ? "l1-capacity" : "ub-capacity", at, "%s finds no free %s; call it before InitBuffer.",
-                    name, OnCube() ? "L1" : "unified buffer");
+                    name, OnCube() ? "L1" : Word("unified buffer"));
         return;
     }
     FillStage(stage, pattern, at);

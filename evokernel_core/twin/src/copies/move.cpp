@@ -148,10 +148,10 @@ void StoreGlobal(Allocation &block, uint8_t *to, const uint8_t *from, uint32_t b
         std::memcpy(to, from, bytes);
     } else {
         if (written != nullptr && std::memchr(written, 0, bytes) != nullptr) {
-            const auto report = block.kind == Kind::Device ? ReportWarning : ReportError;
-            report("uninitialised-read", at,
-                   "%s with atomics on adds to %s where nothing was written yet; clear it first.", api,
-                   block.name.c_str());
+            (block.kind == Kind::Device ? ReportWarning : ReportError)(
+                "uninitialised-read", at,
+                "%s with atomics on adds to %s where nothing was written yet; clear it first.", api,
+                block.name.c_str());
         }
         ApplyAtomic(core.atomic, core.atomic_type, to, from, bytes);
         if (sampled::active) {

@@ -78,13 +78,13 @@ void CopySlices(const LocalRef &local, const GlobalRef &global, const uint32_t *
     const uint32_t width = DTypeBytes(local.dtype);
     const Side near{local_slices};
     const Side far{global_slices};
-    const Checked row(in ? Api::DataCopySliceIn : Api::DataCopySliceOut, "DataCopy of slices");
+    const Checked row(in ? Api::DataCopySliceIn : Api::DataCopySliceOut, Word("DataCopy of slices"));
     if (!CheckTypes(row, {local.dtype, global.dtype}, at) || !CheckLimit(row, "dimValue", dims, at)) {
         return;
     }
     for (uint32_t dim = 0; dim < dims; ++dim) {
-        if (!CheckDim(near.At(dim), dim, width, "local tensor", at) ||
-            !CheckDim(far.At(dim), dim, width, "global tensor", at)) {
+        if (!CheckDim(near.At(dim), dim, width, Word("local tensor"), at) ||
+            !CheckDim(far.At(dim), dim, width, Word("global tensor"), at)) {
             return;
         }
         if (near.At(dim).Count(dim, width) != far.At(dim).Count(dim, width) ||

@@ -47,7 +47,7 @@ Nd2Nz Geometry(const AscendC::Nd2NzParams &params, uint32_t width)
 
 bool CheckNd2Nz(Api api, const AscendC::Nd2NzParams &params, DType dst, DType src, At at)
 {
-    const Checked row(api, "DataCopy with Nd2NzParams");
+    const Checked row(api, Word("DataCopy with Nd2NzParams"));
     bool good = CheckTypes(row, {dst, src}, at);
     good = CheckLimit(row, "ndNum", params.ndNum, at) && good;
     good = CheckLimit(row, "nValue", params.nValue, at) && good;
@@ -243,8 +243,8 @@ void CopyBlock(const Cells &from, uint64_t source, const Cells &to, uint64_t tar
 
 bool CheckTable(const LocalRef &dst, const LocalRef &src, At at)
 {
-    const Checked row = SpaceOf(dst) == Space::BT ? Checked(Api::DataCopyToBias, "DataCopy to the bias table")
-                                                  : Checked(Api::DataCopyToFixpipe, "DataCopy to the Fixpipe buffer");
+    const Checked row = SpaceOf(dst) == Space::BT ? Checked(Api::DataCopyToBias, Word("DataCopy to the bias table"))
+                                                  : Checked(Api::DataCopyToFixpipe, Word("DataCopy to the Fixpipe buffer"));
     return CheckTypes(row, {dst.dtype, src.dtype}, at);
 }
 

@@ -67,7 +67,7 @@ bool CheckLayout(const FixpipeCall &call, At at)
     const Checked row(Api::Fixpipe, call.name);
     bool good = CheckLimit(row, "nSize", call.n, at);
     const bool nd = call.layout == CO2Layout::ROW_MAJOR;
-    good = CheckLimit(row, nd ? "mSize of ND" : "mSize", call.m, at) && good;
+    good = CheckLimit(row, nd ? Word("mSize of ND") : "mSize", call.m, at) && good;
     good = CheckLimit(row, "ndNum", call.matrices, at) && good;
     if (nd && call.matrices > 1) {
         good = CheckLimit(row, "srcNdStride", static_cast<int64_t>(call.src_matrix / kMatrixUnit), at) && good;
@@ -101,8 +101,8 @@ bool CheckConversion(const FixpipeCall &call, DType from, DType to, bool l1, At 
         return true;
     }
     ReportError("dtype-unsupported", at, "%s does not turn %s into %s in %s with this quantPre%s on this chip.",
-                call.name, DTypeName(from), DTypeName(to), l1 ? "L1" : "global memory",
-                split ? " and a channel split" : "");
+                call.name, DTypeName(from), DTypeName(to), l1 ? "L1" : Word("global memory"),
+                split ? Word(" and a channel split") : "");
     return false;
 }
 
@@ -131,7 +131,7 @@ bool ReadParameters(Plan &plan, At at)
     }
     const uint64_t bytes = uint64_t{call.n} * 8;
     Cells cells;
-    if (!OpenCells(place, bytes, call.vector != nullptr ? 32 : 128, false, call.name, "the quantisation tensor", at,
+    if (!OpenCells(place, bytes, call.vector != nullptr ? 32 : 128, false, call.name, Word("the quantisation tensor"), at,
                    SpaceBit(Space::L1) | SpaceBit(Space::FB), &cells)) {
         return false;
     }

@@ -216,7 +216,7 @@ bool CheckLoad(const LocalRef &dst, const LocalRef &src, const Load3D &load, At 
     bool good = CheckTypes(Api::LoadData3D, {dst.dtype, src.dtype}, at);
     if (good && !WideEnough(dst, src, load.transpose && SpaceOf(dst) == Space::L0A)) {
         ReportError("dtype-unsupported", at, "LoadData of convolutions does not move %s%s to %s on this chip.",
-                    DTypeName(src.dtype), load.transpose ? " transposed" : "", SpaceName(SpaceOf(dst)));
+                    DTypeName(src.dtype), load.transpose ? Word(" transposed") : "", SpaceName(SpaceOf(dst)));
         good = false;
     }
     if (!ChannelsFit(src.dtype, load.channels)) {

@@ -363,9 +363,9 @@ void MatrixMultiply(const LocalRef &dst, const LocalRef &left, const LocalRef &r
     Cells b;
     Cells c;
     Cells d;
-    bool good = OpenCells(left, LeftBytes(plan, left.dtype), kFractalBytes, false, api, "the left matrix", at,
+    bool good = OpenCells(left, LeftBytes(plan, left.dtype), kFractalBytes, false, api, Word("the left matrix"), at,
                           SpaceBit(Space::L0A), &a);
-    good = OpenCells(right, uint64_t{b_k1} * plan.columns * kC0Bytes, kFractalBytes, false, api, "the right matrix", at,
+    good = OpenCells(right, uint64_t{b_k1} * plan.columns * kC0Bytes, kFractalBytes, false, api, Word("the right matrix"), at,
                      SpaceBit(Space::L0B), &b) && good;
     good = OpenCells(dst, uint64_t{plan.rows} * plan.columns * 4, 1024, true, api, "dst", at, SpaceBit(Space::L0C),
                      &c) && good;

@@ -41,7 +41,7 @@ bool OpenCells(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, bool 
     const uint64_t end = uint64_t{tensor.address} + bytes;
     if (fixed && memory.data != nullptr && end <= memory.capacity && end > tensor.limit) {
         ReportWarning("declared-size", at, "%s %s %llu bytes of %s, but its tensor was declared with %lld; make it larger.",
-                      api, write ? "writes" : "reads", static_cast<unsigned long long>(bytes), operand,
+                      api, write ? Word("writes") : Word("reads"), static_cast<unsigned long long>(bytes), operand,
                       static_cast<long long>(tensor.limit) - static_cast<long long>(tensor.address));
         checked.limit = memory.capacity;
     }

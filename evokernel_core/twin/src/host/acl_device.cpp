@@ -66,7 +66,7 @@ aclError KernelStatus()
 {
     for (const Hazard &hazard : Hazards()) {
         if (hazard.code == "deadlock" || hazard.code == "assert" || hazard.code == "crash") {
-            TheStatus() = {ACL_ERROR_RT_AICORE_EXCEPTION, hazard.message};
+            TheStatus() = {ACL_ERROR_RT_AICORE_EXCEPTION, hazard.message.text};
             return ACL_ERROR_RT_AICORE_EXCEPTION;
         }
     }

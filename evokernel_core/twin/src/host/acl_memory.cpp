@@ -114,7 +114,7 @@ aclError Allocate(const char *api, void **device, size_t bytes, uint64_t behind)
     const uint64_t total = evokernel::twin::CurrentChip().hbm_bytes;
     const bool fits = bytes <= total && Gm().TotalBytes() <= total - bytes;
     Allocation *block = !fits ? nullptr
-                              : Gm().Allocate("device buffer " + std::to_string(serial++), bytes,
+                              : Gm().Allocate(evokernel::twin::Wording("device buffer %d", serial++), bytes,
                                               evokernel::twin::Kind::Device, evokernel::twin::TheSession().timing, false,
                                               behind);
     if (block == nullptr) {

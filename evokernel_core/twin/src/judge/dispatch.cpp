@@ -239,7 +239,7 @@ void ServeReadTiling(Reader &reader, Writer &reply)
     At at{};
     Decode(reader, at);
     if (bytes > kLargestTiling) {
-        Refuse("it reads a structure of tiling data of more than 64 KB");
+        Refuse(Wording("it reads a structure of tiling data of more than 64 KB"));
     }
     std::vector<uint8_t> data(bytes);
     ReadTiling(data.data(), address, bytes, type, at);
@@ -258,7 +258,7 @@ void ServePrintText(Reader &reader, Writer &)
     const std::string text = DecodeText(reader);
     printed += text.size();
     if (printed > kMostPrinted) {
-        Refuse("it prints more than 16 MB");
+        Refuse(Wording("it prints more than 16 MB"));
     }
     PrintLine("%s", text.c_str());
 }
@@ -361,7 +361,7 @@ void ServeLaunch(Reader &reader, Writer &)
     Decode(reader, blocks);
     Decode(reader, cube);
     if (++launches > kMostLaunches || blocks > kMostBlocks) {
-        Refuse("it launches more than 10,000 kernels, or one with more than 65,535 blocks");
+        Refuse(Wording("it launches more than 10,000 kernels, or one with more than 65,535 blocks"));
     }
     LaunchBlocks(name.c_str(), kind, blocks, nullptr, &RemoteBody, cube ? &RemoteBody : nullptr, nullptr);
     DropAll();
@@ -391,8 +391,8 @@ void Dispatch(Reader &reader, Writer &reply)
     }
     const Served &served = kServed[entry];
     if (served.where != Where::Anywhere && (served.where == Where::Kernel) != InKernel()) {
-        Refuse(InKernel() ? "a kernel calls what only the launcher may call"
-                          : "the host's code calls what only a kernel may call");
+        Refuse(InKernel() ? Wording("a kernel calls what only the launcher may call")
+                          : Wording("the host's code calls what only a kernel may call"));
     }
     served.serve(reader, reply);
 }

@@ -55,15 +55,15 @@ Judge the_judge;
 
 Judge &The() { return the_judge; }
 
-std::string WhereItWas()
+Wording WhereItWas()
 {
     if (!InKernel()) {
-        return "";
+        return Wording();
     }
     const Core &core = TheCore();
-    return std::string(", on ") + (core.kind == CoreKind::Cube ? "cube" : "vector") + " core " +
-           std::to_string(core.Index()) + " of kernel " + CurrentCrew().name + ", after line " +
-           std::to_string(core.last_at.line) + " of " + (core.last_at.file == nullptr ? "" : core.last_at.file);
+    return Wording(", on %s core %lld of kernel %s, after line %d of %s",
+                 core.kind == CoreKind::Cube ? Word("cube") : Word("vector"), static_cast<long long>(core.Index()),
+                 CurrentCrew().name, core.last_at.line, core.last_at.file == nullptr ? "" : core.last_at.file);
 }
 
 // New names, in the order of their numbers.
@@ -96,7 +96,7 @@ Batch Exchange(uint32_t slot, Command command, uint32_t bytes, std::vector<uint8
     shared.to_bytes = bytes;
     wire::Pass(shared, wire::Turn::Candidate);
     if (!wire::Await(shared, wire::Turn::Judge)) {
-        self.give_up("The candidate's process ended before the launch was over" + WhereItWas() + ".");
+        self.give_up(Wording("The candidate's process ended before the launch was over%s.", WhereItWas().c_str()));
         std::abort();
     }
     const uint32_t from = *const_cast<volatile uint32_t *>(&shared.slot);
@@ -299,7 +299,7 @@ uint32_t Keep(std::unique_ptr<matmul::Object> object)
 {
     Judge &self = The();
     if (self.objects.size() >= kMostObjects) {
-        Refuse("it makes more than 4096 Matmul objects");
+        Refuse(Wording("it makes more than 4096 Matmul objects"));
     }
     self.objects.emplace(self.next_object, std::move(object));
     return self.next_object++;
@@ -331,9 +331,9 @@ void DropAll()
     The().objects.clear();
 }
 
-void Refuse(const std::string &what)
+void Refuse(const Wording &what)
 {
-    The().give_up("The candidate was stopped: " + what + ".");
+    The().give_up(Wording("The candidate was stopped: %s.", what.c_str()));
     std::abort();
 }
 
@@ -343,7 +343,7 @@ namespace evokernel::twin::wire {
 
 using judge::The;
 
-void Violation(const char *what) { judge::Refuse(std::string("it sent what no kernel's code sends, ") + what); }
+void Violation(const char *what) { judge::Refuse(Wording("it sent what no kernel's code sends, %s", what)); }
 
 uint32_t NumberOf(const char *name)
 {

@@ -16,7 +16,7 @@
 namespace evokernel::twin::judge {
 
 // Ends the run at once: writes the result with this sentence as its error.
-using GiveUp = void (*)(const std::string &error);
+using GiveUp = void (*)(const Wording &error);
 
 // Connects to the memory that standard output stands for. False where it is none.
 bool Connect(GiveUp give_up);
@@ -46,6 +46,6 @@ void Drop(uint32_t handle);
 void DropAll();
 
 // After a message that says it out of turn, in the wrong place or too often.
-[[noreturn]] void Refuse(const std::string &what);
+[[noreturn]] void Refuse(const Wording &what);
 
 }  // namespace evokernel::twin::judge

@@ -27,7 +27,7 @@ bool CheckPositive(const TCubeTiling &tiling, At at)
     };
     for (const auto &field : fields) {
         if (field.value <= 0) {
-            return Misuse(at, field.name, field.value, "it must be positive; fill the tiling with GetTiling");
+            return Misuse(at, field.name, field.value, Word("it must be positive; fill the tiling with GetTiling"));
         }
     }
     return true;
@@ -36,14 +36,14 @@ bool CheckPositive(const TCubeTiling &tiling, At at)
 bool CheckFractals(const Spec &spec, const TCubeTiling &tiling, At at)
 {
     if (tiling.baseM % kRows != 0 && tiling.baseM != 1) {
-        return Misuse(at, "baseM", tiling.baseM, "base blocks are made of whole fractals: use a multiple of 16");
+        return Misuse(at, "baseM", tiling.baseM, Word("base blocks are made of whole fractals: use a multiple of 16"));
     }
     if (tiling.baseN % kRows != 0) {
-        return Misuse(at, "baseN", tiling.baseN, "base blocks are made of whole fractals: use a multiple of 16");
+        return Misuse(at, "baseN", tiling.baseN, Word("base blocks are made of whole fractals: use a multiple of 16"));
     }
     const int32_t c0 = C0OfDType(spec.a.dtype);
     if (tiling.baseK % c0 != 0) {
-        return Misuse(at, "baseK", tiling.baseK, "use a multiple of the elements in 32 bytes");
+        return Misuse(at, "baseK", tiling.baseK, Word("use a multiple of the elements in 32 bytes"));
     }
     return true;
 }
@@ -53,18 +53,18 @@ bool CheckL0(const Spec &spec, const TCubeTiling &tiling, At at)
     const int64_t copies_a = tiling.dbL0A == 2 && tiling.dbL0B == 2 ? 2 : 1;
     const int64_t a = BytesOf(int64_t{tiling.baseM} * tiling.baseK, spec.a.dtype) * copies_a;
     if (a > static_cast<int64_t>(SpaceBytes(Space::L0A))) {
-        return Misuse(at, "baseM * baseK * dbL0A (bytes)", a, "L0A holds 65536 bytes; lower baseM or baseK");
+        return Misuse(at, "baseM * baseK * dbL0A (bytes)", a, Word("L0A holds 65536 bytes; lower baseM or baseK"));
     }
     const int64_t b = BytesOf(int64_t{tiling.baseN} * tiling.baseK, spec.b.dtype) * copies_a;
     if (b > static_cast<int64_t>(SpaceBytes(Space::L0B))) {
-        return Misuse(at, "baseN * baseK * dbL0B (bytes)", b, "L0B holds 65536 bytes; lower baseN or baseK");
+        return Misuse(at, "baseN * baseK * dbL0B (bytes)", b, Word("L0B holds 65536 bytes; lower baseN or baseK"));
     }
     const int64_t c = int64_t{tiling.baseM} * tiling.baseN * 4 * (tiling.dbL0C == 2 ? 2 : 1);
     if (c > static_cast<int64_t>(SpaceBytes(Space::L0C))) {
-        return Misuse(at, "baseM * baseN * 4 * dbL0C (bytes)", c, "L0C holds 131072 bytes; lower baseM, baseN or dbL0C");
+        return Misuse(at, "baseM * baseN * 4 * dbL0C (bytes)", c, Word("L0C holds 131072 bytes; lower baseM, baseN or dbL0C"));
     }
     if (tiling.isBias != 0 && int64_t{tiling.baseN} * 4 > static_cast<int64_t>(SpaceBytes(Space::BT))) {
-        return Misuse(at, "baseN with a bias", tiling.baseN, "the bias table holds 256 values; lower baseN");
+        return Misuse(at, Word("baseN with a bias"), tiling.baseN, Word("the bias table holds 256 values; lower baseN"));
     }
     return true;
 }
@@ -72,10 +72,10 @@ bool CheckL0(const Spec &spec, const TCubeTiling &tiling, At at)
 bool CheckDepth(const TCubeTiling &tiling, At at)
 {
     if (tiling.depthA1 % (tiling.stepM * tiling.stepKa) != 0) {
-        return Misuse(at, "depthA1", tiling.depthA1, "it must be stepM * stepKa, or twice that for two copies");
+        return Misuse(at, "depthA1", tiling.depthA1, Word("it must be stepM * stepKa, or twice that for two copies"));
     }
     if (tiling.depthB1 % (tiling.stepN * tiling.stepKb) != 0) {
-        return Misuse(at, "depthB1", tiling.depthB1, "it must be stepN * stepKb, or twice that for two copies");
+        return Misuse(at, "depthB1", tiling.depthB1, Word("it must be stepN * stepKb, or twice that for two copies"));
     }
     return true;
 }
@@ -105,10 +105,10 @@ bool CheckLarge(const Spec &spec, const TCubeTiling &tiling, At at)
     }
     const int32_t depth = Ceil(tiling.singleCoreK, tiling.baseK);
     if (depth > tiling.stepKa && tiling.stepM != 1) {
-        return Misuse(at, "stepM", tiling.stepM, "the MDL template takes 1 where stepKa does not cover all of K");
+        return Misuse(at, "stepM", tiling.stepM, Word("the MDL template takes 1 where stepKa does not cover all of K"));
     }
     if (depth > tiling.stepKb && tiling.stepN != 1) {
-        return Misuse(at, "stepN", tiling.stepN, "the MDL template takes 1 where stepKb does not cover all of K");
+        return Misuse(at, "stepN", tiling.stepN, Word("the MDL template takes 1 where stepKb does not cover all of K"));
     }
     const int32_t a = Ceil(depth, tiling.stepKa);
     const int32_t b = Ceil(depth, tiling.stepKb);
@@ -141,13 +141,13 @@ bool CheckTypes(const Spec &spec, At at)
     }
     if (spec.a.format == CubeFormat::COLUMN_MAJOR || spec.b.format == CubeFormat::COLUMN_MAJOR ||
         spec.c.format == CubeFormat::COLUMN_MAJOR) {
-        return Unsupported(at, "COLUMN_MAJOR format");
+        return Unsupported(at, Word("COLUMN_MAJOR format"));
     }
     if (spec.policy == PolicyKind::Unsupported) {
-        return Unsupported(at, "policy with scales or a split result");
+        return Unsupported(at, Word("policy with scales or a split result"));
     }
     if (spec.config.enableRelu) {
-        return Unsupported(at, "enableRelu; apply Relu to the result");
+        return Unsupported(at, Word("enableRelu; apply Relu to the result"));
     }
     return !spec.config.intraBlockPartSum || Unsupported(at, "intraBlockPartSum");
 }

@@ -244,7 +244,7 @@ bool WaitForPartner(ObjectState &s, At at)
         return false;
     }
     PartnerWait wait{&core, core.matmul_calls};
-    BlockUntil(PartnerCalled, &wait, "the other vector core's Matmul call", at);
+    BlockUntil(PartnerCalled, &wait, Word("the other vector core's Matmul call"), at);
     PostToCube([] {}, at);  // done after the partner's work
     WaitForCube(at);
     return true;

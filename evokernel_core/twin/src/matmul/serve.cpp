@@ -49,7 +49,7 @@ bool AllDone(void *context)
 
 }  // namespace
 
-const char *const kServing = "posted work";
+const char *const kServing = Word("posted work");
 
 void PostToCube(std::function<void()> work, At at)
 {
@@ -70,7 +70,7 @@ void WaitForCube(At at)
     if (core.cubes == 0) {
         return;  // PostToCube has said so
     }
-    BlockUntil(AllDone, &core, "the cube core's work", at);
+    BlockUntil(AllDone, &core, Word("the cube core's work"), at);
     core.time.NotBefore(Pipe::S, BoxOf(core).done[&core], Pipe::M);
     race::Learn(core, BoxOf(core).after[&core]);
 }

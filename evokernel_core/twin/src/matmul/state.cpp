@@ -22,7 +22,7 @@ GlobalRef Scratch::Take(uint64_t bytes, DType dtype)
         if (base_ != nullptr) {
             Gm().Release(base_);
         }
-        base_ = Gm().Allocate("Matmul workspace", bytes, Kind::Workspace, TheCore().timing)->base;
+        base_ = Gm().Allocate(Wording("Matmul workspace"), bytes, Kind::Workspace, TheCore().timing)->base;
         bytes_ = bytes;
     }
     GlobalRef ref;

@@ -193,7 +193,7 @@ void ReadInDoubt(CoreState &core, Space space, uint64_t start, uint64_t end)
 {
     for (const Doubt &doubt : core.doubts) {
         if (doubt.wrote && doubt.space == static_cast<int>(space) && doubt.start < end && start < doubt.end) {
-            const std::string bytes = LocalBytes(space, std::max(start, doubt.start), std::min(end, doubt.end));
+            const Wording bytes = LocalBytes(space, std::max(start, doubt.start), std::min(end, doubt.end));
             ReportSync(core, doubt.earlier, Clash::ReadAfterWrite, bytes);
         }
     }

@@ -9,65 +9,70 @@ namespace {
 
 const Site &Of(uint32_t site) { return TheDetector().sites[site]; }
 
-const char *Verb(Clash clash) { return clash == Clash::ReadAfterWrite ? "reads" : "writes"; }
-const char *Participle(Clash clash) { return clash == Clash::WriteAfterRead ? "read" : "written"; }
+const char *Verb(Clash clash) { return clash == Clash::ReadAfterWrite ? Word("reads") : Word("writes"); }
+const char *Participle(Clash clash) { return clash == Clash::WriteAfterRead ? Word("read") : Word("written"); }
 
 // Writing the same bytes twice is right in either order, if they are the same for every input.
 const char *Remark(Weight weight)
 {
-    return weight == Weight::Harmless      ? "; it leaves them as they are here, but where it does not, the order decides"
-           : weight == Weight::Overwritten ? "; nothing reads the first copy, but which one stays is open"
+    return weight == Weight::Harmless
+               ? Word("; it leaves them as they are here, but where it does not, the order decides")
+           : weight == Weight::Overwritten ? Word("; nothing reads the first copy, but which one stays is open")
                                            : "";
+}
+
+Wording BytesOf(uint64_t start, uint64_t end, const char *memory)
+{
+    return Wording("bytes %llu to %llu of %s", static_cast<unsigned long long>(start),
+                 static_cast<unsigned long long>(end - 1), memory);
 }
 
 }  // namespace
 
-std::string PlaceOf(const CoreState &core, uint32_t site)
+Wording PlaceOf(const CoreState &core, uint32_t site)
 {
     const At here = Of(core.current.site).at;
     const At there = Of(site).at;
-    const std::string line = "line " + std::to_string(there.line);
     const bool same = here.file == there.file ||
                       (here.file != nullptr && there.file != nullptr && std::strcmp(here.file, there.file) == 0);
-    return same || there.file == nullptr ? line : line + " of " + there.file;
+    return same || there.file == nullptr ? Wording("line %d", there.line)
+                                         : Wording("line %d of %s", there.line, there.file);
 }
 
-std::string NameOf(uint32_t core)
+Wording NameOf(uint32_t core)
 {
     const CoreName &name = TheDetector().names[core];
-    return (name.kind == CoreKind::Cube ? "cube core " : "vector core ") + std::to_string(name.index);
+    const unsigned long long index = name.index;
+    return name.kind == CoreKind::Cube ? Wording("cube core %llu", index) : Wording("vector core %llu", index);
 }
 
-std::string LocalBytes(Space space, uint64_t start, uint64_t end)
-{
-    return "bytes " + std::to_string(start) + " to " + std::to_string(end - 1) + " of " + SpaceName(space);
-}
+Wording LocalBytes(Space space, uint64_t start, uint64_t end) { return BytesOf(start, end, SpaceName(space)); }
 
-std::string GlobalBytes(uint64_t start, uint64_t end)
+Wording GlobalBytes(uint64_t start, uint64_t end)
 {
     const Allocation *block = Gm().Find(reinterpret_cast<const uint8_t *>(static_cast<uintptr_t>(start)));
     const uint64_t base = block == nullptr ? 0 : static_cast<uint64_t>(reinterpret_cast<uintptr_t>(block->base));
-    return "bytes " + std::to_string(start - base) + " to " + std::to_string(end - 1 - base) + " of " +
-           (block == nullptr ? "global memory" : block->name);
+    return BytesOf(start - base, end - base, block == nullptr ? Word("global memory") : block->name.c_str());
 }
 
-void ReportSync(const CoreState &core, const Access &earlier, Clash clash, const std::string &bytes,
+void ReportSync(const CoreState &core, const Access &earlier, Clash clash, const Wording &bytes,
                 Weight weight)
 {
     const Site &now = Of(core.current.site);
     const std::string from = PipeName(earlier.pipe);
     const std::string to = PipeName(core.current.pipe);
-    const std::string there = PlaceOf(core, earlier.site);
+    const Wording there = PlaceOf(core, earlier.site);
     const std::string cure = from == to ? "PipeBarrier<PIPE_" + from + ">" : "SetFlag/WaitFlag " + from + "_" + to;
-    const std::string here = "line " + std::to_string(now.at.line);
-    const std::string where = there == here ? "the two calls of " + here : there + " and " + here;
+    const Wording here("line %d", now.at.line);
+    const Wording where = there == here ? Wording("the two calls of %s", here.c_str())
+                                      : Wording("%s and %s", there.c_str(), here.c_str());
     (weight == Weight::Wrong ? ReportError : ReportWarning)(
         "missing-sync", now.at, "%s %s %s, which %s of %s may still be %s%s; put %s between %s.", now.api, Verb(clash),
-        bytes.c_str(), Of(earlier.site).api, there.c_str(), clash == Clash::WriteAfterRead ? "reading" : "writing",
+        bytes.c_str(), Of(earlier.site).api, there.c_str(), clash == Clash::WriteAfterRead ? Word("reading") : Word("writing"),
         Remark(weight), cure.c_str(), where.c_str());
 }
 
-void ReportRace(const CoreState &core, const Access &earlier, Clash clash, const std::string &bytes,
+void ReportRace(const CoreState &core, const Access &earlier, Clash clash, const Wording &bytes,
                 Weight weight)
 {
     const Site &now = Of(core.current.site);
@@ -92,8 +97,8 @@ void Settle(CoreState &core)
         const bool same = std::memcmp(doubt.place, doubt.before.data(), doubt.before.size()) == 0;
         const bool again = !global && doubt.wrote && doubt.earlier.site == core.current.site;
         const Weight weight = same ? Weight::Harmless : again ? Weight::Overwritten : Weight::Wrong;
-        const std::string bytes = global ? GlobalBytes(doubt.start, doubt.end)
-                                         : LocalBytes(static_cast<Space>(doubt.space), doubt.start, doubt.end);
+        const Wording bytes = global ? GlobalBytes(doubt.start, doubt.end)
+                                   : LocalBytes(static_cast<Space>(doubt.space), doubt.start, doubt.end);
         const Clash clash = ClashOf(doubt.wrote, true);
         (doubt.earlier.core == core.id ? ReportSync : ReportRace)(core, doubt.earlier, clash, bytes, weight);
     }

@@ -34,16 +34,16 @@ Detector &TheDetector();
 uint32_t SiteOf(const char *api, At at);
 
 // Which bytes, in words: "bytes 0 to 63 of UB".
-std::string LocalBytes(Space space, uint64_t start, uint64_t end);
-std::string GlobalBytes(uint64_t start, uint64_t end);
+Wording LocalBytes(Space space, uint64_t start, uint64_t end);
+Wording GlobalBytes(uint64_t start, uint64_t end);
 
 // What the earlier access and the current one did to the bytes.
 enum class Clash { WriteAfterWrite, ReadAfterWrite, WriteAfterRead };
 // Harmless: the write leaves the bytes as they were. Overwritten: nothing read the first of two copies.
 enum class Weight { Wrong, Harmless, Overwritten };
-void ReportSync(const CoreState &core, const Access &earlier, Clash clash, const std::string &bytes,
+void ReportSync(const CoreState &core, const Access &earlier, Clash clash, const Wording &bytes,
                 Weight weight = Weight::Wrong);
-void ReportRace(const CoreState &core, const Access &earlier, Clash clash, const std::string &bytes,
+void ReportRace(const CoreState &core, const Access &earlier, Clash clash, const Wording &bytes,
                 Weight weight = Weight::Wrong);
 
 // Whether a write clashes is known when it is done: until then it waits in `doubts`.
@@ -54,8 +54,8 @@ inline Clash ClashOf(bool wrote, bool writes)
 {
     return !writes ? Clash::ReadAfterWrite : wrote ? Clash::WriteAfterWrite : Clash::WriteAfterRead;
 }
-std::string PlaceOf(const CoreState &core, uint32_t site);
-std::string NameOf(uint32_t core);
+Wording PlaceOf(const CoreState &core, uint32_t site);
+Wording NameOf(uint32_t core);
 
 // Whether an access of another core is over for this one.
 inline bool Over(const CoreState &core, const Access &access) { return core.Knows(core.current.pipe, access); }

@@ -74,12 +74,10 @@ Scheduler &TheScheduler()
     return scheduler;
 }
 
-std::string NameOf(const Core &core)
+Wording NameOf(const Core &core)
 {
-    char text[64];
-    std::snprintf(text, sizeof(text), "%s core %lld", core.kind == CoreKind::Cube ? "cube" : "vector",
-                  static_cast<long long>(core.Index()));
-    return text;
+    const auto index = static_cast<unsigned long long>(core.Index());
+    return core.kind == CoreKind::Cube ? Wording("cube core %llu", index) : Wording("vector core %llu", index);
 }
 
 // Where a core waits; library code without a place of its own stands for the core's latest call.
@@ -243,7 +241,7 @@ bool Scheduler::Sweep()
 
 void Scheduler::ReportDeadlock()
 {
-    std::string list;
+    Wording list;
     int waiting = 0;
     const Worker *first = nullptr;
     for (const Worker *worker : live) {
@@ -253,21 +251,23 @@ void Scheduler::ReportDeadlock()
         }
         first = first == nullptr ? worker : first;
         if (++waiting <= 4) {
-            list += (list.empty() ? "" : ", ") + NameOf(worker->core) + " waits in " + worker->what + " (line " +
-                    std::to_string(PlaceOf(*worker).line) + ")";
+            const Wording one("%s waits in %s (line %d)", NameOf(worker->core).c_str(), worker->what, PlaceOf(*worker).line);
+            list = waiting == 1 ? one : Wording("%s, %s", list.c_str(), one.c_str());
         }
     }
     if (waiting > 4) {
-        list += " and " + std::to_string(waiting - 4) + " more";
+        list = Wording("%s and %d more", list.c_str(), waiting - 4);
     }
-    std::string rest;
-    if (next_block_ < crew->blocks) {
-        rest = "; " + std::to_string(crew->blocks - next_block_) + " of " + std::to_string(crew->blocks) +
-               " blocks cannot start before one of them ends, because the chip runs " + std::to_string(at_once_) +
-               " at a time: launch at most that many";
+    const Wording rest = next_block_ >= crew->blocks
+                           ? Wording()
+                           : Wording("; %lld of %lld blocks cannot start before one of them ends, because the chip runs "
+                                   "%lld at a time: launch at most that many",
+                                   static_cast<long long>(crew->blocks - next_block_),
+                                   static_cast<long long>(crew->blocks), static_cast<long long>(at_once_));
+    if (first == nullptr) {
+        first = live.front();
+        list = Wording("%s waits in %s", NameOf(first->core).c_str(), first->what);
     }
-    first = first == nullptr ? live.front() : first;
-    list = list.empty() ? NameOf(first->core) + " waits in " + first->what : list;
     ReportError("deadlock", PlaceOf(*first), "No core can go on: %s%s.", list.c_str(), rest.c_str());
 }
 
@@ -349,7 +349,7 @@ void BlockUntil(bool (*ready)(void *), void *context, const char *what, At at)
 void YieldCore(At at)
 {
     if (InKernel()) {
-        TheScheduler().Wait(State::Yielded, nullptr, nullptr, "a loop that reads memory again and again", at);
+        TheScheduler().Wait(State::Yielded, nullptr, nullptr, Word("a loop that reads memory again and again"), at);
     }
 }
 
@@ -358,7 +358,7 @@ void EndTurn(double now, At at)
     Core &core = TheCore();
     core.turn_ends = (static_cast<double>(static_cast<int64_t>(now / kTurn)) + 1) * kTurn;
     if (InKernel()) {
-        TheScheduler().Wait(State::Turn, nullptr, nullptr, "its turn", at);
+        TheScheduler().Wait(State::Turn, nullptr, nullptr, Word("its turn"), at);
     }
 }
 

@@ -195,7 +195,7 @@ void LocalWords(const LocalRef &list, uint64_t *words, uint32_t count, const cha
     if (TheCore().timing) {
         return;
     }
-    const uint8_t *from = LocalRange(list, uint64_t{count} * 8, 32, false, api, "the list of addresses", at);
+    const uint8_t *from = LocalRange(list, uint64_t{count} * 8, 32, false, api, Word("the list of addresses"), at);
     if (from != nullptr && AnyUndefined(list.address, uint64_t{count} * 8)) {
         ReportUndefined(api, list, uint64_t{count} * 8, at);
     } else if (from != nullptr) {

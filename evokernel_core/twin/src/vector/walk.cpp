@@ -174,7 +174,7 @@ const char *OverlapFault(const Operand &dst, const Operand &src, const Walk &wal
         for (uint32_t i = 0; i < src_blocks; ++i) {
             const uint32_t at = (src.ref.address + r * src.repeat + i * src.block) / kBlockBytes;
             if (at < limit && written[at] >= start && !accumulates) {
-                fault = "a later repeat reads what an earlier one wrote";
+                fault = Word("a later repeat reads what an earlier one wrote");
             }
         }
         for (uint32_t i = 0; i < dst_blocks; ++i) {
@@ -182,7 +182,7 @@ const char *OverlapFault(const Operand &dst, const Operand &src, const Walk &wal
             for (uint32_t j = 0; j < src_blocks && dst.width == src.width; ++j) {
                 const uint32_t other = src.ref.address + r * src.repeat + j * src.block;
                 if (i != j && place < other + kBlockBytes && other < place + kBlockBytes) {
-                    fault = "within a repeat they are neither identical nor disjoint";
+                    fault = Word("within a repeat they are neither identical nor disjoint");
                 }
             }
             if (place / kBlockBytes < limit) {

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from evokernel_core import temporary
 from evokernel_core.domain.kernel import KernelSource
-from evokernel_core.domain.sentence import Sentence
+from evokernel_core.domain.sentence import Sentence, joined
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
 from evokernel_core.twin.build import CandidateError, Twin, prepare
@@ -85,7 +85,10 @@ def _result(found: Iterable[Finding]) -> GateResult:
     ordered = sorted(dict.fromkeys(found), key=lambda item: (item.file, item.line))
     if not ordered:
         return GateResult(GateName.AUDIT, GateStatus.PASSED)
-    lines = [f"{item.file}:{item.line}: {item.message}" for item in ordered[:MAX_FINDINGS]]
+    lines = [
+        Sentence("{where}: {what}", where=f"{item.file}:{item.line}", what=item.message)
+        for item in ordered[:MAX_FINDINGS]
+    ]
     if len(ordered) > MAX_FINDINGS:
-        lines.append(f"(and {len(ordered) - MAX_FINDINGS} more)")
-    return GateResult(GateName.AUDIT, GateStatus.FAILED, ordered[0].code, "\n".join(lines))
+        lines.append(Sentence("(and {count} more)", count=len(ordered) - MAX_FINDINGS))
+    return GateResult(GateName.AUDIT, GateStatus.FAILED, ordered[0].code, joined(lines, "\n"))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import field, frozen
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.verifier.gates.audit.unit import Node
 
 KERNEL = "op_kernel.cpp"
@@ -15,11 +16,11 @@ class Finding:
     """One broken rule: its stable code, the sentence, and where."""
 
     code: str
-    message: str
+    message: Sentence = field(converter=Sentence)
     file: str
     line: int
 
 
-def at(node: Node, code: str, message: str) -> Finding:
+def at(node: Node, code: str, message: Sentence) -> Finding:
     """A finding at a node of the tree."""
     return Finding(f"audit-{code}", message, node.file, node.line)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.verifier.gates.audit.findings import Finding
 
 _MARKER = re.compile(r'#(?:line)? (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)\s*$')
@@ -82,7 +83,11 @@ class _Splitter:
     def _take(self, line: int, text: str) -> None:
         if text.lstrip().startswith("#"):
             if not _PRAGMAS.match(text.lstrip()):
-                self._find("directive", f"{text.strip()[:40]} is not allowed; use plain code.", line)
+                self._find(
+                    "directive",
+                    Sentence("{what} is not allowed; use plain code.", what=text.strip()[:40]),
+                    line,
+                )
         elif text.strip():
             self._lines.append((self._stack[-1], line, text))
 
@@ -94,17 +99,19 @@ class _Splitter:
         elif _LEAVE in flags and len(self._stack) > 1:
             self._stack.pop()
         if self._stack and self._stack[-1] != name and self._started:
-            self._find("directive", "#line is not allowed; use plain code.", 1)
+            self._find("directive", Sentence("{what} is not allowed; use plain code.", what="#line"), 1)
         self._stack[-1:] = [name]
         self._started = self._started or (before.startswith("<") and name in self._own)
 
     def _enter(self, name: str, line: int) -> None:
         known = name in self._own or any(Path(name).is_relative_to(folder) for folder in self._includes)
         if self._started and not known:
-            self._find("include", f"Including {Path(name).name!r} is not allowed.", line)
+            self._find(
+                "include", Sentence("Including {file} is not allowed.", file=repr(Path(name).name)), line
+            )
         self._stack.append(name)
 
-    def _find(self, code: str, message: str, line: int) -> None:
+    def _find(self, code: str, message: Sentence, line: int) -> None:
         file = next((name for name in reversed(self._stack) if name in self._own), "op_kernel.cpp")
         self._findings.append(Finding(f"audit-{code}", message, file, line))
 

@@ -56,8 +56,11 @@ def _preprocessed(twin: Twin, work: Path, file: str, image: tuple[str, ...]) -> 
     includes = (*SYSTEM_FOLDERS, *compiler_folders(twin.compiler), str(twin.include))
     found = own_text(output, (*OWN, *((GLUE,) if file == GLUE else ())), includes)
     if sum(len(text) for _, _, text in found.lines) > MAX_OWN_TEXT:
-        expanded = f"The kernel's macros expand to more than {MAX_OWN_TEXT >> 20} MiB; write plain code."
-        raise CandidateError("compile", expanded)
+        raise CandidateError(
+            "compile",
+            "The kernel's macros expand to more than {most} MiB; write plain code.",
+            most=MAX_OWN_TEXT >> 20,
+        )
     return found
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.twin.lexer import Kind, Token, tokenize
 from evokernel_core.verifier.gates.audit.findings import KERNEL, TILING, Finding
 from evokernel_core.verifier.gates.audit.lists import names
@@ -39,23 +40,26 @@ _ODD = re.compile(
     r"|(?P<trigraph>\?\?[=/'()!<>-])|(?P<separator>[\x85\u2028\u2029\ufeff])"
 )
 _WORDS = {
-    "cr": "A carriage return without a line feed",
-    "control": "A control character",
-    "splice": "A blank after the backslash that ends a line",
-    "trigraph": "A trigraph",
-    "separator": "A line separator of Unicode",
+    "cr": Sentence("A carriage return without a line feed"),
+    "control": Sentence("A control character"),
+    "splice": Sentence("A blank after the backslash that ends a line"),
+    "trigraph": Sentence("A trigraph"),
+    "separator": Sentence("A line separator of Unicode"),
 }
 
 
 def check_text(file: str, text: str) -> Iterator[Finding]:
     """Everything that the written text itself breaks."""
     if len(text.encode(errors="replace")) > MAX_FILE:
-        message = f"The file has {len(text)} characters; the limit is {MAX_FILE} bytes."
+        message = Sentence(
+            "The file has {count} characters; the limit is {most} bytes.", count=len(text), most=MAX_FILE
+        )
         yield Finding("audit-size", message, file, 1)
         return
     for match in _ODD.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
-        yield Finding("audit-obfuscated", f"{_WORDS[str(match.lastgroup)]} is not allowed.", file, line)
+        message = Sentence("{what} is not allowed.", what=_WORDS[str(match.lastgroup)])
+        yield Finding("audit-obfuscated", message, file, line)
     tokens = tokenize(text)
     yield from _spelling(tokens, file)
     for token in tokens:
@@ -76,7 +80,7 @@ def check_conditions(files: dict[str, str]) -> Iterator[Finding]:
             continue
         asked = re.findall(r"\b[A-Za-z_]\w*", _bare(token.text))[1:]
         for name in sorted(set(asked) - known):
-            message = f"A condition on {name} is not allowed: compilers differ in it."
+            message = Sentence("A condition on {name} is not allowed: compilers differ in it.", name=name)
             yield Finding("audit-directive", message, file, token.line)
 
 
@@ -92,7 +96,7 @@ def _spelling(tokens: Sequence[Token], file: str) -> Iterator[Finding]:
     """No spelling that means something else than it looks like."""
     for index, token in enumerate(tokens):
         if token.kind is Kind.STRING and re.match(r'(?:u8|[uUL])?R"', token.text):
-            yield Finding("audit-obfuscated", "A raw string is not allowed.", file, token.line)
+            yield Finding("audit-obfuscated", Sentence("A raw string is not allowed."), file, token.line)
         if token.kind is not Kind.PUNCTUATION:
             continue
         following = tokens[index + 1] if index + 1 < len(tokens) else None
@@ -102,7 +106,7 @@ def _spelling(tokens: Sequence[Token], file: str) -> Iterator[Finding]:
             and token.text + following.text in ("%:", "<:", "<%")
         )
         if token.text in "\\`@$\"'" or digraph or not token.text.isascii():
-            message = f"{token.text!r} is not allowed here; write plain ASCII C++."
+            message = Sentence("{what} is not allowed here; write plain ASCII C++.", what=repr(token.text))
             yield Finding("audit-obfuscated", message, file, token.line)
 
 
@@ -110,11 +114,12 @@ def _directive(token: Token, file: str) -> Iterator[Finding]:
     match = re.match(r"#\s*(\w*)\s*(.*)", token.text, re.DOTALL)
     word, rest = (match[1], match[2]) if match else ("", "")
     if word not in DIRECTIVES:
-        yield Finding("audit-directive", f"#{word} is not allowed; use plain code.", file, token.line)
+        message = Sentence("{what} is not allowed; use plain code.", what=f"#{word}")
+        yield Finding("audit-directive", message, file, token.line)
     elif word == "include":
         yield from _include(token, rest, file)
     elif word == "pragma" and not re.match(r"(once|unroll)\b", rest):
-        message = f"#pragma {rest[:40]} is not allowed; only once and unroll are."
+        message = Sentence("#pragma {what} is not allowed; only once and unroll are.", what=rest[:40])
         yield Finding("audit-directive", message, file, token.line)
     elif word in ("define", "undef"):
         yield from _definition(token, rest, file)
@@ -124,22 +129,23 @@ def _include(token: Token, rest: str, file: str) -> Iterator[Finding]:
     match = re.fullmatch(r'[<"]([^">]*)[">]\s*(?://.*|/\*.*\*/)?\s*', rest, re.DOTALL)
     name = match[1] if match else rest.strip()
     if name not in INCLUDES[file]:
-        message = f"Including {name!r} is not allowed; only {', '.join(INCLUDES[file])} are."
+        known = ", ".join(map(repr, INCLUDES[file]))
+        message = Sentence("Including {file} is not allowed; only {known} are.", file=repr(name), known=known)
         yield Finding("audit-include", message, file, token.line)
 
 
 def _definition(token: Token, rest: str, file: str) -> Iterator[Finding]:
     if "##" in token.text:
-        message = "Joining names with ## is not allowed; write the name."
+        message = Sentence("Joining names with ## is not allowed; write the name.")
         yield Finding("audit-obfuscated", message, file, token.line)
     match = re.match(r"\w+", rest)
     name = match[0] if match else ""
     if _is_reserved(name) or name in ("GM_ADDR", "LaunchOp") or name.upper().startswith("EVOKERNEL"):
-        message = f"{name} must not be redefined; choose another name."
+        message = Sentence("{name} must not be redefined; choose another name.", name=name)
         yield Finding("audit-directive", message, file, token.line)
     for used in re.findall(r"\b_[_A-Z]\w*", _bare(rest)):
         if used not in RESERVED and used != name:
-            message = f"{used} is reserved for the compiler; remove it."
+            message = Sentence("{name} is reserved for the compiler; remove it.", name=used)
             yield Finding("audit-forbidden-name", message, file, token.line)
 
 

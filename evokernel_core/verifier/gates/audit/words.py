@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.verifier.gates.audit.findings import Finding
 from evokernel_core.verifier.gates.audit.lists import names
 from evokernel_core.verifier.gates.audit.own_text import OwnText
@@ -34,14 +35,16 @@ def check_words(own: OwnText) -> Iterator[Finding]:
             if match["name"] and (message := _refusal(match["name"], text, match.start())):
                 yield Finding("audit-forbidden-name", message, file, line)
             elif match["attribute"] and match["attribute"].strip() not in ATTRIBUTES:
-                message = f"The attribute {match['attribute'].strip()} is not allowed."
+                message = Sentence("The attribute {name} is not allowed.", name=match["attribute"].strip())
                 yield Finding("audit-forbidden-name", message, file, line)
 
 
-def _refusal(name: str, text: str, start: int) -> str:
+def _refusal(name: str, text: str, start: int) -> Sentence:
     if name in FORBIDDEN:
         is_deleted_or_defaulted = name == "delete" and re.search(r"=\s*$", text[:start])
-        return "" if is_deleted_or_defaulted else f"{name} is not allowed in a kernel; remove it."
+        if is_deleted_or_defaulted:
+            return Sentence()
+        return Sentence("{name} is not allowed in a kernel; remove it.", name=name)
     if re.match(r"_[_A-Z]", name) and name not in RESERVED | _EXPANDED:
-        return f"{name} is reserved for the compiler; remove it."
-    return ""
+        return Sentence("{name} is reserved for the compiler; remove it.", name=name)
+    return Sentence()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.verifier.gates.audit.findings import TILING, Finding, at
 from evokernel_core.verifier.gates.audit.interface import Interface, is_public
 from evokernel_core.verifier.gates.audit.kinds import FUNCTIONS, RECORDS, Kind
@@ -27,9 +28,7 @@ def check_callees(unit: Unit, interface: Interface) -> Iterator[Finding]:
         declaration = node.declaration
         if declaration is not None and declaration.kind in FUNCTIONS:
             if not is_allowed(unit, declaration, node.file, interface):
-                name = declaration.name
-                message = f"{name}() is not AscendC's nor the kernel's own; do without it."
-                yield at(node, "callee", message)
+                yield at(node, "callee", _foreign(declaration.name))
         elif node.kind == Kind.CALL:
             yield from _open_call(unit, node, own, interface)
 
@@ -60,9 +59,16 @@ def _open_call(unit: Unit, node: Node, own: frozenset[str], interface: Interface
     if target is not None and target.kind in (Kind.VARIABLE, Kind.PARAMETER, Kind.FIELD):
         signature = unit.signature(target)
         if signature.kind not in (Kind.RECORD, Kind.UNEXPOSED_TYPE, Kind.LVALUE_REFERENCE):
-            yield at(node, "callee", f"{name} is called through a pointer; call the function by its name.")
+            message = Sentence(
+                "{name} is called through a pointer; call the function by its name.", name=name
+            )
+            yield at(node, "callee", message)
         return
     if not name or (target is not None and target.kind in RECORDS):
         return
     if name not in own and name not in interface.callables and not name.startswith("operator"):
-        yield at(node, "callee", f"{name}() is not AscendC's nor the kernel's own; do without it.")
+        yield at(node, "callee", _foreign(name))
+
+
+def _foreign(name: str) -> Sentence:
+    return Sentence("{name}() is not AscendC's nor the kernel's own; do without it.", name=name)

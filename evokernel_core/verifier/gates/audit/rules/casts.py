@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.verifier.gates.audit.findings import Finding, at
 from evokernel_core.verifier.gates.audit.kinds import CASTS, Kind
 from evokernel_core.verifier.gates.audit.rules.scopes import is_in_call_of, is_launcher_node
@@ -16,7 +17,9 @@ def check_casts(unit: Unit) -> Iterator[Finding]:
     """Casts from and to pointers and references."""
     for node in unit.nodes:
         if _is_array(node) and is_in_call_of(node, BUFFER):
-            message = f"{node.name} is no global memory; pass an address that the kernel was given."
+            message = Sentence(
+                "{name} is no global memory; pass an address that the kernel was given.", name=node.name
+            )
             yield at(node, "raw-pointer", message)
         if node.kind not in CASTS or node.type.kind == Kind.VOID or is_launcher_node(node):
             continue
@@ -26,10 +29,15 @@ def check_casts(unit: Unit) -> Iterator[Finding]:
         if not (to_pointer or from_pointer or node.kind == Kind.REINTERPRET_CAST):
             continue
         if not is_in_call_of(node, BUFFER):
-            message = f"A cast to or from a pointer is allowed only inside {BUFFER}(...); use tensors."
+            message = Sentence(
+                "A cast to or from a pointer is allowed only inside {name}(...); use tensors.", name=BUFFER
+            )
             yield at(node, "raw-pointer", message)
         elif node.type.kind != Kind.POINTER or not from_pointer or not _is_number_address(operand):
-            message = f"{BUFFER} takes an address that the kernel was given, with the type of its elements."
+            message = Sentence(
+                "{name} takes an address that the kernel was given, with the type of its elements.",
+                name=BUFFER,
+            )
             yield at(node, "raw-pointer", message)
 
 

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.verifier.gates.audit.findings import Finding, at
 from evokernel_core.verifier.gates.audit.kinds import CONSTRUCTS, Kind
 from evokernel_core.verifier.gates.audit.rules.scopes import is_launcher_node
 from evokernel_core.verifier.gates.audit.unit import Unit
 
 _WORDS = {
-    3: "A union",
-    121: "A statement expression",
+    3: Sentence("A union"),
+    121: Sentence("A statement expression"),
     125: "dynamic_cast",
     127: "const_cast",
     129: "typeid",
     133: "throw",
     134: "new",
     135: "delete",
-    144: "A lambda",
-    201: "A label",
+    144: Sentence("A lambda"),
+    201: Sentence("A label"),
     210: "goto",
     211: "goto",
-    215: "Assembly",
+    215: Sentence("Assembly"),
     224: "try",
     603: "friend",
 }
@@ -35,9 +36,10 @@ def check_constructs(unit: Unit) -> Iterator[Finding]:
     for node in unit.nodes:
         if node.kind >= Kind.FIRST_ATTRIBUTE and node.kind < Kind.STATIC_ASSERT - 2:
             if node.kind not in _ALLOWED_ATTRIBUTES and node.kind != Kind.FIRST_ATTRIBUTE:
-                yield at(node, "forbidden-name", "An attribute is not allowed here.")
+                yield at(node, "forbidden-name", Sentence("An attribute is not allowed here."))
         elif node.kind not in CONSTRUCTS or (node.kind == Kind.LAMBDA and not is_launcher_node(node)):
-            what = _WORDS.get(node.kind, "This construct")
-            yield at(node, "construct", f"{what} is not allowed in a kernel; use plain code.")
+            what = _WORDS.get(node.kind, Sentence("This construct"))
+            message = Sentence("{what} is not allowed in a kernel; use plain code.", what=what)
+            yield at(node, "construct", message)
         elif node.kind == Kind.UNEXPOSED_DECL and unit.slice(node).strip(" ;\n"):
-            yield at(node, "construct", "This declaration is not allowed in a kernel.")
+            yield at(node, "construct", Sentence("This declaration is not allowed in a kernel."))

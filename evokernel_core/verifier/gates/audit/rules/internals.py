@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.verifier.gates.audit.findings import Finding, at
 from evokernel_core.verifier.gates.audit.interface import Interface
 from evokernel_core.verifier.gates.audit.kinds import Kind
@@ -31,10 +32,12 @@ def check_internals(unit: Unit, interface: Interface) -> Iterator[Finding]:
             continue
         if declaration.name in interface.machinery or _is_passed_on(node) or is_launcher_node(node):
             continue
-        yield at(node, "forbidden-name", f"{declaration.name} is the verifier's; choose another name.")
+        message = Sentence("{name} is the verifier's; choose another name.", name=declaration.name)
+        yield at(node, "forbidden-name", message)
     for node in unit.nodes:
         if node.kind == Kind.INIT_LIST and _names_machinery(node) and not is_launcher_node(node):
-            yield at(node, "forbidden-name", "A value of the verifier's own is made here; remove it.")
+            message = Sentence("A value of the verifier's own is made here; remove it.")
+            yield at(node, "forbidden-name", message)
 
 
 def _is_reference(node: Node) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.lexer import Kind as TokenKind
 from evokernel_core.twin.lexer import tokenize
@@ -41,9 +42,10 @@ def check_launcher(unit: Unit, written: str, task: KernelTask) -> Iterator[Findi
     launchers = [node for node in unit.nodes if node.is_launcher and node.children]
     kernels = sum(token.text == "__global__" and token.kind is TokenKind.NAME for token in tokenize(written))
     if not kernels:
-        yield Finding("audit-launcher", "There is no __global__ function; write one.", KERNEL, 1)
+        message = Sentence("There is no __global__ function; write one.")
+        yield Finding("audit-launcher", message, KERNEL, 1)
     elif len(launchers) != 1 or not _has_signature(launchers[0]):
-        message = f"There is no LaunchOp({_PARAMETERS_AS_WRITTEN})."
+        message = Sentence("There is no LaunchOp({parameters}).", parameters=_PARAMETERS_AS_WRITTEN)
         yield Finding("audit-launcher", message, KERNEL, 1)
     else:
         launched: set[str] = set()
@@ -66,7 +68,9 @@ def _check_body(unit: Unit, launcher: Node, task: KernelTask, launched: set[str]
     launches = list(_LAUNCH.finditer(text))
     launched.update(launch["kernel"] for launch in launches)
     if not launches or _LAUNCH.sub("", text).strip():
-        message = f"The body of LaunchOp must be launches of the kernels and nothing else: {_EXPECTED}"
+        message = Sentence(
+            "The body of LaunchOp must be launches of the kernels and nothing else: {code}", code=_EXPECTED
+        )
         yield at(body, "launcher", message)
         return
     used = {int(index) for launch in launches for index in _TENSOR.findall(launch["captures"])}
@@ -77,10 +81,17 @@ def _check_tensors(used: set[int], body: Node, task: KernelTask) -> Iterator[Fin
     inputs = sum(item.kind is not InputKind.SCALAR for item in task.graph.inputs)
     total = inputs + len(task.graph.outputs)
     if used and max(used) >= total:
-        yield at(body, "launcher", f"LaunchOp uses tensors[{max(used)}], but the task has {total}.")
+        message = Sentence(
+            "LaunchOp uses tensors[{index}], but the task has {count}.", index=max(used), count=total
+        )
+        yield at(body, "launcher", message)
     for index in range(inputs, total):
         if index not in used:
-            message = f"LaunchOp never passes tensors[{index}], output {index - inputs} of the task."
+            message = Sentence(
+                "LaunchOp never passes tensors[{index}], output {output} of the task.",
+                index=index,
+                output=index - inputs,
+            )
             yield at(body, "output-unused", message)
 
 
@@ -90,14 +101,19 @@ def _check_linkage(unit: Unit, launched: set[str], kernels: int) -> Iterator[Fin
     for node in outside:
         if node.kind == Kind.FUNCTION_DECL and node.name in launched | {LAUNCHER}:
             if not any(child.kind == Kind.COMPOUND for child in node.children):
-                yield at(node, "extern", f"{node.name} is declared more than once; define it once.")
+                message = Sentence("{name} is declared more than once; define it once.", name=node.name)
+                yield at(node, "extern", message)
         elif node.kind in FUNCTIONS or node.kind == Kind.VARIABLE:
-            yield at(node, "extern", 'Only the kernels that are launched and LaunchOp are extern "C".')
+            message = Sentence('Only the kernels that are launched and LaunchOp are extern "C".')
+            yield at(node, "extern", message)
     if kernels != len(launched):
-        message = f"There are {kernels} __global__ functions, and LaunchOp launches {len(launched)} of them."
+        message = Sentence(
+            "There are {count} __global__ functions, and LaunchOp launches {launched} of them.",
+            count=kernels,
+            launched=len(launched),
+        )
         yield Finding("audit-extern", message, KERNEL, 1)
     own = {node.name for node in outside if node.kind == Kind.FUNCTION_DECL}
     for name in sorted(launched - own):
-        yield Finding(
-            "audit-launcher", f'{name} is launched, but is no extern "C" __global__ function.', KERNEL, 1
-        )
+        message = Sentence('{name} is launched, but is no extern "C" __global__ function.', name=name)
+        yield Finding("audit-launcher", message, KERNEL, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.verifier.gates.audit.findings import Finding, at
 from evokernel_core.verifier.gates.audit.kinds import LITERALS, Kind
 from evokernel_core.verifier.gates.audit.rules.scopes import is_launcher_node
@@ -19,6 +20,10 @@ MAX_CONSTANT = 512
 
 MAX_CASES = 256
 """Cases of all switches, and names of all enumerations: each can stand for an entry of a table."""
+_TABLES = (
+    (Kind.CASE, Sentence("cases")),
+    (Kind.ENUM_CONSTANT, Sentence("names in enumerations")),
+)
 
 
 def check_literals(unit: Unit) -> Iterator[Finding]:
@@ -27,18 +32,31 @@ def check_literals(unit: Unit) -> Iterator[Finding]:
         if node.kind == Kind.INIT_LIST and (node.parent is None or node.parent.kind != Kind.INIT_LIST):
             numbers = sum(below.kind in LITERALS for below in node.below())
             if numbers > MAX_TABLE:
-                message = f"A table of {numbers} numbers is not allowed; compute the values in the kernel."
+                message = Sentence(
+                    "A table of {count} numbers is not allowed; compute the values in the kernel.",
+                    count=numbers,
+                )
                 yield at(node, "constant-table", message)
         elif node.kind == Kind.STRING and not _is_explanation(node) and not is_launcher_node(node):
-            yield at(node, "constant-table", "A string is not allowed in a kernel.")
+            yield at(node, "constant-table", Sentence("A string is not allowed in a kernel."))
         elif node.kind == Kind.VARIABLE and _is_big_constant(unit, node):
-            message = f"{node.name} takes {node.type.size} bytes; the limit for a constant is {MAX_CONSTANT}."
+            message = Sentence(
+                "{name} takes {size} bytes; the limit for a constant is {most}.",
+                name=node.name,
+                size=node.type.size,
+                most=MAX_CONSTANT,
+            )
             yield at(node, "constant-table", message)
     yield from _all_together(unit)
-    for kind, what in ((Kind.CASE, "cases"), (Kind.ENUM_CONSTANT, "names in enumerations")):
+    for kind, what in _TABLES:
         found = [node for node in unit.nodes if node.kind == kind]
         if len(found) > MAX_CASES:
-            message = f"A kernel of {len(found)} {what} is a table; the limit is {MAX_CASES}."
+            message = Sentence(
+                "A kernel of {count} {what} is a table; the limit is {most}.",
+                count=len(found),
+                what=what,
+                most=MAX_CASES,
+            )
             yield at(found[MAX_CASES], "constant-table", message)
 
 
@@ -58,9 +76,12 @@ def _all_together(unit: Unit) -> Iterator[Finding]:
     total = sum(_bytes_of(text) for text in different)
     if total > MAX_DISTINCT_BYTES:
         first = next(iter(different.values()))
-        message = (
-            f"The kernel's {len(different)} different numbers hold {total} bytes; the limit is "
-            f"{MAX_DISTINCT_BYTES}: compute values, do not list them."
+        message = Sentence(
+            "The kernel's {count} different numbers hold {total} bytes; the limit is {most}: compute values, "
+            "do not list them.",
+            count=len(different),
+            total=total,
+            most=MAX_DISTINCT_BYTES,
         )
         yield at(first, "constant-table", message)
 

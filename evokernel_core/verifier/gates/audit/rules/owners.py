@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.verifier.gates.audit.findings import Finding, at
 from evokernel_core.verifier.gates.audit.kinds import FUNCTIONS, RECORDS, Kind
 from evokernel_core.verifier.gates.audit.unit import Node, Unit
@@ -17,12 +18,15 @@ def check_owners(unit: Unit) -> Iterator[Finding]:
     """Namespaces of others, specialisations of their templates, classes derived from theirs."""
     for node in unit.nodes:
         if node.kind in (Kind.NAMESPACE, Kind.NAMESPACE_ALIAS) and node.name in _NAMES:
-            message = f"Namespace {node.name} belongs to others; put helpers in one of your own."
+            message = Sentence(
+                "Namespace {name} belongs to others; put helpers in one of your own.", name=node.name
+            )
             yield at(node, "namespace", message)
         elif node.kind == Kind.BASE and _is_foreign_base(node):
-            yield at(node, "namespace", "A class of AscendC's is no base; keep one as a member.")
+            yield at(node, "namespace", Sentence("A class of AscendC's is no base; keep one as a member."))
         elif node.kind in _DECLARING and _is_of_others(node):
-            yield at(node, "namespace", f"{node.name} belongs to others; declare something of your own.")
+            message = Sentence("{name} belongs to others; declare something of your own.", name=node.name)
+            yield at(node, "namespace", message)
 
 
 def _is_foreign_base(node: Node) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.verifier.gates.audit.findings import TILING, Finding, at
 from evokernel_core.verifier.gates.audit.kinds import FUNCTIONS, Binary, Kind, Unary
 from evokernel_core.verifier.gates.audit.rules.casts import BUFFER
@@ -29,10 +30,11 @@ def check_pointers(unit: Unit) -> Iterator[Finding]:
         elif node.kind == Kind.UNARY and node.operator == Unary.ADDRESS_OF:
             yield from _address_of(node)
         elif node.kind == Kind.BINARY and _compares_addresses(node):
-            message = "Where tensors lie differs from call to call; do not compare their addresses."
+            message = Sentence("Where tensors lie differs from call to call; do not compare their addresses.")
             yield at(node, "raw-pointer", message)
         elif node.kind in FUNCTIONS and _result(node.type).endswith("*"):
-            yield at(node, "raw-pointer", f"{node.name} returns an address; pass tensors instead.")
+            message = Sentence("{name} returns an address; pass tensors instead.", name=node.name)
+            yield at(node, "raw-pointer", message)
 
 
 def _access(unit: Unit, node: Node, bases: list[Node]) -> Iterator[Finding]:
@@ -43,7 +45,9 @@ def _access(unit: Unit, node: Node, bases: list[Node]) -> Iterator[Finding]:
         if node.file == TILING and inner.type.spelling in TILING_POINTERS:
             continue
         name = unit.slice(inner)[:40]
-        message = f"{name} is an address in global memory; read and write it with DataCopy."
+        message = Sentence(
+            "{name} is an address in global memory; read and write it with DataCopy.", name=name
+        )
         yield at(node, "raw-pointer", message)
 
 
@@ -86,7 +90,8 @@ def _member(unit: Unit, node: Node) -> Iterator[Finding]:
         and not _is_object(inner.type)
         and inner.type.stripped != Kind.UNEXPOSED_TYPE
     ):
-        yield at(node, "raw-pointer", f"{unit.slice(inner)[:40]} is an address; use tensors.")
+        message = Sentence("{name} is an address; use tensors.", name=unit.slice(inner)[:40])
+        yield at(node, "raw-pointer", message)
 
 
 def _address_of(node: Node) -> Iterator[Finding]:
@@ -98,7 +103,8 @@ def _address_of(node: Node) -> Iterator[Finding]:
     target = around.declaration if around is not None else None
     if target is not None and target.origin == "twin" and target.name != BUFFER:
         return
-    yield at(node, "raw-pointer", "The address of a number is not allowed; pass the number.")
+    message = Sentence("The address of a number is not allowed; pass the number.")
+    yield at(node, "raw-pointer", message)
 
 
 def _result(signature: Type) -> str:

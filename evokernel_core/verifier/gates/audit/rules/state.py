@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.verifier.gates.audit.findings import Finding, at
 from evokernel_core.verifier.gates.audit.kinds import FUNCTIONS, Kind
 from evokernel_core.verifier.gates.audit.unit import Node, Unit
@@ -17,7 +18,7 @@ def check_state(unit: Unit) -> Iterator[Finding]:
     for node in unit.nodes:
         if node.kind != Kind.VARIABLE or not _lasts(node) or _is_constexpr(unit, node):
             continue
-        message = f"The variable {node.name} outlives a launch; make it constexpr."
+        message = Sentence("The variable {name} outlives a launch; make it constexpr.", name=node.name)
         yield at(node, "global-state", message)
 
 

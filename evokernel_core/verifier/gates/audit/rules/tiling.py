@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.verifier.gates.audit.findings import TILING, Finding, at
 from evokernel_core.verifier.gates.audit.kinds import FUNCTIONS, Kind
@@ -19,6 +20,7 @@ of its results."""
 OPERATION_BYTES, OPERATION_FLOAT_BYTES = 256, 8
 """What each operation of the task adds: a network of a hundred kernels has the sizes and tiles of all."""
 
+_SIZES, _SCALARS = Sentence("sizes"), Sentence("scalars")
 _HOLDING = (Kind.VARIABLE, Kind.PARAMETER, Kind.FIELD)
 
 
@@ -31,9 +33,11 @@ def check_tiling(unit: Unit, operations: int) -> Iterator[Finding]:
         elif node.file != TILING:
             continue
         elif node.kind == Kind.LINKAGE:
-            yield at(node, "tiling", "extern is not allowed in the tiling.")
+            yield at(node, "tiling", Sentence("extern is not allowed in the tiling."))
         elif node.kind in _HOLDING and node.type.pointers and not _is_argument(node):
-            message = "The tiling's only pointers are const int64_t *sizes and const float *scalars."
+            message = Sentence(
+                "The tiling's only pointers are const int64_t *sizes and const float *scalars."
+            )
             yield at(node, "tiling", message)
 
 
@@ -47,11 +51,16 @@ def check_arguments(unit: Unit, task: KernelTask) -> Iterator[Finding]:
         if any(around.kind == Kind.NAMESPACE for around in node.ancestors()):
             continue  # a stage's own, which the outer one calls
         names = [child.name for child in node.children if child.kind == Kind.PARAMETER]
-        known = zip(names, ((len(task.symbols), "sizes"), (scalars, "scalars")), strict=False)
+        known = zip(names, ((len(task.symbols), _SIZES), (scalars, _SCALARS)), strict=False)
         for name, (count, what) in known:
             read = [int(found) for found in re.findall(rf"\b{name}\s*\[\s*(\d+)\s*\]", unit.slice(node))]
             if name and max(read, default=-1) >= count:
-                message = f"ComputeTiling reads {name}[{max(read)}], but the task has {count} {what}."
+                message = Sentence(
+                    "ComputeTiling reads {place}, but the task has {count} {what}.",
+                    place=f"{name}[{max(read)}]",
+                    count=count,
+                    what=what,
+                )
                 yield at(node, "tiling", message)
 
 
@@ -62,14 +71,22 @@ def _is_argument(node: Node) -> bool:
 def _structure(node: Node, operations: int) -> Iterator[Finding]:
     most = MAX_BYTES + OPERATION_BYTES * operations
     if node.type.size > most:
-        message = f"{STRUCTURE} has {node.type.size} bytes; the limit is {most}."
+        message = Sentence(
+            "{name} has {size} bytes; the limit is {most}.", name=STRUCTURE, size=node.type.size, most=most
+        )
         yield at(node, "tiling", message)
     floats, most_floats = 0, MAX_FLOAT_BYTES + OPERATION_FLOAT_BYTES * operations
     for member in node.children:
         if member.kind not in (Kind.FIELD, Kind.STRUCT, Kind.ENUM, Kind.ACCESS):
-            yield at(member, "tiling", f"{STRUCTURE} holds plain members and nothing else.")
+            message = Sentence("{name} holds plain members and nothing else.", name=STRUCTURE)
+            yield at(member, "tiling", message)
         elif member.kind == Kind.FIELD and Kind.FIRST_FLOAT <= member.type.stripped <= Kind.HALF:
             floats += max(member.type.size, 0)
     if floats > most_floats:
-        message = f"{STRUCTURE} holds {floats} bytes of fractions; the limit is {most_floats}."
+        message = Sentence(
+            "{name} holds {size} bytes of fractions; the limit is {most}.",
+            name=STRUCTURE,
+            size=floats,
+            most=most_floats,
+        )
         yield at(node, "tiling", message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.verifier.gates.audit.findings import Finding, at
 from evokernel_core.verifier.gates.audit.kinds import Kind
 from evokernel_core.verifier.gates.audit.lists import names
@@ -26,23 +27,26 @@ def check_types(unit: Unit) -> Iterator[Finding]:
         if is_launcher_node(node):
             continue
         if node.kind in _DECLARING and (what := _refused(node.type)):
-            yield at(node, "type", f"{node.name or 'A parameter'} is {what}; use numbers and tensors.")
+            name = node.name or Sentence("A parameter")
+            message = Sentence("{name} is {what}; use numbers and tensors.", name=name, what=what)
+            yield at(node, "type", message)
         elif node.type.kind == Kind.MEMBER_POINTER:
-            yield at(node, "type", "A pointer to a member is not allowed in a kernel.")
+            yield at(node, "type", Sentence("A pointer to a member is not allowed in a kernel."))
         elif node.kind in _NAMING and _is_foreign(node.declaration, node.type):
             name = node.declaration.name if node.declaration else node.name
-            yield at(node, "forbidden-name", f"{name} is not allowed in a kernel; do without it.")
+            message = Sentence("{name} is not allowed in a kernel; do without it.", name=name)
+            yield at(node, "forbidden-name", message)
 
 
-def _refused(written: Type) -> str:
+def _refused(written: Type) -> Sentence:
     """What is wrong with a type, "" where nothing is."""
     if written.stripped == Kind.FUNCTION:
-        return "a pointer to a function"
+        return Sentence("a pointer to a function")
     if Kind.MEMBER_POINTER in (written.stripped, written.kind):
-        return "a pointer to a member"
+        return Sentence("a pointer to a member")
     if written.stripped == Kind.RECORD and _is_foreign(written.declaration, written):
-        return f"of type {written.spelling}"
-    return ""
+        return Sentence("of type {name}", name=written.spelling)
+    return Sentence()
 
 
 def _is_foreign(declaration: Declaration | None, written: Type) -> bool:
