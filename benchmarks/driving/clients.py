@@ -52,7 +52,8 @@ class Client:
             except subprocess.TimeoutExpired as error:
                 raise NotInstalled(f"npm took more than {INSTALL_S} s") from error
             if done.returncode or not program.exists():
-                raise NotInstalled(f"npm: {(done.stderr.strip().splitlines() or ['no program'])[-1]}")
+                lines = [line.removeprefix("npm error ") for line in done.stderr.splitlines()]
+                raise NotInstalled(f"npm said {'; '.join(lines[:2]) or 'nothing, and there is no program'}")
         return program
 
     def configured(self, project: Path, home: Path, url: str, page: str) -> dict[str, str]:
