@@ -16,7 +16,7 @@ from evokernel_core.twin.gaps import Summary
 
 MOST_ANSWER = 8_000
 """Characters of a list in an answer. Agents cut what is longer than they take, in the middle: the narrowest,
-Codex with a model that it does not know, keeps 10,000 bytes of JSON."""
+Codex with a model that it does not know, kept 12,000."""
 MOST_HAZARDS = 3_000
 """Characters of all hazards in an answer."""
 MOST_MESSAGE = 1_000

@@ -16,7 +16,7 @@ from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Haza
 from tests.mcp.conftest import agent_of
 
 NARROWEST = 10_000
-"""Bytes that Codex keeps of a result with a model that it does not know; it cuts the middle out."""
+"""Bytes, with some room: with a model that it does not know, Codex kept 12,000 and cut the middle out."""
 
 
 async def test_what_agents_drop_from_schemas_is_said_in_words() -> None:
