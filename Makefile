@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Files in their order: by number of tests, those of one long test would come last and leave a core idle.
 SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup demo test fuzz-editor thorough attacks lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels prompts exemplars vendor-operators vsix release words clean
+.PHONY: setup demo test fuzz-editor thorough attacks lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels prompts exemplars vendor-operators agents vsix release words clean
 
 setup: $(STAMP)
 
@@ -98,6 +98,12 @@ exemplars: $(STAMP)
 # Published measurements of the vendor's operators, beside what is modelled for them and for ours. Minutes.
 vendor-operators: $(STAMP)
 	$(BIN)/python benchmarks/vendor.py
+
+# Each configuration of docs/mcp.md in the real coding agent, from npm, with a mock of its model. A minute or two.
+# AGENTS_DIR is where the agents are kept (1 GB); OTHER is a further model file that is planned.
+agents: $(STAMP)
+	@command -v npm >/dev/null || (echo "npm is missing: install Node 20 or newer" >&2; exit 2)
+	$(BIN)/python benchmarks/agents.py $(if $(AGENTS_DIR),--folder $(AGENTS_DIR)) $(if $(OTHER),--other $(OTHER))
 
 # Everything in a real VS Code and a browser. run.sh installs both and Node; CHROMIUM is a browser of your own.
 e2e: export EVOKERNEL_E2E_DIR ?= $(CURDIR)/.e2e

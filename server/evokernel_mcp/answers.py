@@ -5,8 +5,8 @@ Latencies are microseconds; the ``source`` of a figure is ``modelled`` (by the t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -14,9 +14,17 @@ from evokernel_core.domain.verdict import Hazard, Latency, Verdict
 from evokernel_core.synthesis.offers import Offer, gain_of
 from evokernel_core.twin.gaps import Summary
 
-MOST_HAZARDS = 20
+MOST_ANSWER = 8_000
+"""Characters of a list in an answer. Agents cut what is longer than they take, in the middle: the narrowest,
+Codex with a model that it does not know, kept 12,000."""
+MOST_HAZARDS = 3_000
+"""Characters of all hazards in an answer."""
+MOST_MESSAGE = 1_000
 MOST_TEXT = 4_000
 MOST_LINES = 8
+
+T = TypeVar("T")
+A = TypeVar("A", bound=BaseModel)
 
 
 class RegionAnswer(BaseModel):
@@ -291,12 +299,34 @@ def region_answer(offer: Offer) -> RegionAnswer:
 def hazard_answers(hazards: Iterable[Mapping[str, Any]]) -> tuple[list[HazardAnswer], int]:
     """The first hazards, errors before warnings, and how many more there are."""
     found = sorted(hazards, key=lambda item: item["severity"] != "error")
-    shown = [
-        HazardAnswer(**{**{name: item[name] for name in ("code", "severity", "file", "line")},
-                        "message": item["message"][:MOST_TEXT]})
-        for item in found[:MOST_HAZARDS]
-    ]  # fmt: skip
-    return shown, max(0, len(found) - MOST_HAZARDS)
+    shown = fitting(found, _hazard, MOST_HAZARDS)
+    return shown, len(found) - len(shown)
+
+
+def _hazard(item: Mapping[str, Any]) -> HazardAnswer:
+    known = {name: item[name] for name in ("code", "severity", "file", "line")}
+    return HazardAnswer(**known, message=item["message"][:MOST_MESSAGE])
+
+
+def fitting(items: Iterable[T], told: Callable[[T], A], most: int = MOST_ANSWER) -> list[A]:
+    """What is told of the first items, as JSON in so many characters; of the first one in any case."""
+    shown: list[A] = []
+    for item in items:
+        answer = told(item)
+        most -= len(answer.model_dump_json())
+        if shown and most < 0:
+            break
+        shown.append(answer)
+    return shown
+
+
+def part_of(
+    items: Sequence[T], told: Callable[[T], A], offset: int, limit: int
+) -> tuple[list[A], int | None]:
+    """The part of a list that an agent takes whole, and where the next one begins."""
+    shown = fitting(items[offset : offset + limit], told)
+    after = offset + len(shown)
+    return shown, after if after < len(items) else None
 
 
 def verdict_answer(source_id: str, verdict: Verdict, notes: Iterable[str] = ()) -> VerdictAnswer:

@@ -17,6 +17,7 @@ from evokernel_core import __version__
 from evokernel_core.domain.settings import Settings
 from evokernel_mcp import resources, tools, twin_tools
 from evokernel_mcp.access import Rules
+from evokernel_mcp.plain import PlainServer
 from evokernel_mcp.pool import Pool
 from evokernel_mcp.state import State
 
@@ -69,7 +70,7 @@ def server(settings: Settings, rules: Rules) -> MCPServer[State]:
         finally:
             state.pool.close()
 
-    made: MCPServer[State] = MCPServer(
+    made = PlainServer(
         "evokernel",
         title="EvoKernel",
         instructions=INSTRUCTIONS,
@@ -79,7 +80,7 @@ def server(settings: Settings, rules: Rules) -> MCPServer[State]:
         subscriptions=False,
     )
     for tool, hints in (*TOOLS, *(WRITING_TOOLS if rules.may_write else ())):
-        made.add_tool(tool, annotations=hints)
+        made.add_tool(tool, description=" ".join((tool.__doc__ or "").split()), annotations=hints)
     for uri, text in resources.resources_of(state).items():
         mime_type = "text/x-c++" if "/kernel/" in uri else "text/markdown"
         made.resource(uri, mime_type=mime_type)(text)

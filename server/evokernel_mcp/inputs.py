@@ -10,7 +10,9 @@ MOST_SOURCE = 256 * 1024
 """Characters of a kernel's file; the largest that we write has some 100,000."""
 
 Offset = Annotated[int, Field(ge=0, description="Where to go on: next_offset of the last answer.")]
-Limit = Annotated[int, Field(ge=1, le=100)]
+Limit = Annotated[
+    int, Field(ge=1, le=100, description="At most so many, up to 100; fewer where they are long.")
+]
 Source = Annotated[str, Field(max_length=MOST_SOURCE)]
 Dimension = Annotated[int, Field(ge=0, le=2**40)]
 Shape = Annotated[list[Dimension], Field(max_length=16)]
@@ -54,7 +56,7 @@ class Launch(BaseModel):
     """How a bare kernel is launched. What an operator package's build would give is optional."""
 
     model_config = ConfigDict(extra="forbid")
-    block_dim: int = Field(default=1, ge=1, le=65535)
+    block_dim: int = Field(default=1, ge=1, le=65535, description="Blocks, 1 to 65535; 1 unless given.")
     args: Annotated[list[Argument], Field(max_length=256)]
     expect: dict[str, str] = Field(default={}, description="Golden .npy or .bin files by an output's name.")
     rtol: float = 1e-3

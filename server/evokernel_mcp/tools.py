@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import anyio
 from mcp.server.mcpserver import Context
@@ -28,6 +28,7 @@ from evokernel_mcp.answers import (
     TimelineAnswer,
     VerdictAnswer,
     VerdictsAnswer,
+    part_of,
     region_answer,
     timeline_answer,
     verdict_answer,
@@ -59,7 +60,7 @@ async def plan(
     why there is none. The file is imported for that, in its own Python, where its folder is trusted."""
     path = access.file(file)
     if not access.trust.covers(path):
-        return await _parsed(path, access, symbol)
+        return await _parsed(path, access, symbol, offset, limit)
     async with telling(ctx, "Imports the file in its Python and traces it."):
         found = await state_of(ctx).plan(path, access, programs=programs)
     offers = [
@@ -67,40 +68,42 @@ async def plan(
         for item in found.offers
         if not symbol or item.region.symbol == symbol or item.region.symbol.startswith(f"{symbol}.")
     ]
-    shown = offers[offset : offset + limit]
-    more = offset + limit < len(offers)
+    shown, more = part_of(offers, region_answer, offset, limit)
     return PlanAnswer(
         file=str(path),
         trusted=True,
-        regions=[region_answer(item) for item in shown],
+        regions=shown,
         total=len(offers),
-        next_offset=offset + limit if more else None,
+        next_offset=more,
         interpreter=found.interpreter,
         chip=state_of(ctx).pool.settings.chip,
         note="" if offers else "Nothing in it is code that a kernel could replace.",
     )
 
 
-async def _parsed(path: Path, access: Access, symbol: str) -> PlanAnswer:
+async def _parsed(path: Path, access: Access, symbol: str, offset: int, limit: int) -> PlanAnswer:
     """What a file says without being run."""
     text = await anyio.to_thread.run_sync(access.text, path)
     found = await anyio.to_thread.run_sync(lambda: finder.find(finder.Document(text)))
     named = [item for item in found if not symbol or item.qualname.startswith(symbol)]
+    shown, more = part_of(named, _definition, offset, limit)
     return PlanAnswer(
         file=str(path),
         trusted=False,
-        definitions=[
-            DefinitionAnswer(
-                symbol=item.qualname,
-                line=item.span.line,
-                end_line=item.span.end_line,
-                inputs_known=item.has_inputs or bool(item.annotation),
-            )
-            for item in named[:100]
-        ],
+        definitions=shown,
         total=len(named),
+        next_offset=more,
         note=f"{path.parent} is not trusted, so the file is parsed and not run; with --trust and that folder "
         "the server plans its kernels.",
+    )
+
+
+def _definition(found: finder.Definition) -> DefinitionAnswer:
+    return DefinitionAnswer(
+        symbol=found.qualname,
+        line=found.span.line,
+        end_line=found.span.end_line,
+        inputs_known=found.has_inputs or bool(found.annotation),
     )
 
 
@@ -143,10 +146,12 @@ async def generate(
     region: RegionId,
     ctx: Context,
     access: Allowed,
-    budget: Annotated[int, Field(ge=1, le=200, description="Kernels that are tried at most.")] = 10,
+    budget: Annotated[
+        int, Field(ge=1, le=200, description="Kernels that are tried at most, 1 to 200; 10 unless given.")
+    ] = 10,
     until: Annotated[
         Literal["budget", "first"],
-        Field(description="End when the budget is spent, or at a verified kernel."),
+        Field(description="End when the budget is spent, as unless given, or at a verified kernel."),
     ] = "budget",
 ) -> GenerateAnswer:
     """Writes, compiles, runs, checks against PyTorch and times kernels for a region. Seconds to minutes, with
@@ -265,15 +270,12 @@ async def kernels(
     found = await _region(ctx, file, region, access)
     params = {"region": to_data(found), "near": str(Path(found.file).parent)}
     rows = (await state_of(ctx).pool.request("kernels", params))["kernels"]
-    more = offset + limit < len(rows)
-    return VerdictsAnswer(
-        kernels=[
-            verdict_answer(row["source_id"], from_data(row["verdict"], Verdict), row["notes"])
-            for row in rows[offset : offset + limit]
-        ],
-        total=len(rows),
-        next_offset=offset + limit if more else None,
-    )
+    shown, more = part_of(rows, _tried, offset, limit)
+    return VerdictsAnswer(kernels=shown, total=len(rows), next_offset=more)
+
+
+def _tried(row: dict[str, Any]) -> VerdictAnswer:
+    return verdict_answer(row["source_id"], from_data(row["verdict"], Verdict), row["notes"])
 
 
 @answering

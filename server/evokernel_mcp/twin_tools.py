@@ -11,6 +11,7 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin import hazards
 from evokernel_mcp.access import Access, Allowed
 from evokernel_mcp.answers import (
+    MOST_ANSWER,
     MOST_TEXT,
     HazardRuleAnswer,
     Kind,
@@ -21,6 +22,7 @@ from evokernel_mcp.answers import (
     OutputAnswer,
     RunAnswer,
     hazard_answers,
+    part_of,
 )
 from evokernel_mcp.calls import answering, working
 from evokernel_mcp.context import state_of
@@ -29,17 +31,24 @@ from evokernel_mcp.resources import text_of
 
 MOST_BODY = 1_200
 """Characters of an item that a search tells; read has the rest."""
+MOST_PRINTED = 2_000
+MOST_READ = 30_000
+"""Characters of a resource: Gemini CLI cuts an answer of more than 40,000."""
 
 Mode = Annotated[
     Literal["check", "time"],
-    Field(description="check: on data, with hazards and races; time: the modelled latency alone, faster."),
+    Field(
+        description="check, unless given: on data, with hazards and races; time: the modelled latency alone."
+    ),
 ]
-Seconds = Annotated[float, Field(gt=0, le=600, description="Seconds that the run may take.")]
+Seconds = Annotated[
+    float, Field(gt=0, le=600, description="Seconds that the run may take, up to 600; 60 unless given.")
+]
 Defines = Annotated[list[str], Field(max_length=100, description="Macros as NAME=VALUE.")]
 Folders = Annotated[list[str], Field(max_length=50, description="Folders for included files.")]
 AutoSync = Annotated[
     bool,
-    Field(description="Whether the compiler inserts barriers (--cce-auto-sync); off: the kernel needs all."),
+    Field(description="Whether the compiler inserts barriers (--cce-auto-sync): on unless given."),
 ]
 
 
@@ -132,7 +141,7 @@ def _run_answer(found: dict[str, Any]) -> RunAnswer:
         launches=[LaunchAnswer(**item) for item in found["launches"][:20]],
         latency_us=found["latency_us"],
         outputs=[OutputAnswer(**item) for item in found["outputs"]],
-        printed=found["output"][:MOST_TEXT],
+        printed=found["output"][:MOST_PRINTED],
         compile_s=found["compile_s"],
         run_s=found["run_s"],
     )
@@ -196,18 +205,17 @@ async def search_memory(
     earlier kernels: failures and their repair, successes, rules."""
     params = {"query": query, "kinds": kinds, "most": offset + limit + 1, "near": str(access.near)}
     found = (await state_of(ctx).pool.request("search", params))["items"]
-    return MemoryAnswer(
-        items=[
-            MemoryItemAnswer(
-                id=item["id"][:16],
-                kind=item["kind"],
-                title=item["title"],
-                body=item["body"][:MOST_BODY],
-                category=item["op_category"],
-            )
-            for item in found[offset : offset + limit]
-        ],
-        next_offset=offset + limit if len(found) > offset + limit else None,
+    shown, more = part_of(found, _item, offset, limit)
+    return MemoryAnswer(items=shown, next_offset=more)
+
+
+def _item(item: dict[str, Any]) -> MemoryItemAnswer:
+    return MemoryItemAnswer(
+        id=item["id"][:16],
+        kind=item["kind"],
+        title=item["title"],
+        body=item["body"][:MOST_BODY],
+        category=item["op_category"],
     )
 
 
@@ -217,7 +225,9 @@ async def read(
     ctx: Context,
     access: Allowed,
     offset: Offset = 0,
-    limit: Annotated[int, Field(ge=100, le=50_000, description="Characters.")] = 12_000,
+    limit: Annotated[
+        int, Field(ge=100, le=MOST_READ, description="Characters, 100 to 30000; 8000 unless given.")
+    ] = MOST_ANSWER,
 ) -> TextAnswer:
     """Reads a resource of this server in parts, for clients that do not read resources themselves."""
     text = await text_of(uri, state_of(ctx), access.near)

@@ -84,6 +84,7 @@ async def test_what_is_asked_wrongly_is_refused_in_words(project: Path) -> None:
         for tool, arguments in WRONG:
             said = await agent.refusal(tool, **arguments)
             assert len(said) < 4_000, (tool, arguments)
+            assert not any(words in said for words in ("\n", "Error executing", "https://")), said
         assert (await agent.call("explain", code="deadlock"))["code"] == "deadlock"
 
 

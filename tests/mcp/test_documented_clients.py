@@ -56,6 +56,12 @@ def test_each_client_is_documented() -> None:
     assert SNIPPETS["opencode"]["mcp"]["evokernel"]["type"] == "local"
 
 
+def test_agents_wait_for_the_server() -> None:
+    """Without these, Claude Code and Codex may ask their model before our tools are there."""
+    assert SNIPPETS["Claude Code"]["mcpServers"]["evokernel"]["alwaysLoad"] is True
+    assert SNIPPETS["Codex CLI"]["mcp_servers"]["evokernel"]["required"] is True
+
+
 COMMANDS = sorted({tuple(SHAPES[client](SNIPPETS[client])) for client in SHAPES})
 
 

@@ -1,0 +1,1 @@
+"""Coding agents driven by a mock of a model, for benchmarks/agents.py."""
