@@ -17,7 +17,7 @@ from evokernel_server.undo import MOST_REMEMBERED, Undo
 from lsprotocol import types
 
 from evokernel_core.domain.errors import StoreError
-from evokernel_core.domain.placement import Placement
+from evokernel_core.domain.placement import Placement, Standing
 from evokernel_core.domain.settings import Settings
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.session import Session
@@ -96,7 +96,7 @@ async def test_undo_remembers_no_more_than_it_says(tmp_path: Path) -> None:
     undo = Undo(*[None] * 6)  # type: ignore[arg-type]
     made = [Placement(tmp_path / "model.py", "softmax_1", f"r{n}", "t", "s", 0.0) for n in range(250)]
     for placement in made:
-        await undo.gone(placement, False)
+        await undo.gone(placement, Standing.REVERTED, with_package=False)
     assert [item.region_id for item in undo._gone] == [f"r{n}" for n in range(250)][-MOST_REMEMBERED:]
 
 
