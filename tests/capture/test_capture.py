@@ -363,6 +363,7 @@ def test_a_class_takes_its_arguments_from_its_comment(capture: Any) -> None:
         ("import torch\ndef f(:\n", "Line 2 is not valid Python"),
         ("import torch\nraise ValueError('no')\n", "line 2 .*ValueError: no"),
         ("import torch\nimport surely_not_there\n", "line 2 .*surely_not_there"),
+        ("import torch\nfrom evokernel_kernels import k\n", "restore the package of the kernel"),
         ("import torch\nclass M(torch.nn.Module): raise SystemExit(3)\n", "SystemExit"),
         ("import torch\nimport os\ndef get_inputs(): return [1 / 0]\nclass M(torch.nn.Module): pass\n",
          "get_inputs.. failed at line 3"),

@@ -263,7 +263,9 @@ def _is_of(node: ast.AST, top: str) -> bool:
 def failure(what: Sentence, error: BaseException, path: str) -> Sentence:
     """One sentence: what failed, how, and at which line of the user's file."""
     advice = Sentence("correct the file and try again")
-    if isinstance(error, ModuleNotFoundError) and error.name:
+    if isinstance(error, ImportError) and (error.name or "").split(".")[0] == "evokernel_kernels":
+        advice = Sentence("restore the package of the kernel, or revert its call")
+    elif isinstance(error, ModuleNotFoundError) and error.name:
         advice = Sentence("install it for {path}, or choose an interpreter that has it", path=sys.executable)
     told = {"what": what, "error": describe(error), "advice": advice}
     line = line_of(error, path)
