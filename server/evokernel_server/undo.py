@@ -50,6 +50,7 @@ class Undo:
     changed: Callable[[Document], Awaitable[None]]
     redone: Callable[[Placement], None]
     _gone: list[Placement] = field(factory=list)
+    """In the order in which they went: of equal calls in one file the last to go is the first to be back."""
     _unsaved: set[Placement] = field(factory=set)
     """Calls that were undone in an editor and are still in the file on the disk: their packages wait."""
     _turn: asyncio.Lock = field(factory=asyncio.Lock)
@@ -76,7 +77,7 @@ class Undo:
         kept = await self.store(lambda memory: memory.placements(document.path))
         known = {item.key for item in self._gone}
         gone = [item for item in kept if item.standing is not Standing.CALLED and item.key not in known]
-        self._gone += gone
+        self._gone += reversed(gone)
         for placement in gone:
             if placement.standing is Standing.UNDONE and placement.created:
                 await self._remove(placement)
@@ -117,7 +118,7 @@ class Undo:
     def observe(self, document: Document) -> None:
         """A call that is back in the text is accepted again, and gets its package."""
         counts = document.counts() if self._gone else {}
-        for placement in [item for item in self._gone if item.file == document.path]:
+        for placement in [item for item in reversed(self._gone) if item.file == document.path]:
             if counts.get(placement.name, 0) > self.outcomes.watched(document.path, placement.name):
                 self._gone.remove(placement)
                 spawn(self._again(document, placement), "redo")

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.text import edits_between
+from evokernel_server.undo import Undo
+from evokernel_server.workspace import Workspace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evokernel_core.domain.placement import Placement, Standing
 from tests.server.conftest import eventually, guarded
 from tests.server.test_ready import QUIET, act, made_ready, opened, titles
 
@@ -185,6 +192,27 @@ async def test_a_package_of_equal_code_in_two_files_goes_with_the_last_call(
     assert packages(workspace) == {name}
     editor.set_text(uris[turns[1]], paths[0].read_text("utf-8"))
     await eventually(lambda: not packages(workspace))
+
+
+class Redone(Undo):
+    """Notes which acceptance a call that is back is taken for."""
+
+    async def _again(self, document: Any, gone: Placement) -> None:
+        self.redone(gone)
+
+
+async def test_of_equal_calls_the_last_to_go_is_the_first_to_be_back() -> None:
+    """Taken for the other's, a call was no undo's when it went once more, and its package stayed."""
+    file, back = Path("/nowhere/model.py"), []
+    calls = [Placement(file, "softmax_1", region, "t", "s", 0.0) for region in ("first", "second")]
+    log = OutcomeLog(None, lambda: 0.0, lambda: (0.0, 0.0, 0.0))  # type: ignore[arg-type]
+    undo = Redone(Workspace(), log, None, None, None, back.append)  # type: ignore[arg-type]
+    for call in reversed(calls):
+        await undo.gone(call, Standing.UNDONE, with_package=False)
+    document = SimpleNamespace(path=file, counts=lambda: Counter({"softmax_1": 1}))
+    undo.observe(document)  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    assert back == [calls[0]]
 
 
 async def test_equal_code_below_two_roots_has_a_package_each(sessions: Any, workspace: Path) -> None:
