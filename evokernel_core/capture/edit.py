@@ -1,19 +1,18 @@
 """Edit a person's file: put a guarded call of a kernel before a region's code, and take it out again.
 
 The region's code stays: it runs where the guards do not hold. Only the region's span and an import line
-change; every other byte stays. LibCST says where imports and symbols are; it parses slowly, so this runs
-when an edit is made and never while typing.
+change; every other byte stays. Python's own parser says where imports and symbols are: a person waits for a
+review of a file of thousands of lines.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
-import libcst as cst
 from attrs import frozen
-from libcst.metadata import MetadataWrapper, PositionProvider
 
 from evokernel_core.capture.text import TextChange, apply_change, line_starts, span_of, span_offsets, text_at
 from evokernel_core.domain.call_site import CallSite
@@ -24,6 +23,8 @@ _WIDTH = 100
 _TORCH_IMPORT = "import torch  # for evokernel_kernels"
 _PACKAGE = "evokernel_kernels"
 _EXPRESSION = "{call} if {holds} else {original}"
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_Located = ast.expr | ast.stmt
 
 
 def plan_edit(text: str, region: Region, kernel_name: str) -> str:
@@ -267,11 +268,13 @@ def _without_line(text: str, line: str) -> str:
 
 @frozen
 class _Place:
-    """A node of the file with its position and the qualified name of what holds it."""
+    """A guard, a function or a class, with the qualified name of what holds it, the node around it, and the
+    block that it is a statement of."""
 
-    node: cst.CSTNode
-    span: Span
+    node: ast.stmt | ast.IfExp
     holder: str
+    around: ast.AST
+    block: tuple[ast.stmt, ...]
 
 
 @frozen
@@ -291,97 +294,101 @@ class _Module:
     """A parsed file. Positions are the product's: 1-based lines, columns in characters."""
 
     text: str
-    tree: cst.Module
+    tree: ast.Module
     places: tuple[_Place, ...]
+    lines: tuple[str, ...]
 
     @classmethod
     def parse(cls, text: str) -> _Module:
         """Raises EditConflict where the text does not parse."""
         try:
-            wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
-        except (cst.ParserSyntaxError, cst.CSTValidationError) as error:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise EditConflict(
                 "The file has a syntax error, so it is left alone: correct it and try again."
             ) from error
-        positions = wrapper.resolve(PositionProvider)
-        places = []
-        for node, holder in _walk(wrapper.module, ""):
-            if node in positions:
-                found = positions[node]
-                span = Span(found.start.line, found.start.column, found.end.line, found.end.column)
-                places.append(_Place(node, span, holder))
-        return cls(text, wrapper.module, tuple(places))
+        return cls(text, tree, tuple(_places(tree, "")), tuple(_pieces(text, line_starts(text))))
+
+    def span(self, first: _Located, last: _Located | None = None) -> Span:
+        """From the start of a node to the end of another, else to its own."""
+        end = last or first
+        end_line, end_byte = end.end_lineno or end.lineno, end.end_col_offset or end.col_offset
+        start = self._column(first.lineno, first.col_offset)
+        return Span(first.lineno, start, end_line, self._column(end_line, end_byte))
+
+    def _column(self, line: int, byte: int) -> int:
+        """The parser counts bytes of UTF-8."""
+        text = self.lines[line - 1]
+        return byte if text.isascii() else len(text.encode()[:byte].decode())
 
     def symbol(self, qualname: str) -> Span:
         """The span of a function or class. Raises EditConflict if it is gone."""
         for place in self.places:
-            if isinstance(place.node, (cst.FunctionDef, cst.ClassDef)):
-                name = f"{place.holder}.{place.node.name.value}".lstrip(".")
-                if name == qualname:
-                    return place.span
+            if isinstance(place.node, _DEFINITIONS) and _within(place.holder, place.node) == qualname:
+                return self.span(place.node)
         raise EditConflict("{qualname} is not in the file any more: capture it again.", qualname=qualname)
 
     def is_whole(self, span: Span) -> bool:
         """Whether the span is one expression, or begins and ends with statements."""
-        kinds = (cst.BaseExpression, cst.BaseSmallStatement, cst.SimpleStatementLine)
-        spans = [place.span for place in self.places if isinstance(place.node, kinds)]
-        starts = {(item.line, item.column) for item in spans}
-        ends = {(item.end_line, item.end_column) for item in spans}
-        return (span.line, span.column) in starts and (span.end_line, span.end_column) in ends
+        nodes = [node for node in ast.walk(self.tree) if isinstance(node, (ast.expr, ast.stmt))]
+        starts = (self.span(node) for node in nodes if node.lineno == span.line)
+        ends = (self.span(node) for node in nodes if node.end_lineno == span.end_line)
+        return any(item.column == span.column for item in starts) and any(
+            item.end_column == span.end_column for item in ends
+        )
 
     def guarded(self, kernel_name: str, symbol: str) -> Iterator[_Guarded]:
         """Where a symbol asks the kernel's guard."""
         for place in self.places:
-            test = getattr(place.node, "test", None)
-            if place.holder != symbol or not _calls(test, f"{kernel_name}.holds"):
+            node = place.node
+            if place.holder != symbol or not isinstance(node, (ast.If, ast.IfExp)):
                 continue
-            if isinstance(place.node, cst.IfExp):
-                span = self._with_parentheses(place)
-                yield _Guarded(place.span, span, span, False, self._offset(span))
-            elif isinstance(place.node, cst.If) and place.node.orelse is None:
-                behind = self._behind(place)
-                taken = Span(place.span.line, place.span.column, behind.line, behind.column)
-                covers = Span(place.span.line, place.span.column, behind.end_line, behind.end_column)
-                yield _Guarded(place.span, taken, covers, True, self._offset(taken))
-            elif isinstance(place.node, cst.If):
-                yield _Guarded(place.span, place.span, place.span, False, self._offset(place.span))
+            if not _calls(node.test, f"{kernel_name}.holds"):
+                continue
+            own = self.span(node)
+            if isinstance(node, ast.IfExp):
+                span = self._with_parentheses(node, place.around)
+                yield _Guarded(own, span, span, False, self._offset(span))
+            elif node.orelse:
+                yield _Guarded(own, own, own, False, self._offset(own))
+            else:
+                behind = self._behind(node, place.block)
+                taken = Span(own.line, own.column, behind.line, behind.column)
+                covers = Span(own.line, own.column, behind.end_line, behind.end_column)
+                yield _Guarded(own, taken, covers, True, self._offset(taken))
 
     def _offset(self, span: Span) -> int:
         return span_offsets(self.text, span)[0]
 
-    def _with_parentheses(self, place: _Place) -> Span:
+    def _with_parentheses(self, node: ast.IfExp, around: ast.AST) -> Span:
         """With the innermost pair of parentheses of its own, where there is one."""
-        if not getattr(place.node, "lpar", ()):
-            return place.span
-        start, end = span_offsets(self.text, place.span)
+        span = self.span(node)
+        start, end = span_offsets(self.text, span)
         first = len(self.text[:start].rstrip()) - 1
         behind = self.text[end:]
-        last = end + len(behind) - len(behind.lstrip()) + 1
-        return span_of(self.text, first, last)
+        last = end + len(behind) - len(behind.lstrip())
+        if (self.text[first : first + 1], self.text[last : last + 1]) != ("(", ")"):
+            return span
+        if isinstance(around, ast.Call) and node is not around.func:
+            _, function_end = span_offsets(self.text, self.span(around.func))
+            if self.text.find("(", function_end) == first:  # those of the call
+                return span
+        return span_of(self.text, first, last + 1)
 
-    def _behind(self, place: _Place) -> Span:
+    def _behind(self, node: ast.If, block: Sequence[ast.stmt]) -> Span:
         """From the statement behind a guard to the end of its block; the guard's own end where none is."""
-        spans = [
-            other.span
-            for other in self.places
-            if isinstance(other.node, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
-            and other.holder == place.holder
-            and other.span.column == place.span.column
-            and (other.span.line, other.span.column) > (place.span.end_line, 0)
-        ]
-        if not spans:
-            end = place.span.end_line, place.span.end_column
-            return Span(*end, *end)
-        block: list[Span] = []
-        for span in spans:
-            if block and _dedents(self.text, block[-1].end_line, span.line, span.column):
-                break
-            block.append(span)
-        return Span(block[0].line, block[0].column, block[-1].end_line, block[-1].end_column)
+        after = block[block.index(node) + 1 :]
+        if not after:
+            own = self.span(node)
+            return Span(own.end_line, own.end_column, own.end_line, own.end_column)
+        span = self.span(after[0], after[-1])
+        line = min((item.lineno for item in getattr(after[0], "decorator_list", ())), default=span.line)
+        return Span(line, span.column, span.end_line, span.end_column)
 
     def binds_torch(self) -> bool:
         """Whether the name ``torch`` is imported at the top level."""
-        return any(bound == "torch" for bound, _ in self._imported())
+        names = (name for item in self.tree.body if isinstance(item, ast.Import) for name in item.names)
+        return any((name.asname or name.name.split(".")[0]) == "torch" for name in names)
 
     def imports(self, kernel_name: str) -> bool:
         """Whether the kernel's package is imported at the top level."""
@@ -389,74 +396,63 @@ class _Module:
 
     def kernels(self) -> tuple[str, ...]:
         """The names of the kernels that are imported at the top level."""
-        statements = (
-            item
-            for line in self.tree.body
-            if isinstance(line, cst.SimpleStatementLine)
-            for item in line.body
-            if isinstance(item, cst.ImportFrom)
-        )
         return tuple(
-            _dotted(alias.name)
-            for item in statements
-            if item.module is not None and _dotted(item.module) == _PACKAGE
-            if not isinstance(item.names, cst.ImportStar)
+            alias.name
+            for item in self.tree.body
+            if isinstance(item, ast.ImportFrom) and item.module == _PACKAGE
             for alias in item.names
-            if alias.asname is None
+            if alias.asname is None and alias.name != "*"
         )
-
-    def _imported(self) -> Iterator[tuple[str, str]]:
-        """The name bound and the module named, for each plain import at the top level."""
-        for line in self.tree.body:
-            for statement in line.body if isinstance(line, cst.SimpleStatementLine) else ():
-                if isinstance(statement, cst.Import):
-                    for item in statement.names:
-                        name = _dotted(item.name)
-                        alias = item.asname.name if item.asname else None
-                        bound = alias.value if isinstance(alias, cst.Name) else name.split(".")[0]
-                        yield bound, name
 
     def import_offset(self) -> int:
-        """After the last import above the first definition, else after the docstring."""
-        last: cst.CSTNode | None = None
-        for line in self.tree.body:
-            if isinstance(line, (cst.FunctionDef, cst.ClassDef)):
+        """After the lines of the last import above the first definition, else after the docstring."""
+        last: ast.stmt | None = None
+        for item in self.tree.body:
+            if isinstance(item, _DEFINITIONS):
                 break
-            small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and line.body else None
-            docstring = isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString)
-            if isinstance(small, (cst.Import, cst.ImportFrom)) or (docstring and last is None):
-                last = line
+            docstring = isinstance(item, ast.Expr) and _is_text(item.value)
+            on_its_line = last is not None and item.lineno == last.end_lineno
+            if isinstance(item, (ast.Import, ast.ImportFrom)) or on_its_line or (docstring and last is None):
+                last = item
         if last is None:
             return 0
-        end_line = next(place.span.end_line for place in self.places if place.node is last)
-        starts = line_starts(self.text)
+        starts, end_line = line_starts(self.text), last.end_lineno or last.lineno
         return starts[end_line] if end_line < len(starts) else len(self.text)
 
 
-def _walk(node: cst.CSTNode, holder: str) -> Iterator[tuple[cst.CSTNode, str]]:
-    yield node, holder
-    if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
-        holder = f"{holder}.{node.name.value}".lstrip(".")
-    for child in node.children:
-        yield from _walk(child, holder)
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def _calls(node: cst.CSTNode | None, name: str) -> bool:
-    return isinstance(node, cst.Call) and _dotted(node.func) == name
+def _within(holder: str, node: ast.stmt) -> str:
+    """The qualified name of a function or class."""
+    return f"{holder}.{getattr(node, 'name', '')}".lstrip(".")
 
 
-def _dedents(text: str, line: int, until: int, column: int) -> bool:
-    """Whether a line between two lines stands further left than a column."""
-    between = text.splitlines()[line : until - 1]
-    return any(item.strip() and len(item) - len(item.lstrip()) < column for item in between)
+def _places(node: ast.AST, holder: str) -> Iterator[_Place]:
+    """The guards, functions and classes below a node, in the order of the text."""
+    if isinstance(node, _DEFINITIONS):
+        holder = _within(holder, node)
+    for _, value in ast.iter_fields(node):
+        items = [item for item in value if isinstance(item, ast.AST)] if isinstance(value, list) else [value]
+        block = tuple(item for item in items if isinstance(item, ast.stmt))
+        for item in items:
+            if isinstance(item, (ast.If, ast.IfExp, *_DEFINITIONS)):
+                yield _Place(item, holder, node, block)
+            if isinstance(item, ast.AST):
+                yield from _places(item, holder)
 
 
-def _dotted(node: cst.CSTNode) -> str:
+def _calls(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Call) and _dotted(node.func) == name
+
+
+def _dotted(node: ast.AST) -> str:
     """``a.b.c`` for names and attributes, empty for anything else."""
-    if isinstance(node, cst.Name):
-        return node.value
-    if isinstance(node, cst.Attribute):
-        return f"{_dotted(node.value)}.{node.attr.value}"
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
     return ""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +60,7 @@ def regions_of(
 ) -> tuple[Region, ...]:
     """The regions of one capture, in source order. A definition that nothing gave shapes to, or that
     could not be called, is one region on its name that says why."""
-    seen: Counter[str] = Counter()
-    captured = [_region(path, text, item, seen) for item in answer["regions"]]
+    captured = [_region(path, text, item) for item in answer["regions"]]
     problems = {item["symbol"]: (item["reason"], sentence_of(item["message"])) for item in answer["problems"]}
     for definition in outline.definitions:
         name = definition.qualname
@@ -79,7 +77,7 @@ def _unknown(path: Path, text: str, definition: Definition, reason: str, message
     digest = hashlib.sha256(source.encode()).hexdigest()
     needs_shapes = reason == ShapesNeeded.reason
     return Region(
-        id=_identity(definition.qualname, digest, Counter()),
+        id=_identity(definition.qualname, digest, 1),
         file=str(path),
         symbol=definition.qualname,
         span=definition.name_span,
@@ -91,13 +89,13 @@ def _unknown(path: Path, text: str, definition: Definition, reason: str, message
     )
 
 
-def _region(path: Path, text: str, item: dict[str, Any], seen: Counter[str]) -> Region:
+def _region(path: Path, text: str, item: dict[str, Any]) -> Region:
     span = Span(*item["span"])
     source = text_at(text, span)
     digest = hashlib.sha256(source.encode()).hexdigest()
     task = _task(item) if item["graph"] is not None else None
     return Region(
-        id=_identity(item["symbol"], digest, seen),
+        id=_identity(item["symbol"], digest, item["number"]),
         file=str(path),
         symbol=item["symbol"],
         span=span,
@@ -125,11 +123,9 @@ def _site(item: dict[str, Any]) -> CallSite:
     )
 
 
-def _identity(symbol: str, digest: str, seen: Counter[str]) -> str:
-    """Equal texts in one symbol are told apart by their order; other edits leave it alone."""
-    key = f"{symbol}\0{digest}"
-    seen[key] += 1
-    return hashlib.sha256(f"{key}\0{seen[key]}".encode()).hexdigest()[:16]
+def _identity(symbol: str, digest: str, number: int) -> str:
+    """Equal texts in one symbol are told apart by their number; other edits leave it alone."""
+    return hashlib.sha256(f"{symbol}\0{digest}\0{number}".encode()).hexdigest()[:16]
 
 
 def _task(item: dict[str, Any]) -> KernelTask:

@@ -6,7 +6,7 @@ import hashlib
 from enum import StrEnum
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from evokernel_core.domain.region import Region
 
@@ -33,9 +33,9 @@ def key_end(file: Path) -> str:
 class Placement:
     """A generated call in a file; ``at`` is when it was accepted, in seconds since the epoch.
 
-    ``before`` is the hash of the text without it, ``created`` tells that its acceptance wrote a package where
-    there was none, ``head`` is what the file's repository had checked out, ``region`` the code that it stands
-    for. Placements are equal whatever is known of their undo.
+    ``before`` is the hash of the text without it, ``created`` tells that its package is there because of
+    acceptances, of this one or of equal code elsewhere, ``head`` is what the file's repository had checked
+    out, ``region`` the code that it stands for. Placements are equal whatever is known of their undo.
     """
 
     file: Path
@@ -54,3 +54,8 @@ class Placement:
     def key(self) -> str:
         """The region's id together with its file: equal code in two files is two decisions."""
         return place_key(self.file, self.region_id)
+
+    def moved(self, file: Path) -> Placement:
+        """The same call where its file has another name: its code is in that file now, too."""
+        region = evolve(self.region, file=str(file)) if self.region is not None else None
+        return evolve(self, file=file, region=region)

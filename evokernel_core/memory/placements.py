@@ -36,12 +36,19 @@ class Placements(Connection):
         rows = self.rows("placements", "file = ?", (str(file),), order_by="at, place")
         return self.readable(_placement, rows)
 
+    def called(self, name: str) -> tuple[Placement, ...]:
+        """The acceptances of kernels of one name that are in their files' texts, of all files."""
+        rows = self.rows(
+            "placements", "name = ? AND standing = ?", (name, Standing.CALLED.value), order_by="at, place"
+        )
+        return self.readable(_placement, rows)
+
     def move_placements(self, old: Path, new: Path) -> None:
         """Calls of a file are in another one now, which it has become."""
         with self.transaction():
             for placement in self.placements(old):
                 self.delete("placements", "place = ?", (placement.key,))
-                self.put_placement(evolve(placement, file=new))
+                self.put_placement(placement.moved(new))
 
 
 def _row(placement: Placement) -> Row:

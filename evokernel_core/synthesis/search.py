@@ -155,7 +155,7 @@ class Search:
         if self.at_bound():
             return Sentence("The best kernel is as close to the bound as refining pays.")
         if self.spent >= self.budget:
-            return Sentence("The budget of {count} attempts is spent.", count=self.budget)
+            return Sentence("The attempts of the budget ({count}) are spent.", count=self.budget)
         if self.is_stagnant(patience):
             return Sentence("The last {count} attempts gained less than a percent.", count=patience)
         return Sentence()

@@ -32,7 +32,7 @@ from evokernel_server.jobs import Best, JobQueue
 from evokernel_server.offers import Offer, Offers, microseconds, was_words
 from evokernel_server.options import Confirm, Options
 from evokernel_server.outcomes import OutcomeLog
-from evokernel_server.packages import package_folder
+from evokernel_server.packages import import_root, package_folder
 from evokernel_server.ready import verified
 from evokernel_server.standing import waiting
 from evokernel_server.store import Store
@@ -226,11 +226,25 @@ class Acceptance:
 
     async def _record(self, document: Document, written: Sequence[Written], before: str) -> None:
         head = await asyncio.to_thread(head_of, document.path)
-        placements = [_placement(document.path, item, before, head) for item in written]
+        created = await self._created(document.path, written)
+        placements = [_placement(document.path, item, before, item.name in created, head) for item in written]
         await self.outcomes.accept(*placements)
         for item in written:
             if item.choice.offer is not None:
                 self.offers.take(item.choice.offer)
+
+    async def _created(self, file: Path, written: Sequence[Written]) -> set[str]:
+        """The packages that are there by acceptances alone: by these, or by some of equal code in other
+        places that call them still."""
+        created = {item.name for item in written if item.fresh}
+        shared = {item.name for item in written} - created
+        called = await self.store(lambda memory: [p for name in shared for p in memory.called(name)])
+
+        def same() -> set[str]:
+            root = import_root(file)
+            return {item.name for item in called if item.created and import_root(item.file) == root}
+
+        return created | await asyncio.to_thread(same)
 
     async def _refine(self, file: Path, region: Region) -> None:
         await self.jobs.add(JobKind.REFINE, file, region, self.options().settings.budget)
@@ -258,12 +272,12 @@ def _fastest(memory: Any, task_id: str, chip: str) -> Best | None:
     return None
 
 
-def _placement(file: Path, written: Written, before: str, head: str) -> Placement:
+def _placement(file: Path, written: Written, before: str, created: bool, head: str) -> Placement:
     region, best = written.choice.region, written.choice.best
     assert region.task is not None
     return Placement(
         file, written.name, region.id, region.task.task_id, best.source_id, time.time(),
-        before, written.fresh, head, region,
+        before, created, head, region,
     )  # fmt: skip
 
 

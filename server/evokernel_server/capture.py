@@ -178,7 +178,7 @@ class Capture:
             self.say(f"{document.path.name}: not analysed after {seconds:.1f} s ({error.reason}): {error}")
             raise
         interpreter, found = str(answer.get("interpreter", "")), read_regions(answer)
-        what = "regions and programs" if programs else "regions"
+        what = f"region{'s' * (len(found) != 1)}" + " or programs" * programs
         seconds = time.monotonic() - began
         self.say(f"{document.path.name}: {len(found)} {what} in {seconds:.1f} s, run by {interpreter}.")
         self.runs_in(interpreter)

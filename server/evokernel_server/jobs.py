@@ -409,11 +409,12 @@ def _subject(job: Job, region: Region) -> str:
 
 
 def _ending(report: Report) -> str:
+    attempts = f"{report.attempts} attempt{'s' * (report.attempts != 1)}"
     if report.best is None:
-        return f"no kernel in {report.attempts} attempts: {report.reason or 'no reason was given'}"
+        return f"no kernel in {attempts}: {report.reason or 'no reason was given'}"
     latency = report.best.latency
     figure = f"{latency.us:,.1f} µs {latency.source.value} on {latency.chip}"
-    return f"verified by {report.best.verifier} after {report.attempts} attempts, {figure}."
+    return f"verified by {report.best.verifier} after {attempts}, {figure}."
 
 
 async def _then(save: Awaitable[object], listener: Listener, attempt: AttemptEvent) -> None:

@@ -31,7 +31,7 @@ from evokernel_server.packages import Installed, package_folder, read_installed
 from evokernel_server.progress import Operation, Operations
 from evokernel_server.ready import Ready
 from evokernel_server.store import Store
-from evokernel_server.words import _, sourced, told
+from evokernel_server.words import _, many, sourced, told
 from evokernel_server.worker import Cancelled, Worker, WorkerError
 from evokernel_server.workspace import Document, Workspace
 
@@ -257,7 +257,10 @@ class Kernels:
         """Turns an offered kernel down for good."""
         await self.outcomes.record(OutcomeKind.REJECTED, offer.placement(0.0), reason)
         self.offers.take(offer)
-        return {"status": "rejected", "message": _("{name} stays as it is.", name=offer.name)}
+        message = _("{name} stays as it is.", name=offer.name)
+        if offer.old is None:
+            message = _("Your code stays as it is, and this kernel is not offered again.")
+        return {"status": "rejected", "message": message}
 
     async def snooze(self, offer: Offer) -> dict[str, Any]:
         """Keeps an offer for later."""
@@ -337,7 +340,12 @@ def _report(operation: Operation, event: AttemptEvent) -> None:
 
 def _infeasible(report: Report) -> str:
     why = report.reason or _("no reason was given")
-    return _("No kernel was verified in {count} attempts: {why}", count=report.attempts, why=why)
+    return many(
+        "No kernel was verified in {count} attempt: {why}",
+        "No kernel was verified in {count} attempts: {why}",
+        report.attempts,
+        why=why,
+    )
 
 
 async def installed_kernels(document: Document) -> dict[str, Installed | None]:

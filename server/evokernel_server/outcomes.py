@@ -122,12 +122,6 @@ class OutcomeLog:
         """How many calls of a kernel in a file are followed."""
         return len(self._of(file, name))
 
-    def inherit(self, placement: Placement) -> tuple[Placement, ...]:
-        """The other calls of a kernel in a file, which its package goes with from now on."""
-        heirs = tuple(evolve(other, created=True) for other in self._of(placement.file, placement.name))
-        self.placements = [next((h for h in heirs if h == other), other) for other in self.placements]
-        return heirs
-
     def observe(self, document: Document) -> None:
         """Compares an open document with its placements after an edit."""
         if self._left:
@@ -169,9 +163,9 @@ class OutcomeLog:
         self._forget_doubt(old)
         for placement in [p for p in self.placements if p.file == old]:
             self._drop(placement)
-            moved.append(evolve(placement, file=new))
+            moved.append(placement.moved(new))
             self.watch(moved[-1])
-        self._left = [evolve(p, file=new) if p.file == old else p for p in self._left]
+        self._left = [p.moved(new) if p.file == old else p for p in self._left]
         return tuple(moved)
 
     def end(self, file: Path) -> None:

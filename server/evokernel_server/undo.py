@@ -50,6 +50,7 @@ class Undo:
     changed: Callable[[Document], Awaitable[None]]
     redone: Callable[[Placement], None]
     _gone: list[Placement] = field(factory=list)
+    """In the order in which they went: of equal calls in one file the last to go is the first to be back."""
     _unsaved: set[Placement] = field(factory=set)
     """Calls that were undone in an editor and are still in the file on the disk: their packages wait."""
     _turn: asyncio.Lock = field(factory=asyncio.Lock)
@@ -67,12 +68,8 @@ class Undo:
     async def gone(self, placement: Placement, standing: Standing, *, with_package: bool) -> None:
         """A call was taken out, and where it was the last one its package, if an acceptance created that."""
         self._gone = [*self._gone[1 - MOST_REMEMBERED :], evolve(placement, standing=standing)]
-        if not (with_package and placement.created):
-            return
-        heirs = self.outcomes.inherit(placement)  # it goes with the last call
-        for heir in heirs:
-            await self.store(lambda memory, heir=heir: memory.put_placement(heir))  # type: ignore[misc]
-        await self._remove(placement)
+        if with_package and placement.created:
+            await self._remove(placement)
 
     async def restore(self, document: Document) -> None:
         """What was taken out of a reopened file before: a call that is back was redone, and a package that
@@ -80,7 +77,7 @@ class Undo:
         kept = await self.store(lambda memory: memory.placements(document.path))
         known = {item.key for item in self._gone}
         gone = [item for item in kept if item.standing is not Standing.CALLED and item.key not in known]
-        self._gone += gone
+        self._gone += reversed(gone)
         for placement in gone:
             if placement.standing is Standing.UNDONE and placement.created:
                 await self._remove(placement)
@@ -95,12 +92,12 @@ class Undo:
 
     def move(self, old: Path, new: Path) -> None:
         """A file has another name."""
-        moved = [evolve(item, file=new) for item in self._gone if item.file == old]
+        moved = [item.moved(new) for item in self._gone if item.file == old]
         self._gone = [item for item in self._gone if item.file != old] + moved
 
     async def _remove(self, placement: Placement) -> None:
         async with self._turn:
-            if self._is_called(placement.name):
+            if await asyncio.to_thread(_one_shares, self._callers(placement.name), placement):
                 return
             if await asyncio.to_thread(_calls, placement.file, placement.name):
                 self._unsaved.add(placement)
@@ -113,15 +110,15 @@ class Undo:
         if document is not None:
             await self.changed(document)
 
-    def _is_called(self, name: str) -> bool:
-        """Whether an open document, or an acceptance that is in place, calls a kernel."""
-        open_calls = any(name in document.counts() for document in self.workspace.documents.values())
-        return open_calls or any(placement.name == name for placement in self.outcomes.placements)
+    def _callers(self, name: str) -> list[Path]:
+        """The files that call a kernel of a name: open documents, and those with an acceptance in place."""
+        opened = [item.path for item in self.workspace.documents.values() if name in item.counts()]
+        return opened + [item.file for item in self.outcomes.placements if item.name == name]
 
     def observe(self, document: Document) -> None:
         """A call that is back in the text is accepted again, and gets its package."""
         counts = document.counts() if self._gone else {}
-        for placement in [item for item in self._gone if item.file == document.path]:
+        for placement in [item for item in reversed(self._gone) if item.file == document.path]:
             if counts.get(placement.name, 0) > self.outcomes.watched(document.path, placement.name):
                 self._gone.remove(placement)
                 spawn(self._again(document, placement), "redo")
@@ -130,11 +127,15 @@ class Undo:
     async def _again(self, document: Document, gone: Placement) -> None:
         try:
             async with self._turn:
-                missing = await asyncio.to_thread(read_installed, gone.file, gone.name) is None
+                # a package that a person changed meanwhile cannot be read either, and stays as it is
+                manifest = package_folder(gone.file, gone.name) / MANIFEST
+                missing = not await asyncio.to_thread(manifest.exists)
                 if missing and gone.region is not None:
                     await write_package(self.worker, gone.region, gone.source_id)
                 head = await asyncio.to_thread(head_of, gone.file)
-                placement = evolve(gone, at=time.time(), head=head, standing=Standing.CALLED)
+                placement = evolve(
+                    gone, at=time.time(), head=head, created=gone.created or missing, standing=Standing.CALLED
+                )
                 await self.outcomes.accept(placement)
             self.redone(placement)
             await self.changed(document)
@@ -155,6 +156,13 @@ def remove_unchanged(file: Path, name: str, source_id: str) -> bool:
     folder.rename(aside / name)  # readers see a whole package or none
     shutil.rmtree(aside, ignore_errors=True)
     return True
+
+
+def _one_shares(files: Iterable[Path], placement: Placement) -> bool:
+    """Whether one of these files, which call a kernel of a placement's name, calls the one of its very
+    package: equal code below two roots has one each. Blocks: call it on a thread."""
+    root = import_root(placement.file)
+    return any(import_root(file) == root for file in files)
 
 
 def _holds_more(folder: Path) -> bool:

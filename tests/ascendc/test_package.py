@@ -15,7 +15,14 @@ from attrs import evolve
 
 from evokernel_core.ascendc.author import write
 from evokernel_core.ascendc.kernels.fused.schedule import initial
-from evokernel_core.ascendc.print.package import Placed, import_root, kernel_name, read_package, write_package
+from evokernel_core.ascendc.print.package import (
+    Placed,
+    import_root,
+    kernel_name,
+    place_package,
+    read_package,
+    write_package,
+)
 from evokernel_core.capture.agent.guards.code import digest
 from evokernel_core.capture.edit import plan_edit, revert_edit
 from evokernel_core.capture.text import span_of
@@ -145,6 +152,29 @@ def test_a_package_reads_back_as_what_was_written(
 def test_a_folder_that_is_no_package_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a kernel package"):
         read_package(tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> None:
+    """As in a folder that is read-only; it was reported as a defect of ours."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match=r"could not be written below .*file.* \(Not a directory\)"):
+        place_package(tmp_path / "file", "k", {"kernel.json": "{}"})
+
+
+def test_a_package_that_cannot_be_replaced_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = place_package(tmp_path, "k", {"kernel.json": "old"})
+    rename = Path.rename
+
+    def failing(path: Path, target: Path) -> Path:
+        if path.name.startswith(".k-"):
+            raise OSError(28, "No space left on device")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(UsageError, match="No space left"):
+        place_package(tmp_path, "k", {"kernel.json": "new"})
+    assert (package / "kernel.json").read_text() == "old"
+    assert {item.name for item in package.parent.iterdir()} == {"__init__.py", "guards.py", "k"}
 
 
 def test_the_import_root_is_above_all_packages(tmp_path: Path) -> None:

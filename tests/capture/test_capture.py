@@ -58,6 +58,10 @@ def symbols(region: Region) -> list[tuple[str, int, int]]:
         ("a = x.exp()\nreturn a + a @ w", ["x.exp()", "a + a @ w"]),
         # reused names
         ("x = x.exp()\nx = x + 1\nreturn x @ w", ["x = x.exp()\n    x = x + 1"]),
+        # a guard or a block needs lines of its own
+        ("a = x.exp(); b = a + 1\nreturn b / a", ["a = x.exp(); b = a + 1\n    return b / a"]),
+        ("c = x @ w; a = x.exp()\nb = a + c\nreturn b / a", ["x.exp()", "b = a + c\n    return b / a"]),
+        ("a = x.exp()\nb = a + a; c = 2\nreturn b @ x.t() + c", ["x.exp()", "a + a", "b @ x.t() + c"]),
         # two grids of rows are two kernels
         ("return torch.softmax(x, 1).sum(0)", ["torch.softmax(x, 1)", "torch.softmax(x, 1).sum(0)"][1:]),
         # loops and branches end runs, and their bodies are blocks of their own
@@ -71,6 +75,19 @@ def symbols(region: Region) -> list[tuple[str, int, int]]:
 def test_regions_are_maximal(capture_body: Any, body: str, expected: list[str]) -> None:
     found = capture_body("x=f32[8,16], w=f32[16,16]", "x, w", body)
     assert sources(found) == expected
+
+
+def test_equal_code_keeps_its_ids_where_one_of_it_has_a_kernel(capture: Any, tmp_path: Path) -> None:
+    code = "torch.softmax(x, 1)"
+    text = f"import torch\n\n\n# evokernel: x=f32[8,16]\ndef f(x):\n    return {code}, {{}}, {code}\n"
+    before = [region.id for region in capture(text.format(code)) if region.task]
+    assert len(set(before)) == 3
+    (tmp_path / "evokernel_kernels").mkdir()
+    kernel = "class k:\n    holds = run = staticmethod(lambda x: False)\n"
+    (tmp_path / "evokernel_kernels" / "__init__.py").write_text(kernel)
+    guarded = text.format(f"(\n        k.run(x) if k.holds(x) else {code})")
+    after = capture(guarded.replace("torch\n", "torch\nfrom evokernel_kernels import k\n", 1))
+    assert [region.id for region in after if region.task] == [before[0], before[2]]
 
 
 def test_an_inner_reduction_over_other_rows_is_an_argument(capture_body: Any) -> None:
@@ -346,6 +363,7 @@ def test_a_class_takes_its_arguments_from_its_comment(capture: Any) -> None:
         ("import torch\ndef f(:\n", "Line 2 is not valid Python"),
         ("import torch\nraise ValueError('no')\n", "line 2 .*ValueError: no"),
         ("import torch\nimport surely_not_there\n", "line 2 .*surely_not_there"),
+        ("import torch\nfrom evokernel_kernels import k\n", "restore the package of the kernel"),
         ("import torch\nclass M(torch.nn.Module): raise SystemExit(3)\n", "SystemExit"),
         ("import torch\nimport os\ndef get_inputs(): return [1 / 0]\nclass M(torch.nn.Module): pass\n",
          "get_inputs.. failed at line 3"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Sequence
 from textwrap import dedent
 from typing import Any
@@ -219,7 +220,7 @@ def test_edits_of_one_file_are_reverted_in_any_order(newline: str) -> None:
 LINES = st.sampled_from(["", "# note", "import math", "x = 1", "def added(a):\n    return a", "'''text'''"])
 
 
-@settings(deadline=None)  # LibCST parses three times
+@settings(deadline=None)
 @given(st.lists(LINES, max_size=6), st.lists(LINES, max_size=6), st.sampled_from(CASES))
 def test_regions_are_found_where_they_moved_to(before: list[str], after: list[str], case: Region) -> None:
     docstring, rest = MODEL.split("\n", 1)
@@ -280,6 +281,48 @@ def test_no_kernel_is_put_into_the_fallback_of_another(behind: str) -> None:
     with pytest.raises(EditConflict):
         plan_edit(edited, inner, KERNEL)
     assert revert_edit(edited, cases(MODEL)[behind], "outer") == MODEL
+
+
+@pytest.mark.parametrize(
+    ("around", "left"),
+    [
+        ("abs({})", "abs({})"),
+        ("abs(({}))", "abs({})"),
+        ("abs( ( {} ) )", "abs( {} )"),
+        ("(abs)({})", "(abs)({})"),
+        ("[({}), x]", "[{}, x]"),
+        ("({}, x)", "({}, x)"),
+        ("({} # why\n    )", "({} # why\n    )"),
+    ],
+)
+def test_a_revert_takes_the_parentheses_of_the_call_alone(around: str, left: str) -> None:
+    head = f"import torch\n{IMPORT}\n\ndef f(x):\n    return "
+    call = f"{KERNEL}.run(x) if {KERNEL}.holds(x) else x.cos()"
+    case = region("x.cos()", "x.cos()", ["x"], symbol="f")
+    reverted = revert_edit(head + around.format(call) + "\n", case, KERNEL)
+    assert reverted == head.replace(IMPORT, "") + left.format("x.cos()") + "\n"
+
+
+def test_what_stands_behind_a_guard_keeps_its_decorators() -> None:
+    body = "@torch.no_grad()\n    def g(y):\n        return y.exp()\n    return g(x); pass"
+    text = f"import torch; import math\n\n\ndef f(x):\n    {body}\n"
+    template = "if {holds}:\n        return {call}\n    {original}"
+    case = region(text, body, ["x"], symbol="f", template=template, original=body)
+    edited = plan_edit(text, case, KERNEL)
+    assert edited.startswith(f"import torch; import math\n{IMPORT}")
+    assert plan_edit(edited, case, KERNEL) == edited
+    assert revert_edit(edited, case, KERNEL) == text
+
+
+def test_nobody_waits_for_the_edit_of_a_long_file() -> None:
+    """A review of a file of 6,000 lines took seconds."""
+    text = MODEL + "".join(
+        f"\n\ndef f{k}(a, b):\n    if a:\n        return [a, b, {k}]\n" for k in range(1200)
+    )
+    before = time.process_time()
+    edited = plan_edit(text, CASES[0], KERNEL)
+    assert time.process_time() - before < 1
+    assert revert_edit(edited, CASES[0], KERNEL) == text
 
 
 def test_code_that_needs_the_guard_is_not_left_without_it() -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evokernel_core.ascendc.kernels.registry import covered_ops
+from evokernel_core.capture.agent.loading.load import isolation
 from evokernel_core.capture.client import AgentClient
 from tests import warm
 
@@ -83,3 +87,11 @@ def test_a_project_that_registers_with_a_library(tmp_path: Any) -> None:
         for symbol in ("Model.forward", None):
             found = agent.capture(folder / "net.py", text, covered_ops(), symbol, whole=bool(symbol))
             assert any(region.task for region in found), [region.reason for region in found]
+
+
+def test_a_capture_leaves_no_compiled_modules_in_a_project(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    (tmp_path / "beside_the_model.py").write_text("")
+    with isolation(tmp_path / "net.py"):
+        importlib.import_module("beside_the_model")
+    assert {item.name for item in tmp_path.iterdir()} == {"beside_the_model.py"}

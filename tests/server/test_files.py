@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,29 @@ async def test_a_file_that_moves_to_another_root_takes_its_package_along(
 
     await eventually(lambda: editor.hints(new.as_uri()))
     await eventually(lambda: not stale())
+
+
+async def test_undo_and_redo_after_a_move_take_and_bring_the_package_of_the_new_place(
+    sessions: Any, workspace: Path, eventually: Any, capabilities: Any
+) -> None:
+    editor = await sessions.start(settings=QUIET, client_capabilities=able(capabilities))
+    before = (workspace / "model.py").read_text("utf-8")
+    uri, name = await generated(editor, eventually, workspace / "model.py")
+    old, new = workspace / "evokernel_kernels", workspace / "inner" / "model.py"
+    new.parent.mkdir()
+    (workspace / "model.py").rename(new)
+    tell_renamed(editor, workspace / "model.py", new)
+    close(editor, uri)
+    called, uri = editor.texts[uri], editor.open(new)
+    package = new.parent / "evokernel_kernels" / name
+    await eventually(package.is_dir)
+    shutil.rmtree(old)
+    new.write_text(before, "utf-8")
+    editor.set_text(uri, before)
+    await eventually(lambda: not package.exists())
+    editor.set_text(uri, called)
+    await eventually((package / "kernel.json").is_file)
+    assert not old.exists()
 
 
 async def test_a_deletion_ends_watches_and_jobs(

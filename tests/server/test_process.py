@@ -22,7 +22,7 @@ from evokernel_server.worker import Worker
 from evokernel_core.domain.settings import Settings
 
 EVOKERNEL = str(Path(sys.executable).with_name("evokernel"))
-HEAVY = {"torch", "numpy", "libcst", "fastapi", "openai", "pandas", "sqlite_utils", "uvicorn"}
+HEAVY = {"torch", "numpy", "fastapi", "openai", "pandas", "sqlite_utils", "uvicorn"}
 LATER = {
     "sqlite3", "logging.handlers", "evokernel_core.memory", "evokernel_core.twin.chip",
     "evokernel_core.twin.roofline", "evokernel_server.dashboard", "evokernel_server.notices",

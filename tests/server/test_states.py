@@ -115,10 +115,10 @@ async def test_the_log_tells_what_was_done(sessions: Any, files: dict[str, Path]
     await editor.run(await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Generate NPU kernel"))
     words = "\n".join(item.message for item in editor.client.log_messages)
     for pattern in (
-        r"ready.py: 1 regions in \d+\.\d s, run by /usr/bin/python3",
+        r"ready.py: 1 region in \d+\.\d s, run by /usr/bin/python3",
         r"failed.py: not analysed after \d+\.\d s \(import_failed\): Importing it failed",
         r"ready.py, softmax in Model.forward: attempt 1/30 \(draft\): feasible",
-        r"ready.py, softmax in Model.forward: verified by scripted after 1 attempts, .* µs modelled on",
+        r"ready.py, softmax in Model.forward: verified by scripted after 1 attempt, .* µs modelled on",
     ):
         assert re.search(pattern, words), words
     assert "return" not in words and str(files["ready"].parent) not in words, "no code, no folders"

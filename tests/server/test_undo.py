@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.text import edits_between
+from evokernel_server.undo import Undo
+from evokernel_server.workspace import Workspace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evokernel_core.domain.placement import Placement, Standing
 from tests.server.conftest import eventually, guarded
 from tests.server.test_ready import QUIET, act, made_ready, opened, titles
 
@@ -165,6 +172,80 @@ async def test_only_what_nobody_needs_goes(
         back = "x: 412 → " if by_command else "⚡ ready: "
         await eventually(lambda: editor.labels(uri, back))  # what was to go is gone
         assert packages(workspace) == {name}
+
+
+@pytest.mark.parametrize("turns", [(0, 1), (1, 0)], ids=["the first first", "the second first"])
+async def test_a_package_of_equal_code_in_two_files_goes_with_the_last_call(
+    turns: tuple[int, int], sessions: Any, workspace: Path, database: Any
+) -> None:
+    paths = (workspace / "model.py", workspace / "other.py")
+    shutil.copy(*paths)
+    editor, first = await opened(sessions, paths[0])
+    second = editor.open(paths[1])
+    uris = (first, second)
+    for uri in uris:
+        await eventually(lambda uri=uri: titles(editor, uri))
+        await made_ready(editor, uri)
+        assert (await act(editor, uri, "Accept the softmax kernel"))["status"] == "applied"
+    (name,) = packages(workspace)
+    assert (await act(editor, uris[turns[0]], "Revert kernel", ".run("))["status"] == "reverted"
+    assert packages(workspace) == {name}
+    editor.set_text(uris[turns[1]], paths[0].read_text("utf-8"))
+    await eventually(lambda: not packages(workspace))
+
+
+class Redone(Undo):
+    """Notes which acceptance a call that is back is taken for."""
+
+    async def _again(self, document: Any, gone: Placement) -> None:
+        self.redone(gone)
+
+
+async def test_of_equal_calls_the_last_to_go_is_the_first_to_be_back() -> None:
+    """Taken for the other's, a call was no undo's when it went once more, and its package stayed."""
+    file, back = Path("/nowhere/model.py"), []
+    calls = [Placement(file, "softmax_1", region, "t", "s", 0.0) for region in ("first", "second")]
+    log = OutcomeLog(None, lambda: 0.0, lambda: (0.0, 0.0, 0.0))  # type: ignore[arg-type]
+    undo = Redone(Workspace(), log, None, None, None, back.append)  # type: ignore[arg-type]
+    for call in reversed(calls):
+        await undo.gone(call, Standing.UNDONE, with_package=False)
+    document = SimpleNamespace(path=file, counts=lambda: Counter({"softmax_1": 1}))
+    undo.observe(document)  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    assert back == [calls[0]]
+
+
+async def test_equal_code_below_two_roots_has_a_package_each(sessions: Any, workspace: Path) -> None:
+    inner = workspace / "inner"
+    inner.mkdir()
+    shutil.copy(workspace / "model.py", inner)
+    editor, first = await opened(sessions, workspace / "model.py")
+    second = editor.open(inner / "model.py")
+    for uri in (first, second):
+        await eventually(lambda uri=uri: titles(editor, uri))
+        await made_ready(editor, uri)
+        assert (await act(editor, uri, "Accept the softmax kernel"))["status"] == "applied"
+    assert packages(workspace) == packages(inner) != set()
+    assert (await act(editor, first, "Revert kernel", ".run("))["status"] == "reverted"
+    await eventually(lambda: not packages(workspace))
+    assert packages(inner)
+
+
+async def test_a_redo_leaves_a_package_that_a_person_changed(
+    sessions: Any, workspace: Path, database: Any
+) -> None:
+    path = workspace / "model.py"
+    editor, uri = await opened(sessions, path)
+    await made_ready(editor, uri)
+    name = (await act(editor, uri, "Accept the softmax kernel"))["name"]
+    called = editor.texts[uri]
+    changed(workspace, name)
+    editor.set_text(uri, path.read_text("utf-8"))
+    await eventually(lambda: editor.labels(uri, "⚡ ready: "))
+    editor.set_text(uri, called)
+    await eventually(lambda: database.outcomes().count(("accepted", "")) == 2)
+    kernel = workspace / "evokernel_kernels" / name / "op_kernel.cpp"
+    assert kernel.read_text().endswith("// mine\n")
 
 
 async def test_a_package_that_was_there_before_stays(sessions: Any, workspace: Path, database: Any) -> None:

@@ -86,19 +86,30 @@ def write_package(
 ) -> Path:
     """Write ``root/evokernel_kernels/NAME`` and return it; readers see the old package or the new.
 
-    Raises OSError where the folder cannot be written.
+    Raises UsageError where the folder cannot be written.
     """
     return place_package(root, kernel_name(task, place.site), package_files(task, place, source, verdict))
 
 
 def place_package(root: Path, name: str, files: Mapping[str, str]) -> Path:
     """Write these files as ``root/evokernel_kernels/name``, and what all packages share beside it. Raises
-    OSError, UsageError where the folder leads elsewhere."""
+    UsageError where the folder leads elsewhere or cannot be written, as on a full disk."""
     parent = root / ROOT_PACKAGE
     if parent.is_symlink() or not (parent.is_dir() or not parent.exists()):
         raise UsageError(
             "{parent} is a link or a file: move it, and kernels are written there.", parent=parent
         )
+    try:
+        return _placed(parent, name, files)
+    except OSError as error:
+        raise UsageError(
+            "The kernel could not be written below {parent} ({why}): see to that, and ask again.",
+            parent=parent,
+            why=error.strerror or type(error).__name__,
+        ) from error
+
+
+def _placed(parent: Path, name: str, files: Mapping[str, str]) -> Path:
     parent.mkdir(parents=True, exist_ok=True)
     _update(parent / "__init__.py", render("kernels.py"))
     _update(parent / "guards.py", render("guards.py"))
@@ -127,7 +138,11 @@ def _swap_in(staging: Path, target: Path) -> Path:
         old = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
         try:
             target.rename(old / target.name)
-            staging.rename(target)
+            try:
+                staging.rename(target)
+            except OSError:
+                (old / target.name).rename(target)
+                raise
         finally:
             shutil.rmtree(old, ignore_errors=True)
         return target

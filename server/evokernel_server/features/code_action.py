@@ -143,7 +143,7 @@ def _for_region(server: EvoKernelServer, document: Document, tracked: Tracked) -
             ),
         )
     if offer is not None or tracked.found.wins:
-        title = _("Never offer a kernel for this {what}", what=region.op_category)
+        title = _("Never offer a kernel for this code ({what})", what=region.op_category)
         yield _command(title, names.NEVER, document, region.id)
 
 

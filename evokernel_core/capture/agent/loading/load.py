@@ -10,10 +10,10 @@ import os
 import random
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import module_from_spec
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from ..errors import AgentError, describe
 from ..guards.code import is_workspace
 from ..sentence import Sentence
 from .constant_tensors import SmallTensors
+from .devices import patched
 from .outside import Stopped, as_program, deadline
 from .record import Recorder
 from .source import ENTER, EXIT, Source, instrument, parse
@@ -53,7 +54,8 @@ def isolation(path: Path) -> Iterator[None]:
     try:
         if path.parent.is_dir():
             os.chdir(path.parent)
-        yield
+        with patched(SourceFileLoader, "set_data", _caching_libraries(SourceFileLoader.set_data)):
+            yield
     finally:
         os.chdir(folder)
         sys.path[:] = kept_path
@@ -62,6 +64,17 @@ def isolation(path: Path) -> Iterator[None]:
         torch.set_grad_enabled(gradients)
         random.setstate(state)
         _forget_modules(set(sys.modules) - before, root)
+
+
+def _caching_libraries(write: Callable[..., None]) -> Callable[..., None]:
+    """Python compiles what it imports into a folder beside it. For modules of a project it does so when a
+    person runs them, and not because a file of it was opened."""
+
+    def cache(loader: SourceFileLoader, path: str, data: Any, **options: Any) -> None:
+        if not is_workspace(loader.path):
+            write(loader, path, data, **options)
+
+    return cache
 
 
 def _forget_modules(names: set[str], root: Path) -> None:
@@ -250,7 +263,9 @@ def _is_of(node: ast.AST, top: str) -> bool:
 def failure(what: Sentence, error: BaseException, path: str) -> Sentence:
     """One sentence: what failed, how, and at which line of the user's file."""
     advice = Sentence("correct the file and try again")
-    if isinstance(error, ModuleNotFoundError) and error.name:
+    if isinstance(error, ImportError) and (error.name or "").split(".")[0] == "evokernel_kernels":
+        advice = Sentence("restore the package of the kernel, or revert its call")
+    elif isinstance(error, ModuleNotFoundError) and error.name:
         advice = Sentence("install it for {path}, or choose an interpreter that has it", path=sys.executable)
     told = {"what": what, "error": describe(error), "advice": advice}
     line = line_of(error, path)

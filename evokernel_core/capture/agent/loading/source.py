@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 ENTER, EXIT = "__evokernel_enter__", "__evokernel_exit__"
 
@@ -62,7 +63,7 @@ class Source:
             number = self.parents[number]
         return number == ancestor
 
-    def between(self, first: ast.stmt, last: ast.stmt) -> str:
+    def between(self, first: Any, last: Any) -> str:
         """The text from one statement to the end of another."""
         start, end = first.lineno - 1, last.end_lineno or last.lineno
         lines = self.lines[start:end]
@@ -76,6 +77,19 @@ class Source:
         before = self.lines[statement.lineno - 1].encode()[: statement.col_offset].decode()
         indent = before if not before.strip() else " " * statement.col_offset
         return indent, "\t" if "\t" in indent else "    "
+
+    def number_among_equals(self, function: ast.FunctionDef, first: Any, last: Any) -> int:
+        """How many times the text of some code stands in its function up to there, whatever its indentation.
+        Code that is a kernel's fallback by now counts, so accepting one kernel renumbers no other code."""
+        text = "".join(self.between(first, last).split())
+        return "".join(self.between(function, last).split()).count(text)
+
+    def has_own_lines(self, first: ast.stmt, last: ast.stmt) -> bool:
+        """Whether no other statement shares a line with these, from the first to the last of a block: only
+        then can a guard stand before them, or a block around them."""
+        before = self.lines[first.lineno - 1].encode()[: first.col_offset].decode()
+        behind = self.lines[(last.end_lineno or last.lineno) - 1].encode()[last.end_col_offset :].decode()
+        return not before.strip() and behind.strip()[:1] in ("", "#")
 
     def segment(self, node: ast.AST) -> str:
         return ast.get_source_segment(self.text, node) or ast.unparse(node)

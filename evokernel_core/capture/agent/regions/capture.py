@@ -512,6 +512,7 @@ def _region(
     span = [first.lineno, start, last.end_lineno, end]
     return {
         "symbol": function.qualname, "span": span, "replacement": replacement,
+        "number": source.number_among_equals(function.node, first, last),
         "status": "unsupported", "reason": Sentence(reason).data(), "graph": None, "symbols": None,
     }  # fmt: skip
 

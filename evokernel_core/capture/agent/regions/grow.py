@@ -69,7 +69,8 @@ def _inner_blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
 def _longest_run(
     absorber: Absorber, body: list[ast.stmt], start: int, outer: tuple[Place, ...]
 ) -> Plan | None:
-    """The longest run of two or more statements from ``start`` with one value that is used later."""
+    """The longest run of two or more statements from ``start`` with one value that is used later, on lines
+    that no other statement is on."""
     steps: list[_Step] = []
     best = None
     for index in range(start, len(body)):
@@ -80,7 +81,8 @@ def _longest_run(
         steps.append(step)
         if len(frozenset().union(*(item.parts.rows for item in steps))) > 1:
             break
-        if len(steps) >= 2 and _is_closed(absorber, steps, body, index, outer):
+        alone = absorber.source.has_own_lines(body[start], body[index])
+        if len(steps) >= 2 and alone and _is_closed(absorber, steps, body, index, outer):
             best = _run_plan(absorber, steps) or best
         if isinstance(body[index], ast.Return):
             break

@@ -152,8 +152,8 @@ class Results:
         body = statements_of(self._call.entry.function.node)
         indent, step = source.indent(body[0])
         text = f"\n{indent}{step}".join(self._lines())
-        if body[0].lineno == self._call.entry.function.node.lineno:
-            raise Refused("The function stands on one line: put its body on lines of its own.")
+        if not source.has_own_lines(body[0], body[-1]):
+            raise Refused("Its body begins on the line of other code: put it on lines of its own.")
         return f"if {{holds}}:\n{indent}{step}{text}\n{indent}{{original}}", source.between(body[0], body[-1])
 
     def _lines(self) -> list[str]:
