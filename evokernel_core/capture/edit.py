@@ -1,19 +1,16 @@
 """Edit a person's file: put a guarded call of a kernel before a region's code, and take it out again.
 
 The region's code stays: it runs where the guards do not hold. Only the region's span and an import line
-change; every other byte stays. Python's own parser says where imports and symbols are: a person waits for a
-review of a file of thousands of lines.
+change; every other byte stays.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 
-from attrs import frozen
-
+from evokernel_core.capture.parsed import PACKAGE, Guarded, ParsedFile
 from evokernel_core.capture.text import TextChange, apply_change, line_starts, span_of, span_offsets, text_at
 from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.errors import EditConflict
@@ -21,10 +18,7 @@ from evokernel_core.domain.region import Region, Span
 
 _WIDTH = 100
 _TORCH_IMPORT = "import torch  # for evokernel_kernels"
-_PACKAGE = "evokernel_kernels"
 _EXPRESSION = "{call} if {holds} else {original}"
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_Located = ast.expr | ast.stmt
 
 
 def plan_edit(text: str, region: Region, kernel_name: str) -> str:
@@ -33,7 +27,7 @@ def plan_edit(text: str, region: Region, kernel_name: str) -> str:
     A region that moved is found again by its text if that is unique in its symbol. Planning an edit
     that is already there changes nothing. Raises EditConflict.
     """
-    module = _Module.parse(text)
+    module = ParsedFile.parse(text)
     place = _find_source(module, region, kernel_name)
     if place is None:
         if any(module.guarded(kernel_name, region.symbol)):
@@ -43,7 +37,7 @@ def plan_edit(text: str, region: Region, kernel_name: str) -> str:
             symbol=region.symbol,
         )
     replaced = apply_change(text, TextChange(place, _replacement(text, place, region, kernel_name)))
-    return _checked(_with_imports(replaced, kernel_name), region)
+    return _checked(text, _with_imports(replaced, kernel_name), region)
 
 
 def revert_edit(text: str, region: Region, kernel_name: str) -> str:
@@ -51,7 +45,7 @@ def revert_edit(text: str, region: Region, kernel_name: str) -> str:
 
     The import goes with the last call of the kernel. Raises EditConflict where there is no call.
     """
-    module = _Module.parse(text)
+    module = ParsedFile.parse(text)
     start, _ = span_offsets(text, module.symbol(region.symbol))
     found = [item for item in module.guarded(kernel_name, region.symbol) if item.offset >= start]
     if not found:
@@ -67,10 +61,10 @@ def revert_edit(text: str, region: Region, kernel_name: str) -> str:
     if stands and site is not None and site.bindings:
         taken, stands = _with_fallback(text, nearest, site), False
     restored = apply_change(text, TextChange(taken, "" if stands else region.source))
-    return _checked(_without_imports(restored, kernel_name), region)
+    return _checked(text, _without_imports(restored, kernel_name), region)
 
 
-def _with_fallback(text: str, guard: _Guarded, site: CallSite) -> Span:
+def _with_fallback(text: str, guard: Guarded, site: CallSite) -> Span:
     """A guard and the code behind it, which names what the guard computes. Raises EditConflict."""
     start, end = span_offsets(text, guard.taken)
     original = site.original.replace("\n", _newline(text))
@@ -117,7 +111,7 @@ def _splits(text: str, offset: int) -> bool:
     return offset > 0 and text[offset - 1 : offset + 1] == "\r\n"
 
 
-def _find_source(module: _Module, region: Region, kernel_name: str) -> Span | None:
+def _find_source(module: ParsedFile, region: Region, kernel_name: str) -> Span | None:
     """Where the region's text is now, behind no guard of a kernel: at its span, or once elsewhere in its
     symbol. Code behind another kernel's guard runs where that one cannot, and stays as it is."""
     text = module.text
@@ -134,7 +128,7 @@ def _find_source(module: _Module, region: Region, kernel_name: str) -> Span | No
             places.append(span)
         at = text.find(region.source, at + 1, end)
     if len(places) > 1:  # the imports of kernels that were put in place before this one move all lines alike
-        line = region.span.line + text.count(f"\nfrom {_PACKAGE} import ")
+        line = region.span.line + text.count(f"\nfrom {PACKAGE} import ")
         places = [span for span in places if (span.line, span.column) == (line, region.span.column)]
         if places:
             return places[0]
@@ -221,25 +215,35 @@ def _newline(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def _checked(text: str, region: Region) -> str:
-    """The text if it still compiles: an edit must never leave a broken file."""
-    try:
-        compile(text, region.file, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
+def _checked(before: str, text: str, region: Region) -> str:
+    """The text if it still compiles: an edit must never leave a broken file. Where our Python cannot compile
+    what was there, as newer syntax or an unfinished line elsewhere, the place of the edit has to parse."""
+    error = _compile_error(text, region.file)
+    if error is not None and _compile_error(before, region.file) is None:
         raise EditConflict(
             "The edit of {symbol} would not compile ({error}): capture it again.",
             symbol=region.symbol,
             error=error,
         ) from error
+    if error is not None:
+        ParsedFile.parse(text).symbol(region.symbol)
     return text
 
 
+def _compile_error(text: str, file: str) -> Exception | None:
+    try:
+        compile(text, file, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        return error
+    return None
+
+
 def _kernel_import(kernel_name: str) -> str:
-    return f"from {_PACKAGE} import {kernel_name}"
+    return f"from {PACKAGE} import {kernel_name}"
 
 
 def _with_imports(text: str, kernel_name: str) -> str:
-    module = _Module.parse(text)
+    module = ParsedFile.parse(text)
     wanted = [] if module.binds_torch() else [_TORCH_IMPORT]
     if not module.imports(kernel_name):
         wanted.append(_kernel_import(kernel_name))
@@ -254,7 +258,7 @@ def _with_imports(text: str, kernel_name: str) -> str:
 def _without_imports(text: str, kernel_name: str) -> str:
     if f"{kernel_name}.holds(" not in text:
         text = _without_line(text, _kernel_import(kernel_name))
-    if f"from {_PACKAGE} import" not in text:
+    if f"from {PACKAGE} import" not in text:
         text = _without_line(text, _TORCH_IMPORT)
     return text
 
@@ -264,196 +268,6 @@ def _without_line(text: str, line: str) -> str:
         if piece.rstrip("\r\n") == line:
             return text[:start] + text[start + len(piece) :]
     return text
-
-
-@frozen
-class _Place:
-    """A guard, a function or a class, with the qualified name of what holds it, the node around it, and the
-    block that it is a statement of."""
-
-    node: ast.stmt | ast.IfExp
-    holder: str
-    around: ast.AST
-    block: tuple[ast.stmt, ...]
-
-
-@frozen
-class _Guarded:
-    """A guard of a kernel: its node's ``span``, what a revert takes out, and all that it ``covers`` with the
-    code that runs where it fails. ``is_prefix``: that code stands behind it as it was."""
-
-    span: Span
-    taken: Span
-    covers: Span
-    is_prefix: bool
-    offset: int
-
-
-@frozen
-class _Module:
-    """A parsed file. Positions are the product's: 1-based lines, columns in characters."""
-
-    text: str
-    tree: ast.Module
-    places: tuple[_Place, ...]
-    lines: tuple[str, ...]
-
-    @classmethod
-    def parse(cls, text: str) -> _Module:
-        """Raises EditConflict where the text does not parse."""
-        try:
-            tree = ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise EditConflict(
-                "The file has a syntax error, so it is left alone: correct it and try again."
-            ) from error
-        return cls(text, tree, tuple(_places(tree, "")), tuple(_pieces(text, line_starts(text))))
-
-    def span(self, first: _Located, last: _Located | None = None) -> Span:
-        """From the start of a node to the end of another, else to its own."""
-        end = last or first
-        end_line, end_byte = end.end_lineno or end.lineno, end.end_col_offset or end.col_offset
-        start = self._column(first.lineno, first.col_offset)
-        return Span(first.lineno, start, end_line, self._column(end_line, end_byte))
-
-    def _column(self, line: int, byte: int) -> int:
-        """The parser counts bytes of UTF-8."""
-        text = self.lines[line - 1]
-        return byte if text.isascii() else len(text.encode()[:byte].decode())
-
-    def symbol(self, qualname: str) -> Span:
-        """The span of a function or class. Raises EditConflict if it is gone."""
-        for place in self.places:
-            if isinstance(place.node, _DEFINITIONS) and _within(place.holder, place.node) == qualname:
-                return self.span(place.node)
-        raise EditConflict("{qualname} is not in the file any more: capture it again.", qualname=qualname)
-
-    def is_whole(self, span: Span) -> bool:
-        """Whether the span is one expression, or begins and ends with statements."""
-        nodes = [node for node in ast.walk(self.tree) if isinstance(node, (ast.expr, ast.stmt))]
-        starts = (self.span(node) for node in nodes if node.lineno == span.line)
-        ends = (self.span(node) for node in nodes if node.end_lineno == span.end_line)
-        return any(item.column == span.column for item in starts) and any(
-            item.end_column == span.end_column for item in ends
-        )
-
-    def guarded(self, kernel_name: str, symbol: str) -> Iterator[_Guarded]:
-        """Where a symbol asks the kernel's guard."""
-        for place in self.places:
-            node = place.node
-            if place.holder != symbol or not isinstance(node, (ast.If, ast.IfExp)):
-                continue
-            if not _calls(node.test, f"{kernel_name}.holds"):
-                continue
-            own = self.span(node)
-            if isinstance(node, ast.IfExp):
-                span = self._with_parentheses(node, place.around)
-                yield _Guarded(own, span, span, False, self._offset(span))
-            elif node.orelse:
-                yield _Guarded(own, own, own, False, self._offset(own))
-            else:
-                behind = self._behind(node, place.block)
-                taken = Span(own.line, own.column, behind.line, behind.column)
-                covers = Span(own.line, own.column, behind.end_line, behind.end_column)
-                yield _Guarded(own, taken, covers, True, self._offset(taken))
-
-    def _offset(self, span: Span) -> int:
-        return span_offsets(self.text, span)[0]
-
-    def _with_parentheses(self, node: ast.IfExp, around: ast.AST) -> Span:
-        """With the innermost pair of parentheses of its own, where there is one."""
-        span = self.span(node)
-        start, end = span_offsets(self.text, span)
-        first = len(self.text[:start].rstrip()) - 1
-        behind = self.text[end:]
-        last = end + len(behind) - len(behind.lstrip())
-        if (self.text[first : first + 1], self.text[last : last + 1]) != ("(", ")"):
-            return span
-        if isinstance(around, ast.Call) and node is not around.func:
-            _, function_end = span_offsets(self.text, self.span(around.func))
-            if self.text.find("(", function_end) == first:  # those of the call
-                return span
-        return span_of(self.text, first, last + 1)
-
-    def _behind(self, node: ast.If, block: Sequence[ast.stmt]) -> Span:
-        """From the statement behind a guard to the end of its block; the guard's own end where none is."""
-        after = block[block.index(node) + 1 :]
-        if not after:
-            own = self.span(node)
-            return Span(own.end_line, own.end_column, own.end_line, own.end_column)
-        span = self.span(after[0], after[-1])
-        line = min((item.lineno for item in getattr(after[0], "decorator_list", ())), default=span.line)
-        return Span(line, span.column, span.end_line, span.end_column)
-
-    def binds_torch(self) -> bool:
-        """Whether the name ``torch`` is imported at the top level."""
-        names = (name for item in self.tree.body if isinstance(item, ast.Import) for name in item.names)
-        return any((name.asname or name.name.split(".")[0]) == "torch" for name in names)
-
-    def imports(self, kernel_name: str) -> bool:
-        """Whether the kernel's package is imported at the top level."""
-        return kernel_name in self.kernels()
-
-    def kernels(self) -> tuple[str, ...]:
-        """The names of the kernels that are imported at the top level."""
-        return tuple(
-            alias.name
-            for item in self.tree.body
-            if isinstance(item, ast.ImportFrom) and item.module == _PACKAGE
-            for alias in item.names
-            if alias.asname is None and alias.name != "*"
-        )
-
-    def import_offset(self) -> int:
-        """After the lines of the last import above the first definition, else after the docstring."""
-        last: ast.stmt | None = None
-        for item in self.tree.body:
-            if isinstance(item, _DEFINITIONS):
-                break
-            docstring = isinstance(item, ast.Expr) and _is_text(item.value)
-            on_its_line = last is not None and item.lineno == last.end_lineno
-            if isinstance(item, (ast.Import, ast.ImportFrom)) or on_its_line or (docstring and last is None):
-                last = item
-        if last is None:
-            return 0
-        starts, end_line = line_starts(self.text), last.end_lineno or last.lineno
-        return starts[end_line] if end_line < len(starts) else len(self.text)
-
-
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
-
-
-def _within(holder: str, node: ast.stmt) -> str:
-    """The qualified name of a function or class."""
-    return f"{holder}.{getattr(node, 'name', '')}".lstrip(".")
-
-
-def _places(node: ast.AST, holder: str) -> Iterator[_Place]:
-    """The guards, functions and classes below a node, in the order of the text."""
-    if isinstance(node, _DEFINITIONS):
-        holder = _within(holder, node)
-    for _, value in ast.iter_fields(node):
-        items = [item for item in value if isinstance(item, ast.AST)] if isinstance(value, list) else [value]
-        block = tuple(item for item in items if isinstance(item, ast.stmt))
-        for item in items:
-            if isinstance(item, (ast.If, ast.IfExp, *_DEFINITIONS)):
-                yield _Place(item, holder, node, block)
-            if isinstance(item, ast.AST):
-                yield from _places(item, holder)
-
-
-def _calls(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Call) and _dotted(node.func) == name
-
-
-def _dotted(node: ast.AST) -> str:
-    """``a.b.c`` for names and attributes, empty for anything else."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        return f"{_dotted(node.value)}.{node.attr}"
-    return ""
 
 
 def _contains(outer: Span, inner: Span) -> bool:

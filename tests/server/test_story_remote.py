@@ -47,7 +47,9 @@ class Service:
     def start(self) -> None:
         command = [Path(sys.executable).with_name("evokernel"), "verifier", "serve", "--data", self.folder]
         environment = {**os.environ, "EVOKERNEL_VERIFIER_TOKEN": TOKEN}
-        del environment["VIRTUAL_ENV"]  # its Python is warm for the editor, and closed to the service's sandbox
+        del environment[
+            "VIRTUAL_ENV"
+        ]  # its Python is warm for the editor, and closed to the service's sandbox
         self.process = subprocess.Popen([*map(str, command), "--port", str(self.port)], env=environment)
         deadline = time.monotonic() + 60
         while not self.answers():
