@@ -143,7 +143,7 @@ FAULTS = {
     ),
     "a trap": ("if (GetBlockIdx() == 1) Trap();", "if (GetBlockIdx() == 100) Trap();", "assert"),
     "an exception": (
-        'if (GetBlockIdx() == 2) throw std::runtime_error("no such thing");',
+        'if (GetBlockIdx() == 2) throw std::runtime_error("surprise");',
         'try { throw std::runtime_error("caught"); } catch (const std::exception &) { }',
         "crash",
     ),
