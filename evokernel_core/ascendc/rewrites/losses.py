@@ -101,9 +101,9 @@ def _weight(item: _Scores, weight: ValueRef) -> ValueRef:
 
 def _reduced(item: _Scores, losses: ValueRef, weights: ValueRef, reduction: object) -> tuple[ValueRef, ...]:
     writer, dtype = item.writer, item.dtype
+    if reduction not in (_MEAN, _SUM):  # the total is zero then (torch._decomp.decompositions)
+        return losses, writer.call("aten.full.default", (), 0.0, shape=(), dtype=dtype)
     total = writer.call("aten.sum.default", weights, shape=(), dtype=dtype)
-    if reduction not in (_MEAN, _SUM):
-        return losses, total
     loss = writer.call("aten.sum.default", losses, shape=(), dtype=dtype)
     if reduction == _MEAN:
         loss = writer.call("aten.div.Tensor", loss, total, shape=(), dtype=dtype)
