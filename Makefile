@@ -7,8 +7,9 @@ STAMP := $(VENV)/.installed
 export TORCH_DEVICE_BACKEND_AUTOLOAD := 0
 # Tests start hundreds of interpreters: each would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
-# Files in their order: by number of tests, those of one long test would come last and leave a core idle.
-SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
+# Files in their order: by number of tests, those of one long test would come last and leave a core idle. Three
+# workers for two cores: a fifth of their time tests wait for something.
+SPREAD := -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: setup demo test fuzz-editor thorough attacks lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels prompts exemplars vendor-operators agents vsix release words clean
 
