@@ -9,10 +9,11 @@ E2E=$EVOKERNEL_E2E_DIR
 
 bash "$HERE/setup.sh"
 
-# A new memory for each run; the compiled twin is kept.
+# A new memory for each run, and nothing observed yet; the compiled twin is kept.
 export EVOKERNEL_HOME=$E2E/evokernel-home
-mkdir -p "$EVOKERNEL_HOME"
+mkdir -p "$EVOKERNEL_HOME/cache"
 find "$EVOKERNEL_HOME" -mindepth 1 -maxdepth 1 ! -name cache -exec rm -rf {} +
+find "$EVOKERNEL_HOME/cache" -mindepth 1 -maxdepth 1 ! -name twin -exec rm -rf {} +
 "$ROOT/.venv/bin/evokernel" doctor --prepare
 
 timeout --kill-after=20 7200 "$E2E/bin/node" "$HERE/story.mjs" "$E2E" "$ROOT/.venv/bin/evokernel" lsp
