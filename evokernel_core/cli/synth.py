@@ -211,7 +211,12 @@ class _Run:
         try:
             with contained("putting its kernel in place", region.span.line):
                 place = self.session.apply if self.apply else self._stage
-                return evolve(row, kernel_dir=str(place(self.file, region, best).folder))
+                package = place(self.file, region, best)
+                if package.kept:
+                    click.echo(
+                        f"{package.name} was changed by hand; your version is in {package.kept}.", err=True
+                    )
+                return evolve(row, kernel_dir=str(package.folder))
         except EvoKernelError as error:
             return _infeasible(row, error)
 

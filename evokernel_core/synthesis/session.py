@@ -20,7 +20,14 @@ from evokernel_core.ascendc.bounds import least_us
 from evokernel_core.ascendc.features import task_features
 from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.ascendc.lowering.opset import fused_ops
-from evokernel_core.ascendc.print.package import import_root, kernel_name, placed, write_package
+from evokernel_core.ascendc.print.keeping import keep_changed
+from evokernel_core.ascendc.print.package import (
+    ROOT_PACKAGE,
+    import_root,
+    kernel_name,
+    placed,
+    write_package,
+)
 from evokernel_core.ascendc.print.vendor import write_vendor_package
 from evokernel_core.capture.bind import bound, settings_of
 from evokernel_core.capture.client import Way
@@ -67,10 +74,11 @@ log = logging.getLogger(__name__)
 
 @frozen
 class Package:
-    """A kernel package in the user's tree."""
+    """A kernel package in the user's tree; ``kept`` is where the one lies that a person had changed there."""
 
     name: str
     folder: Path
+    kept: Path | None = None
 
 
 def _ignore(event: AttemptEvent) -> None:
@@ -432,7 +440,9 @@ class Session:
         return Package(folder.name, folder)
 
     def _write(self, region: Region, candidate: Candidate) -> Package:
-        return _write_below(import_root(Path(region.file)), region, candidate)
+        root = import_root(Path(region.file))
+        kept = keep_changed(root / ROOT_PACKAGE / kernel_name(_task(region), placed(region).site))
+        return evolve(_write_below(root, region, candidate), kept=kept)
 
     def stage(self, region: Region, candidate: Candidate) -> Package:
         """Writes the package into the cache, to be read or verified; nothing of the user's changes."""

@@ -184,7 +184,8 @@ class Worker:
     def _package(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)
         package = self._open(Path(region.file).parent).package(region, params["source_id"])
-        return {"name": package.name, "dir": str(package.folder)}
+        kept = str(package.kept) if package.kept else ""
+        return {"name": package.name, "dir": str(package.folder), "kept": kept}
 
     def _borrow(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)

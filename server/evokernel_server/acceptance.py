@@ -25,7 +25,7 @@ from evokernel_core.domain.placement import Placement, place_key
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_server.branches import head_of
-from evokernel_server.calls import CHANGED, Calls, write_package
+from evokernel_server.calls import CHANGED, Calls, Package, write_package
 from evokernel_server.edits import Refusal
 from evokernel_server.errors import Refused
 from evokernel_server.jobs import Best, JobQueue
@@ -56,8 +56,12 @@ class Written:
     """The package of a choice, and whether it was not there before."""
 
     choice: Choice
-    name: str
+    package: Package
     fresh: bool
+
+    @property
+    def name(self) -> str:
+        return self.package.name
 
 
 @define(eq=False)
@@ -150,7 +154,7 @@ class Acceptance:
         region, best = choice.region, choice.best
         assert region.task is not None
         async with self._claimed(file, [choice]):
-            await write_package(self.worker, region, best.source_id)
+            package = await write_package(self.worker, region, best.source_id)
             old = self.outcomes.find(file, name)
             here = Placement(file, name, region.id, region.task.task_id, best.source_id, time.time())
             head = await asyncio.to_thread(head_of, file)
@@ -166,7 +170,7 @@ class Acceptance:
             await self.installed_changed(document)
         return {
             "status": "applied",
-            "message": _("{name} is now {new}.", name=name, new=_figure(best)),
+            "message": _sentences(_("{name} is now {new}.", name=name, new=_figure(best)), package.words),
             "name": name,
             "sourceId": best.source_id,
         }
@@ -212,8 +216,8 @@ class Acceptance:
         try:
             for choice in choices:
                 before = await asyncio.to_thread(package_names, file)
-                name = await write_package(self.worker, choice.region, choice.best.source_id)
-                written.append(Written(choice, name, name not in before))
+                package = await write_package(self.worker, choice.region, choice.best.source_id)
+                written.append(Written(choice, package, package.name not in before))
         except WorkerError:
             await self._remove_fresh(file, written)
             raise
@@ -302,6 +306,10 @@ def kernel_words(best: Best) -> str:
     )
 
 
+def _sentences(*said: str) -> str:
+    return " ".join(filter(None, said))
+
+
 def _words(written: Sequence[Written]) -> str:
     return "; ".join(f"{item.name}: {kernel_words(item.choice.best)}" for item in written)
 
@@ -309,7 +317,7 @@ def _words(written: Sequence[Written]) -> str:
 def _answer(written: Sequence[Written]) -> dict[str, Any]:
     return {
         "status": "applied",
-        "message": _("{what}.", what=_words(written)),
+        "message": _sentences(_("{what}.", what=_words(written)), *(item.package.words for item in written)),
         "name": written[0].name,
         "sourceId": written[0].choice.best.source_id,
         "names": [item.name for item in written],

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
+from operator import attrgetter
 
-from attrs import define, evolve
+from attrs import define, evolve, frozen
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
 from evokernel_server.edits import Refusal, apply, read_edits
-from evokernel_server.text import Edit, Extent, Text, edits_between, re_anchor, shift
+from evokernel_server.text import Edit, Extent, Text, edited, edits_between, re_anchor, shift
 from evokernel_server.words import _, marked, told
 from evokernel_server.worker import Worker, WorkerError
 from evokernel_server.workspace import Document, Tracked, Workspace, text_hash
+
+log = logging.getLogger(__name__)
 
 CHANGED = marked(
     "The code of this region changed since its kernel was made: undo that change, or generate it again."
@@ -94,10 +98,29 @@ def _covered(document: Document, regions: Sequence[tuple[Region, str]]) -> tuple
     return document.overlapping([document.text.extent(region.span) for region in anchored if region])
 
 
-async def write_package(worker: Worker, region: Region, source_id: str) -> str:
-    """Writes a kernel's package, whole or not at all; gives its name. Raises WorkerError."""
+@frozen
+class Package:
+    """A package that was written; ``kept`` is where the one lies that a person had changed, or empty."""
+
+    name: str
+    kept: str
+
+    @property
+    def words(self) -> str:
+        """What a person is told of it; empty where nothing was kept."""
+        if not self.kept:
+            return ""
+        return _("{name} was changed by hand; your version is in {folder}.", name=self.name, folder=self.kept)
+
+
+async def write_package(worker: Worker, region: Region, source_id: str) -> Package:
+    """Writes a kernel's package, whole or not at all. Raises WorkerError."""
     params = {"region": to_data(region), "source_id": source_id}
-    return str((await worker.request_again("package", params))["name"])
+    answer = await worker.request_again("package", params)
+    package = Package(str(answer["name"]), str(answer["kept"]))
+    if package.kept:
+        log.warning("%s", package.words)
+    return package
 
 
 def _applied(
@@ -105,7 +128,6 @@ def _applied(
 ) -> tuple[Text, list[Extent | None]]:
     """A text after edits, and where spans are then; None for those that an edit touched."""
     moved = list(extents)
-    for edit in sorted(edits, key=lambda item: item.start, reverse=True):
-        text = text.apply(edit)
+    for edit in sorted(edits, key=attrgetter("start"), reverse=True):
         moved = [shift(extent, edit) if extent else None for extent in moved]
-    return text, moved
+    return edited(text, edits), moved

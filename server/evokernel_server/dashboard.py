@@ -22,7 +22,7 @@ from evokernel_core.memory.jobs import ENDED
 from evokernel_core.memory.store import Memory
 from evokernel_server.jobs import JobQueue
 from evokernel_server.learned import objection, sentence
-from evokernel_server.offers import Offer, Offers
+from evokernel_server.offers import Offer, Offers, undecided
 from evokernel_server.options import Options
 from evokernel_server.packages import Installed, read_installed
 from evokernel_server.plain import plain
@@ -74,7 +74,7 @@ class Dashboard:
         placed = await self._placed(mine)
         lines = {job.id: line for job in mine[:MOST_JOBS] if (line := self._line(job)) is not None}
         known = await self.store(lambda memory: _known(memory, mine[:MOST_JOBS], placed))
-        now = self.status.current
+        now, pending = self.status.current, list(self.offers.pending.values())
         return {
             "jobs": [
                 {**item, "uri": self._uri(item["file"]), "line": lines.get(item["id"], item["line"])}
@@ -84,7 +84,7 @@ class Dashboard:
                 {**_kernel(item, self.options().settings.chip), "history": history}
                 for item, history in zip(placed, known["histories"], strict=True)
             ],
-            "offers": [_offer(offer) for offer in list(self.offers.pending.values())[:MOST_OFFERS]],
+            "offers": [_offer(offer) for offer in undecided(pending, self.workspace)[:MOST_OFFERS]],
             "memory": known["memory"],
             "verifier": self._verifier(sum(job.state not in ENDED for job in mine)),
             "status": {"mode": now.mode, "text": now.text},

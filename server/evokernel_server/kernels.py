@@ -31,9 +31,10 @@ from evokernel_server.packages import Installed, package_folder, read_installed
 from evokernel_server.progress import Operation, Operations
 from evokernel_server.ready import Ready
 from evokernel_server.store import Store
+from evokernel_server.text import edited
 from evokernel_server.words import _, many, sourced, told
 from evokernel_server.worker import Cancelled, Worker, WorkerError
-from evokernel_server.workspace import Document, Workspace
+from evokernel_server.workspace import Document, Workspace, text_hash
 
 log = logging.getLogger(__name__)
 
@@ -190,12 +191,13 @@ class Kernels:
         document = self._document(uri)
         region = await self.region_of(document.path, name)
         placement = self.outcomes.unwatch(document.path, name)
-        refusal = await self._revert_edit(document, region, name)
-        if refusal is not None:
+        done = await self._revert_edit(document, region, name)
+        if isinstance(done, Refusal):
             if placement is not None:
                 self.outcomes.watch(placement)
-            raise Refused(refusal.reason)
+            raise Refused(done.reason)
         if placement is not None:
+            self.outcomes.reverted_to(placement, done)
             await self.outcomes.record(OutcomeKind.REVERTED, placement, "command")
             await self.acceptance.undo.gone(placement, Standing.REVERTED, with_package=True)
         await self.jobs.drop(str(document.path), region.id)
@@ -206,7 +208,8 @@ class Kernels:
         await self.installed_changed(document)
         return {"status": "reverted", "message": _("{name} was taken out; your code is back.", name=name)}
 
-    async def _revert_edit(self, document: Document, region: Region, name: str) -> Refusal | None:
+    async def _revert_edit(self, document: Document, region: Region, name: str) -> Refusal | str:
+        """Gives the hash of the text without the call, or why it was refused."""
         for _turn in range(EDIT_TRIES):
             text, version = document.text, document.version
             params = {"text": text.content, "region": to_data(region), "name": name}
@@ -217,7 +220,8 @@ class Kernels:
             if document.version == version:
                 edits = read_edits(text, result["edits"])
                 label = _("EvoKernel: revert {name}", name=name)
-                return await apply(self.server, document, edits, label)
+                refusal = await apply(self.server, document, edits, label)
+                return refusal or text_hash(edited(text, edits).content)
         return Refusal(_(TOO_FAST))
 
     async def apply(

@@ -25,6 +25,7 @@ from evokernel_server.standing import is_never
 from evokernel_server.store import Store
 from evokernel_server.tasks import spawn
 from evokernel_server.words import _, source_word, sourced
+from evokernel_server.workspace import Workspace
 
 _GATHER_S = 0.2
 """Offers that arrive this close together share a message."""
@@ -273,3 +274,16 @@ class Offers:
         for offer in self.pending.values():
             if offer.key in self._shown:
                 await self.outcomes.record(OutcomeKind.EXPIRED, offer.placement(0.0))
+
+
+def undecided(offers: Iterable[Offer], workspace: Workspace) -> list[Offer]:
+    """Those that a person can decide about: of an open file, kernels of code that is in its text."""
+    return [offer for offer in offers if _is_in_text(offer, workspace)]
+
+
+def _is_in_text(offer: Offer, workspace: Workspace) -> bool:
+    document = workspace.at(offer.file)
+    if offer.old is not None or document is None or document.region(offer.region.id) is not None:
+        return True
+    is_known = document.captured or document.tracked or offer.region.id in document.replaced
+    return not is_known

@@ -65,6 +65,8 @@ class OutcomeLog:
     _doubts: dict[Path, asyncio.Task[None]] = field(factory=dict)
     _watches: dict[Placement, asyncio.Task[None]] = field(factory=dict)
     _undone: set[Placement] = field(factory=set)
+    _reverted: dict[str, str] = field(factory=dict)
+    """By place, the hash of the text that the latest revert by command left: a redo of it leads there."""
 
     async def record(self, kind: OutcomeKind, placement: Placement, detail: str = "") -> None:
         """Saves one outcome of a kernel; it is durable when this returns."""
@@ -114,6 +116,10 @@ class OutcomeLog:
             return None
         self._drop(found[-1])
         return found[-1]
+
+    def reverted_to(self, placement: Placement, text: str) -> None:
+        """A command took a call out and left the text of a hash."""
+        self._reverted[placement.key] = text
 
     def find(self, file: Path, name: str) -> Placement | None:
         return next(reversed(self._of(file, name)), None)
@@ -201,10 +207,11 @@ class OutcomeLog:
             self._doubts[file] = spawn(self._settle(file, content, how), "revert")
 
     def _note_undone(self, missing: Sequence[Placement], content: Callable[[], str], how: str) -> None:
-        """A call is gone and the text is the one before it came: that is seen at once, as a person may type
-        on within the moment that is waited."""
+        """A call is gone and the text is the one before it came, or the one after its revert: that is seen at
+        once, as a person may type on within the moment that is waited."""
         now = text_hash(content()) if missing and how == "manual" else ""
-        self._undone |= {placement for placement in missing if now and placement.before == now}
+        if now:
+            self._undone |= {item for item in missing if now in (item.before, self._reverted.get(item.key))}
 
     def _missing(self, file: Path, counts: Counter[str]) -> list[Placement]:
         """Placements beyond the number of calls that are left, the latest first."""

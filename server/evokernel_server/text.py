@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterable
 from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import accumulate
+from operator import attrgetter
 
 from attrs import define, frozen
 from lsprotocol import types
@@ -207,6 +209,13 @@ def _common(left: str, right: str) -> int:
         else:
             high = middle - 1
     return low
+
+
+def edited(text: Text, edits: Iterable[Edit]) -> Text:
+    """A text after edits that do not overlap."""
+    for edit in sorted(edits, key=attrgetter("start"), reverse=True):
+        text = text.apply(edit)
+    return text
 
 
 def edits_between(before: str, after: str) -> tuple[Edit, ...]:

@@ -23,6 +23,7 @@ from attrs import evolve
 
 from evokernel_core import paths
 from evokernel_core.ascendc.print.integrity import sealed
+from evokernel_core.ascendc.print.keeping import keep_changed
 from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
@@ -209,6 +210,7 @@ def package(params: dict[str, object]) -> dict[str, object]:
         verdict = memory.verdict(region.task.task_id, str(params["source_id"]), VERIFIER, CHIP)
     assert source is not None
     folder.parent.mkdir(exist_ok=True)
+    kept = keep_changed(folder)
     temporary = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=folder.parent))
     manifest = {"verdict": to_data(verdict), "name": name}
     files = {"op_kernel.cpp": source.op_kernel_cpp, "__init__.py": ""}
@@ -220,7 +222,7 @@ def package(params: dict[str, object]) -> dict[str, object]:
         temporary.rmdir()
     else:
         temporary.rename(folder)
-    return {"name": name, "dir": str(folder)}
+    return {"name": name, "dir": str(folder), "kept": str(kept or "")}
 
 
 def plan(params: dict[str, object]) -> dict[str, object]:

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
+from evokernel_server.offers import Offer, undecided
 from evokernel_server.text import Text
-from evokernel_server.workspace import Document
+from evokernel_server.workspace import Document, Workspace
 from lsprotocol import types
 
+from evokernel_core.domain.verdict import Latency, LatencySource
 from tests.server.conftest import eventually
 from tests.server.regions import found as regions_of
 from tests.server.test_ready import act, made_ready, opened, titles
@@ -134,6 +137,28 @@ async def test_what_waits_inside_an_accepted_block_waits_no_more(sessions: Any, 
     assert answer["status"] == "refused"
     editor.set_text(uri, TWO)
     await eventually(lambda: editor.labels(uri, "⚡ ready: "))
+
+
+def test_what_waits_for_code_that_is_not_in_the_text_cannot_be_decided(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    workspace = Workspace()
+    latency = Latency(10.0, LatencySource.MODELLED, "ascend910b1", 0, (), "", 5.0, 20.0)
+    document = Document(path.as_uri(), path, 1, Text(TWO))
+    first, second = regions_of(document.text)
+    offers = [
+        Offer(path.as_uri(), path, item.region, "softmax", "s", None, latency, "twin")
+        for item in (first, second)
+    ]
+    assert undecided(offers, workspace) == offers, "of a file that is not open nothing else is known"
+    workspace.documents[document.uri] = document
+    assert undecided(offers, workspace) == offers, "nor of one that was not analysed yet"
+    document.accept([first, second], document.text, document.mark())
+    document.replace(document.tracked[1:], document.mark())
+    assert undecided(offers, workspace) == offers[:1], "a kernel's fallback by now"
+    document.replace(document.tracked, document.mark())
+    assert undecided(offers, workspace) == []
+    faster = evolve(offers[0], old=latency)
+    assert undecided([faster], workspace) == [faster], "its call is in the text"
 
 
 async def titles_of_program(editor: Any, uri: str) -> list[str]:

@@ -174,6 +174,39 @@ async def test_only_what_nobody_needs_goes(
         assert packages(workspace) == {name}
 
 
+async def test_accepting_again_keeps_what_a_person_changed(sessions: Any, workspace: Path) -> None:
+    path = workspace / "model.py"
+    editor, uri = await opened(sessions, path)
+    await made_ready(editor, uri)
+    name = (await act(editor, uri, "Accept the softmax kernel"))["name"]
+    changed(workspace, name)
+    editor.set_text(uri, path.read_text("utf-8"))
+    await eventually(lambda: editor.labels(uri, "⚡ ready: "))
+    answer = await act(editor, uri, "Accept the softmax kernel")
+    kept = workspace / "evokernel_kernels" / ".changed" / name
+    assert f"{name} was changed by hand; your version is in {kept}." in answer["message"]
+    assert (kept / "op_kernel.cpp").read_text().endswith("// mine\n")
+    assert "// mine" not in (kept.parents[1] / name / "op_kernel.cpp").read_text()
+
+
+async def test_a_redo_of_a_revert_takes_the_package_whatever_was_typed_before(
+    sessions: Any, workspace: Path
+) -> None:
+    editor, uri = await opened(sessions, workspace / "model.py")
+    await made_ready(editor, uri)
+    await act(editor, uri, "Accept the softmax kernel")
+    typed = f"# typed later\n{editor.texts[uri]}"
+    editor.set_text(uri, typed)
+    assert (await act(editor, uri, "Revert kernel", ".run("))["status"] == "reverted"
+    reverted = editor.texts[uri]
+    assert not packages(workspace)
+    editor.set_text(uri, typed)
+    await eventually(lambda: packages(workspace))
+    await eventually(lambda: editor.labels(uri, "(was 412)"))
+    editor.set_text(uri, reverted)
+    await eventually(lambda: not packages(workspace))
+
+
 @pytest.mark.parametrize("turns", [(0, 1), (1, 0)], ids=["the first first", "the second first"])
 async def test_a_package_of_equal_code_in_two_files_goes_with_the_last_call(
     turns: tuple[int, int], sessions: Any, workspace: Path, database: Any

@@ -17,7 +17,7 @@ from evokernel_server.edits import apply
 from evokernel_server.errors import Refused
 from evokernel_server.features.inputs import observe_command, shapes_edit, unknown_words
 from evokernel_server.forgetting import forget
-from evokernel_server.offers import Offer
+from evokernel_server.offers import Offer, undecided
 from evokernel_server.plain import plain
 from evokernel_server.tasks import spawn
 from evokernel_server.words import _, told
@@ -184,7 +184,7 @@ async def cancel(server: EvoKernelServer, given: Arguments) -> Answer:
 async def status(server: EvoKernelServer, given: Arguments) -> Answer:
     offers = [
         {"uri": o.uri, "regionId": o.region.id, "name": o.name, "words": o.words, "ready": o.old is None}
-        for o in server.offers.pending.values()
+        for o in undecided(server.offers.pending.values(), server.documents)
     ]
     return {**asdict(server.status.current), "pending": offers}
 
