@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from evokernel_core.domain.verdict import Latency, LatencySource
+from evokernel_core.domain.verdict import LatencySource
 from evokernel_server.offers import Offer, gain, microseconds
 from evokernel_server.plain import plain
 from evokernel_server.words import _, many, source_word, sourced
@@ -99,19 +99,15 @@ def _cost(review: Review) -> str:
 
 def _why(offer: Offer, review: Review) -> str:
     """A refined kernel by its last step, a first one by what it joins; both by what is left to gain."""
-    share = f"{_above_bound(offer.new.us, offer.new):.0%}"
+    times = f"{offer.new.us / offer.new.roofline_us:.1f}"
     if review.step and offer.old is not None:
         return _(
-            "Why: “{step}” was changed; it is {share} above its bound now.", step=review.step, share=share
+            "Why: “{step}” was changed; it takes {times} times its bound now.", step=review.step, times=times
         )
     return many(
-        "Why: it is {share} above its bound, PyTorch's operation {eager}.",
-        "Why: {count} operations are fused; it is {share} above its bound, they one by one {eager}.",
+        "Why: it takes {times} times its bound, PyTorch's operation {eager} times.",
+        "Why: {count} operations are fused; that takes {times} times the bound, one by one {eager} times.",
         len(offer.region.task.graph.nodes) if offer.region.task else 1,
-        share=share,
-        eager=f"{_above_bound(offer.new.baseline_us, offer.new):.0%}",
+        times=times,
+        eager=f"{offer.new.baseline_us / offer.new.roofline_us:.1f}",
     )
-
-
-def _above_bound(us: float, latency: Latency) -> float:
-    return us / latency.roofline_us - 1.0

@@ -42,8 +42,8 @@ def test_the_cost_of_a_review_is_what_differs(
 def test_one_refined_kernel() -> None:
     assert notice([(offer(60.0, 45.0), Review(12, 2, "Two rows a tile"))]) == (
         "EvoKernel: softmax in Model.forward (model.py) takes 25% less: 60.0 µs → 45.0 µs modelled on "
-        "ascend910b1. To review: 12 lines in 2 files. Why: “Two rows a tile” was changed; it is 12% above "
-        "its bound now."
+        "ascend910b1. To review: 12 lines in 2 files. Why: “Two rows a tile” was changed; it takes 1.1 "
+        "times its bound now."
     )
 
 
@@ -59,7 +59,7 @@ def test_one_new_kernel() -> None:
     assert said.startswith(
         "EvoKernel: A kernel for softmax in Model.forward (model.py) is ready: 50.0 µs measured on ascend910"
     )
-    assert "To review: 180 lines in 2 files." in said and "25% above its bound" in said
+    assert "To review: 180 lines in 2 files." in said and "1.2 times its bound" in said
 
 
 def test_a_group_begins_with_the_greatest_gain_and_says_how_many_more() -> None:
