@@ -212,9 +212,9 @@ class _Run:
             with contained("putting its kernel in place", region.span.line):
                 place = self.session.apply if self.apply else self._stage
                 package = place(self.file, region, best)
-                if package.kept:
+                if package.backup:
                     click.echo(
-                        f"{package.name} was changed by hand; your version is in {package.kept}.", err=True
+                        f"{package.name} was changed by hand; your version is in {package.backup}.", err=True
                     )
                 return evolve(row, kernel_dir=str(package.folder))
         except EvoKernelError as error:

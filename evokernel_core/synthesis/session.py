@@ -20,7 +20,7 @@ from evokernel_core.ascendc.bounds import least_us
 from evokernel_core.ascendc.features import task_features
 from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.ascendc.lowering.opset import fused_ops
-from evokernel_core.ascendc.print.keeping import keep_changed
+from evokernel_core.ascendc.print.backup import back_up_changed
 from evokernel_core.ascendc.print.package import (
     ROOT_PACKAGE,
     import_root,
@@ -74,11 +74,11 @@ log = logging.getLogger(__name__)
 
 @frozen
 class Package:
-    """A kernel package in the user's tree; ``kept`` is where the one lies that a person had changed there."""
+    """A kernel package in the user's tree; ``backup`` is that of the one that a person had changed there."""
 
     name: str
     folder: Path
-    kept: Path | None = None
+    backup: Path | None = None
 
 
 def _ignore(event: AttemptEvent) -> None:
@@ -441,8 +441,8 @@ class Session:
 
     def _write(self, region: Region, candidate: Candidate) -> Package:
         root = import_root(Path(region.file))
-        kept = keep_changed(root / ROOT_PACKAGE / kernel_name(_task(region), placed(region).site))
-        return evolve(_write_below(root, region, candidate), kept=kept)
+        backup = back_up_changed(root / ROOT_PACKAGE / kernel_name(_task(region), placed(region).site))
+        return evolve(_write_below(root, region, candidate), backup=backup)
 
     def stage(self, region: Region, candidate: Candidate) -> Package:
         """Writes the package into the cache, to be read or verified; nothing of the user's changes."""

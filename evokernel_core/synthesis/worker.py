@@ -184,8 +184,8 @@ class Worker:
     def _package(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)
         package = self._open(Path(region.file).parent).package(region, params["source_id"])
-        kept = str(package.kept) if package.kept else ""
-        return {"name": package.name, "dir": str(package.folder), "kept": kept}
+        backup = str(package.backup or "")
+        return {"name": package.name, "dir": str(package.folder), "backup": backup}
 
     def _borrow(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)

@@ -100,25 +100,27 @@ def _covered(document: Document, regions: Sequence[tuple[Region, str]]) -> tuple
 
 @frozen
 class Package:
-    """A package that was written; ``kept`` is where the one lies that a person had changed, or empty."""
+    """A package that was written; ``backup`` is the folder of the one that a person had changed, or empty."""
 
     name: str
-    kept: str
+    backup: str
 
     @property
     def words(self) -> str:
-        """What a person is told of it; empty where nothing was kept."""
-        if not self.kept:
+        """What a person is told of it; empty where there was no need for a backup."""
+        if not self.backup:
             return ""
-        return _("{name} was changed by hand; your version is in {folder}.", name=self.name, folder=self.kept)
+        return _(
+            "{name} was changed by hand; your version is in {folder}.", name=self.name, folder=self.backup
+        )
 
 
 async def write_package(worker: Worker, region: Region, source_id: str) -> Package:
     """Writes a kernel's package, whole or not at all. Raises WorkerError."""
     params = {"region": to_data(region), "source_id": source_id}
     answer = await worker.request_again("package", params)
-    package = Package(str(answer["name"]), str(answer["kept"]))
-    if package.kept:
+    package = Package(str(answer["name"]), str(answer["backup"]))
+    if package.backup:
         log.warning("%s", package.words)
     return package
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from attrs import evolve
 
 from evokernel_core import paths
+from evokernel_core.ascendc.print.backup import back_up_changed
 from evokernel_core.ascendc.print.integrity import sealed
-from evokernel_core.ascendc.print.keeping import keep_changed
 from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
@@ -210,7 +210,7 @@ def package(params: dict[str, object]) -> dict[str, object]:
         verdict = memory.verdict(region.task.task_id, str(params["source_id"]), VERIFIER, CHIP)
     assert source is not None
     folder.parent.mkdir(exist_ok=True)
-    kept = keep_changed(folder)
+    backup = back_up_changed(folder)
     temporary = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=folder.parent))
     manifest = {"verdict": to_data(verdict), "name": name}
     files = {"op_kernel.cpp": source.op_kernel_cpp, "__init__.py": ""}
@@ -222,7 +222,7 @@ def package(params: dict[str, object]) -> dict[str, object]:
         temporary.rmdir()
     else:
         temporary.rename(folder)
-    return {"name": name, "dir": str(folder), "kept": str(kept or "")}
+    return {"name": name, "dir": str(folder), "backup": str(backup or "")}
 
 
 def plan(params: dict[str, object]) -> dict[str, object]:

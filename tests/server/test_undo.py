@@ -183,10 +183,10 @@ async def test_accepting_again_keeps_what_a_person_changed(sessions: Any, worksp
     editor.set_text(uri, path.read_text("utf-8"))
     await eventually(lambda: editor.labels(uri, "⚡ ready: "))
     answer = await act(editor, uri, "Accept the softmax kernel")
-    kept = workspace / "evokernel_kernels" / ".changed" / name
-    assert f"{name} was changed by hand; your version is in {kept}." in answer["message"]
-    assert (kept / "op_kernel.cpp").read_text().endswith("// mine\n")
-    assert "// mine" not in (kept.parents[1] / name / "op_kernel.cpp").read_text()
+    backup = workspace / "evokernel_kernels" / ".changed" / name
+    assert f"{name} was changed by hand; your version is in {backup}." in answer["message"]
+    assert (backup / "op_kernel.cpp").read_text().endswith("// mine\n")
+    assert "// mine" not in (backup.parents[1] / name / "op_kernel.cpp").read_text()
 
 
 async def test_a_redo_of_a_revert_takes_the_package_whatever_was_typed_before(

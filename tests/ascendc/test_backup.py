@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from evokernel_core.ascendc.print.backup import back_up_changed
 from evokernel_core.ascendc.print.integrity import MANIFEST, sealed
-from evokernel_core.ascendc.print.keeping import keep_changed
 from evokernel_core.ascendc.print.package import place_package
 from evokernel_core.domain.errors import UsageError
 
@@ -71,17 +71,19 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("change", [untouched, built, emptied, gone])
-def test_nothing_is_kept_where_nothing_would_be_lost(change: Callable[[Path], None], package: Path) -> None:
+def test_there_is_no_backup_where_nothing_would_be_lost(
+    change: Callable[[Path], None], package: Path
+) -> None:
     change(package)
-    assert keep_changed(package) is None
+    assert back_up_changed(package) is None
     assert not (package.parent / ".changed").exists()
 
 
 @pytest.mark.parametrize("change", [edited, removed, added, without_manifest, damaged])
-def test_each_version_of_a_person_is_kept(change: Callable[[Path], None], package: Path) -> None:
+def test_each_version_of_a_person_is_backed_up(change: Callable[[Path], None], package: Path) -> None:
     change(package)
     before = contents(package)
-    copies = [keep_changed(package) for _ in range(3)]
+    copies = [back_up_changed(package) for _ in range(3)]
     assert [copy and copy.name for copy in copies] == [NAME, f"{NAME}-2", f"{NAME}-3"]
     for copy in copies:
         assert copy is not None and contents(copy) == before and contents(package) == before
@@ -90,6 +92,6 @@ def test_each_version_of_a_person_is_kept(change: Callable[[Path], None], packag
 def test_a_folder_that_leads_elsewhere_takes_nothing(package: Path, tmp_path: Path) -> None:
     edited(package)
     (package.parent / ".changed").symlink_to(tmp_path, target_is_directory=True)
-    with pytest.raises(UsageError, match="was changed by hand and cannot be kept"):
-        keep_changed(package)
+    with pytest.raises(UsageError, match="was changed by hand and cannot be backed up"):
+        back_up_changed(package)
     assert (package / "op_kernel.cpp").read_text() == "mine"

@@ -10,26 +10,27 @@ from evokernel_core.ascendc.print.integrity import MANIFEST, check_files, foreig
 from evokernel_core.domain.errors import PackageChanged, UsageError
 from evokernel_core.foreign import read_foreign_object
 
-KEPT = ".changed"
+FOLDER = ".changed"
 """The folder beside the packages; neither Python nor pytest looks into hidden ones."""
 _MADE = ("__pycache__", "build")
 
 
-def keep_changed(folder: Path) -> Path | None:
+def back_up_changed(folder: Path) -> Path | None:
     """Copies a package that is not as it was written to ``.changed`` beside it, before another is put in its
     place. Gives the copy's folder, None where nothing would be lost. Raises UsageError where it cannot be
     copied."""
     if folder.is_symlink() or not folder.is_dir() or not _is_changed(folder):
         return None
-    kept = folder.parent / KEPT
-    copy = _free(kept / folder.name)
+    backups = folder.parent / FOLDER
+    copy = _free(backups / folder.name)
     try:
-        if kept.is_symlink():
+        if backups.is_symlink():
             raise NotADirectoryError
         shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(*_MADE))
     except (OSError, shutil.Error) as error:
         raise UsageError(
-            "{folder} was changed by hand and cannot be kept in {copy}: move it elsewhere, and ask again.",
+            "{folder} was changed by hand and cannot be backed up to {copy}: move it elsewhere, and "
+            "ask again.",
             folder=folder,
             copy=copy,
         ) from error
