@@ -22,6 +22,7 @@ from evokernel_core.logs import get_logger
 from evokernel_core.network import is_loopback, is_untrusted_certificate, tls_context
 from evokernel_core.verifier.base import Cancelled, never
 from evokernel_core.verifier.schema import JobView, Problem, StatusView
+from evokernel_core.verifier.unjudged import told_by
 
 log = get_logger(__name__)
 
@@ -161,7 +162,9 @@ class RemoteVerifier:
     def _verdict(self, job: JobView, task: KernelTask, source: KernelSource) -> Verdict:
         if job.verdict is None:
             raise VerifierError(
-                "The verifier at {url} could not judge: {error}", url=self._url, error=job.error
+                "The verifier at {url} could not judge: {error}",
+                url=self._url,
+                error=told_by({"error": job.error, "said": job.said}),
             )
         try:
             verdict = from_data(job.verdict, Verdict)

@@ -32,10 +32,12 @@ from sqlite_utils.migrations import Migrations
 from structlog import get_logger
 
 from evokernel_core.domain.errors import StoreError, VerifierError
-from evokernel_core.verifier.queue_rows import DAMAGED, as_text, is_object, set_aside
+from evokernel_core.domain.sentence import Sentence, read
+from evokernel_core.verifier.queue_rows import as_text, is_object, set_aside
 from evokernel_core.verifier.serving.private import make_private, private_folder
 from evokernel_core.verifier.serving.turns import Turns
 from evokernel_core.verifier.serving.users import NO_LIMIT, OWNER, Priority, Quota
+from evokernel_core.verifier.unjudged import DAMAGED, hosts_lost, worker_died
 
 log = get_logger(__name__)
 
@@ -136,7 +138,7 @@ class QueuedJob:
     id: str
     state: QueueState
     verdict: str
-    error: str
+    error: Sentence
     created: float
 
 
@@ -442,7 +444,7 @@ class JobQueue:
             done = self._conn.execute(
                 "UPDATE jobs SET state = 'done', verdict = ?, error = ?, lease = '', task = '', source = '',"
                 " updated = ? WHERE id = ? AND state = 'running' AND lease = ?",
-                [verdict, error, time.time(), claim.id, claim.lease],
+                [verdict, Sentence(error).written(), time.time(), claim.id, claim.lease],
             ).rowcount
             self._untidy += 1
             if self._untidy >= TIDY_AFTER:
@@ -463,15 +465,15 @@ class JobQueue:
             if row is None:
                 return False
             deaths, moves = row["deaths"] + died, row["moves"] + host_lost
-            error = ""
+            error = Sentence()
             if deaths >= MAX_DEATHS:
-                error = f"The worker died {deaths} times on this kernel; report it with the service's log."
+                error = worker_died(deaths)
             elif moves >= MAX_MOVES:
-                error = f"The host was lost {moves} times on this kernel; look into the hosts' logs."
+                error = hosts_lost(moves)
             self._conn.execute(
                 "UPDATE jobs SET state = ?, deaths = ?, moves = ?, error = ?, lease = '', updated = ?"
                 " WHERE id = ?",
-                ["done" if error else "queued", deaths, moves, error, time.time(), claim.id],
+                ["done" if error else "queued", deaths, moves, error.written(), time.time(), claim.id],
             )
             return not error
 
@@ -555,7 +557,7 @@ class JobQueue:
         ).fetchone()
         if row is None:
             return None
-        verdict, error = row["verdict"], row["error"]
+        verdict, error = row["verdict"], read(row["error"])
         if verdict and not is_object(verdict):
             verdict, error = "", DAMAGED
         return QueuedJob(row["id"], QueueState(row["state"]), verdict, error, row["created"])

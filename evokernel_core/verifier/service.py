@@ -47,6 +47,7 @@ from evokernel_core.verifier.serving.door import Limits, Server
 from evokernel_core.verifier.serving.guard import WRONG, Doorkeeper, Guard, Refused, address_of, problem
 from evokernel_core.verifier.serving.tokens import TokenStore
 from evokernel_core.verifier.serving.users import Priority, Scope, User
+from evokernel_core.verifier.unjudged import answered
 from evokernel_core.verifier.workers import LocalPool, Outcome, Pool, Workers
 
 log = get_logger(__name__)
@@ -280,7 +281,7 @@ def _unknown(identity: str) -> Refused:
 
 def _view(job: QueuedJob) -> JobView:
     verdict = json.loads(job.verdict) if job.verdict else None
-    return JobView(id=job.id, state=job.state.value, verdict=verdict, error=job.error)
+    return JobView(id=job.id, state=job.state.value, verdict=verdict, **answered(job.error))
 
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
