@@ -93,9 +93,10 @@ class StatusView(BaseModel):
 
 
 class Problem(BaseModel):
-    """Every answer that is not a success: one sentence."""
+    """Every answer that is not a success: one sentence; ``said`` as in JobView."""
 
     error: str
+    said: dict[str, Any] | None = None
 
 
 def parse_kernel(task: dict[str, Any], source: dict[str, Any]) -> tuple[KernelTask, KernelSource]:

@@ -1,5 +1,5 @@
-"""Why a verifier service has no verdict on a kernel. What else the service says is for whoever runs it; this
-is shown in the editor of whoever asked, and travels with what it is made of."""
+"""Why a verifier service has no verdict: it could not judge a kernel, or takes none now. This is shown in the
+editor of whoever asked, so it travels with what it is made of; all else is for whoever runs the service."""
 
 from __future__ import annotations
 
@@ -31,6 +31,62 @@ def worker_died(times: int) -> Sentence:
 
 def hosts_lost(times: int) -> Sentence:
     return Sentence("The host was lost {times} times on this kernel; look into the hosts' logs.", times=times)
+
+
+def queue_full(limit: int) -> Sentence:
+    return Sentence("The queue already holds {limit} jobs; ask again later.", limit=limit)
+
+
+def jobs_used(user: str, most: int) -> Sentence:
+    return Sentence("{user} has asked for {most} jobs today, which is the limit.", user=user, most=most)
+
+
+def time_used(user: str, seconds: float) -> Sentence:
+    return Sentence(
+        "{user} has used {seconds} CPU seconds today, which is the limit.", user=user, seconds=seconds
+    )
+
+
+def many_waiting(user: str, most: int) -> Sentence:
+    return Sentence(
+        "{user} already has {most} jobs waiting, which is the limit; ask again later.", user=user, most=most
+    )
+
+
+def many_clients(user: str, most: int) -> Sentence:
+    return Sentence(
+        "{user} already wants this job for {most} clients; withdraw it for one of them.", user=user, most=most
+    )
+
+
+def many_requests(user: str, most: int) -> Sentence:
+    return Sentence("{user} already has {most} requests open; close some.", user=user, most=most)
+
+
+def many_bytes(user: str, most: int) -> Sentence:
+    return Sentence("{user} sends more than {most} bytes at a time; send them in turn.", user=user, most=most)
+
+
+def too_large(most: int) -> Sentence:
+    return Sentence("The request is larger than {most} bytes; send one kernel at a time.", most=most)
+
+
+def too_slow(seconds: float) -> Sentence:
+    return Sentence("The request did not arrive within {seconds} s.", seconds=f"{seconds:.0f}")
+
+
+def lacks_scope(scope: str) -> Sentence:
+    return Sentence(
+        "This token has no scope {scope}; ask the service's owner for one that has.", scope=repr(scope)
+    )
+
+
+def lacks_priority(priority: str) -> Sentence:
+    return Sentence("This token is not for {priority} jobs.", priority=priority)
+
+
+def unwritable(error: object) -> Sentence:
+    return Sentence("The queue cannot be used now ({error}); try again.", error=error)
 
 
 def told_by(answer: Mapping[str, Any]) -> Sentence:

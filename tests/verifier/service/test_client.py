@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from evokernel_core.domain.errors import UsageError, VerifierError, VerifierUnavailable
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.verifier.client import RemoteVerifier
-from evokernel_core.verifier.unjudged import TOO_DEEP, answered, worker_died
+from evokernel_core.verifier.unjudged import TOO_DEEP, answered, jobs_used, queue_full, too_large, worker_died
 from tests.chinese import in_chinese
 from tests.verifier.service.conftest import until
 
@@ -340,3 +341,24 @@ def test_what_a_service_says_of_a_kernel_travels_with_its_template(server: Any, 
         remote(server.url).verify(*make_kernel(script="refuse"))
     said = raised.value.sentence.values["error"]
     assert (said, said.template) == ("aten.x of int8 is not covered.", "{op} of {dtype} is not covered.")
+
+
+REFUSED = {
+    "a full queue": (429, queue_full(9), "现在不接收算子：队列中已有 9 个任务；请稍后再试。"),
+    "a day's quota": (429, jobs_used("ann", 5), "现在不接收算子：ann 今天已提交 5 个任务，达到上限。"),
+    "a large request": (413, too_large(10), "拒绝了请求：请求超过 10 字节；请一次发送一个算子。"),
+    "something else": (502, Sentence(), "现在不接收算子：HTTP 状态码 502。"),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_why_a_service_takes_no_kernel_is_told_in_chinese(
+    strange: Any, make_kernel: Kernel, why: str
+) -> None:
+    status, sentence, chinese = REFUSED[why]
+    body = json.dumps(answered(sentence)).encode() if sentence else b""
+    strange.answers = [OK_STATUS, *[(status, body)] * 20]
+    with pytest.raises(VerifierError) as raised:
+        remote(f"http://127.0.0.1:{strange.server_port}").verify(*make_kernel())
+    assert str(sentence) in str(raised.value)
+    assert in_chinese(raised.value.sentence).endswith(chinese)
