@@ -108,7 +108,7 @@ def said() -> dict[Message, None]:
             texts = tuple(item.value for item in templates if isinstance(item, ast.Constant))
             if len(texts) == len(templates) and all(texts):
                 found.append(texts[0] if len(texts) == 1 else texts)
-    tables = (*_axes(), *_families(), *moves(), *titles(), *hazards(), *page_words())
+    tables = (*_axes(), *_families(), *moves(), *titles(), *hazards(), *faults(), *page_words())
     return dict.fromkeys([*found, *tables, *formats()])
 
 
@@ -118,6 +118,14 @@ def titles() -> Iterator[str]:
         (rows,) = tomllib.loads(path.read_text("utf-8")).values()
         yield from (row["title"] for row in rows)
     yield from (cores.value for cores in Cores)
+
+
+def faults() -> Iterator[str]:
+    """What the process of a candidate says on its standard error stream as it ends."""
+    text = (LIBRARY / "client/candidate_main.cpp").read_text("utf-8")
+    choice = re.search(r"const char \*const words =(.*?);\n", text, re.DOTALL)
+    for found in re.finditer(r'[?:] ((?:"(?:[^"\\]|\\.)*"\s*)+)', choice[1] if choice else ""):
+        yield "".join(item[1] for item in _LITERAL.finditer(found[1])).removesuffix("\\n")
 
 
 def hazards() -> Iterator[str]:
