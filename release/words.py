@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import io
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -21,8 +22,11 @@ from babel.messages.catalog import Message as Entry
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
+from evokernel_core.ascendc.kernels.family import Cores
 from evokernel_core.ascendc.kernels.registry import FAMILIES
 from evokernel_core.domain import descriptor
+from evokernel_core.twin.hazards import hazard_rules
+from evokernel_core.twin.page_words import page_words
 from evokernel_core.twin.said import template_of
 
 ROOT = Path(__file__).parents[1]
@@ -104,7 +108,30 @@ def said() -> dict[Message, None]:
             texts = tuple(item.value for item in templates if isinstance(item, ast.Constant))
             if len(texts) == len(templates) and all(texts):
                 found.append(texts[0] if len(texts) == 1 else texts)
-    return dict.fromkeys([*found, *_axes(), *_families(), *moves(), *formats()])
+    tables = (*_axes(), *_families(), *moves(), *titles(), *hazards(), *faults(), *page_words())
+    return dict.fromkeys([*found, *tables, *formats()])
+
+
+def titles() -> Iterator[str]:
+    """Titles of what is known before anything was tried, and the cores that exemplars run on."""
+    for path in sorted((ROOT / AUTHOR / "knowledge").glob("*.toml")):
+        (rows,) = tomllib.loads(path.read_text("utf-8")).values()
+        yield from (row["title"] for row in rows)
+    yield from (cores.value for cores in Cores)
+
+
+def faults() -> Iterator[str]:
+    """What the process of a candidate says on its standard error stream as it ends."""
+    text = (LIBRARY / "client/candidate_main.cpp").read_text("utf-8")
+    choice = re.search(r"const char \*const words =(.*?);\n", text, re.DOTALL)
+    for found in re.finditer(r'[?:] ((?:"(?:[^"\\]|\\.)*"\s*)+)', choice[1] if choice else ""):
+        yield "".join(item[1] for item in _LITERAL.finditer(found[1])).removesuffix("\\n")
+
+
+def hazards() -> Iterator[str]:
+    """What each hazard's code means, and what helps."""
+    for rule in hazard_rules().values():
+        yield from (rule.what, rule.help)
 
 
 def _families() -> Iterator[str]:

@@ -17,7 +17,9 @@ from pathlib import Path
 
 from attrs import frozen
 
-Place = tuple[Path, str]
+from evokernel_core.domain.sentence import Sentence
+
+Place = tuple[Path, Sentence]
 """The folder of an environment, and how it was found."""
 _PYTHONS = ("bin/python", "Scripts/python.exe", "python.exe")
 _TOOL_SECONDS = 10
@@ -30,7 +32,7 @@ class Interpreter:
     """``how`` says where it was found, for the person."""
 
     path: str
-    how: str
+    how: Sentence
 
 
 def interpreters(*near: Path) -> Iterator[Interpreter]:
@@ -51,8 +53,8 @@ def _all(near: tuple[Path, ...]) -> Iterator[Interpreter]:
     yield from _pythons(_conda_base())
     for name in ("python3", "python"):
         if found := shutil.which(name):
-            yield Interpreter(found, f"{name} on PATH")
-    yield Interpreter(sys.executable, "EvoKernel's own interpreter")
+            yield Interpreter(found, Sentence("{name} on PATH", name=name))
+    yield Interpreter(sys.executable, Sentence("EvoKernel's own interpreter"))
 
 
 def _pythons(places: Iterator[Place]) -> Iterator[Interpreter]:
@@ -87,15 +89,15 @@ def _anyone_writes(folder: Path) -> bool:
 
 def _active() -> Iterator[Place]:
     if environment := os.environ.get("VIRTUAL_ENV"):
-        yield Path(environment), "active environment"
+        yield Path(environment), Sentence("active environment")
     elif (environment := os.environ.get("CONDA_PREFIX")) and not _is_base():
-        yield Path(environment), "active conda environment"
+        yield Path(environment), Sentence("active conda environment")
 
 
 def _conda_base() -> Iterator[Place]:
     """The base environment is active in most shells without having been chosen."""
     if (environment := os.environ.get("CONDA_PREFIX")) and _is_base():
-        yield Path(environment), "conda's base environment"
+        yield Path(environment), Sentence("conda's base environment")
 
 
 def _is_base() -> bool:
@@ -105,16 +107,17 @@ def _is_base() -> bool:
 def _virtualenvs(folder: Path) -> Iterator[Place]:
     named = os.environ.get("UV_PROJECT_ENVIRONMENT")
     if named and (folder / "pyproject.toml").is_file():
-        yield folder / named, f"uv's environment of {folder}"
+        yield folder / named, Sentence("uv's environment of {folder}", folder=folder)
     for name in (".venv", "venv", "env"):
-        yield folder / name, f"{name} in {folder}"
+        yield folder / name, Sentence("{name} in {folder}", name=name, folder=folder)
 
 
 def _pixi(folder: Path) -> Iterator[Place]:
     inside = folder / ".pixi" / "envs"
     found = sorted(inside.iterdir()) if inside.is_dir() else []
     for environment in sorted(found, key=lambda item: item.name != "default"):
-        yield environment, f"pixi's environment {environment.name} of {folder}"
+        how = Sentence("pixi's environment {name} of {folder}", name=environment.name, folder=folder)
+        yield environment, how
 
 
 def _poetry(folder: Path) -> Iterator[Place]:
@@ -123,7 +126,7 @@ def _poetry(folder: Path) -> Iterator[Place]:
         return
     said = _asked_poetry(folder)
     for environment in [said] if said else sorted(_poetry_cache().glob(f"{_poetry_stem(name, folder)}-py*")):
-        yield environment, f"poetry's environment of {folder}"
+        yield environment, Sentence("poetry's environment of {folder}", folder=folder)
 
 
 def _poetry_name(folder: Path) -> str | None:
@@ -176,10 +179,10 @@ def _conda(folder: Path) -> Iterator[Place]:
             continue
         said = dict(re.findall(r"^(name|prefix):\s*[\"']?([^\"'#\n]+?)[\"']?\s*(?:#.*)?$", _text(file), re.M))
         if "prefix" in said:
-            yield Path(said["prefix"]).expanduser(), f"conda environment of {file}"
-        if "name" in said:
-            for environment in _conda_environments(said["name"]):
-                yield environment, f"conda environment {said['name']} of {file}"
+            yield Path(said["prefix"]).expanduser(), Sentence("conda environment of {file}", file=file)
+        if name := said.get("name"):
+            how = Sentence("conda environment {name} of {file}", name=name, file=file)
+            yield from ((environment, how) for environment in _conda_environments(name))
 
 
 def _text(file: Path) -> str:
@@ -211,7 +214,8 @@ def _pyenv(folder: Path) -> Iterator[Place]:
             continue
         newest = sorted(versions.glob(f"{name}.*"), key=_numbers, reverse=True)
         for version in (versions / name, *newest):
-            yield version, f"pyenv's {version.name} of {folder / '.python-version'}"
+            file = folder / ".python-version"
+            yield version, Sentence("pyenv's {name} of {file}", name=version.name, file=file)
 
 
 def _numbers(folder: Path) -> tuple[int, ...]:

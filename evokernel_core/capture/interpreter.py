@@ -12,6 +12,7 @@ from attrs import define, field
 
 from evokernel_core.capture.environments import Interpreter, interpreters
 from evokernel_core.domain.errors import InterpreterUnavailable
+from evokernel_core.domain.sentence import Sentence, joined
 
 _RAN = 86
 """The exit status of a probe that ran, which a program that is no Python does not give by chance."""
@@ -23,7 +24,7 @@ _SEARCH_SECONDS = 30.0
 _NO_LASTS_SECONDS = 60.0
 """A no is asked again after this long, since torch may be installed meanwhile; a yes stays."""
 _MOST_NAMED = 6
-HOW_TO_SET = "--interpreter, EVOKERNEL_INTERPRETER or the setting evokernel.interpreter"
+HOW_TO_SET = Sentence("--interpreter, EVOKERNEL_INTERPRETER or the setting evokernel.interpreter")
 
 
 @define
@@ -66,20 +67,22 @@ def _from_setting(setting: str, near: Sequence[Path]) -> Interpreter:
             path=path,
             how=HOW_TO_SET,
         )
-    return Interpreter(path, "setting")
+    return Interpreter(path, Sentence("setting"))
 
 
 def _search(near: tuple[Path, ...]) -> Interpreter:
-    end, tried = time.monotonic() + _SEARCH_SECONDS, []
+    end = time.monotonic() + _SEARCH_SECONDS
+    tried: list[Sentence] = []
     for candidate in interpreters(*near):
         left = end - time.monotonic()
         if left > 0 and _has_torch(candidate.path, min(left, _PROBE_SECONDS)):
             return candidate
-        late = "" if left > 0 else ", not asked for lack of time"
-        tried.append(f"{candidate.path} [{candidate.how}{late}]")
-    more = len(tried) - _MOST_NAMED
-    names = ", ".join(tried[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-    where = f" for {near[0]}" if near else ""
+        late = "" if left > 0 else Sentence(", not asked for lack of time")
+        tried.append(Sentence("{path} [{how}{late}]", path=candidate.path, how=candidate.how, late=late))
+    names, more = joined(tried[:_MOST_NAMED], ", "), len(tried) - _MOST_NAMED
+    if more > 0:
+        names = Sentence("{names} and {count} more", names=names, count=more)
+    where = Sentence(" for {folder}", folder=near[0]) if near else ""
     raise InterpreterUnavailable(
         "No Python with torch was found{where} (tried {names}): install torch in one of them, or "
         "name another one with {how}.",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from attrs import frozen
+from attrs import field, frozen
+
+from evokernel_core.domain.sentence import Sentence
 
 
 class ExperienceKind(StrEnum):
@@ -25,7 +27,8 @@ class Stage(StrEnum):
 
 @frozen
 class Experience:
-    """A memory item. ``id`` is the sha256 of kind, title and body, so the same lesson is one item.
+    """A memory item. ``id`` is the sha256 of kind, title and body, so the same lesson is one item. The title
+    is a sentence, since people are shown it.
 
     ``body`` is text for a person or a model; ``payload`` is JSON for a program (a Strategy, a
     move, two kernel files), empty where there is none. ``features`` are the structural features of
@@ -34,7 +37,7 @@ class Experience:
 
     id: str
     kind: ExperienceKind
-    title: str
+    title: Sentence = field(converter=Sentence)
     body: str
     op_category: str = ""
     task_id: str = ""

@@ -19,6 +19,19 @@ STRATEGY_VERSION = 2
 version are of the first one."""
 
 
+def after(first: Sentence, step: Sentence) -> Sentence:
+    """The name of steps and of one that was made with them."""
+    return Sentence("{first}, then {next}", first=first, next=step)
+
+
+def steps_in(move: Sentence) -> tuple[Sentence, ...]:
+    """The names of the steps that were made at once, in their order."""
+    if move.values.keys() == {"first", "next"}:
+        parts = (item if isinstance(item, Sentence) else Sentence(str(item)) for item in move.values.values())
+        return tuple(step for part in parts for step in steps_in(part))
+    return (move,) if move.values else tuple(map(Sentence, move.split(THEN)))
+
+
 def _sorted_settings(settings: object) -> tuple[tuple[str, Setting], ...]:
     items = settings.items() if isinstance(settings, dict) else settings
     return tuple(sorted((str(key), value) for key, value in items))  # type: ignore[attr-defined]

@@ -13,6 +13,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 from cattrs.preconf.json import make_converter
 
 from evokernel_core.domain.descriptor import Descriptor, read_descriptor
+from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.graph import Arg, DTypeArg, Graph, GraphInput, SymbolicInt, ValueRef
 from evokernel_core.domain.kernel import Setting, Strategy
 from evokernel_core.domain.sentence import Sentence, sentence_of
@@ -72,7 +73,7 @@ def _make() -> cattrs.Converter:
     hook = make_dict_unstructure_fn(Graph, converter, updates=updates)
     converter.register_unstructure_hook(Graph, hook)
     converter.register_structure_hook(Descriptor, lambda data, _: read_descriptor(data))
-    for kind in (Hazard, Latency, GateResult, Verdict, Strategy):
+    for kind in (Hazard, Latency, GateResult, Verdict, Strategy, Experience):
         _say_beside(converter, kind)
     strategy = converter.get_structure_hook(Strategy)
     converter.register_structure_hook(Strategy, lambda data, kind: strategy({"version": 1, **data}, kind))

@@ -7,6 +7,7 @@ from attrs import frozen
 
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.outcome import OutcomeKind
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.connection import marks
 from evokernel_core.memory.ledger import Reward
@@ -67,7 +68,7 @@ class Lesson:
     name: str
     detail: str
     reward: float
-    items: tuple[tuple[str, float], ...]
+    items: tuple[tuple[Sentence, float], ...]
 
 
 def progress(memory: Memory, job_id: str) -> Progress | None:
@@ -116,7 +117,9 @@ def lessons(memory: Memory, most: int) -> tuple[Lesson, ...]:
 def _lesson(memory: Memory, event: Reward) -> Lesson:
     task = memory.task(event.task_id)
     known = memory.q_of(event.stage, event.op_category, event.used)
-    items = ((found.title if (found := memory.experience(item)) else "", q) for item, q in known.items())
+    items = (
+        (found.title if (found := memory.experience(item)) else Sentence(), q) for item, q in known.items()
+    )
     kind = OutcomeKind(event.cause)
     reason = memory.rejections(event.task_id).get(event.source_id, "") if kind is OutcomeKind.REJECTED else ""
     moved = sorted(items, key=lambda item: item[1], reverse=event.raw > 0)

@@ -9,11 +9,12 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from evokernel_core.domain.errors import StoreError
 from evokernel_core.domain.experience import Experience, ExperienceKind
+from evokernel_core.domain.sentence import Sentence, read
 from evokernel_core.domain.settings import RetrievalName
 from evokernel_core.memory.connection import marks
 from evokernel_core.memory.features import features_of
@@ -71,9 +72,18 @@ class Experiences(Values):
     _index: Index | None = None
 
     def add_experience(self, experience: Experience) -> bool:
-        """Adds the item unless it is there. Returns whether it was new."""
+        """Adds the item unless it is there. Returns whether it was new. One from before titles were sentences
+        gets its title's."""
         row = experience_row(experience)
-        return self._indexed(lambda: self.add("experiences", row, "id"))
+
+        def add() -> bool:
+            with self.transaction():
+                is_new = self.add("experiences", row, "id")
+                if not is_new and row["said"] is not None:
+                    self.execute("UPDATE experiences SET said = :said WHERE id = :id AND said IS NULL", row)
+                return is_new
+
+        return self._indexed(add)
 
     def experience(self, id: str) -> Experience | None:
         return self.readable_row(_experience, "experiences", "id = ?", (id,))
@@ -164,10 +174,12 @@ class Experiences(Values):
 
 
 def experience_row(experience: Experience) -> Row:
+    title = experience.title
     return {
         "id": experience.id,
         "kind": experience.kind.value,
-        "title": experience.title,
+        "title": str(experience.title),
+        "said": packed(title.written(), COMMON + title) if title.values else None,
         "body": experience.body,
         "op_category": experience.op_category,
         "task_id": experience.task_id,
@@ -178,12 +190,23 @@ def experience_row(experience: Experience) -> Row:
     }
 
 
+def _title(row: Row) -> Sentence:
+    """The title with what it is made of, where that is kept and says the same."""
+    written = text(row, "title")
+    if row["said"] is not None:
+        with suppress(ValueError, TypeError):
+            said = read(unpacked(row["said"], COMMON + written))
+            if said == written:
+                return said
+    return Sentence(written)
+
+
 @decoded
 def _experience(row: Row) -> Experience:
     return Experience(
         id=text(row, "id"),
         kind=ExperienceKind(row["kind"]),
-        title=text(row, "title"),
+        title=_title(row),
         body=text(row, "body"),
         op_category=text(row, "op_category"),
         task_id=text(row, "task_id"),

@@ -28,29 +28,47 @@ NOTABLE_GAIN = 1.1
 
 _REPEATS = most_of("Add", "repeatTime")
 
-RULES: Mapping[str, str] = {
-    "ub-capacity": "You cannot allocate more bytes in unified buffer queues and buffers than the core has.",
-    "alignment": "You cannot use unified buffer addresses or lengths that are not multiples of 32 bytes.",
-    "out-of-bounds": "You cannot read or write beyond the end of a tensor.",
-    "uninitialised-read": "You cannot read unified buffer elements that nothing has written.",
-    "stale-read": "You cannot use a tensor of a queue after FreeTensor gave its buffer back.",
-    "queue-misuse": "You cannot use a tensor of a queue out of the order alloc, enqueue, dequeue, free.",
-    "event-misuse": "You cannot wait for an event that was not set, nor set one that is not waited for.",
-    "repeat-limit": f"You cannot pass more than {_REPEATS} repeats to one vector instruction.",
-    "mask-limit": "You cannot pass a mask that is larger than the elements of one repeat.",
-    "stride-limit": "You cannot pass a stride beyond its field in one instruction.",
-    "dtype-unsupported": "You cannot call a vector instruction with a dtype that it does not support.",
-    "overlap": "You cannot let source and destination of one instruction overlap in part.",
-    "output-not-written": "You cannot leave any element of an output unwritten.",
-    "input-modified": "You cannot write to an input.",
-    "nondeterministic": "You cannot let the order of the cores change the result.",
-    "gm-misaligned-access": "You cannot let two cores write into the same 32 bytes of global memory.",
-    "too-many-buffers": "You cannot create more buffers and queues than there are event ids.",
-    "wrong-core": "You cannot use a memory of the cube core on a vector core, nor the other way round.",
-    "kernel-type": "You cannot synchronise cores of a kind that the kernel's type does not start.",
-    "deadlock": "You cannot wait for cores that do not signal, nor for more blocks than the chip has cores.",
-    "param-limit": "You cannot pass a parameter beyond the range that its interface documents.",
-    "assert": "You cannot assert what does not hold for every shape of the contract.",
+RULES: Mapping[str, Sentence] = {
+    "ub-capacity": Sentence(
+        "You cannot allocate more bytes in unified buffer queues and buffers than the core has."
+    ),
+    "alignment": Sentence(
+        "You cannot use unified buffer addresses or lengths that are not multiples of 32 bytes."
+    ),
+    "out-of-bounds": Sentence("You cannot read or write beyond the end of a tensor."),
+    "uninitialised-read": Sentence("You cannot read unified buffer elements that nothing has written."),
+    "stale-read": Sentence("You cannot use a tensor of a queue after FreeTensor gave its buffer back."),
+    "queue-misuse": Sentence(
+        "You cannot use a tensor of a queue out of the order alloc, enqueue, dequeue, free."
+    ),
+    "event-misuse": Sentence(
+        "You cannot wait for an event that was not set, nor set one that is not waited for."
+    ),
+    "repeat-limit": Sentence(
+        "You cannot pass more than {repeats} repeats to one vector instruction.", repeats=_REPEATS
+    ),
+    "mask-limit": Sentence("You cannot pass a mask that is larger than the elements of one repeat."),
+    "stride-limit": Sentence("You cannot pass a stride beyond its field in one instruction."),
+    "dtype-unsupported": Sentence(
+        "You cannot call a vector instruction with a dtype that it does not support."
+    ),
+    "overlap": Sentence("You cannot let source and destination of one instruction overlap in part."),
+    "output-not-written": Sentence("You cannot leave any element of an output unwritten."),
+    "input-modified": Sentence("You cannot write to an input."),
+    "nondeterministic": Sentence("You cannot let the order of the cores change the result."),
+    "gm-misaligned-access": Sentence(
+        "You cannot let two cores write into the same 32 bytes of global memory."
+    ),
+    "too-many-buffers": Sentence("You cannot create more buffers and queues than there are event ids."),
+    "wrong-core": Sentence(
+        "You cannot use a memory of the cube core on a vector core, nor the other way round."
+    ),
+    "kernel-type": Sentence("You cannot synchronise cores of a kind that the kernel's type does not start."),
+    "deadlock": Sentence(
+        "You cannot wait for cores that do not signal, nor for more blocks than the chip has cores."
+    ),
+    "param-limit": Sentence("You cannot pass a parameter beyond the range that its interface documents."),
+    "assert": Sentence("You cannot assert what does not hold for every shape of the contract."),
 }
 """One sentence per hazard of the hardware."""
 
@@ -59,8 +77,7 @@ _UNKNOWN_NAME = re.compile(
     r"|no member named ['‘]([A-Z]\w*)['’] in namespace ['‘]AscendC['’]"
 )
 """g++'s words and clang's. What they suggest in its place ("did you mean") stands behind it."""
-_NO_SUCH_NAME = "You cannot use AscendC::{}: there is none."
-_SAYS_NO_SUCH_NAME = re.compile(re.escape(_NO_SUCH_NAME).replace(r"\{\}", r"(\w+)"))
+_SAYS_NO_SUCH_NAME = re.compile(r"You cannot use AscendC::(\w+): there is none\.")
 
 
 GATES: Mapping[GateName, Sentence] = {
@@ -70,6 +87,7 @@ GATES: Mapping[GateName, Sentence] = {
     GateName.LATENCY: Sentence("latency"),
 }
 """The gates in words."""
+STAGES: Mapping[Stage, Sentence] = {Stage.DRAFT: Sentence("draft"), Stage.REFINE: Sentence("refine")}
 
 
 @frozen
@@ -120,14 +138,15 @@ def rules(verdict: Verdict) -> tuple[Experience, ...]:
         texts += _api_rules(failed)
     elif failed.code in RULES:
         texts.append(RULES[failed.code])
-    return tuple(make_experience(ExperienceKind.RULE, text, text) for text in dict.fromkeys(texts))
+    return tuple(make_experience(ExperienceKind.RULE, text, str(text)) for text in dict.fromkeys(texts))
 
 
-def _api_rules(failed: GateResult) -> list[str]:
+def _api_rules(failed: GateResult) -> list[Sentence]:
     """Names of the AscendC namespace that the compiler did not know and the table of the interface has not;
     other names give no rule."""
     found = (match[1] or match[2] for match in _UNKNOWN_NAME.finditer(failed.feedback))
-    return [_NO_SUCH_NAME.format(name) for name in sorted(set(found) - interface_words())]
+    unknown = sorted(set(found) - interface_words())
+    return [Sentence("You cannot use AscendC::{name}: there is none.", name=name) for name in unknown]
 
 
 def is_refuted(item: Experience) -> bool:
@@ -138,8 +157,12 @@ def is_refuted(item: Experience) -> bool:
 
 def _trace(trial: Trial) -> Experience:
     strategy = trial.source.strategy
-    step = strategy.move or "draft"
-    title = f"{trial.stage.value} {strategy.family} {trial.task.op_category}: {step}"
+    title = Sentence(
+        "{stage} {family} {category}: {step}",
+        stage=STAGES[trial.stage],
+        step=strategy.move or STAGES[Stage.DRAFT],
+        **_about(trial),
+    )
     payload = {"source_id": trial.source.source_id, "strategy": to_data(strategy)}
     return _experience(ExperienceKind.TRACE, title, _describe(trial), trial, payload)
 
@@ -148,9 +171,15 @@ def _success(trial: Trial) -> Experience:
     latency = trial.verdict.latency
     assert latency is not None
     strategy = trial.source.strategy
-    first = trial.best_us == float("inf")
-    what = "works" if first else f"{trial.best_us / latency.us:.2f} times as fast as before"
-    title = f"{trial.task.op_category} with {strategy.family}: {strategy.move or 'first draft'} {what}"
+    step = strategy.move or Sentence("first draft")
+    title = Sentence("{category} with {family}: {step} works", step=step, **_about(trial))
+    if trial.best_us != float("inf"):
+        title = Sentence(
+            "{category} with {family}: {step} {gain} times as fast as before",
+            step=step,
+            gain=f"{trial.best_us / latency.us:.2f}",
+            **_about(trial),
+        )
     payload = {
         "strategy": to_data(strategy),
         "source_id": trial.source.source_id,
@@ -162,14 +191,26 @@ def _success(trial: Trial) -> Experience:
 
 
 def _failure(trial: Trial) -> Experience:
-    strategy = trial.source.strategy
-    title = f"{trial.task.op_category} with {strategy.family}: {error_class(trial.verdict)} failed"
+    failure = error_class(trial.verdict)
+    title = Sentence("{category} with {family}: {failure} failed", failure=failure, **_about(trial))
     payload = {"source_id": trial.source.source_id}
     return _experience(ExperienceKind.FAILURE, title, _describe(trial), trial, payload)
 
 
+def _about(trial: Trial) -> dict[str, str]:
+    return {"category": trial.task.op_category, "family": Sentence(trial.source.strategy.family)}
+
+
+def step_title(step: Sentence, pipe: str, family: str) -> Sentence:
+    """The title of a step of refinement in kernels of a family whose busiest pipe is ``pipe``, "" for any."""
+    told = {"step": step, "family": Sentence(family)}
+    if not pipe:
+        return Sentence("{step} for any-bound {family}", **told)
+    return Sentence("{step} for {pipe}-bound {family}", pipe=pipe, **told)
+
+
 def _experience(
-    kind: ExperienceKind, title: str, body: str, trial: Trial, payload: Mapping[str, object]
+    kind: ExperienceKind, title: Sentence, body: str, trial: Trial, payload: Mapping[str, object]
 ) -> Experience:
     return make_experience(
         kind,

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 from attrs import frozen
 
 from evokernel_core.domain.experience import Experience, ExperienceKind
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.extras import STATISTICS, needed
 from evokernel_core.memory.experiences import make_experience
@@ -43,16 +44,21 @@ class Condition:
             return self.name.partition("=")[1] == "=" and not self.is_least
         return (weight >= self.weight) is self.is_least
 
-    def words(self, family: str) -> str:
+    def words(self, family: str) -> Sentence:
         """``rows of 128 or more``: a setting's number again, from its logarithm."""
         owner, dot, name = self.name.rpartition(".")
         name, equals, value = name.partition("=")
-        of = f" of its {owner} kernel" if dot and owner != family else ""
+        mine = not dot or owner == family
+        of = "" if mine else Sentence(" of its {family} kernel", family=Sentence(owner))
         if equals or name.startswith(_MARKS):
-            return f"{'' if self.is_least else 'no '}{_plain(name)} {value}".strip() + of
-        number = _number(name, self.weight)
-        end = f"of {number} or more" if self.is_least else f"below {number}"
-        return f"{_plain(name.removeprefix('log_'))}{of} {end}"
+            mark = f"{_plain(name)} {value}".strip()
+            if self.is_least:
+                return Sentence("{mark}{of}", mark=mark, of=of)
+            return Sentence("no {mark}{of}", mark=mark, of=of)
+        told = {"name": _plain(name.removeprefix("log_")), "of": of, "number": _number(name, self.weight)}
+        if self.is_least:
+            return Sentence("{name}{of} of {number} or more", **told)
+        return Sentence("{name}{of} below {number}", **told)
 
 
 _MARKS = ("dtype:", "rank:", "family:")
@@ -93,10 +99,19 @@ class Precondition:
 
     def rule(self) -> Experience:
         """The rule in AdaExplore's form, one prohibition; counts are its evidence and no part of it."""
-        where = " and ".join(item.words(self.family) for item in self.conditions)
         gate, _, code = self.failure.partition(":")
-        words = f"You cannot use a {self.family} schedule{' with ' + where if where else ''}: {code or gate}."
-        return make_experience(ExperienceKind.RULE, words, words)
+        told = {"family": Sentence(self.family), "failure": code or gate}
+        words = Sentence("You cannot use a {family} schedule: {failure}.", **told)
+        if self.conditions:
+            where = reduce(_both, (item.words(self.family) for item in self.conditions))
+            words = Sentence(
+                "You cannot use a {family} schedule with {where}: {failure}.", where=where, **told
+            )
+        return make_experience(ExperienceKind.RULE, words, str(words))
+
+
+def _both(first: Sentence, second: Sentence) -> Sentence:
+    return Sentence("{first} and {second}", first=first, second=second)
 
 
 def preconditions(records: Iterable[TuningRecord]) -> tuple[Precondition, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import reduce
 
 from evokernel_core.domain.experience import Experience, ExperienceKind
-from evokernel_core.domain.kernel import THEN
+from evokernel_core.domain.kernel import after, steps_in
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.memory.experiences import make_experience
-from evokernel_core.synthesis.lessons import bottleneck_pipe
+from evokernel_core.synthesis.lessons import bottleneck_pipe, step_title
 from evokernel_core.synthesis.proposers.base import Candidate
 from evokernel_core.synthesis.search import LEAST_GAIN, Search
 
@@ -25,11 +26,11 @@ def gained_by_steps(candidate: Candidate, search: Search) -> tuple[Experience, f
     is_best = candidate.latency_us <= (1 - LEAST_GAIN) * search.best_us
     if not (candidate.verdict.feasible and is_best):
         return None
-    steps: tuple[str, ...] = ()
+    steps: tuple[Sentence, ...] = ()
     start: Candidate = candidate
     while (move := start.source.strategy.move) and move != ANALYTIC:
         parent = search.known(start.parent)
-        made = (*move.split(THEN), *steps)
+        made = (*steps_in(move), *steps)
         if parent is None or not parent.verdict.feasible or len(made) > LONGEST:
             break
         start, steps = parent, made
@@ -49,13 +50,13 @@ def steps_of(item: Experience) -> tuple[str, ...]:
     return tuple(steps) if isinstance(steps, list) and all(isinstance(step, str) for step in steps) else ()
 
 
-def _sequence(steps: tuple[str, ...], start: Candidate) -> Experience:
+def _sequence(steps: tuple[Sentence, ...], start: Candidate) -> Experience:
     """It names no task, so that its value is shared by all tasks whose kernels it fits."""
     family, pipe = start.source.strategy.family, bottleneck_pipe(start.verdict.latency)
-    words = THEN.join(steps)
+    words = reduce(after, steps)
     return make_experience(
         ExperienceKind.SEQUENCE,
-        f"{words} for {pipe or 'any'}-bound {family}",
+        step_title(words, pipe, family),
         f"In a {family} kernel whose busiest pipe is {pipe or 'unknown'}: {words}.",
         bottleneck=pipe,
         payload=json.dumps({"family": family, "steps": steps}, sort_keys=True),

@@ -185,10 +185,10 @@ class Session:
         found += [region for region in reasons if all(region.span != other.span for other in found)]
         return tuple(sorted(found, key=_position))
 
-    def interpreter(self, path: Path) -> str:
+    def interpreter(self, path: Path) -> Sentence:
         """The Python that runs a file's code and how it was found, in words."""
         found = self.agent.interpreter(path)
-        return f"{found.path} ({found.how})"
+        return Sentence("{path} ({how})", path=found.path, how=found.how)
 
     def single_offers(self, path: Path, text: str | None, symbol: str | None = None) -> tuple[Offer, ...]:
         """The regions of a file that one kernel computes, and why others have none."""

@@ -12,6 +12,7 @@ from evokernel_core.private import private_folder
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.gaps import Summary, Timeline
+from evokernel_core.twin.page_words import page_version
 from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.gates.latency import captured_request
 
@@ -21,7 +22,8 @@ def timeline_of(task: KernelTask, source: KernelSource, chip: Chip) -> Timeline:
     of a kernel that was measured. Raises VerifierError where the kernel cannot be timed, BuildError,
     OSError."""
     folder = private_folder(cache_dir() / "timelines")
-    page = folder / f"{source.source_id[:32]}-{task.task_id[:16]}-{chip.name}-{__version__}.html"
+    kernel = f"{source.source_id[:32]}-{task.task_id[:16]}"
+    page = folder / f"{kernel}-{chip.name}-{__version__}-{page_version()}.html"
     kept = page.with_suffix(".json")
     if page.is_file() and kept.is_file():
         return Timeline(page, loads(kept.read_text("utf-8"), Summary))

@@ -143,7 +143,7 @@ class Worker:
         session = self._open(Path(params.get("workspace") or path.parent))
         offers = session.all_offers if params.get("programs") else session.single_offers
         found = [to_data(offer) for offer in offers(path, params.get("text"))]
-        return {"regions": found, "interpreter": session.interpreter(path)}
+        return {"regions": found, "interpreter": Sentence(session.interpreter(path)).data()}
 
     def _synthesise(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)

@@ -40,7 +40,8 @@ class PipeTime:
 @frozen
 class Summary:
     """Of the launch that takes longest, on its slowest core; all times are modelled. ``launches`` are all of
-    them with their microseconds, in order; ``bottleneck`` is a sentence."""
+    them with their microseconds, in order; ``bottleneck`` is a sentence. ``templates`` are those of all that
+    the page says, for whoever shows it in another language."""
 
     chip: str
     launches: tuple[tuple[str, float], ...]
@@ -50,6 +51,7 @@ class Summary:
     core: str
     pipes: tuple[PipeTime, ...]
     gaps: tuple[Gap, ...]
+    templates: tuple[str, ...] = ()
 
 
 @frozen

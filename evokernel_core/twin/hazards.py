@@ -11,6 +11,7 @@ from pathlib import Path
 from attrs import frozen
 
 from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.sentence import Sentence
 
 _DATA = Path(__file__).parent / "hazards.toml"
 
@@ -18,12 +19,12 @@ _DATA = Path(__file__).parent / "hazards.toml"
 @frozen
 class HazardRule:
     """One code. ``severity`` in words, with what makes it another one; ``what`` says what was seen, ``help``
-    what mends it."""
+    what mends it: both are sentences, for an editor shows them."""
 
     code: str
     severity: str
-    what: str
-    help: str
+    what: Sentence
+    help: Sentence
 
 
 @cache
@@ -31,7 +32,7 @@ def hazard_rules() -> Mapping[str, HazardRule]:
     """All rules by their codes, in the order of the page."""
     rows = tomllib.loads(_DATA.read_text(encoding="utf-8"))["hazard"]
     return {
-        code: HazardRule(code, row["severity"], row["what"], row["help"])
+        code: HazardRule(code, row["severity"], Sentence(row["what"]), Sentence(row["help"]))
         for row in rows
         for code in row["codes"]
     }

@@ -384,7 +384,7 @@ def _crash_words(finished: Finished) -> Sentence:
     }.get(name, Sentence("it was ended by a signal"))
     last = finished.stderr.strip().splitlines()[-1:] or [""]
     if last[0]:
-        detail = last[0][:200]
+        detail = Sentence(last[0][:200])  # translated where the process itself said it
         return Sentence(
             "The kernel crashed with {name}: {why} ({detail}).", name=name, why=why, detail=detail
         )

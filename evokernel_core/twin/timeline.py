@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 from jinja2 import Environment
 from markupsafe import Markup
 
 from evokernel_core import temporary
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.twin.gaps import Summary, summarise
+from evokernel_core.twin.page_words import TEMPLATE, embedded, page_words, templates_in
 from evokernel_core.twin.run import RunResult
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
@@ -22,6 +25,9 @@ MAX_EVENTS = 120_000
 
 SHOWN_FIRST = ("MTE2", "MTE1", "M", "V", "FIX", "MTE3", "S")
 """The order of the rows: as data flows, the scalar unit last."""
+
+_LABEL = re.compile(r"(.*) block (\d+) of (\d+)(, cube core|, second vector core|)( \(slowest\)|)")
+"""What the library's trace calls a core."""
 
 
 @contextmanager
@@ -49,23 +55,21 @@ def write_timeline(trace: Path, result: RunResult, chip: str, page: Path) -> Sum
                 "us": launch.latency_us,
                 "blocks": launch.block_dim,
                 "bottleneck": launch.bottleneck,
+                "said": launch.bottleneck.data(),
             }
             for launch in result.launches
         ],
         "cores": [core.as_data(names, places) for core in kept],
+        "left_out": len(cores) - len(kept),
         "first": next((index for index, core in enumerate(kept) if core.slowest), 0),
         "names": names.values,
         "places": places.values,
     }
     kernels = ", ".join(dict.fromkeys(launch.kernel for launch in result.launches))
-    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-    template = Environment(autoescape=True).from_string(
-        (Path(__file__).parent / "timeline.html.jinja").read_text()
-    )
-    left_out = len(cores) - len(kept)
-    note = f"{left_out} further cores are left out to keep the page small." if left_out else ""
-    page.write_text(template.render(title=f"Timeline of {kernels}", chip=chip, data=Markup(text), note=note))
-    return summarise(data)
+    template = Environment(autoescape=True).from_string(TEMPLATE.read_text("utf-8"))
+    page.write_text(template.render(kernels=kernels, data=Markup(embedded(data))), "utf-8")
+    told = (*(core.said for core in kept), *(launch.bottleneck for launch in result.launches))
+    return evolve(summarise(data), templates=tuple(dict.fromkeys((*page_words(), *templates_in(told)))))
 
 
 @define
@@ -97,13 +101,38 @@ class _Core:
         return self.label.endswith("(slowest)")
 
     @property
+    def said(self) -> Sentence:
+        """Its label, to be said in any language."""
+        found = _LABEL.fullmatch(self.label)
+        if found is None:
+            return Sentence(self.label)
+        kinds = {
+            ", cube core": Sentence(", cube core"),
+            ", second vector core": Sentence(", second vector core"),
+        }
+        return Sentence(
+            "{kernel} block {block} of {blocks}{kind}{slowest}",
+            kernel=found[1],
+            block=int(found[2]),
+            blocks=int(found[3]),
+            kind=kinds.get(found[4], ""),
+            slowest=Sentence(" (slowest)") if found[5] else "",
+        )
+
+    @property
     def events(self) -> int:
         return sum(len(row) for row in self.rows.values())
 
     def as_data(self, names: _Index, places: _Index) -> dict[str, Any]:
         shown = sorted(self.busy, key=lambda pipe: SHOWN_FIRST.index(PIPES[pipe]))
         pipes = [self._pipe(pipe, self.rows.get(pipe, []), names, places) for pipe in shown]
-        return {"label": self.label, "launch": self.launch, "total": self.total, "pipes": pipes}
+        return {
+            "label": self.label,
+            "said": self.said.data(),
+            "launch": self.launch,
+            "total": self.total,
+            "pipes": pipes,
+        }
 
     def _pipe(
         self, pipe: int, row: Iterable[Mapping[str, Any]], names: _Index, places: _Index

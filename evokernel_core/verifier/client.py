@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from evokernel_core.domain.errors import UsageError, VerifierError, VerifierUnavailable
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
@@ -22,6 +23,7 @@ from evokernel_core.logs import get_logger
 from evokernel_core.network import is_loopback, is_untrusted_certificate, tls_context
 from evokernel_core.verifier.base import Cancelled, never
 from evokernel_core.verifier.schema import JobView, Problem, StatusView
+from evokernel_core.verifier.unjudged import told_by
 
 log = get_logger(__name__)
 
@@ -37,9 +39,9 @@ TIMES_FORGOTTEN = 3
 class _Busy(Exception):
     """An answer that another try later may change; ``later`` says in how many seconds, 0 does not."""
 
-    def __init__(self, sentence: str, later: float) -> None:
+    def __init__(self, sentence: Sentence, later: float) -> None:
         super().__init__(sentence)
-        self.later = later
+        self.sentence, self.later = sentence, later
 
 
 class _Gone(VerifierError):
@@ -161,7 +163,9 @@ class RemoteVerifier:
     def _verdict(self, job: JobView, task: KernelTask, source: KernelSource) -> Verdict:
         if job.verdict is None:
             raise VerifierError(
-                "The verifier at {url} could not judge: {error}", url=self._url, error=job.error
+                "The verifier at {url} could not judge: {error}",
+                url=self._url,
+                error=told_by({"error": job.error, "said": job.said}),
             )
         try:
             verdict = from_data(job.verdict, Verdict)
@@ -226,7 +230,9 @@ class RemoteVerifier:
                 f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             ) from error
         except _Busy as error:
-            raise self._away(str(error)) from error
+            raise VerifierUnavailable(
+                "The verifier at {url} takes no kernel now: {said}", url=self._url, said=error.sentence
+            ) from error
         return response
 
     def _away(self, why: str) -> VerifierUnavailable:
@@ -251,12 +257,12 @@ def _later(response: httpx2.Response) -> float:
     return float(text) if text.isascii() and text.isdigit() else 0.0
 
 
-def _sentence(response: httpx2.Response) -> str:
+def _sentence(response: httpx2.Response) -> Sentence:
     """The service's own words, or the bare status of something else that answered."""
     try:
-        return Problem.model_validate_json(response.content).error
+        return told_by(Problem.model_validate_json(response.content).model_dump())
     except ValidationError:
-        return f"HTTP status {response.status_code}."
+        return Sentence("HTTP status {status}.", status=response.status_code)
 
 
 def check_url(url: str, *, plain_http: bool = False) -> str:

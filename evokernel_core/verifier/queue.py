@@ -32,10 +32,21 @@ from sqlite_utils.migrations import Migrations
 from structlog import get_logger
 
 from evokernel_core.domain.errors import StoreError, VerifierError
-from evokernel_core.verifier.queue_rows import DAMAGED, as_text, is_object, set_aside
+from evokernel_core.domain.sentence import Sentence, read
+from evokernel_core.verifier.queue_rows import as_text, is_object, set_aside
 from evokernel_core.verifier.serving.private import make_private, private_folder
 from evokernel_core.verifier.serving.turns import Turns
 from evokernel_core.verifier.serving.users import NO_LIMIT, OWNER, Priority, Quota
+from evokernel_core.verifier.unjudged import (
+    DAMAGED,
+    hosts_lost,
+    jobs_used,
+    many_clients,
+    many_waiting,
+    queue_full,
+    time_used,
+    worker_died,
+)
 
 log = get_logger(__name__)
 
@@ -136,7 +147,7 @@ class QueuedJob:
     id: str
     state: QueueState
     verdict: str
-    error: str
+    error: Sentence
     created: float
 
 
@@ -258,9 +269,7 @@ class JobQueue:
         """Records who wants a job. Raises QueueFull for a user who wants it under too many names."""
         named = "job = ? AND user = ? AND client != ?"
         if self._db["interests"].count_where(named, [job_id, asker.user, asker.client]) >= MOST_NAMES:
-            raise QueueFull(
-                f"{asker.user} already wants this job for {MOST_NAMES} clients; withdraw it for one of them."
-            )
+            raise QueueFull(many_clients(asker.user, MOST_NAMES))
         self._conn.execute(
             "INSERT OR REPLACE INTO interests (job, user, client, priority, cpu_s_a_day)"
             " VALUES (?, ?, ?, ?, ?)",
@@ -298,22 +307,18 @@ class JobQueue:
         """Counts a job that is new to the asker, also where others have asked for it. Raises QuotaUsed."""
         jobs, most = self._used(asker.user)[0], asker.quota.jobs_a_day
         if most and jobs >= most:
-            raise QuotaUsed(f"{asker.user} has asked for {most} jobs today, which is the limit.")
+            raise QuotaUsed(jobs_used(asker.user, most))
         self._charge(asker.user, jobs=1)
 
     def _check_room(self, asker: Asker) -> None:
         """Raises QueueFull, QuotaUsed where a job more may not wait for the asker."""
         quota = asker.quota
         if self._count(QueueState.QUEUED) >= self._limit:
-            raise QueueFull(f"The queue already holds {self._limit} jobs; ask again later.")
+            raise QueueFull(queue_full(self._limit))
         if quota.cpu_s_a_day and self._used(asker.user)[1] >= quota.cpu_s_a_day:
-            raise QuotaUsed(
-                f"{asker.user} has used {quota.cpu_s_a_day} CPU seconds today, which is the limit."
-            )
+            raise QuotaUsed(time_used(asker.user, quota.cpu_s_a_day))
         if quota.queued and self._waiting(asker.user) >= quota.queued:
-            raise QueueFull(
-                f"{asker.user} already has {quota.queued} jobs waiting, which is the limit; ask again later."
-            )
+            raise QueueFull(many_waiting(asker.user, quota.queued))
 
     def _waiting(self, user: str) -> int:
         return int(self._db["jobs"].count_where("state = 'queued' AND user = ?", [user]))
@@ -442,7 +447,7 @@ class JobQueue:
             done = self._conn.execute(
                 "UPDATE jobs SET state = 'done', verdict = ?, error = ?, lease = '', task = '', source = '',"
                 " updated = ? WHERE id = ? AND state = 'running' AND lease = ?",
-                [verdict, error, time.time(), claim.id, claim.lease],
+                [verdict, Sentence(error).written(), time.time(), claim.id, claim.lease],
             ).rowcount
             self._untidy += 1
             if self._untidy >= TIDY_AFTER:
@@ -463,15 +468,15 @@ class JobQueue:
             if row is None:
                 return False
             deaths, moves = row["deaths"] + died, row["moves"] + host_lost
-            error = ""
+            error = Sentence()
             if deaths >= MAX_DEATHS:
-                error = f"The worker died {deaths} times on this kernel; report it with the service's log."
+                error = worker_died(deaths)
             elif moves >= MAX_MOVES:
-                error = f"The host was lost {moves} times on this kernel; look into the hosts' logs."
+                error = hosts_lost(moves)
             self._conn.execute(
                 "UPDATE jobs SET state = ?, deaths = ?, moves = ?, error = ?, lease = '', updated = ?"
                 " WHERE id = ?",
-                ["done" if error else "queued", deaths, moves, error, time.time(), claim.id],
+                ["done" if error else "queued", deaths, moves, error.written(), time.time(), claim.id],
             )
             return not error
 
@@ -555,7 +560,7 @@ class JobQueue:
         ).fetchone()
         if row is None:
             return None
-        verdict, error = row["verdict"], row["error"]
+        verdict, error = row["verdict"], read(row["error"])
         if verdict and not is_object(verdict):
             verdict, error = "", DAMAGED
         return QueuedJob(row["id"], QueueState(row["state"]), verdict, error, row["created"])

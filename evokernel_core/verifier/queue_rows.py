@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 
 from structlog import get_logger
 
+from evokernel_core.verifier.unjudged import DAMAGED
+
 log = get_logger(__name__)
 
-DAMAGED = "What the queue held of this job was damaged; ask for it again."
 _STATES = ("queued", "running", "done")
 _PRIORITIES = ("interactive", "background")
 _LONGEST = 60

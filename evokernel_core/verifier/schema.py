@@ -62,12 +62,14 @@ class JobRequest(BaseModel):
 
 
 class JobView(BaseModel):
-    """A job; once done it has a verdict, or in ``error`` one sentence why there is none."""
+    """A job; once done it has a verdict, or in ``error`` one sentence why there is none; ``said`` is what the
+    sentence is made of, its template (``say``) and values (``with``), so that it can be translated."""
 
     id: JobId
     state: Literal["queued", "running", "done"]
     verdict: dict[str, Any] | None = None
     error: str = ""
+    said: dict[str, Any] | None = None
 
 
 class CancelView(BaseModel):
@@ -91,9 +93,10 @@ class StatusView(BaseModel):
 
 
 class Problem(BaseModel):
-    """Every answer that is not a success: one sentence."""
+    """Every answer that is not a success: one sentence; ``said`` as in JobView."""
 
     error: str
+    said: dict[str, Any] | None = None
 
 
 def parse_kernel(task: dict[str, Any], source: dict[str, Any]) -> tuple[KernelTask, KernelSource]:

@@ -47,6 +47,7 @@ from evokernel_core.verifier.serving.door import Limits, Server
 from evokernel_core.verifier.serving.guard import WRONG, Doorkeeper, Guard, Refused, address_of, problem
 from evokernel_core.verifier.serving.tokens import TokenStore
 from evokernel_core.verifier.serving.users import Priority, Scope, User
+from evokernel_core.verifier.unjudged import answered, lacks_priority, lacks_scope, unwritable
 from evokernel_core.verifier.workers import LocalPool, Outcome, Pool, Workers
 
 log = get_logger(__name__)
@@ -125,7 +126,7 @@ class Service:
         try:
             new, job = await asyncio.to_thread(self._put, identity, task, source, asker)
         except QueueFull as error:
-            raise Refused(429, str(error), error.retry_after_s) from error
+            raise Refused(429, error.sentence, error.retry_after_s) from error
         self._workers.wake()
         if new:  # who asks again costs nothing, and must not wash the log out
             facts = {"user": user.name, "token": user.token, "job": identity, "client": request.client}
@@ -143,7 +144,7 @@ class Service:
             try:
                 return await asyncio.to_thread(self._parsed, request)
             except UsageError as error:
-                raise Refused(422, str(error).rstrip(".") + ".") from error
+                raise Refused(422, error.sentence if str(error).endswith(".") else f"{error}.") from error
 
     def _parsed(self, request: JobRequest) -> tuple[str, str, str]:
         task, source = parse_kernel(request.task, request.source.model_dump())
@@ -259,16 +260,14 @@ def _pool(config: ServiceConfig) -> Pool:
 
 def _demand(user: User, scope: Scope) -> None:
     if not user.may(scope):
-        raise Refused(
-            403, f"This token has no scope {scope.value!r}; ask the service's owner for one that has."
-        )
+        raise Refused(403, lacks_scope(scope.value))
 
 
 def _priority(user: User, asked: PriorityName | None) -> Priority:
     """What was asked for, or the most urgent that the token allows. Raises Refused."""
     wished = Priority(asked) if asked else None
     if wished and wished not in user.priorities:
-        raise Refused(403, f"This token is not for {wished.value} jobs.")
+        raise Refused(403, lacks_priority(wished.value))
     return wished or (
         Priority.INTERACTIVE if Priority.INTERACTIVE in user.priorities else Priority.BACKGROUND
     )
@@ -280,7 +279,7 @@ def _unknown(identity: str) -> Refused:
 
 def _view(job: QueuedJob) -> JobView:
     verdict = json.loads(job.verdict) if job.verdict else None
-    return JobView(id=job.id, state=job.state.value, verdict=verdict, error=job.error)
+    return JobView(id=job.id, state=job.state.value, verdict=verdict, **answered(job.error))
 
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -369,9 +368,9 @@ def _add_problems(app: FastAPI, service: Service) -> None:
         return refusal.response
 
     @app.exception_handler(sqlite3.OperationalError)
-    async def unwritable(_: Request, error: sqlite3.OperationalError) -> Response:
+    async def no_queue(_: Request, error: sqlite3.OperationalError) -> Response:
         log.error("the queue cannot be used", error=str(error))
-        return problem(503, f"The queue cannot be used now ({error}); try again.", {"Retry-After": "5"})
+        return problem(503, unwritable(error), {"Retry-After": "5"})
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:

@@ -3,10 +3,10 @@
     python -m evokernel_core.verifier.service_worker MODULE:FUNCTION JSON
 
 calls ``FUNCTION(**JSON)`` for a Verifier when the first kernel comes, then answers each line
-``{"task":..., "source":...}`` on stdin with ``{"verdict":...}`` or ``{"error":"sentence"}`` on
-stdout, and with the CPU seconds that it took (``cpu_s``), those of ended children included.
-Whatever else prints goes to stderr. When stdin ends, its parent is gone: it ends its own children
-and itself at once, whatever it is doing.
+``{"task":..., "source":...}`` on stdin with ``{"verdict":...}`` or ``{"error":"sentence"}``, and
+``said`` for what the sentence is made of, on stdout, and with the CPU seconds that it took
+(``cpu_s``), those of ended children included. Whatever else prints goes to stderr. When stdin ends,
+its parent is gone: it ends its own children and itself at once, whatever it is doing.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.settings import Settings
 from evokernel_core.verifier.base import Verifier
+from evokernel_core.verifier.unjudged import TOO_DEEP, answered, defect
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -78,13 +79,12 @@ class Judge:
             source = from_data(request["source"], KernelSource)
             return {"verdict": to_data(self._open().verify(task, source))}
         except EvoKernelError as error:
-            return {"error": str(error)}
+            return answered(error.sentence)
         except RecursionError:
-            return {"error": "The task nests deeper than any that is captured."}
+            return answered(TOO_DEEP)
         except Exception as error:  # a defect of ours is this job's error, not the end of the service
             sys.excepthook(*sys.exc_info())
-            name = type(error).__name__  # its words may be about the host's files
-            return {"error": f"The verifier failed on this kernel ({name}); see the service's log."}
+            return answered(defect(type(error).__name__))
 
     def _open(self) -> Verifier:
         if self._verifier is None:

@@ -19,6 +19,7 @@ from attrs import frozen
 
 from evokernel_core.logs import get_logger
 from evokernel_core.verifier.queue import Claim, JobQueue
+from evokernel_core.verifier.unjudged import answered, told_by, too_long
 
 log = get_logger(__name__)
 
@@ -212,8 +213,7 @@ class Workers:
             await self._finish(claim, seat, answer, started)
         except TimeoutError:
             seat.kill()
-            sentence = f"Judging this kernel took longer than {self._timeout:.0f} s; the service gave it up."
-            await self._finish(claim, seat, {"error": sentence}, started)
+            await self._finish(claim, seat, answered(too_long(self._timeout)), started)
         except Died:
             seat.kill()
             await self._try_again(claim, started, died=True)
@@ -232,9 +232,7 @@ class Workers:
         told = answer.get("cpu_s")
         cpu_s = max(0.0, float(told)) if isinstance(told, int | float) else seconds
         verdict = json.dumps(answer["verdict"]) if "verdict" in answer else ""
-        finish = partial(
-            self._queue.finish, claim, verdict=verdict, error=answer.get("error", ""), cpu_s=cpu_s
-        )
+        finish = partial(self._queue.finish, claim, verdict=verdict, error=told_by(answer), cpu_s=cpu_s)
         if await _stored(finish):
             self._on_outcome(Outcome(claim.id, claim.user, seat.place, answer, seconds, cpu_s))
         self._on_done(claim.id)

@@ -19,9 +19,11 @@ from weakref import WeakValueDictionary
 from attrs import define, field
 
 from evokernel_core.domain.region import Region
+from evokernel_core.domain.sentence import sentence_of
 from evokernel_core.domain.serial import from_data
 from evokernel_core.synthesis.offers import Estimate
 from evokernel_server.text import Text
+from evokernel_server.words import told
 from evokernel_server.worker import Worker, WorkerError
 from evokernel_server.workspace import Document, Found, Problem, text_hash
 
@@ -177,11 +179,11 @@ class Capture:
             seconds = time.monotonic() - began
             self.say(f"{document.path.name}: not analysed after {seconds:.1f} s ({error.reason}): {error}")
             raise
-        interpreter, found = str(answer.get("interpreter", "")), read_regions(answer)
+        interpreter, found = sentence_of(answer.get("interpreter", "")), read_regions(answer)
         what = f"region{'s' * (len(found) != 1)}" + " or programs" * programs
         seconds = time.monotonic() - began
         self.say(f"{document.path.name}: {len(found)} {what} in {seconds:.1f} s, run by {interpreter}.")
-        self.runs_in(interpreter)
+        self.runs_in(told(interpreter))
         return found
 
     def _cached(self, key: str) -> tuple[Found, ...] | None:

@@ -20,6 +20,7 @@ from evokernel_core.foreign import read_foreign
 from evokernel_core.memory.activity import decisions, lessons, progress, trajectory
 from evokernel_core.memory.jobs import ENDED
 from evokernel_core.memory.store import Memory
+from evokernel_server.hazard_words import with_help
 from evokernel_server.jobs import JobQueue
 from evokernel_server.learned import objection, sentence
 from evokernel_server.offers import Offer, Offers, undecided
@@ -42,6 +43,8 @@ _LOOKED_AT = 400
 """Jobs, the last ones of all folders, among which those of this workspace are looked for."""
 _MOST_FILES = 50
 """Files that are not open and whose kernels are shown."""
+_LONGEST_REASON = 800
+"""Characters of why a job came to nothing, with what helps."""
 _UNREADABLE = (OSError, ValueError)
 Answer = dict[str, Any]
 
@@ -174,7 +177,7 @@ def _job(memory: Memory, job: Job) -> Answer:
         "budget": job.budget,
         "bestUs": done.best_us if done else None,
         "bestSource": done.source.value if done and done.source else "",
-        "reason": plain(told(job.reason)),
+        "reason": plain(with_help(job.reason), _LONGEST_REASON),
     }
 
 

@@ -286,7 +286,7 @@ def _inputs(region: Region) -> Iterator[str]:
     if region.task is not None:
         sizes = region.task.sizes
         for item in region.task.graph.inputs:
-            shape = "×".join(str(size) for size in item.spec.sizes(sizes)) or "scalar"
+            shape = "×".join(str(size) for size in item.spec.sizes(sizes)) or _("scalar")
             yield f"- {code(item.expression or item.name)}: {item.spec.dtype} {shape}"
 
 

@@ -23,6 +23,7 @@ from evokernel_server.calls import EDIT_TRIES, TOO_FAST, write_package
 from evokernel_server.choices import REPLACEABLE
 from evokernel_server.edits import Refusal, apply, read_edits
 from evokernel_server.errors import Refused
+from evokernel_server.hazard_words import with_help
 from evokernel_server.jobs import CANNOT_JUDGE_YET, AttemptEvent, Best, JobQueue, Report, region_of
 from evokernel_server.offers import Offer, Offers, microseconds
 from evokernel_server.options import Options
@@ -343,7 +344,7 @@ def _report(operation: Operation, event: AttemptEvent) -> None:
 
 
 def _infeasible(report: Report) -> str:
-    why = report.reason or _("no reason was given")
+    why = with_help(report.reason) or _("no reason was given")
     return many(
         "No kernel was verified in {count} attempt: {why}",
         "No kernel was verified in {count} attempts: {why}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from evokernel_core.domain.outcome import Objection, OutcomeKind
 from evokernel_core.memory.activity import Lesson
 from evokernel_server.plain import plain
-from evokernel_server.words import _, many
+from evokernel_server.words import _, many, told
 
 _LONGEST = 80
 """Characters of a name, a title or a reason."""
@@ -60,7 +60,7 @@ def _moved(lesson: Lesson) -> str:
         )
     if not titled:
         return f"{moved}."
-    title, q = plain(titled[0][0], _LONGEST), f"{titled[0][1]:+.2f}"
+    title, q = plain(told(titled[0][0]), _LONGEST), f"{titled[0][1]:+.2f}"
     return _("{moved}, above all “{title}” (value {value}).", moved=moved, title=title, value=q)
 
 

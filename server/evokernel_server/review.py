@@ -17,6 +17,7 @@ from evokernel_core.domain.graph import GraphInput
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, tolerance_for
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Latency, Verdict
+from evokernel_server.hazard_words import warnings_in
 from evokernel_server.offers import microseconds
 from evokernel_server.plain import plain
 from evokernel_server.strategy_words import strategy_words
@@ -183,7 +184,7 @@ def _detail(gate: GateResult, verdict: Verdict, task: KernelTask) -> str:
         GateName.LATENCY: _timed(verdict.latency),
     }[gate.gate]
     warnings = sorted({hazard.code for hazard in gate.hazards})
-    more = _(" Warnings: {codes}.", codes=", ".join(warnings)) if warnings else ""
+    more = _(" Warnings: {what}", what=warnings_in(warnings)) if warnings else ""
     return plain(f"{said}{more}", _DETAIL)
 
 

@@ -31,6 +31,7 @@ from evokernel_server.review_words import what_changed, why_faster
 from evokernel_server.spots import Spot, spot_of
 from evokernel_server.strategy_words import steps_between, strategy_changes
 from evokernel_server.text import Text
+from evokernel_server.timeline_page import said_page
 from evokernel_server.verified import NONE, Verified, best_of, latency_of, verified_of
 from evokernel_server.words import _, sourced, told
 
@@ -107,7 +108,8 @@ class Reviews:
         title = _("EvoKernel: timing {what}", what=spot.region.op_category)
         async with self.kernels.operations.begin(title, "timed") as shown:
             answer = await self.kernels.worker.request("timeline", params, cancel=shown.cancel)
-        return Path(str(answer["path"]))
+        templates = (answer.get("summary") or {}).get("templates") or ()
+        return await asyncio.to_thread(said_page, Path(str(answer["path"])), templates)
 
     async def _verified(self, spot: Spot) -> Verified:
         chip = spot.installed.latency.chip if spot.installed else self.chip()

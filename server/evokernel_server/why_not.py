@@ -11,6 +11,7 @@ from evokernel_core.synthesis.offers import better_us
 from evokernel_core.twin.accuracy import MODEL_ERROR
 from evokernel_server.choices import REPLACEABLE
 from evokernel_server.features.diagnostic import line_of
+from evokernel_server.hazard_words import help_with
 from evokernel_server.offers import microseconds, percent
 from evokernel_server.text import Extent
 from evokernel_server.trust import REASON
@@ -114,7 +115,8 @@ def reason_of(document: Document, tracked: Tracked) -> Reason | None:
     if why is None or tracked.region.id in document.ready or _is_covered(document.tracked, tracked.extent):
         return None
     code, sentence = why
-    return Reason(document.text.line_of(tracked.extent.start), code, sentence, _(HELP[code]))
+    helped = " ".join(filter(None, (help_with(tracked.region.reason), _(HELP[code]))))
+    return Reason(document.text.line_of(tracked.extent.start), code, sentence, helped)
 
 
 def _of_file(document: Document) -> Iterator[Reason]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from evokernel_core.capture import interpreter
 from evokernel_core.capture.environments import interpreters
 from evokernel_core.capture.interpreter import HOW_TO_SET, find_interpreter
 from evokernel_core.domain.errors import InterpreterUnavailable
+from tests.chinese import in_chinese, left_in_english
 
 _VARIABLES = """VIRTUAL_ENV CONDA_PREFIX CONDA_DEFAULT_ENV CONDA_EXE CONDA_ROOT MAMBA_ROOT_PREFIX PYENV_ROOT
     UV_PROJECT_ENVIRONMENT POETRY_CACHE_DIR POETRY_VIRTUALENVS_PATH"""
@@ -200,3 +202,26 @@ def test_answers_are_remembered_and_a_no_is_asked_again(
         find_interpreter("", tmp_path / "other")
     monkeypatch.setattr(interpreter, "_NO_LASTS_SECONDS", 0.0)
     assert find_interpreter("", tmp_path / "other").path == str(bare)
+
+
+def test_what_was_tried_is_told_in_chinese(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", str(environment(tmp_path / "own", "exit 1")))
+    for number in range(8):
+        environment(tmp_path / f"{'a/' * number}.venv", "exit 1")
+    with pytest.raises(InterpreterUnavailable) as error:
+        find_interpreter("", tmp_path / "a/a/a/a/a/a/a")
+    assert "more): install torch" in str(error.value)
+    assert left_in_english(error.value.sentence) == ""
+    assert " 中的 .venv]" in in_chinese(error.value.sentence)
+
+
+@pytest.mark.parametrize("how", ["VIRTUAL_ENV", "CONDA_PREFIX"])
+def test_how_an_interpreter_was_found_is_told_in_chinese(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    monkeypatch.setenv(how, str(tmp_path / "active"))
+    monkeypatch.setenv("CONDA_DEFAULT_ENV", "mine")
+    environment(tmp_path / "active", "exit 1")
+    for found in interpreters(tmp_path / "project"):
+        assert re.search("[\u4e00-\u9fff]", in_chinese(found.how)), found

@@ -10,6 +10,7 @@ from evokernel_core.domain.experience import ExperienceKind, Stage
 from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.outcome import Outcome, OutcomeKind
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource, Verdict
 from evokernel_core.memory.activity import decisions, lessons, progress, trajectory
@@ -128,3 +129,19 @@ def test_recent_jobs_begin_with_what_is_not_done(memory: Memory) -> None:
     unfinished = ["waiting", "running", "queued"]
     assert [job.id for job in memory.recent_jobs(9)] == [*unfinished, "cancelled", "failed", "done"]
     assert [job.id for job in memory.recent_jobs(2)] == unfinished[:2]
+
+
+def test_an_item_that_was_rewarded_keeps_what_its_title_is_made_of(tried: Memory) -> None:
+    title = Sentence(
+        "{step} for {pipe}-bound {family}", step=Sentence("double tile"), pipe="V", family="rows"
+    )
+    item = make_experience(ExperienceKind.PRACTICE, title, "It moves more at once.")
+    tried.add_experience(item)
+    task_id, source_id = kernel(tried, 1)
+    tried.pay(
+        Reward(
+            Stage.DRAFT, "activation", (item.id,), 0.5, cause="accepted", task_id=task_id, source_id=source_id
+        )
+    )
+    ((told, _),) = lessons(tried, 1)[0].items
+    assert (told, told.data()) == (title, title.data())

@@ -9,6 +9,7 @@ import pytest
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.experience import ExperienceKind, Stage
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.ledger import Reward
 from evokernel_core.memory.packs import Imported, export_pack, import_pack
@@ -88,3 +89,34 @@ def test_values_beyond_the_bounds_are_clipped(pack: list[str], other: Memory) ->
     line["values"] = [{"stage": "refine", "op_category": "softmax", "q": 1e9, "n": 1}]
     import_pack(other, [pack[0], json.dumps(line)])
     assert other.q(Stage.REFINE, "softmax", ITEM.id) == 1.0
+
+
+MADE = Sentence("{step} for {family}", step=Sentence("double tile"), family=Sentence("rowwise"))
+
+
+def test_titles_carry_what_they_are_made_of(memory: Memory, other: Memory) -> None:
+    memory.add_experience(make_experience(ExperienceKind.PRACTICE, MADE, "body"))
+    pack = list(export_pack(memory))
+    assert json.loads(pack[1])["experience"]["title"] == "double tile for rowwise", "as earlier versions read"
+    import_pack(other, pack)
+    (item,) = other.experiences()
+    assert (item.title, item.title.data()) == (MADE, MADE.data())
+
+
+def test_a_title_that_is_said_otherwise_than_it_reads_is_refused(memory: Memory, other: Memory) -> None:
+    memory.add_experience(make_experience(ExperienceKind.PRACTICE, MADE, "body"))
+    pack = list(export_pack(memory))
+    lie = changed(pack[1], said={"title": Sentence("{first}, then {next}", first="a", next="b").data()})
+    with pytest.raises(UsageError, match="changed by hand"):
+        import_pack(other, [pack[0], lie])
+
+
+def test_titles_of_earlier_versions_are_texts_until_they_are_learned_again(memory: Memory) -> None:
+    """A damaged one is a text, too."""
+    memory.add_experience(make_experience(ExperienceKind.PRACTICE, str(MADE), "body"))
+    assert memory.experiences()[0].title.values == {}
+    assert not memory.add_experience(make_experience(ExperienceKind.PRACTICE, MADE, "body"))
+    assert memory.experiences()[0].title.data() == MADE.data()
+    for damage in ("title = 'another title'", "said = x'00'", "said = 3"):
+        memory.execute(f"UPDATE experiences SET {damage}")
+        assert memory.experiences()[0].title.data() == "another title"

@@ -3,8 +3,10 @@ and twin, over a file that is offered kernels in some places and refused them in
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,11 @@ from evokernel_server.review import kernel_of
 from evokernel_server.words import speak, told
 from lsprotocol import types
 
-from evokernel_core.domain.sentence import Sentence, read
+from evokernel_core.domain.sentence import Sentence, read, sentence_of
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Verdict
 from evokernel_core.synthesis.lessons import summary
+from evokernel_core.twin.page_words import page_words, templates_in
 from evokernel_core.twin.said import sentence_said
 from tests.chinese import english
 from tests.server.reviewed import LATENCY, SOURCE, TASK, VERDICT
@@ -76,6 +79,18 @@ def texts(value: Any, key: str = "") -> Iterator[str]:
             yield from texts(item, key)
 
 
+def of_page(page: str) -> Iterator[str]:
+    """The words of a timeline's page: its own, and the sentences in its data."""
+    words, data = (json.loads(found) for found in re.findall(r'type="application/json">(.*?)</script>', page))
+    assert words["lang"] == "zh-CN"
+    said = [
+        page_words(),
+        templates_in(sentence_of(item["said"]) for item in data["cores"] + data["launches"]),
+    ]
+    for template in chain(*said):
+        yield words["words"][template]
+
+
 async def shown(editor: Any, uri: str) -> list[str]:
     """All that an editor can ask about a file."""
     document = types.TextDocumentIdentifier(uri)
@@ -121,6 +136,7 @@ async def test_a_chinese_editor_shows_no_english_sentence(
     place = {"uri": uri, "regionId": answer["regionId"]}
     said += texts(await editor.command("evokernel.review", place))
     said += texts(await editor.command("evokernel.variants", place))
+    said += of_page(Path((await editor.command("evokernel.timeline", place))["path"]).read_text("utf-8"))
     said += await shown(editor, uri)
     assert len([text for text in said if re.search("[\u4e00-\u9fff]", text)]) > 50
     assert "\n".join(sorted({text for text in said if english(text)})) == ""

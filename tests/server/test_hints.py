@@ -22,13 +22,15 @@ from evokernel_server.features.inlay_hint import Showing, hints, resolved
 from evokernel_server.packages import Installed
 from evokernel_server.pipes import bar, picture
 from evokernel_server.words import speak
-from evokernel_server.workspace import Document, Found
+from evokernel_server.workspace import Document, Found, Problem
 from lsprotocol import types
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_core.synthesis.offers import Estimate
 from evokernel_core.vendor.rival import Rival
+from tests.chinese import english
 from tests.server.regions import captured, document, estimate, found
 
 MODEL = "import torch\n\ndef f(x):\n    y = torch.softmax(x, dim=0)\n    return torch.softmax(y, dim=1) + 1\n"
@@ -43,7 +45,7 @@ INSTALLED = Installed("k", Path("/work/evokernel_kernels/k (1)"), "t", "s", LATE
 
 
 @pytest.fixture(autouse=True)
-def english() -> Iterator[None]:
+def in_english() -> Iterator[None]:
     yield
     speak("")
 
@@ -301,3 +303,13 @@ def test_pipes_that_a_package_made_up_stay_in_their_block() -> None:
     assert len(shown) == 4 and not any("`" in line for line in shown[1:-1])
     assert max(map(len, shown)) < 80
     assert list(picture(evolve(LATENCY, pipes=()))) == []
+
+
+def test_why_a_file_has_no_regions_is_told_in_the_language_of_the_editor() -> None:
+    made = document(MODEL)
+    how = "{how} at line {line}"
+    reason = Sentence(how, how=Sentence("it had not called a model after {seconds} s", seconds=5), line=3)
+    made.problem = Problem("needs_shapes", reason)
+    speak("zh-cn")
+    (hint,) = hints(made, EVERYTHING)
+    assert "5 秒" in hint.tooltip.value and not english(hint.tooltip.value)

@@ -7,7 +7,8 @@ import re
 
 import pytest
 from attrs import evolve
-from evokernel_server.review import Vendor, wire
+from evokernel_server.hazard_words import with_help
+from evokernel_server.review import Vendor, kernel_of, wire
 from evokernel_server.review_words import what_changed, why_faster
 from evokernel_server.strategy_words import move_words, steps_between, strategy_changes, strategy_words
 from evokernel_server.words import speak
@@ -18,8 +19,17 @@ from evokernel_core.domain.descriptor import Algorithm, Dataflow, Overlap, Stage
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.kernel import THEN, KernelSource, Setting, Strategy
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.domain.verdict import Latency, LatencySource
+from evokernel_core.domain.verdict import (
+    GateName,
+    GateResult,
+    GateStatus,
+    Hazard,
+    Latency,
+    LatencySource,
+    Severity,
+)
 from evokernel_core.memory.candidates import Stored
+from tests.chinese import english
 from tests.server.reviewed import CELL, LATENCY, SOURCE, STRATEGY, TASK, VERDICT, kernel, review
 
 MEASURED = evolve(LATENCY, source=LatencySource.MEASURED, us=11.0)
@@ -191,6 +201,33 @@ def test_a_step_is_named_in_the_language_of_the_editor(move: Sentence, chinese: 
         assert strategy_words(STRATEGY)[0] == "算子族：逐元素（pointwise）。"
     finally:
         speak("")
+
+
+SEEN = tuple(
+    Hazard(code, Severity.WARNING, "x") for code in ("uninitialised-store", "overflow-inf", "of-later")
+)
+
+
+@pytest.mark.parametrize(
+    ("locale", "told"),
+    [
+        ("", "overflow-inf: Finite values that become infinite. Compute in float32, or scale or clamp"),
+        ("zh-cn", "overflow-inf：有限的值变成了无穷大。请以 float32 计算"),
+    ],
+)
+def test_warnings_say_what_they_mean_and_what_helps(locale: str, told: str) -> None:
+    """A code of a later version stands alone."""
+    passed = GateResult(GateName.CORRECTNESS, GateStatus.PASSED, hazards=SEEN)
+    speak(locale)
+    try:
+        (gate,) = kernel_of(SOURCE, evolve(VERDICT, gates=(passed,)), LATENCY, TASK).gates
+        failed = with_help(Sentence("{where}: {what}", where="overflow-inf", what="Exp."))
+    finally:
+        speak("")
+    assert told in gate.detail and "of-later." in gate.detail
+    assert failed.startswith("overflow-inf: Exp." if not locale else "overflow-inf：Exp.")
+    assert "float32" in failed
+    assert not locale or not english(gate.detail + failed)
 
 
 def test_the_data_are_those_of_the_contract() -> None:

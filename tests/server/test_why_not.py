@@ -19,6 +19,7 @@ from evokernel_core.domain import errors
 from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.synthesis.offers import Estimate
+from evokernel_core.twin.hazards import explain
 from evokernel_core.vendor.rival import Rival
 from tests.server.test_hints import serving
 
@@ -57,6 +58,14 @@ REFUSED = {
     "no_gain": tracked(CANDIDATE, POOR),
     "vendor_leads": tracked(CANDIDATE, evolve(ESTIMATE, rival=Rival("torch_npu.npu_x", 3.0))),
 }
+
+
+def test_a_kernel_that_failed_by_a_hazard_is_told_what_helps() -> None:
+    reason = "Failed at {gate} ({code}): {feedback}"
+    told = Sentence(reason, gate="correctness", code="missing-sync", feedback="DataCopy and Add.")
+    whole = Sentence("{reason} Last failure: {failure}", reason="All were tried.", failure=told)
+    (found,) = reasons(document(tracked(RegionStatus.INFEASIBLE, POOR, reason=whole)))
+    assert found.help == f"{explain('missing-sync').help} {HELP['infeasible']}"
 
 
 @pytest.mark.parametrize("code", REFUSED)

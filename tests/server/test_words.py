@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import pickle
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.sentence import Sentence, joined, read, sentence_of
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
+from evokernel_core.twin.run import Finished, _crash_words
 from release.words import (
     AUTHOR,
     CATALOGUE,
@@ -28,12 +30,14 @@ from release.words import (
     ROOT,
     catalogue,
     compiled,
+    faults,
     formats_of,
     is_of_steps,
     keywords,
     said,
     sources,
 )
+from tests.chinese import left_in_english
 
 SERVER = Path(words.__file__).parent
 KEYWORDS = keywords()
@@ -138,6 +142,14 @@ def test_what_the_twin_reports_is_written_out(path: Path) -> None:
     found = list(formats_of(text))
     assert len(found) >= len(REPORTS.findall(text))
     assert not [item for item in found if "%*" in item]
+
+
+def test_what_a_process_says_as_it_ends_is_said_in_chinese() -> None:
+    assert len(list(faults())) == 2
+    for line in faults():
+        ended = Finished(-signal.SIGSEGV, "", f"noise\n{line}\n", 0.1, timed_out=False)
+        said = _crash_words(ended)
+        assert left_in_english(said) == "" and f"({line})" in said
 
 
 STEPS = {

@@ -37,7 +37,7 @@ def test_the_page_shows_the_launch_that_was_timed_and_is_made_once() -> None:
     source = author.write(TASK, author.initial(TASK, CHIP), CHIP)
     made = timeline_of(TASK, source, CHIP)
     page = made.page
-    found = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page.read_text(), re.DOTALL)
+    found = re.search(r'<script id="data"[^>]*>(.*?)</script>', page.read_text(), re.DOTALL)
     assert found is not None
     (launch,) = json.loads(found[1])["launches"]
     backend = TwinBackend(CHIP)

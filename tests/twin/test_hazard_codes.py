@@ -10,7 +10,8 @@ import pytest
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.synthesis.lessons import RULES
 from evokernel_core.twin.build import INCLUDE, SOURCES
-from evokernel_core.twin.hazards import as_page, explain, hazard_rules
+from evokernel_core.twin.hazards import HazardRule, as_page, explain, hazard_rules
+from tests.chinese import in_chinese, left_in_english
 
 TABLE = Path(__file__).parents[2] / "docs" / "hazards.md"
 _CALL = re.compile(r"\b(?:Report\w*|Fail|RaceReport)\s*\)?\(\s*\"([a-z0-9-]+)\"")
@@ -60,3 +61,9 @@ def test_each_rule_says_what_helps_in_one_line() -> None:
 def test_a_code_that_is_none_names_the_closest() -> None:
     with pytest.raises(UsageError, match="missing-sync"):
         explain("missing-synk")
+
+
+@pytest.mark.parametrize("rule", hazard_rules().values(), ids=lambda rule: rule.code)
+def test_a_hazard_is_explained_in_chinese(rule: HazardRule) -> None:
+    for said in (rule.what, rule.help):
+        assert left_in_english(said) == "" and re.search("[\u4e00-\u9fff]", in_chinese(said))

@@ -49,10 +49,10 @@ class Settings:
 def require_known(strategy: Strategy) -> None:
     """Raises StrategyError where a newer version gave the settings a meaning that this one does not know."""
     if not 1 <= strategy.version <= STRATEGY_VERSION:
-        written = f"A {strategy.family} strategy of version {strategy.version}"
         raise StrategyError(
-            "{written} is not for this EvoKernel, which reads up to {newest}.",
-            written=written,
+            "A {family} strategy of version {version} is not for this EvoKernel, which reads up to {newest}.",
+            family=strategy.family,
+            version=strategy.version,
             newest=STRATEGY_VERSION,
         )
 

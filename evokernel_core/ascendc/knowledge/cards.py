@@ -15,6 +15,7 @@ from evokernel_core.ascendc.kernels.family import Cores
 from evokernel_core.ascendc.knowledge.facts import fact_lines, names_of
 from evokernel_core.ascendc.knowledge.items import item
 from evokernel_core.domain.experience import Experience, ExperienceKind
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.twin.api import api_row, api_rows, most_of
 from evokernel_core.twin.lexer import Kind, tokenize
 
@@ -128,7 +129,8 @@ def _others(known: Iterable[str]) -> Iterator[Card]:
     for row in api_rows():
         if row.key not in known:
             text = "\n".join(fact_lines([row.key]))
-            made = item(ExperienceKind.API_CARD, f"{row.key} as documented", text)
+            title = Sentence("{name} as documented", name=row.key)
+            made = item(ExperienceKind.API_CARD, title, text)
             names = frozenset((row.name, *row.former))
             yield Card(made, (row.key,), names, _cores_of([row.key]), is_topic=False)
 

@@ -14,6 +14,7 @@ from evokernel_core.ascendc.knowledge.items import item
 from evokernel_core.ascendc.knowledge.kinds import KernelKind
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
@@ -73,6 +74,11 @@ def exemplar(typical: Typical, chip: Chip) -> Experience:
     """The two files of a typical task's kernel, as an item."""
     source = source_of(typical, chip)
     body = f"tiling.h:\n{source.tiling_h}\nop_kernel.cpp:\n{source.op_kernel_cpp}"
-    title = f"{typical.family} kernel on {typical.cores.value}: {typical.about}"
+    title = Sentence(
+        "{family} kernel on {cores}: {about}",
+        family=Sentence(typical.family),
+        cores=Sentence(typical.cores.value),
+        about=typical.about,
+    )
     payload = json.dumps({"tiling_h": source.tiling_h, "op_kernel_cpp": source.op_kernel_cpp}, sort_keys=True)
     return item(ExperienceKind.EXEMPLAR, title, body, payload=payload)

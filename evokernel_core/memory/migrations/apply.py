@@ -13,6 +13,7 @@ from evokernel_core.memory.migrations import (
     m006_estimates,
     m007_placements,
     m008_verdicts,
+    m009_titles,
 )
 
 STEPS = {
@@ -24,6 +25,7 @@ STEPS = {
     "m006_estimates": m006_estimates.apply,
     "m007_placements": m007_placements.apply,
     "m008_verdicts": m008_verdicts.apply,
+    "m009_titles": m009_titles.apply,
 }
 migrations = Migrations("evokernel")
 for _name, _step in STEPS.items():

@@ -10,6 +10,7 @@ from attrs import define, evolve, field
 
 from evokernel_core.domain.errors import BudgetExhausted, EndpointError, ProposalsExhausted, ProposerError
 from evokernel_core.domain.experience import Experience, ExperienceKind
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.lessons import bottleneck_pipe
@@ -83,7 +84,9 @@ class HybridProposer:
 def model_practice(start: Candidate | None) -> Experience:
     """The memory item for asking the model, by bottleneck."""
     pipe = bottleneck_pipe(start.verdict.latency) if start else ""
-    title = f"ask the model about a {pipe or 'new'}-bound kernel"
+    title = Sentence("ask the model about a new-bound kernel")
+    if pipe:
+        title = Sentence("ask the model about a {pipe}-bound kernel", pipe=pipe)
     return make_experience(
         ExperienceKind.PRACTICE, title, "Let a language model rewrite it.", bottleneck=pipe
     )

@@ -14,7 +14,7 @@ from evokernel_core.ascendc.features import schedule_features
 from evokernel_core.ascendc.fusion.program import is_cut_alike
 from evokernel_core.ascendc.kernels.family import Move
 from evokernel_core.domain.errors import PlanError, ProposalsExhausted, StrategyError
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import KernelSource, Strategy, after
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.synthesis.proposers.base import Priced
@@ -56,7 +56,7 @@ def in_a_row(key: ById, strategy: Strategy, names: tuple[str, ...], chip: Chip) 
         if last is None:
             return None
         before = last.strategy
-        made = Sentence("{first}, then {next}", first=made, next=last.name) if made else Sentence(last.name)
+        made = after(made, Sentence(last.name)) if made else Sentence(last.name)
     if last is None or made is None:
         return None
     whole = evolve(last, name=made, kernel=None)

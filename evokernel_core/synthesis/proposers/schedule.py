@@ -23,11 +23,12 @@ from evokernel_core.ascendc.author import (
 from evokernel_core.ascendc.kernels.family import Move
 from evokernel_core.domain.errors import PlanError, ProposalsExhausted
 from evokernel_core.domain.experience import Experience, ExperienceKind
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import KernelSource, Strategy, after
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.memory.experiences import make_experience
-from evokernel_core.synthesis.lessons import bottleneck_pipe
+from evokernel_core.synthesis.lessons import bottleneck_pipe, step_title
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Priced, Proposal
 from evokernel_core.synthesis.proposers.gains import gains
 from evokernel_core.synthesis.proposers.moves import Step, in_a_row, priced, steps
@@ -145,7 +146,7 @@ class ScheduleProposer:
     def _beside(self, task: KernelTask, analytic: Strategy, context: Context) -> Iterator[_Draft]:
         """The schedules one move away from the analytic one."""
         for move in moves(task, analytic, self.chip):
-            item = _practice(f"{ANALYTIC}, then {move.name}", move.strategy)
+            item = _practice(after(ANALYTIC, Sentence(move.name)), move.strategy)
             yield self._draft(task, item, evolve(move.strategy, move=""), context)
 
     def _draft(self, task: KernelTask, item: Experience, strategy: Strategy, context: Context) -> _Draft:
@@ -191,9 +192,11 @@ class ScheduleProposer:
                 yield item, step
 
 
-def _practice(words: str, strategy: Strategy) -> Experience:
+def _practice(words: Sentence, strategy: Strategy) -> Experience:
     body = f"Start a {strategy.family} kernel: {words}."
-    return make_experience(ExperienceKind.PRACTICE, f"{words} for {strategy.family}", body)
+    family = Sentence(strategy.family)
+    title = Sentence("{step} for {family}", step=words, family=family)
+    return make_experience(ExperienceKind.PRACTICE, title, body)
 
 
 def _elsewhere_first(drafts: Iterable[_Draft], context: Context) -> list[_Draft]:
@@ -229,7 +232,7 @@ def practice(move: Move, start: Candidate) -> Experience:
     pipe = bottleneck_pipe(start.verdict.latency)
     return make_experience(
         ExperienceKind.PRACTICE,
-        f"{move.name} for {pipe or 'any'}-bound {move.family}",
+        step_title(Sentence(move.name), pipe, move.family),
         f"In a {move.family} kernel whose busiest pipe is {pipe or 'unknown'}: {move.name}.",
         bottleneck=pipe,
         payload=json.dumps({"family": move.family, "move": move.name}, sort_keys=True),

@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.verifier.serving.audit_log import AuditLog
 from evokernel_core.verifier.serving.tokens import TokenStore, digest_of
 from evokernel_core.verifier.serving.users import User, owner
+from evokernel_core.verifier.unjudged import answered, many_bytes, many_requests, too_large, too_slow
 
 REQUESTS_A_USER = 128
 """Requests of one user that are answered at a time; most of them wait for a verdict."""
@@ -31,19 +33,22 @@ class Refused(Exception):
 
     def __init__(self, status: int, sentence: str, retry_after_s: int = 0) -> None:
         super().__init__(sentence)
+        self.sentence = Sentence(sentence)
         self.status = status
         self.retry_after_s = retry_after_s
 
     @property
     def response(self) -> JSONResponse:
         return problem(
-            self.status, str(self), {"Retry-After": str(self.retry_after_s)} if self.retry_after_s else None
+            self.status,
+            self.sentence,
+            {"Retry-After": str(self.retry_after_s)} if self.retry_after_s else None,
         )
 
 
 def problem(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """The one form of every answer that is not a success."""
-    return JSONResponse({"error": sentence}, status, headers)
+    """The one form of every answer that is not a success: the sentence, and what it is made of."""
+    return JSONResponse(answered(Sentence(sentence)), status, headers)
 
 
 class Doorkeeper:
@@ -102,7 +107,7 @@ class Guard:
         body = bytearray()
         try:
             if self._open[user.name] > REQUESTS_A_USER:
-                raise Refused(429, f"{user.name} already has {REQUESTS_A_USER} requests open; close some.", 1)
+                raise Refused(429, many_requests(user.name, REQUESTS_A_USER), 1)
             await self._read(body, user, dict(scope["headers"]), receive)
         except Refused as refusal:
             self._note(scope, refusal.status, user)
@@ -130,16 +135,16 @@ class Guard:
                     self._check_share(user)
                     more = message.get("more_body", False)
         except TimeoutError as error:
-            raise Refused(408, f"The request did not arrive within {self._body_s:.0f} s.") from error
+            raise Refused(408, too_slow(self._body_s)) from error
 
     def _check_share(self, user: User) -> None:
         most = BODIES_A_USER * self._limit
         if self._held[user.name] > most:
-            raise Refused(429, f"{user.name} sends more than {most} bytes at a time; send them in turn.", 1)
+            raise Refused(429, many_bytes(user.name, most), 1)
 
     def _check_size(self, size: int) -> None:
         if size > self._limit:
-            raise Refused(413, f"The request is larger than {self._limit} bytes; send one kernel at a time.")
+            raise Refused(413, too_large(self._limit))
 
     def _note(self, scope: Scope, status: int, user: User | None = None) -> None:
         who = {"user": user.name, "token": user.token} if user else {}

@@ -31,7 +31,7 @@ from evokernel_server.offers import microseconds, ready_words, was_words
 from evokernel_server.packages import Installed
 from evokernel_server.plain import markdown, plain
 from evokernel_server.trust import REASON
-from evokernel_server.words import _, sourced
+from evokernel_server.words import _, sourced, told
 from evokernel_server.workspace import Document, Tracked
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def _of_problem(document: Document, lines: range) -> Iterator[types.InlayHint]:
     line = document.first_line()
     if line in lines:
         label = f"⚡ {_short(document.problem.reason)}"
-        yield _hint(document, line, label, markdown(document.problem.message))
+        yield _hint(document, line, label, markdown(told(document.problem.message)))
 
 
 def _short(reason: str) -> str:

@@ -1,6 +1,7 @@
 """A Verifier for the service's tests: what it does stands in the kernel's text, one word a line.
 
-``sleep SECONDS`` takes time, ``die`` ends the process, ``raise`` fails with a stated reason,
+``sleep SECONDS`` takes time, ``die`` ends the process, ``raise`` fails with a stated reason, ``refuse`` with
+one that has values,
 ``bug`` fails without one, ``print`` writes to stdout, ``child`` starts a process that never ends,
 ``burn`` one that has used half a second of CPU time before it sleeps for ever, ``overrun`` one that was
 killed with its watcher after as much.
@@ -20,7 +21,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from evokernel_core.domain.errors import VerifierError
+from evokernel_core.domain.errors import PlanError, VerifierError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Verdict
@@ -57,6 +58,8 @@ class Scripted:
                 os._exit(7)
             case ["raise"]:
                 raise VerifierError("The reference cannot run here; install torch.")
+            case ["refuse"]:
+                raise PlanError("{op} of {dtype} is not covered.", op="aten.x", dtype="int8")
             case ["bug"]:
                 raise ZeroDivisionError("a defect")
             case ["print"]:

@@ -15,7 +15,10 @@ from typing import Any
 import pytest
 
 from evokernel_core.domain.errors import UsageError, VerifierError, VerifierUnavailable
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.verifier.client import RemoteVerifier
+from evokernel_core.verifier.unjudged import TOO_DEEP, answered, jobs_used, queue_full, too_large, worker_died
+from tests.chinese import in_chinese
 from tests.verifier.service.conftest import until
 
 Kernel = Callable[..., tuple[Any, Any]]
@@ -305,3 +308,57 @@ def test_a_certificate_that_nobody_trusts_is_named_at_once(strange: Any, make_ce
     with pytest.raises(VerifierError, match=r"not trusted.*CA bundle"):
         remote(url, patience=30.0).status()
     assert remote(url, ca_bundle=str(certificate)).status().name == "n"
+
+
+DIED = worker_died(3)
+UNJUDGED = {
+    "with what it is made of": (
+        answered(DIED),
+        "工作进程在该算子上异常退出 3 次；请附上服务的日志反馈此问题。",
+    ),
+    "without values": (answered(TOO_DEEP), "该任务的嵌套深度超过了任何可捕获的任务。"),
+    "by an earlier version": ({"error": str(DIED)}, str(DIED)),
+    "not as it reads": ({"error": "Gone wrong.", "said": DIED.data()}, "Gone wrong."),
+    "beside what cannot be read": ({"error": "Gone wrong.", "said": {"say": 1}}, "Gone wrong."),
+}
+
+
+@pytest.mark.parametrize("how", UNJUDGED)
+def test_why_a_service_could_not_judge_is_told_in_chinese(
+    strange: Any, make_kernel: Kernel, how: str
+) -> None:
+    fields, why = UNJUDGED[how]
+    strange.answers = [OK_STATUS, done(**fields)]
+    url = f"http://127.0.0.1:{strange.server_port}"
+    with pytest.raises(VerifierError, match="could not judge") as raised:
+        remote(url).verify(*make_kernel())
+    assert str(raised.value) == f"The verifier at {url} could not judge: {fields['error']}"
+    assert in_chinese(raised.value.sentence) == f"位于 {url} 的校验器无法判定：{why}"
+
+
+def test_what_a_service_says_of_a_kernel_travels_with_its_template(server: Any, make_kernel: Kernel) -> None:
+    with pytest.raises(VerifierError) as raised:
+        remote(server.url).verify(*make_kernel(script="refuse"))
+    said = raised.value.sentence.values["error"]
+    assert (said, said.template) == ("aten.x of int8 is not covered.", "{op} of {dtype} is not covered.")
+
+
+REFUSED = {
+    "a full queue": (429, queue_full(9), "现在不接收算子：队列中已有 9 个任务；请稍后再试。"),
+    "a day's quota": (429, jobs_used("ann", 5), "现在不接收算子：ann 今天已提交 5 个任务，达到上限。"),
+    "a large request": (413, too_large(10), "拒绝了请求：请求超过 10 字节；请一次发送一个算子。"),
+    "something else": (502, Sentence(), "现在不接收算子：HTTP 状态码 502。"),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_why_a_service_takes_no_kernel_is_told_in_chinese(
+    strange: Any, make_kernel: Kernel, why: str
+) -> None:
+    status, sentence, chinese = REFUSED[why]
+    body = json.dumps(answered(sentence)).encode() if sentence else b""
+    strange.answers = [OK_STATUS, *[(status, body)] * 20]
+    with pytest.raises(VerifierError) as raised:
+        remote(f"http://127.0.0.1:{strange.server_port}").verify(*make_kernel())
+    assert str(sentence) in str(raised.value)
+    assert in_chinese(raised.value.sentence).endswith(chinese)

@@ -8,6 +8,7 @@ from attrs import frozen
 
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.operations import Operation
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import evaluate_dim
 
 Shape = tuple[int, ...]
@@ -16,7 +17,7 @@ Shapes = Sequence[Shape] | None
 
 
 class Unfit(Exception):
-    """A call that is none: its operands do not go together. Its text may say what is wrong with it."""
+    """A call that is none: its operands do not go together. A Sentence may say what is wrong with it."""
 
 
 def need(condition: bool) -> None:
@@ -92,5 +93,5 @@ Rule = Callable[[Call], Shapes]
 
 def inside(dim: int, rank: int) -> int:
     if not -max(1, rank) <= dim < max(1, rank):
-        raise Unfit(f"names dimension {dim} of a tensor that has {rank}")
+        raise Unfit(Sentence("names dimension {dim} of a tensor that has {rank}", dim=dim, rank=rank))
     return dim % max(1, rank)

@@ -66,8 +66,10 @@ def _check(call: Call) -> None:
         expected = _rule(node.op, call.operation)(call)
     except (Unfit, ValueError, ZeroDivisionError, IndexError) as error:
         shapes = ", ".join(str(list(call.shapes[ref])) for ref in node.operands())
-        reason = str(error) if isinstance(error, Unfit) and error.args else ""
-        reason = reason or f"does not take tensors of the shapes {shapes} with its arguments"
+        reason = error.args[0] if isinstance(error, Unfit) and error.args else None
+        reason = reason or Sentence(
+            "does not take tensors of the shapes {shapes} with its arguments", shapes=shapes
+        )
         raise PlanError("{op} {reason}.", op=node.op, reason=reason) from error
     if expected is None:
         return
