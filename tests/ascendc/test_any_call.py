@@ -100,7 +100,7 @@ def test_a_planned_call_computes_what_pytorch_does(name: str, chip: Chip, on_twi
         values = values_of(call, seed)
         expected = torch_results(call, values)
         if expected is not None:
-            _compare(task, on_twin(task, _inputs(values)), expected)
+            _compare(task, on_twin(task, _inputs(values)), expected, _in_float32(call, values) or expected)
             return
     pytest.skip(f"No kernel was written for any of 20 calls of {name}.")
 
@@ -114,9 +114,20 @@ def _inputs(values: list[Any]) -> dict[str, Any]:
     }
 
 
-def _compare(task: KernelTask, found: list[Any], expected: list[Any]) -> None:
-    for spec, mine, theirs in zip(task.graph.output_specs(), found, expected, strict=True):
-        wanted = theirs.double().numpy()
+def _in_float32(call: Call, values: list[Any]) -> list[Any] | None:
+    """What PyTorch computes of the same values in float32: in half types it may round where a kernel does
+    not, as the places at which images are sampled, and then take another element."""
+    import torch
+
+    halves = (torch.float16, torch.bfloat16)
+    return torch_results(call, [item.float() if item.dtype in halves else item for item in values])
+
+
+def _compare(task: KernelTask, found: list[Any], expected: list[Any], wide: list[Any]) -> None:
+    """Each element is near PyTorch's, or near the one in float32, as the verifier takes it."""
+    for spec, mine, theirs, wider in zip(task.graph.output_specs(), found, expected, wide, strict=True):
+        wanted, value = theirs.double().numpy(), np.asarray(mine, np.float64)
         near = _TOLERANCE.get(spec.dtype, 0.0)
         scale = max(1.0, float(np.abs(wanted[np.isfinite(wanted)]).max(initial=0.0)))
-        np.testing.assert_allclose(np.asarray(mine, np.float64), wanted, rtol=near, atol=near * scale)
+        as_wide = np.isclose(value, wider.double().numpy(), rtol=near, atol=near * scale, equal_nan=True)
+        np.testing.assert_allclose(np.where(as_wide, wanted, value), wanted, rtol=near, atol=near * scale)
