@@ -117,7 +117,8 @@ def _find_source(module: ParsedFile, region: Region, kernel_name: str) -> Span |
     text = module.text
     kernels = dict.fromkeys([kernel_name, *module.kernels()])
     taken = [item.covers for name in kernels for item in module.guarded(name, region.symbol)]
-    if _digest(text_at(text, region.span)) == region.source_hash and not _in_any(region.span, taken):
+    is_here = _digest(text_at(text, region.span)) == region.source_hash
+    if is_here and module.is_whole(region.span) and not _in_any(region.span, taken):
         return region.span
     start, end = span_offsets(text, module.symbol(region.symbol))
     places = []

@@ -190,10 +190,6 @@ FITTING = {
         f"def f(x):\n{GUARD}    y = x * 2\n"
         "    return j.run(y) if j.holds(y) else torch.softmax(y, dim=-1)\n", WHOLE,
     ),
-    "one copy is left": (
-        f"a = k.run(x) if k.holds(x) else x\nb = k.run(x) if k.holds(x) else {EXPRESSION}\n",
-        EXPRESSION,
-    ),
     "no guard": ("def f(x):\n    return k.run(x)\n", EXPRESSION),
     "unknown": ("def f(x):\n    return k.run(x) if k.holds(x) else x\n", ""),
     "cut badly": ("def f(x):\n    return k.run(x) if k.holds(x) else x\n", "else:"),
@@ -202,6 +198,10 @@ CHANGED = {
     "expression": ("y = k.run(x) if k.holds(x) else torch.softmax(x * 3, dim=-1)\n", EXPRESSION),
     "whole body": (f"def f(x):\n{GUARD}    y = x * 3\n    return torch.softmax(y, dim=-1)\n", WHOLE),
     "a line more": (f"def f(x):\n{GUARD}    x = x + 1\n    {WHOLE}\n", WHOLE),
+    "one call of two": (
+        f"a = k.run(x) if k.holds(x) else x\nb = k.run(x) if k.holds(x) else {EXPRESSION}\n",
+        EXPRESSION,
+    ),
     "a line less": (f"def f(x):\n{GUARD}    return torch.softmax(y, dim=-1)\n", WHOLE),
 }  # fmt: skip
 
