@@ -157,11 +157,13 @@ async def test_a_call_goes_stale_and_fits_again(sessions: Any, workspace: Path, 
     text = kernel.read_text()
     kernel.write_text(text + "// by hand\n")
     (changed,) = await eventually(stale)
+    await eventually(lambda: "does not fit its code any more" in editor.statuses[-1].text)
     assert "was changed after it was verified" in changed.message
     named = await titles_for(editor, uri, changed)
     assert f"Restore the package of {name}" in named and f"Revert kernel {name}" in named
     kernel.write_text(text)
     await eventually(lambda: not stale())
+    await eventually(lambda: "fit" not in editor.statuses[-1].text)
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 6)), max_size=8))

@@ -110,7 +110,8 @@ export class Decisions {
 
   /** Takes an installed kernel out, or refines it further. */
   async forKernel(command: string, given?: unknown): Promise<void> {
-    const place = givenPlace(given) ?? (await this.placeAtCursor([command]));
+    const none = t("EvoKernel: no generated kernel is called on this line.");
+    const place = givenPlace(given) ?? (await this.placeAtCursor([command], none));
     if (place !== undefined) tell(await this.execute(command, place));
   }
 
@@ -121,12 +122,14 @@ export class Decisions {
   /** What was clicked, the review in front, or the kernel at the cursor. */
   async placeFor(given?: unknown, commands = WAITING): Promise<Place | undefined> {
     const review = this.reviews.current;
-    return givenPlace(given) ?? (review === undefined ? this.placeAtCursor(commands) : placeOf(review));
+    return givenPlace(given) ?? (review === undefined ? this.placeAtCursor(commands, noneFor(commands)) : placeOf(review));
   }
 
-  private async placeAtCursor(commands = WAITING): Promise<Place | undefined> {
+  /** `none` is what a person is told where there is no kernel; a list that was left needs no words. */
+  private async placeAtCursor(commands: readonly string[], none?: string): Promise<Place | undefined> {
     const editor = pythonEditor();
     const places = editor === undefined ? [] : await placesAt(editor, commands);
+    if (places.length === 0 && none !== undefined) void vscode.window.showInformationMessage(none);
     if (places.length < 2) return places[0]?.place;
     const items = places.map(({ title, place }) => ({ label: title, place }));
     return (await vscode.window.showQuickPick(items, { placeHolder: t("Which kernel?") }))?.place;
@@ -159,6 +162,11 @@ export class Decisions {
     await this.reviews.close(place);
     return true;
   }
+}
+
+function noneFor(commands: readonly string[]): string {
+  if (commands === WAITING) return t("EvoKernel: no kernel waits for you on this line.");
+  return t("EvoKernel: no kernel is known for this line; put the cursor on a line with a ⚡ hint.");
 }
 
 function isPlaceOf(review: Review, { uri, regionId, name }: Place): boolean {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { commandsWith } from "../src/answers";
-import { Decisions } from "../src/decisions";
+import { ANY_KERNEL, Decisions } from "../src/decisions";
 import { Reviews } from "../src/reviews";
 import { Texts } from "../src/texts";
 import { Variants } from "../src/variants";
@@ -220,4 +220,17 @@ test("what a server refuses shows nothing", async () => {
   const it = session({ "evokernel.review": () => ({ status: "refused", message: "gone" }) });
   await it.decisions.review(PLACE);
   assert.deepEqual(desk.ran, []);
+});
+
+test("a command about the line of the cursor says so where that line has no kernel", async () => {
+  const { decisions, asked } = session();
+  await decisions.accept();
+  await decisions.reject();
+  await decisions.forKernel("evokernel.revert");
+  await decisions.placeFor(undefined, ANY_KERNEL);
+  assert.equal(desk.said.length, 4);
+  assert.match(desk.said[0] ?? "", /no kernel waits for you on this line/);
+  assert.match(desk.said[2] ?? "", /no generated kernel is called on this line/);
+  assert.match(desk.said[3] ?? "", /line with a ⚡ hint/);
+  assert.deepEqual(asked, []);
 });
