@@ -152,7 +152,7 @@ export class Decisions {
     tell(count === 1 ? answer : { message: t("{0} kernels are in place; one undo takes them back.", count) });
     if (review !== undefined) await this.reviews.close(placeOf(review));
     await this.reviews.close(place);
-    if (review !== undefined) await goTo(review.uri, review.line);
+    if (review !== undefined) await goTo(review.uri, lineOfCall(review));
   }
 
   /** Whether it came to that; the server has said why where it did not. */
@@ -167,6 +167,12 @@ export class Decisions {
 function noneFor(commands: readonly string[]): string {
   if (commands === WAITING) return t("EvoKernel: no kernel waits for you on this line.");
   return t("EvoKernel: no kernel is known for this line; put the cursor on a line with a ⚡ hint.");
+}
+
+/** 0-based; the line of the code where a kernel is called already, or was put in place in part. */
+function lineOfCall({ after, name, line }: Review): number {
+  const call = after.split("\n").findIndex((text, number) => number >= line && text.includes(`${name}.run(`));
+  return call < 0 ? line : call;
 }
 
 function isPlaceOf(review: Review, { uri, regionId, name }: Place): boolean {

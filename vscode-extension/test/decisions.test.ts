@@ -99,6 +99,14 @@ test("what was seen is what is accepted, and the review leaves the screen", asyn
   assert.deepEqual(desk.said, ["EvoKernel: softmax_1 is in place."]);
 });
 
+test("after an acceptance the cursor stands on the line of the kernel's call", async () => {
+  const after = "from evokernel_kernels import softmax_1\n\nif softmax_1.holds(x):\n    y = softmax_1.run(x)\nelse:\n    y = softmax(x)\n";
+  const it = session({}, { ...REVIEW, line: 1, after });
+  await it.decisions.review(PLACE);
+  await it.decisions.accept();
+  assert.deepEqual(desk.opened, ["/ws/model.py:3"]);
+});
+
 test("a refused acceptance leaves the review where it is", async () => {
   const it = session({ "evokernel.apply": () => ({ status: "refused", message: "The file changed." }) });
   await it.decisions.review(PLACE);
