@@ -87,5 +87,5 @@ def test_a_wrong_value_is_named(section: dict[str, Any], name: str) -> None:
 
 
 def test_a_choice_that_there_is_none_of_is_refused_in_words_of_the_settings() -> None:
-    with pytest.raises(UsageError, match="evokernel.policy cannot be 'bogus'; it stays 'qvalue'."):
+    with pytest.raises(UsageError, match=r"evokernel\.policy cannot be 'bogus'; it stays 'qvalue'\."):
         update_options(Options(), {"policy": "bogus"})
