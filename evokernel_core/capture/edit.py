@@ -33,7 +33,8 @@ def plan_edit(text: str, region: Region, kernel_name: str) -> str:
         if any(module.guarded(kernel_name, region.symbol)):
             return _with_imports(text, kernel_name)
         raise EditConflict(
-            "The code in {symbol} changed since its kernel was made: undo that change, or make the kernel again.",
+            "The code in {symbol} changed since its kernel was made: undo that change, or make the kernel"
+            " again.",
             symbol=region.symbol,
         )
     replaced = apply_change(text, TextChange(place, _replacement(text, place, region, kernel_name)))
