@@ -33,7 +33,8 @@ def plan_edit(text: str, region: Region, kernel_name: str) -> str:
         if any(module.guarded(kernel_name, region.symbol)):
             return _with_imports(text, kernel_name)
         raise EditConflict(
-            "The code of the region in {symbol} changed since it was captured: capture it again.",
+            "The code in {symbol} changed since its kernel was made: undo that change, or make the kernel"
+            " again.",
             symbol=region.symbol,
         )
     replaced = apply_change(text, TextChange(place, _replacement(text, place, region, kernel_name)))
@@ -117,7 +118,8 @@ def _find_source(module: ParsedFile, region: Region, kernel_name: str) -> Span |
     text = module.text
     kernels = dict.fromkeys([kernel_name, *module.kernels()])
     taken = [item.covers for name in kernels for item in module.guarded(name, region.symbol)]
-    if _digest(text_at(text, region.span)) == region.source_hash and not _in_any(region.span, taken):
+    is_here = _digest(text_at(text, region.span)) == region.source_hash
+    if is_here and module.is_whole(region.span) and not _in_any(region.span, taken):
         return region.span
     start, end = span_offsets(text, module.symbol(region.symbol))
     places = []

@@ -69,11 +69,13 @@ class ParsedFile:
         raise EditConflict("{qualname} is not in the file any more: capture it again.", qualname=qualname)
 
     def is_whole(self, span: Span) -> bool:
-        """Whether the span is one expression, or begins and ends with statements."""
+        """Whether the span is one expression, or statements that follow each other from the first's start to
+        the last's end. `return a` within `return a * b` is neither."""
         start, end = (len(self.text[:at].encode()) for at in span_offsets(self.text, span))
-        return any(node.start_byte == start for node in self._around(start, start + 1)) and any(
-            node.end_byte == end for node in self._around(end - 1, end)
-        )
+        first = [node for node in self._around(start, start + 1) if node.start_byte == start]
+        last = [node for node in self._around(end - 1, end) if end in (node.end_byte, _end(node))]
+        blocks = [node.parent for node in last if _is_block(node.parent)]
+        return any(node in last or (_is_block(node.parent) and node.parent in blocks) for node in first)
 
     def _around(self, start: int, end: int) -> Iterator[Node]:
         """The code that holds some bytes, from the inside out."""
@@ -190,6 +192,10 @@ def _defined(node: Node) -> bool:
 
 def _statements(block: Node) -> list[Node]:
     return [item for item in block.named_children if item.type != "comment"]
+
+
+def _is_block(node: Node | None) -> bool:
+    return node is not None and node.type in ("block", "module")
 
 
 def _own(definition: Node) -> Iterator[Node]:

@@ -357,6 +357,7 @@ class EvoKernelServer(LanguageServer):
         # read behind it: a package that changes meanwhile is never said to be stale and offered as whole
         document.installed, document.stale = await installed_kernels(document), stale
         self.diagnostics.changed(document)
+        self.show_status()
         self.changes.happened()
         self.refresh()
 

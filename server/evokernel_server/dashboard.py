@@ -29,7 +29,7 @@ from evokernel_server.packages import Installed, read_installed
 from evokernel_server.plain import plain
 from evokernel_server.status import Status
 from evokernel_server.store import Store
-from evokernel_server.words import told
+from evokernel_server.words import _, told
 from evokernel_server.workspace import Document, Workspace, find_calls, uri_of
 
 MOST_JOBS = 40
@@ -51,12 +51,14 @@ Answer = dict[str, Any]
 
 @frozen
 class Placed:
-    """A generated call on a 0-based line, and the package behind it; None where that is missing."""
+    """A generated call on a 0-based line, and the package behind it; None where that is missing. ``unfit`` is
+    why the call does not fit its package any more, as far as that was looked at."""
 
     uri: str
     name: str
     line: int
     installed: Installed | None
+    unfit: str = ""
 
 
 @define(eq=False)
@@ -125,7 +127,8 @@ class Dashboard:
 def _of_document(document: Document) -> Iterator[Placed]:
     for call in document.calls:
         line = document.text.line_of(call.extent.start)
-        yield Placed(document.uri, call.name, line, document.installed.get(call.name))
+        unfit = document.stale.get(call.name, "")
+        yield Placed(document.uri, call.name, line, document.installed.get(call.name), unfit)
 
 
 def _of_files(files: Iterable[Path]) -> list[Placed]:
@@ -200,6 +203,7 @@ def _history(memory: Memory, installed: Installed | None) -> list[Answer]:
 def _kernel(item: Placed, chip: str) -> Answer:
     """``us`` and what goes with it are null and empty for a package that is missing."""
     latency = item.installed.latency if item.installed else None
+    stale = item.unfit or why_stale(item.name, item.installed, chip)
     return {
         "uri": item.uri,
         "name": item.name,
@@ -211,18 +215,34 @@ def _kernel(item: Placed, chip: str) -> Answer:
         "boundUs": latency.roofline_us if latency else None,
         "bottleneck": plain(told(latency.bottleneck)) if latency else "",
         "verifier": plain(item.installed.verifier or item.installed.function) if item.installed else "",
-        "stale": is_stale(item.installed, chip),
+        "stale": bool(stale),
+        "why": plain(stale),
     }
 
 
-def is_stale(installed: Installed | None, chip: str) -> bool:
-    """Whether a kernel's figures are not what they would be now: its package is missing or was changed, they
-    are of another chip than the one that is configured, or of another version of this machine's verifier."""
+def why_stale(name: str, installed: Installed | None, chip: str) -> str:
+    """Why a kernel's figures are not what they would be now, empty where they are: its package is missing or
+    was changed, they are of another chip than the one that is configured, or of another version of this
+    machine's verifier."""
     if installed is None:
-        return True
+        folder = f"evokernel_kernels/{name}"
+        return _("The folder {folder} is missing or damaged; restore it or revert.", folder=folder)
+    if installed.latency.chip != chip:
+        return _(
+            "{name} was made for {made_for}, and the chip is {chip}: refine it.",
+            name=name,
+            made_for=installed.latency.chip,
+            chip=chip,
+        )
     modelled_by = installed.verifier.removeprefix("twin ")
-    older = modelled_by not in (installed.verifier, __version__)
-    return installed.latency.chip != chip or older
+    if modelled_by in (installed.verifier, __version__):
+        return ""
+    return _(
+        "{name} was verified by {verifier}, and this is twin {version}: refine it to have figures of today.",
+        name=name,
+        verifier=installed.verifier,
+        version=__version__,
+    )
 
 
 def _offer(offer: Offer) -> Answer:

@@ -89,10 +89,14 @@ class Nevers:
             await self._save(OutcomeKind.OFFERED_AGAIN, place_key(document.path, region_id), "", "")
         document.hide(frozenset())
         self.again(document)
-        message = many(
-            "Kernels are offered again at {count} place.",
-            "Kernels are offered again at {count} places.",
-            len(hidden),
+        message = (
+            _("Kernels were offered everywhere in this file.")
+            if not hidden
+            else many(
+                "Kernels are offered again at {count} place.",
+                "Kernels are offered again at {count} places.",
+                len(hidden),
+            )
         )
         return {"status": "offered_again", "message": message}
 

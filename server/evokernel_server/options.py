@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Any, cast, get_origin, get_type_hints
 
 import cattrs
@@ -126,7 +126,7 @@ def _structure(name: str, value: Any, kind: Any, base: Any) -> Any:
                 "The setting evokernel.{name} cannot be {value}; it stays {kept}.",
                 name=_camel(name),
                 value=repr(value),
-                kept=repr(getattr(base, name)),
+                kept=_shown(getattr(base, name)),
             )
         ) from error
     if is_list and len(made) != len(getattr(base, name)):
@@ -135,6 +135,11 @@ def _structure(name: str, value: Any, kind: Any, base: Any) -> Any:
             _("The setting evokernel.{name} takes {count} numbers.", name=_camel(name), count=wanted)
         )
     return made
+
+
+def _shown(value: object) -> str:
+    """A value as a person writes it in the settings."""
+    return repr(value.value if isinstance(value, Enum) else value)
 
 
 def _with_secrets(settings: Settings, environment: Mapping[str, str]) -> Settings:

@@ -61,7 +61,7 @@ def _fused(task: KernelTask, strategy: Strategy) -> str:
             "{count} operations are {kernels} kernels ({stages}).",
             operations,
             kernels=kernels,
-            stages=strategy.descriptor.stages.value,
+            stages=_(strategy.descriptor.stages.value),
         )
     return many(
         "{count} operation is one kernel.",

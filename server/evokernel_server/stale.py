@@ -75,14 +75,14 @@ def _original(manifest: Mapping[str, Any]) -> str:
 
 
 def fits(tree: ast.Module, name: str, original: str) -> bool:
-    """Whether what runs where a kernel's guard fails is ``original`` at one place at least. True where that
+    """Whether what runs where a kernel's guard fails is ``original`` wherever it is asked. True where that
     cannot be told."""
     wanted = _statements(original)
     places = [_plain_dumps(place) for place in _fallbacks(tree, name)]
     if wanted is None or not places:
         return True
     dumps = _plain_dumps(wanted)
-    return any(place[: len(dumps)] == dumps for place in places)
+    return all(place[: len(dumps)] == dumps for place in places)
 
 
 def _parsed(text: str) -> ast.Module | None:

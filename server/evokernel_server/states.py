@@ -97,6 +97,13 @@ def _found(document: Document) -> tuple[Mode, str]:
         listed = ", ".join(operators)
         words = _("Code of {name} is what {operators} computes as one operator.", name=name, operators=listed)
         return Mode.READY, words
+    if document.stale:
+        return Mode.READY, many(
+            "{count} kernel of {name} does not fit its code any more: the line of its call says why.",
+            "{count} kernels of {name} do not fit their code any more: the lines of their calls say why.",
+            len(document.stale),
+            name=name,
+        )
     if document.calls:
         return Mode.READY, _("The kernels of {name} are in place; nothing more is to gain.", name=name)
     needing = document.regions(RegionStatus.NEEDS_SHAPES)

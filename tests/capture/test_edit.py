@@ -272,6 +272,30 @@ def test_a_changed_text_is_a_conflict(text: str) -> None:
         plan_edit(text, CASES[0], KERNEL)
 
 
+@pytest.mark.parametrize(
+    ("source", "longer"),
+    [
+        ("return x.exp()", "return x.exp() * 2"),
+        ("y = x.exp()\n    return y", "y = x.exp()\n    return y.abs()"),
+        ("y = x.exp()", "y = x.exp() + x"),
+        ("x + x", "x + x * 2"),
+        ("x.exp()", "x.exp().abs"),
+    ],
+)
+def test_code_that_was_only_added_to_is_a_conflict_unless_it_is_an_expression_still(
+    source: str, longer: str
+) -> None:
+    """The kernel would leave out what was added, or take what belongs to something else."""
+    site = {"template": EXPRESSION if "=" not in source and "return" not in source else RETURN}
+    case = region(f"def f(x):\n    {source}\n", source, ["x"], symbol="f", **site)
+    text = f"def f(x):\n    {longer}\n"
+    if source == "x.exp()":
+        assert f"else {source}).abs" in plan_edit(text, case, KERNEL)
+        return
+    with pytest.raises(EditConflict):
+        plan_edit(text, case, KERNEL)
+
+
 @pytest.mark.parametrize("behind", ["a whole body", "statements"])
 def test_no_kernel_is_put_into_the_fallback_of_another(behind: str) -> None:
     """An inner region of a block whose kernel is in place stands there unchanged, as what runs without it."""

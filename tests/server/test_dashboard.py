@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from evokernel_server.changes import Changes
-from evokernel_server.dashboard import is_stale
+from evokernel_server.dashboard import why_stale
 from evokernel_server.learned import sentence
 from evokernel_server.packages import Installed
 
@@ -248,7 +248,7 @@ def installed(verifier: str, chip: str) -> Installed:
     ],
 )
 def test_stale_kernels(found: Installed | None, stale: bool) -> None:
-    assert is_stale(found, CHIP) is stale
+    assert bool(why_stale("k", found, CHIP)) is stale
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,7 @@ def test_a_ready_label_is_not_cut_and_comes_first_on_its_line(locale: str) -> No
     assert (
         WORDS[locale] in first[:LONGEST] and "123,456 µs" in first[:LONGEST] and "234,567" in first[:LONGEST]
     )
+    assert len(first) <= LONGEST, "its place is whole or not there"
     assert re.match(r"⚡ [\d.]+x", second)
 
 

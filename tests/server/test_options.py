@@ -84,3 +84,8 @@ def test_empty_and_unknown_values_change_nothing() -> None:
 def test_a_wrong_value_is_named(section: dict[str, Any], name: str) -> None:
     with pytest.raises(UsageError, match=name):
         update_options(Options(), section)
+
+
+def test_a_choice_that_there_is_none_of_is_refused_in_words_of_the_settings() -> None:
+    with pytest.raises(UsageError, match=r"evokernel\.policy cannot be 'bogus'; it stays 'qvalue'\."):
+        update_options(Options(), {"policy": "bogus"})

@@ -249,3 +249,13 @@ def test_the_data_are_those_of_the_contract() -> None:
         "Compared with PyTorch (rtol 0.01, atol 0.01) at 2 sets of sizes, among them s0=1; s0=8."
     )
     assert details["latency"].startswith("A launch at the sizes of the file: 10.0 µs modelled on ascend910b1")
+
+
+@pytest.mark.parametrize("stages", Stages)
+def test_how_kernels_follow_each_other_is_said_in_the_persons_language(stages: Stages) -> None:
+    speak("zh-cn")
+    try:
+        strategy = evolve(STRATEGY, descriptor=evolve(CELL, kernels=3, stages=stages))
+        assert not re.search("[a-z]{3}", why(strategy=strategy)[0])
+    finally:
+        speak("")

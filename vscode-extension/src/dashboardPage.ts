@@ -102,6 +102,7 @@ function kernel(item: DashboardKernel): Markup {
   const place = { uri: item.uri, name: item.name };
   return html`<li class="card"><h3>${item.name} ${item.stale ? badge(t("out of date"), "waiting") : NONE}</h3>
     ${item.us === undefined ? html`<p>${t("Its package is missing or was changed: restore it from the lightbulb at its call.")}</p>` : figures(item)}
+    ${item.us === undefined || item.why === "" ? NONE : html`<p>${item.why}</p>`}
     ${history(item)}
     <p class="actions">${button({ action: "open", argument: { uri: item.uri, line: item.line } }, t("Go to call"), item.name)}${
       item.us === undefined ? NONE : html`${button({ action: "timeline", argument: place }, t("Timeline"), item.name)}${button({ action: "refine", argument: place }, t("Refine"), item.name)}`

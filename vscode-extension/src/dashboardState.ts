@@ -37,6 +37,8 @@ export interface DashboardKernel {
   readonly verifier: string;
   readonly history: readonly Verified[];
   readonly stale: boolean;
+  /** Why it is out of date, in a sentence of the server. */
+  readonly why: string;
 }
 
 export interface DashboardOffer {
@@ -142,6 +144,7 @@ function readKernel(kernel: Data): DashboardKernel {
     verifier: text(kernel["verifier"]),
     history: objects(kernel["history"]).map((item) => ({ attempt: number(item["attempt"]), us: number(item["us"]) })),
     stale: kernel["stale"] === true,
+    why: text(kernel["why"]),
   };
 }
 

@@ -110,7 +110,8 @@ export class Decisions {
 
   /** Takes an installed kernel out, or refines it further. */
   async forKernel(command: string, given?: unknown): Promise<void> {
-    const place = givenPlace(given) ?? (await this.placeAtCursor([command]));
+    const none = t("EvoKernel: no generated kernel is called on this line.");
+    const place = givenPlace(given) ?? (await this.placeAtCursor([command], none));
     if (place !== undefined) tell(await this.execute(command, place));
   }
 
@@ -121,12 +122,14 @@ export class Decisions {
   /** What was clicked, the review in front, or the kernel at the cursor. */
   async placeFor(given?: unknown, commands = WAITING): Promise<Place | undefined> {
     const review = this.reviews.current;
-    return givenPlace(given) ?? (review === undefined ? this.placeAtCursor(commands) : placeOf(review));
+    return givenPlace(given) ?? (review === undefined ? this.placeAtCursor(commands, noneFor(commands)) : placeOf(review));
   }
 
-  private async placeAtCursor(commands = WAITING): Promise<Place | undefined> {
+  /** `none` is what a person is told where there is no kernel; a list that was left needs no words. */
+  private async placeAtCursor(commands: readonly string[], none?: string): Promise<Place | undefined> {
     const editor = pythonEditor();
     const places = editor === undefined ? [] : await placesAt(editor, commands);
+    if (places.length === 0 && none !== undefined) void vscode.window.showInformationMessage(none);
     if (places.length < 2) return places[0]?.place;
     const items = places.map(({ title, place }) => ({ label: title, place }));
     return (await vscode.window.showQuickPick(items, { placeHolder: t("Which kernel?") }))?.place;
@@ -149,7 +152,7 @@ export class Decisions {
     tell(count === 1 ? answer : { message: t("{0} kernels are in place; one undo takes them back.", count) });
     if (review !== undefined) await this.reviews.close(placeOf(review));
     await this.reviews.close(place);
-    if (review !== undefined) await goTo(review.uri, review.line);
+    if (review !== undefined) await goTo(review.uri, lineOfCall(review));
   }
 
   /** Whether it came to that; the server has said why where it did not. */
@@ -159,6 +162,17 @@ export class Decisions {
     await this.reviews.close(place);
     return true;
   }
+}
+
+function noneFor(commands: readonly string[]): string {
+  if (commands === WAITING) return t("EvoKernel: no kernel waits for you on this line.");
+  return t("EvoKernel: no kernel is known for this line; put the cursor on a line with a ⚡ hint.");
+}
+
+/** 0-based; the line of the code where a kernel is called already, or was put in place in part. */
+function lineOfCall({ after, name, line }: Review): number {
+  const call = after.split("\n").findIndex((text, number) => number >= line && text.includes(`${name}.run(`));
+  return call < 0 ? line : call;
 }
 
 function isPlaceOf(review: Review, { uri, regionId, name }: Place): boolean {

@@ -241,9 +241,15 @@ export class Server implements vscode.Disposable {
     });
   }
 
+  /** Why nothing can be asked now: a server that was found comes back by itself. */
+  private away(): string {
+    if (this.candidate === undefined) return t("The EvoKernel server is not running.");
+    return t("The EvoKernel server is starting: nothing was changed; try again in a moment.");
+  }
+
   /** Runs a command of the server; its failure is thrown as the server words it. */
   async execute(command: string, ...args: unknown[]): Promise<unknown> {
-    if (this.connection === undefined) throw new Error(t("The EvoKernel server is not running."));
+    if (this.connection === undefined) throw new Error(this.away());
     return this.connection.client.sendRequest("workspace/executeCommand", { command, arguments: args });
   }
 }

@@ -111,12 +111,11 @@ export function jobRow({ job }: JobNode): Row {
 export function kernelRow({ kernel, call }: KernelNode): Row {
   const stale = call?.stale === true;
   const mark = stale ? ` · ${t("out of date")}` : "";
-  const why = stale ? [t("The code or its inputs changed since this kernel was verified.")] : [];
   return {
     label: kernel.name,
     description: latencyLine(kernel) + mark,
     icon: stale ? "warning" : "zap",
     context: call === undefined ? "kernel" : "kernel.called",
-    tooltip: [...evidence(kernel), ...why],
+    tooltip: [...evidence(kernel), call?.why ?? ""].filter((line) => line !== ""),
   };
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { commandsWith } from "../src/answers";
-import { Decisions } from "../src/decisions";
+import { ANY_KERNEL, Decisions } from "../src/decisions";
 import { Reviews } from "../src/reviews";
 import { Texts } from "../src/texts";
 import { Variants } from "../src/variants";
@@ -97,6 +97,14 @@ test("what was seen is what is accepted, and the review leaves the screen", asyn
   assert.equal(desk.context["evokernel.inReview"], false);
   assert.deepEqual(desk.opened, ["/ws/model.py:11"]);
   assert.deepEqual(desk.said, ["EvoKernel: softmax_1 is in place."]);
+});
+
+test("after an acceptance the cursor stands on the line of the kernel's call", async () => {
+  const after = "from evokernel_kernels import softmax_1\n\nif softmax_1.holds(x):\n    y = softmax_1.run(x)\nelse:\n    y = softmax(x)\n";
+  const it = session({}, { ...REVIEW, line: 1, after });
+  await it.decisions.review(PLACE);
+  await it.decisions.accept();
+  assert.deepEqual(desk.opened, ["/ws/model.py:3"]);
 });
 
 test("a refused acceptance leaves the review where it is", async () => {
@@ -220,4 +228,17 @@ test("what a server refuses shows nothing", async () => {
   const it = session({ "evokernel.review": () => ({ status: "refused", message: "gone" }) });
   await it.decisions.review(PLACE);
   assert.deepEqual(desk.ran, []);
+});
+
+test("a command about the line of the cursor says so where that line has no kernel", async () => {
+  const { decisions, asked } = session();
+  await decisions.accept();
+  await decisions.reject();
+  await decisions.forKernel("evokernel.revert");
+  await decisions.placeFor(undefined, ANY_KERNEL);
+  assert.equal(desk.said.length, 4);
+  assert.match(desk.said[0] ?? "", /no kernel waits for you on this line/);
+  assert.match(desk.said[2] ?? "", /no generated kernel is called on this line/);
+  assert.match(desk.said[3] ?? "", /line with a ⚡ hint/);
+  assert.deepEqual(asked, []);
 });

@@ -9,6 +9,7 @@ const LARGEST_BUNDLE = 700_000;
 
 interface Manifest {
   activationEvents: string[];
+  contributes: { keybindings: { key: string; when: string }[] };
   icon: string;
   license: string;
   main: string;
@@ -66,4 +67,15 @@ test("a marketplace finds its icon, licence and kind, and no address that does n
   assert.equal(manifest.license, "Apache-2.0");
   assert.ok(manifest.keywords.length <= 30 && manifest.categories.length > 0);
   for (const address of [manifest.repository, manifest.homepage, manifest.bugs]) assert.equal(address, undefined);
+});
+
+test("keys that decide about a kernel are those of the review alone: not of a commit message, a search or a terminal", () => {
+  const keys = manifest.contributes.keybindings.filter(({ when }) => when.includes("evokernel.canDecide"));
+  assert.equal(keys.length, 3);
+  for (const { when } of keys) {
+    for (const elsewhere of ["inQuickOpen", "sideBarFocus", "panelFocus", "auxiliaryBarFocus", "terminalFocus"]) {
+      assert.ok(when.includes(`!${elsewhere}`), `${when} leaves out ${elsewhere}`);
+    }
+    assert.ok(when.includes("(editorTextFocus || !inputFocus)"), "the find box of the review has keys of its own");
+  }
 });

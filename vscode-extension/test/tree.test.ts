@@ -11,7 +11,7 @@ const DASHBOARD = readState({
       { id: "2", file: "/ws/model.py", uri: "file:///ws/model.py", line: 9, kind: "refine", state: "waiting", stage: "", attempt: 0, budget: 30, reason: "no verifier" },
       { id: "3", file: "/ws/model.py", uri: "", line: 0, kind: "refine", state: "done", stage: "", attempt: 9, budget: 30, reason: "" },
     ],
-    kernels: [{ uri: "file:///ws/my%20model.py", name: "softmax_1", line: 12, stale: true }],
+    kernels: [{ uri: "file:///ws/my%20model.py", name: "softmax_1", line: 12, stale: true, why: "Its code changed." }],
     offers: [
       { uri: "file:///ws/model.py", regionId: "r", name: "gelu_1", words: "gelu: 9 µs", ready: true },
       { uri: "file:///ws/model.py", regionId: "s", name: "softmax_1", words: "softmax", ready: false },
@@ -44,6 +44,7 @@ test("a kernel knows its call, whose address may be escaped otherwise, and says 
   assert.equal(called?.context, "kernel.called");
   assert.equal(called.icon, "warning");
   assert.match(called.description, /out of date$/);
+  assert.equal(called.tooltip.at(-1), "Its code changed.");
   assert.deepEqual([alone?.context, alone?.icon, alone?.description], ["kernel", "zap", "no latency"]);
 });
 

@@ -37,6 +37,9 @@ from evokernel_server.workspace import Document, Tracked
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
 
+_LONGEST = 43
+"""Characters of the hints of a line that VS Code shows with its default settings; it cuts what is longer."""
+
 
 @frozen
 class Showing:
@@ -223,7 +226,7 @@ def _label(document: Document, tracked: Tracked) -> str:
     estimate, ready = tracked.found.estimate, document.ready.get(tracked.region.id)
     where = around(document, tracked)
     if ready is not None:
-        return _tailed(f"⚡ {ready_words(ready)}", where)
+        return _fitting(f"⚡ {ready_words(ready)}", where)
     if tracked.region.status is RegionStatus.NEEDS_SHAPES:
         return "⚡ " + _("shapes needed")
     if estimate is None or tracked.region.status is RegionStatus.UNSUPPORTED:
@@ -233,7 +236,8 @@ def _label(document: Document, tracked: Tracked) -> str:
     if not estimate.wins:
         return ""
     gain, figures = _("⚡ {gain}", gain=gain_words(estimate)), from_to(estimate)
-    return _tailed(_("{gain}: {figures}", gain=gain, figures=figures), over_words(estimate), where)
+    figured = _("{gain}: {figures}", gain=gain, figures=figures)
+    return _fitting(_tailed(figured, over_words(estimate)), where)
 
 
 def _short_label(document: Document, tracked: Tracked) -> str:
@@ -253,6 +257,13 @@ def _tailed(label: str, *more: str) -> str:
     for words in filter(None, more):
         label = _("{label}, {more}", label=label, more=words)
     return label
+
+
+def _fitting(label: str, where: str) -> str:
+    """The label with its place, unless an editor would cut that to letters without a meaning; the tooltip and
+    the list of actions have it."""
+    longer = _tailed(label, where)
+    return longer if len(longer) <= _LONGEST else label
 
 
 def _installed_label(installed: Installed) -> str:
