@@ -120,15 +120,28 @@ class Offer:
 
 def side_by_side(single: Iterable[Offer], programs: Iterable[Offer]) -> tuple[Offer, ...]:
     """All that a person may choose from, in source order and the smaller first: each single kernel, and
-    programs around them. What a program covers is not said to be unsupported."""
+    programs around them, unless they are the same kernel. What a program covers is not said to be
+    unsupported."""
     found, programs = list(single), list(programs)
-    places = {offer.region.span for offer in found if offer.estimate is not None}
-    around = [offer for offer in programs if offer.estimate is not None and offer.region.span not in places]
+    written = [offer.region for offer in found if offer.estimate is not None]
+    around = [
+        offer
+        for offer in programs
+        if offer.estimate is not None and not any(_is_same(offer.region, other) for other in written)
+    ]
     if around:
         spans = [offer.region.span for offer in around]
         outside = (item for item in found if item.estimate or not any(map(item.region.span.overlaps, spans)))
         found = list(_unexplained(outside, programs))
     return tuple(sorted([*found, *around], key=_place))
+
+
+def _is_same(program: Region, single: Region) -> bool:
+    """Whether a program stands where a single kernel does, or is that kernel around its very code."""
+    if program.span == single.span:
+        return True
+    tasks = program.task and program.task.task_id, single.task and single.task.task_id
+    return tasks[0] == tasks[1] is not None and program.span.overlaps(single.span)
 
 
 def covers(program: Region, other: Region) -> bool:

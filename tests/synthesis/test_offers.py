@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_core.synthesis.offers import Estimate, Offer, choose, side_by_side, why_left_alone
 from evokernel_core.twin.accuracy import MODEL_ERROR
+from tests.synthesis.conftest import make_task
 
 ERROR = 100 * MODEL_ERROR
 """What a saving of 100 microseconds has to exceed."""
@@ -75,6 +77,23 @@ def test_what_is_offered(single: list[Any], programs: list[Any], expected: list[
 def test_what_a_person_may_choose(single: list[Any], programs: list[Any], expected: list[str]) -> None:
     found = side_by_side([offer(*item) for item in single], [offer(*item) for item in programs])
     assert [item.region.id for item in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "lines", "expected"),
+    [
+        (1, (1, 3), ["a"]),  # the kernel of its only expression
+        (2, (1, 3), ["a", "p"]),
+        (1, (5, 7), ["a", "p"]),  # the same code elsewhere
+    ],
+)
+def test_the_same_kernel_is_no_choice(number: int, lines: tuple[int, int], expected: list[str]) -> None:
+    """A method that only returns one expression was offered twice, with the same figures."""
+    single, program = (
+        evolve(item, region=evolve(item.region, task=make_task(number)))
+        for item, number in ((offer("a", (2, 2), 20), 1), (offer("p", lines, 20), number))
+    )
+    assert sorted(item.region.id for item in side_by_side([single], [program])) == expected
 
 
 @pytest.mark.parametrize(
