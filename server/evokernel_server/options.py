@@ -58,6 +58,14 @@ class ServerOptions:
 
 
 _FLAT = {"base_url": "model_url", "protocol": "model_protocol"}
+_LIMITS = {
+    "budget": (1, 1000),
+    "candidates_at_once": (0, 64),
+    "least_gain": (0, 1),
+    "samples": (1, 16),
+    "temperature": (0, 2),
+}
+"""The least and the greatest value of settings, as the extension's package.json has them."""
 _ENDPOINT = frozenset(attribute.name for attribute in fields(ModelEndpoint)) - {"api_key"}
 """Fields of the endpoint, and how settings that are not nested call those that need another name."""
 
@@ -129,12 +137,30 @@ def _structure(name: str, value: Any, kind: Any, base: Any) -> Any:
                 kept=_shown(getattr(base, name)),
             )
         ) from error
+    _check_limits(name, made, base)
     if is_list and len(made) != len(getattr(base, name)):
         wanted = len(getattr(base, name))
         raise UsageError(
             _("The setting evokernel.{name} takes {count} numbers.", name=_camel(name), count=wanted)
         )
     return made
+
+
+def _check_limits(name: str, value: Any, base: Any) -> None:
+    if name not in _LIMITS or value is None:
+        return
+    least, most = _LIMITS[name]
+    if not least <= value <= most:  # nor is it between them where it is no number
+        raise UsageError(
+            _(
+                "The setting evokernel.{name} takes {least} to {most}, not {value}; it stays {kept}.",
+                name=_camel(name),
+                least=least,
+                most=most,
+                value=value,
+                kept=_shown(getattr(base, name)),
+            )
+        )
 
 
 def _shown(value: object) -> str:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 from attrs import fields
-from evokernel_server.options import Options, read_options, update_options
+from evokernel_server.options import _LIMITS, Options, _camel, read_options, update_options
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Effort, ModelEndpoint, ModelProtocol, ProposerName
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_nothing_given_means_the_defaults() -> None:
@@ -84,6 +89,24 @@ def test_empty_and_unknown_values_change_nothing() -> None:
 def test_a_wrong_value_is_named(section: dict[str, Any], name: str) -> None:
     with pytest.raises(UsageError, match=name):
         update_options(Options(), section)
+
+
+@pytest.mark.parametrize("name", sorted(_LIMITS))
+def test_limits_are_those_of_the_extension(name: str) -> None:
+    """Which warns in the settings page alone, and sends what is there."""
+    declared = json.loads((ROOT / "vscode-extension/package.json").read_text("utf-8"))
+    properties = declared["contributes"]["configuration"]["properties"]
+    camel = _camel(name)
+    (found,) = (
+        item for key, item in properties.items() if key.rpartition(".")[2] == camel and "minimum" in item
+    )
+    least, most = _LIMITS[name]
+    assert (least, most) == (found["minimum"], found["maximum"])
+    for wrong in (least - 1, most + 1, math.nan):
+        with pytest.raises(UsageError, match=f"evokernel.{camel}"):
+            update_options(Options(), {camel: wrong})
+    for right in (least, most):
+        update_options(Options(), {camel: right})
 
 
 def test_a_choice_that_there_is_none_of_is_refused_in_words_of_the_settings() -> None:

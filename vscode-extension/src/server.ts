@@ -191,7 +191,10 @@ export class Server implements vscode.Disposable {
     this.item.failed(said);
     this.timer = setTimeout(() => void this.enqueue(() => this.connect()), wait);
     if (this.backoff.count === CRASHES_BEFORE_MESSAGE) {
-      void this.tell(t("EvoKernel's server has crashed {0} times in a row.", this.backoff.count), t("Restart Now"));
+      const reason = this.log.reason();
+      const crashes = t("EvoKernel's server has crashed {0} times in a row.", this.backoff.count);
+      const told = reason === "" ? crashes : t("{0} Its last words: {1}", crashes, reason);
+      void this.tell(told, t("Restart Now"));
     }
   }
 

@@ -1,6 +1,7 @@
 /** The last lines that the server wrote to its standard error, and the traceback among them. */
 
 const KEPT_LINES = 400;
+const LONGEST_REASON = 200;
 const HEAD = "Traceback (most recent call last):";
 
 export class ServerLog {
@@ -17,6 +18,12 @@ export class ServerLog {
 
   lastTraceback(): string {
     return lastTraceback(this.lines);
+  }
+
+  /** Why the server ended, as far as its last line tells. */
+  reason(): string {
+    const line = this.lines.findLast((item) => item.trim() !== "") ?? "";
+    return line.trim().slice(0, LONGEST_REASON);
   }
 }
 

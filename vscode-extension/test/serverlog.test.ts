@@ -35,3 +35,12 @@ test("only the last lines are kept", () => {
   assert.equal(log.tail(2), "line 998\nline 999");
   assert.equal(log.tail(10_000).split("\n").length, 400);
 });
+
+test("the reason is the last line that says something, and short", () => {
+  const log = new ServerLog();
+  assert.equal(log.reason(), "");
+  for (const line of [...LINES.slice(1, 5), "", "  "]) log.add(line);
+  assert.equal(log.reason(), "OldError: first");
+  log.add("x".repeat(10_000));
+  assert.equal(log.reason().length, 200);
+});
