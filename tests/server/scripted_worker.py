@@ -212,7 +212,8 @@ def package(params: dict[str, object]) -> dict[str, object]:
     folder.parent.mkdir(exist_ok=True)
     backup = back_up_changed(folder)
     temporary = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=folder.parent))
-    manifest = {"verdict": to_data(verdict), "name": name}
+    call = {"site": {"original": region.source}}
+    manifest = {"verdict": to_data(verdict), "name": name, "call": call}
     files = {"op_kernel.cpp": source.op_kernel_cpp, "__init__.py": ""}
     for file_name, text in {**files, "kernel.json": sealed(manifest, files)}.items():
         (temporary / file_name).write_text(text)

@@ -166,6 +166,26 @@ async def test_a_call_goes_stale_and_fits_again(sessions: Any, workspace: Path, 
     await eventually(lambda: "fit" not in editor.statuses[-1].text)
 
 
+@pytest.mark.usefixtures("scripted")
+async def test_a_call_whose_code_changed_shows_no_figures(
+    sessions: Any, workspace: Path, eventually: Any
+) -> None:
+    """The kernel does not run there: its hint said how fast it is."""
+    editor = await sessions.start(settings={"editAtOnce": True, "refineInBackground": False})
+    uri = editor.open(workspace / "model.py")
+    await eventually(lambda: editor.hints(uri))
+    action = await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Generate NPU kernel")
+    await editor.run(action)
+    await eventually(lambda: editor.labels(uri, "(was 412)"))
+    accepted = editor.texts[uri]
+    editor.set_text(uri, accepted.replace("dim=-1))", "dim=-1) * 2)"))
+    assert editor.texts[uri] != accepted
+    await eventually(lambda: editor.labels(uri, "⚡ kernel out of date"))
+    assert not await editor.labels(uri, "(was 412)")
+    editor.set_text(uri, accepted)
+    await eventually(lambda: editor.labels(uri, "(was 412)"))
+
+
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 6)), max_size=8))
 def test_the_outermost_are_those_that_no_other_holds(spans: list[tuple[int, int]]) -> None:
     regions = [SimpleNamespace(extent=Extent(start, start + length)) for start, length in spans]

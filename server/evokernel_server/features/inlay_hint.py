@@ -118,11 +118,13 @@ def _of_calls(document: Document, lines: range, client: Showing) -> Iterator[typ
         line = document.text.line_of(call.extent.start)
         if line not in lines or call.name not in document.installed:
             continue
-        installed = document.installed[call.name]
+        installed, unfit = document.installed[call.name], document.stale.get(call.name, "")
         if installed is None:
             folder = f"evokernel_kernels/{call.name}"
             words = _("The folder {folder} is missing or damaged; restore it or revert.", folder=folder)
             yield _hint(document, line, _("⚡ kernel package missing"), words)
+        elif unfit:  # the figures are not of what runs
+            yield _hint(document, line, _("⚡ kernel out of date"), markdown(unfit))
         else:
             words = "" if client.lazy else call_words(installed)
             yield _hint(document, line, _installed_label(installed), words, client, {"name": call.name})
