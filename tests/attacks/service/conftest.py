@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from evokernel_core.domain.sentence import sentence_of
 from evokernel_core.domain.serial import to_data
 from evokernel_core.verifier.serving.tokens import TokenStore
 from evokernel_core.verifier.serving.users import Priority, Quota, Scope
@@ -74,6 +75,14 @@ class Town:
 
     def audit(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.server.folder / "audit.jsonl").read_text().splitlines()]
+
+
+def is_problem(answer: httpx2.Response) -> bool:
+    """Whether an answer is one sentence and, where it has values, what it is made of."""
+    data = answer.json()
+    if set(data) == {"error", "said"}:
+        return str(sentence_of(data["said"])) == data["error"]
+    return list(data) == ["error"]
 
 
 def heard(connection: socket.socket) -> bytes:
