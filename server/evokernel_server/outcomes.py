@@ -31,6 +31,8 @@ from evokernel_server.workspace import Document, find_calls, text_hash
 
 log = logging.getLogger(__name__)
 
+MOST_REVERTED = 100
+"""Reverts by command of which a redo is known, the latest."""
 HORIZONS = ("30s", "5m", "15m")
 _SETTLED = (
     OutcomeKind.READY, OutcomeKind.ACCEPTED, OutcomeKind.PARTIALLY_ACCEPTED, OutcomeKind.REVERTED,
@@ -119,7 +121,10 @@ class OutcomeLog:
 
     def reverted_to(self, placement: Placement, text: str) -> None:
         """A command took a call out and left the text of a hash."""
+        self._reverted.pop(placement.key, None)
         self._reverted[placement.key] = text
+        if len(self._reverted) > MOST_REVERTED:
+            del self._reverted[next(iter(self._reverted))]
 
     def find(self, file: Path, name: str) -> Placement | None:
         return next(reversed(self._of(file, name)), None)

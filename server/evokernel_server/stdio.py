@@ -51,6 +51,9 @@ class Incoming:
         self._descriptor = descriptor
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray()
+        self._read = 0
+        """Bytes that the thread has read, also those that the loop was too busy to hear of."""
+        self._taken = 0
         self._ended = False
         self._arrived = asyncio.Event()
         self._room = threading.Event()
@@ -77,13 +80,12 @@ class Incoming:
     def _take(self, size: int) -> bytes:
         taken = bytes(self._buffer[:size])
         del self._buffer[:size]
+        self._taken += len(taken)
         return taken
 
     def _feed(self, data: bytes) -> None:
         self._buffer += data
         self._ended = not data
-        if len(self._buffer) > _MOST_READ:
-            self._room.clear()  # until what is there was used up
         self._arrived.set()
 
     def _run(self) -> None:
@@ -94,6 +96,9 @@ class Incoming:
                 data = os.read(self._descriptor, _PIECE)
             except OSError:
                 data = b""  # the client is gone
+            self._read += len(data)
+            if self._read - self._taken > _MOST_READ:
+                self._room.clear()  # until the loop, which hears of this piece next, asks for more
             try:
                 self._loop.call_soon_threadsafe(self._feed, data)
             except RuntimeError:
