@@ -1,4 +1,4 @@
-"""Homes of tests that share what is compiled: a library is named by all that goes into it."""
+"""Homes of tests; what is compiled is shared, since ``conftest.py`` names one folder for it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from evokernel_core.paths import cache_path
-
-_KERNELS = cache_path().absolute() / "kernels"
-"""Those of the home in which the tests were started."""
-
 
 @contextmanager
-def home_with_kernels(home: Path) -> Iterator[Path]:
-    """An empty home, but for the kernels that earlier tests compiled. Not for tests of the cache itself."""
-    _KERNELS.mkdir(parents=True, exist_ok=True)
-    (home / "cache").mkdir()
-    (home / "cache" / "kernels").symlink_to(_KERNELS)
+def own_home(home: Path) -> Iterator[Path]:
+    """A folder as the home of the product, as long as this lasts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EVOKERNEL_HOME", str(home))
         yield home

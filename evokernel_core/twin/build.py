@@ -24,6 +24,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence, joined
 from evokernel_core.lifeline import lifeline
 from evokernel_core.paths import cache_dir
+from evokernel_core.twin import kernel_cache
 from evokernel_core.twin.api.header import HEADER, api_header
 from evokernel_core.twin.compiler import (
     MAX_ERRORS,
@@ -73,10 +74,6 @@ COMPILE_SECONDS = 120
 LAUNCHER_FAILED = 120
 """The launcher's own exit status."""
 TOOL_LIMITS = ToolLimits()
-MAX_KERNELS = 2000
-"""Compiled kernels kept on disk for one twin."""
-MAX_CACHE_BYTES = 1024**3
-"""What they may take on disk together."""
 
 
 class CandidateError(EvoKernelError):
@@ -357,7 +354,7 @@ def build_files(
     everything = {**files, "glue.cpp": glue_text}
     content = (sorted(everything.items()), list(options), label, sorted((kernels or {}).items()), twin.judged)
     key = hashlib.sha256(repr(content).encode()).hexdigest()[:24]
-    folder = cache_dir() / "kernels" / twin.folder.name / key
+    folder = kernel_cache.kernels_dir() / twin.folder.name / key
     if (folder / "kernel.so").exists():
         os.utime(folder)
         return BuiltKernel(folder / "kernel.so", twin)
@@ -372,7 +369,7 @@ def build_files(
         unit = _Unit(twin, Confinement(work, (twin.folder, *reads), TOOL_LIMITS), flags, (label, *files))
         _build_in(unit, folder, needs_cube_image(files.values(), known))
         _publish(work / "result", folder)
-    _evict(folder.parent)
+    kernel_cache.added(folder)
     return BuiltKernel(folder / "kernel.so", twin, time.monotonic() - started)
 
 
@@ -437,44 +434,6 @@ def _publish(result: Path, folder: Path) -> None:
     with _locked(folder.with_suffix(".lock")):
         if not folder.exists():
             result.rename(folder)
-
-
-def _evict(cache: Path) -> None:
-    """Keeps the cache of kernels bounded: the least recently used go until three quarters are left when
-    there are too many or they take too much."""
-    with os.scandir(cache) as entries:  # after each build: pathlib takes twice as long
-        sizes = {
-            entry.path: _bytes_in(entry.path)
-            for entry in entries
-            if not entry.name.startswith("building-") and entry.is_dir()
-        }
-    total = sum(sizes.values())
-    if len(sizes) <= MAX_KERNELS and total <= MAX_CACHE_BYTES:
-        return
-    for path in sorted(map(Path, sizes), key=_last_used):
-        if len(sizes) <= MAX_KERNELS * 3 // 4 and total <= MAX_CACHE_BYTES * 3 // 4:
-            return
-        total -= sizes.pop(str(path))
-        shutil.rmtree(path, ignore_errors=True)
-        path.with_suffix(".lock").unlink(missing_ok=True)
-
-
-@lru_cache(maxsize=4 * MAX_KERNELS)  # what is published does not change
-def _bytes_in(folder: str) -> int:
-    """0 where another process has evicted the folder."""
-    try:
-        with os.scandir(folder) as files:
-            return sum(file.stat().st_size for file in files)
-    except FileNotFoundError:
-        return 0
-
-
-def _last_used(folder: Path) -> float:
-    """A time stamp; 0 where another process has evicted the folder."""
-    try:
-        return folder.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
 
 
 def _as_unit(name: str, text: str, label: str, kernels: Mapping[str, Kernel]) -> str:

@@ -16,7 +16,7 @@ from attrs import frozen
 from mcp import Client, StdioServerParameters
 from mcp_types import CallToolResult, ListRootsResult, Root
 
-from tests.homes import home_with_kernels
+from tests.homes import own_home
 
 MAIN = "from evokernel_core.cli.main import main; main()"
 MODEL = """\
@@ -32,7 +32,7 @@ KERNEL = (Path(__file__).parents[1] / "twin" / "data" / "scale.cpp").read_text()
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    with home_with_kernels(tmp_path_factory.mktemp("home")) as home:
+    with own_home(tmp_path_factory.mktemp("home")) as home:
         yield home
 
 

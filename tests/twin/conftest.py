@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.homes import own_home
+
 
 @pytest.fixture(scope="session")
 def kernel_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    home = tmp_path_factory.mktemp("home")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EVOKERNEL_HOME", str(home))
+    with own_home(tmp_path_factory.mktemp("home")) as home:
         yield home
 
 

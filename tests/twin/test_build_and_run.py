@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import subprocess
 import sys
@@ -124,37 +123,8 @@ def test_a_kernel_is_compiled_once() -> None:
     assert other.library != first.library
 
 
-def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "MAX_KERNELS", 4)
-    built = [build_kernel(source(KERNEL.replace("1.0f", f"{n}.5f"))).library for n in range(6)]
-    assert built[-1].exists()
-    assert len([path for path in built[-1].parent.parent.iterdir() if path.is_dir()]) <= 4
-
-
-@pytest.mark.parametrize("seen", ["before", "behind"])
-def test_another_process_may_evict_at_the_same_time(
-    seen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A folder that was listed is gone before, or after, its files are looked at."""
-    for name in ("a", "b", "c"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "kernel.so").write_bytes(b"0")
-    bytes_in = build._bytes_in
-
-    def meanwhile(folder: str) -> int:
-        if seen == "before":
-            shutil.rmtree(tmp_path / "b", ignore_errors=True)
-        found = bytes_in(folder)
-        shutil.rmtree(tmp_path / "b", ignore_errors=True)
-        return found
-
-    monkeypatch.setattr(build, "MAX_KERNELS", 1)
-    monkeypatch.setattr(build, "_bytes_in", meanwhile)
-    build._evict(tmp_path)
-    assert len(list(tmp_path.iterdir())) <= 1
-
-
-def test_two_builders_of_one_kernel_agree() -> None:
+def test_two_builders_of_one_kernel_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVOKERNEL_KERNELS_DIR", str(tmp_path))
     text = KERNEL.replace("1.0f", "3.0f")
     found: list[Path] = []
 

@@ -17,7 +17,7 @@ from evokernel_core.twin.build import INCLUDE, BuiltKernel, build_files, prepare
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.judge import GONE_OFFSET, SHARED_BYTES
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile
-from tests.homes import home_with_kernels
+from tests.homes import own_home
 from tests.twin.both import run_both
 
 DECLARED = re.compile(r"^(?:const )?[\w:]+(?:<[^>]*>)? [*&]*([A-Z]\w*)\([^;{}]*\)(?: const)?;", re.MULTILINE)
@@ -110,7 +110,7 @@ extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspa
 
 @pytest.fixture(scope="module", autouse=True)
 def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with home_with_kernels(tmp_path_factory.mktemp("home")):
+    with own_home(tmp_path_factory.mktemp("home")):
         yield
 
 

@@ -14,6 +14,7 @@ from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, Valu
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
+from tests.homes import own_home
 
 DATA = Path(__file__).parent / "data"
 Function = Callable[..., Any]
@@ -141,9 +142,7 @@ def read_source(name: str) -> KernelSource:
 @pytest.fixture(scope="session")
 def kernel_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A home that the tests of a session share, so that each kernel is compiled once."""
-    home = tmp_path_factory.mktemp("home")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EVOKERNEL_HOME", str(home))
+    with own_home(tmp_path_factory.mktemp("home")) as home:
         yield home
 
 

@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 
 from evokernel_core.domain.kernel import KernelSource
-from evokernel_core.twin import build
+from evokernel_core.twin import build, kernel_cache
 from evokernel_core.twin.build import CandidateError, build_kernel, prepare, run_tool
 from evokernel_core.twin.toolchain import Confinement, ToolLimits
 from evokernel_core.verifier.gates.audit import audit
@@ -194,7 +194,8 @@ def test_a_text_that_wants_disk_memory_or_time(
 
 def test_the_cache_is_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """It wants the disk by way of many kernels that are large each."""
-    monkeypatch.setattr(build, "MAX_CACHE_BYTES", 4 * 1024**2)
+    monkeypatch.setattr(kernel_cache, "MAX_BYTES", 4 * 1024**2)
+    monkeypatch.setenv("EVOKERNEL_KERNELS_DIR", str(tmp_path / "kernels"))
     for number in range(6):
         built = build_kernel(with_text(f"unsigned char big[1 << 20] = {{{number + 1}}};"))
     assert built.library.exists()

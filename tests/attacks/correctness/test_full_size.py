@@ -24,7 +24,7 @@ from tests.attacks.correctness.test_learned import (
     task_of,
     verdict_of,
 )
-from tests.homes import home_with_kernels
+from tests.homes import own_home
 from tests.tables import few
 from tests.verifier.conftest import FUNCTIONS, NumpyReference, make_task, read_source
 
@@ -50,7 +50,7 @@ def _where(condition: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module", autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with home_with_kernels(tmp_path_factory.mktemp("home")):
+    with own_home(tmp_path_factory.mktemp("home")):
         yield
 
 

@@ -19,7 +19,7 @@ from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import cases
 from evokernel_core.verifier.gates.tolerances import RANDOM
 from evokernel_core.verifier.local import LocalVerifier
-from tests.homes import home_with_kernels
+from tests.homes import own_home
 from tests.verifier.conftest import FUNCTIONS, NumpyReference, make_task, read_source
 
 DRAWS = tuple(Draw(f"{number:032x}") for number in range(1, 4))
@@ -27,7 +27,7 @@ DRAWS = tuple(Draw(f"{number:032x}") for number in range(1, 4))
 
 @pytest.fixture(scope="module", autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with home_with_kernels(tmp_path_factory.mktemp("home")):
+    with own_home(tmp_path_factory.mktemp("home")):
         yield
 
 

@@ -18,7 +18,7 @@ from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.judge import Sandboxes, judge_kernel
 from evokernel_core.twin.run import Limits, Mode, RunRequest, RunResult, Status, TensorFile
 from evokernel_core.verifier.sandbox import sandbox_prefix
-from tests.homes import home_with_kernels
+from tests.homes import own_home
 
 TILING = """#pragma once
 #include <cstdint>
@@ -303,7 +303,7 @@ def run(attack: Attack, folder: Path, limits: Limits) -> RunResult:
 
 @pytest.fixture(scope="module", autouse=True)
 def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with home_with_kernels(tmp_path_factory.mktemp("home")):
+    with own_home(tmp_path_factory.mktemp("home")):
         yield
 
 

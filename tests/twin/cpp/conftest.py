@@ -14,7 +14,7 @@ from evokernel_core.twin.build import BuiltKernel, build_files, prepare
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, TensorFile, run_kernel
 from tests.chinese import left_in_english
-from tests.homes import home_with_kernels
+from tests.homes import own_home
 from tests.twin.both import run_both
 
 Array = npt.NDArray[np.generic]
@@ -161,7 +161,7 @@ def compile_kernel(tmp_path_factory: pytest.TempPathFactory) -> Compile:
 
 @pytest.fixture(scope="module", autouse=True)
 def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with home_with_kernels(tmp_path_factory.mktemp("home")):
+    with own_home(tmp_path_factory.mktemp("home")):
         yield
 
 
