@@ -1,6 +1,7 @@
 """What the whole suite takes: seconds and processor seconds by kind, folder and file, and its slowest tests.
 
     python benchmarks/suite.py [--json OUT] [--markdown OUT] [--command 'make test'] [--slowest 40]
+    python benchmarks/suite.py --faults BEFORE.jsonl AFTER.jsonl
 
 Runs the command once, alone, as a person would, and adopts every process that it leaves behind, so that the
 whole has also what servers and forked programs took.
@@ -159,6 +160,23 @@ def markdown(suite: Suite, slowest: int) -> Iterator[str]:
     )
 
 
+def faults(before: Path, after: Path) -> Iterator[str]:
+    """The planted faults of two runs of ``faults.py``, and whether the suite found them."""
+    runs = [[json.loads(line) for line in path.read_text("utf-8").splitlines()] for path in (before, after)]
+    found = [{json.dumps(row["fault"]): bool(row["found_by"]) for row in run} for run in runs]
+    words = {True: "found", False: "not found"}
+    body = []
+    for key, known in found[0].items():
+        fault = json.loads(key)
+        change = f"`{Path(fault['file']).name}`: `{fault['new'].strip()[:90]}`".replace("|", "\\|")
+        body.append((fault["package"], fault["kind"], change, words[known], words[found[1].get(key, False)]))
+    yield from rows(("package", "kind", "the line as planted", "before", "after"), body)
+    lost = sum(known and not found[1].get(key, False) for key, known in found[0].items())
+    before_count, after_count = (sum(each.values()) for each in found)
+    yield f"Of {len(body)} faults {before_count} were found before and {after_count} after;"
+    yield f"found before and not after: {lost}."
+
+
 def rows(head: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:
     yield f"| {' | '.join(head)} |"
     yield "|" + "---|" * len(head)
@@ -175,7 +193,11 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--slowest", type=int, default=40)
+    parser.add_argument("--faults", type=Path, nargs=2)
     given = parser.parse_args()
+    if given.faults:
+        print("\n".join(faults(*given.faults)))
+        return 0
     suite = run(given.command)
     text = "\n".join(markdown(suite, given.slowest))
     print(text)

@@ -124,6 +124,7 @@ def _own(config: pytest.Config) -> dict[str, Any]:
     }
 
 
+_BEGAN = pytest.StashKey[float]()
 _COLLECTED = pytest.StashKey[float]()
 _WORKERS = pytest.StashKey[list[dict[str, Any]]]()
 
@@ -137,6 +138,7 @@ class Controller:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_BEGAN] = time.time()
     if config.pluginmanager.hasplugin("xdist") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Controller())
 
@@ -148,7 +150,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     add_forked(workers, Path(os.environ.get("EVOKERNEL_PARTS", "") + ".forked"))
     if path := os.environ.get("EVOKERNEL_PARTS"):
         Path(path).write_text(json.dumps({"workers": workers}), "utf-8")
-    for line in table(workers):
+    for line in (*table(workers), kept_kernels(config.stash.get(_BEGAN, 0.0))):
         terminalreporter.write_line(line)
 
 
@@ -159,6 +161,16 @@ def add_forked(workers: Sequence[dict[str, Any]], path: Path) -> None:
         name, seconds = json.loads(line)
         if name in rows:
             rows[name]["forked"] = rows[name].get("forked", 0.0) + seconds
+
+
+def kept_kernels(since: float) -> str:
+    """How many of the compiled kernels that were used since a time had been compiled before it."""
+    used = built = 0
+    for folder in Path(os.environ.get("EVOKERNEL_KERNELS_DIR", "")).glob("*/*/"):
+        if folder.stat().st_mtime >= since:
+            used += 1
+            built += max((file.stat().st_mtime for file in folder.iterdir()), default=0.0) >= since
+    return f"compiled kernels: {used} used, {used - built} of them kept from earlier runs"
 
 
 def table(workers: Sequence[dict[str, Any]]) -> Iterator[str]:
