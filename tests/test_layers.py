@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,8 @@ EXEMPT = {
 }
 
 
-def imports_of(path: Path) -> set[str]:
+@cache
+def imports_of(path: Path) -> frozenset[str]:
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -55,7 +57,7 @@ def imports_of(path: Path) -> set[str]:
             names.add(".".join([*path.relative_to(ROOT).parts[: -node.level], node.module or ""]))
         elif isinstance(node, ast.ImportFrom) and node.module:
             names.add(node.module)
-    return names
+    return frozenset(names)
 
 
 def starts_with(name: str, prefix: str) -> bool:

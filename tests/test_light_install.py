@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import sys
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from pytest_lsp import LanguageClient
 
 from evokernel_core import extras
+from tests import warm
 from tests.light import PROJECT, Light, bare_environment, make_light
 from tests.server.conftest import Editor, capabilities, eventually
 
@@ -55,6 +56,9 @@ def light(tmp_path_factory: pytest.TempPathFactory) -> Light:
     return make_light(tmp_path_factory.mktemp("light") / "venv")
 
 
+distributions = cache(metadata.packages_distributions)
+
+
 def requirements(extra: str) -> set[str]:
     return {Requirement(item).name for item in PROJECT["optional-dependencies"][extra]}
 
@@ -67,8 +71,7 @@ def test_the_ordered_packages_are_named() -> None:
 
 @pytest.mark.parametrize("extra", [*extras.ALL, extras.FLEET], ids=lambda extra: extra.name)
 def test_an_extra_is_the_modules_that_are_missed(extra: extras.Extra) -> None:
-    homes = metadata.packages_distributions()
-    named = {homes[module][0] for module in extra.modules}
+    named = {distributions()[module][0] for module in extra.modules}
     assert named == requirements(extra.name) - {"evokernel-lsp"}
 
 
@@ -102,7 +105,7 @@ def test_a_command_names_the_extra_that_it_lacks(
 ) -> None:
     (light.folder / "model.py").write_text("import torch\n\n\n# evokernel: x=f32[64,64]\ndef f(x):\n"
                                            "    return torch.softmax(x * 2, dim=-1)\n", "utf-8")  # fmt: skip
-    environment = {"EVOKERNEL_HOME": str(tmp_path), "EVOKERNEL_INTERPRETER": sys.executable}
+    environment = {"EVOKERNEL_HOME": str(tmp_path), "EVOKERNEL_INTERPRETER": warm.interpreter()}
     done = light.run("-c", ENTRY, *arguments.split(), environment=environment)
     assert done.returncode != 0
     said = [line for line in (done.stdout + done.stderr).splitlines() if f"evokernel-lsp[{extra}]" in line]
@@ -148,7 +151,7 @@ async def test_the_light_install_serves_the_editor(light: Light, tmp_path: Path)
     client = await config.start()
     assert isinstance(client, LanguageClient)
     editor = Editor(client, "utf-16")
-    options = {"settings": {"interpreter": sys.executable, "pauseS": 0.1}, "trusted": True}
+    options = {"settings": {"interpreter": warm.interpreter(), "pauseS": 0.1}, "trusted": True}
     asked: Any = pytest_lsp.client.types.InitializeParams(capabilities(), initialization_options=options)
     await client.initialize_session(asked)
     uri = editor.open(model)

@@ -183,6 +183,13 @@ def _content_hash(compiler: Compiler) -> str:
     return digest.hexdigest()[:20]
 
 
+@cache
+def preparation_hash() -> str:
+    """Of the code that makes of a program's or an operator's files what is compiled, and compiles it."""
+    texts = [path.read_bytes() for path in sorted(HERE.rglob("*.py"))]
+    return hashlib.sha256(repr(texts).encode()).hexdigest()
+
+
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -353,10 +360,8 @@ def build_files(
     glue_text = (SOURCES / GLUE_SOURCE).read_text() if glue is None else glue
     everything = {**files, "glue.cpp": glue_text}
     content = (sorted(everything.items()), list(options), label, sorted((kernels or {}).items()), twin.judged)
-    key = hashlib.sha256(repr(content).encode()).hexdigest()[:24]
-    folder = kernel_cache.kernels_dir() / twin.folder.name / key
-    if (folder / "kernel.so").exists():
-        os.utime(folder)
+    folder = kernel_cache.folder_of(twin.folder, *content)
+    if kernel_cache.has(folder, "kernel.so"):
         return BuiltKernel(folder / "kernel.so", twin)
     started = time.monotonic()
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -368,7 +373,7 @@ def build_files(
         flags = (*kernel_flags(twin.compiler), *header_flags(twin), "-I.", *options)
         unit = _Unit(twin, Confinement(work, (twin.folder, *reads), TOOL_LIMITS), flags, (label, *files))
         _build_in(unit, folder, needs_cube_image(files.values(), known))
-        _publish(work / "result", folder)
+        publish(work / "result", folder)
     kernel_cache.added(folder)
     return BuiltKernel(folder / "kernel.so", twin, time.monotonic() - started)
 
@@ -429,7 +434,7 @@ def _build_in(unit: _Unit, folder: Path, two_images: bool) -> None:
     unit.link("kernel.so", "op_kernel.o", "glue.o", *more)
 
 
-def _publish(result: Path, folder: Path) -> None:
+def publish(result: Path, folder: Path) -> None:
     """Renames the finished folder: whoever sees the library sees all of it."""
     with _locked(folder.with_suffix(".lock")):
         if not folder.exists():

@@ -231,9 +231,13 @@ def chip_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in CHIPS.glob("*.toml")))
 
 
-@cache
 def load_chip(name: str = DEFAULT_CHIP) -> Chip:
-    """The chip of that name. Raises UsageError for an unknown one."""
+    """The chip of that name, the same object each time. Raises UsageError for an unknown one."""
+    return _known_chip(name)
+
+
+@cache
+def _known_chip(name: str) -> Chip:
     path = CHIPS / f"{name}.toml"
     if path.parent != CHIPS or not path.is_file():  # names come from packages and over the network, too
         known = ", ".join(chip_names())

@@ -105,11 +105,9 @@ class _Body:
         """The calls whose only possible callees are the host's."""
         tokens = self.function.body
         shadowing = _variables(tokens)
-        constant = tuple(_constant_spans(tokens))
+        constant = {index for low, high in _constant_spans(tokens) for index in range(low, high)}
         for index, token in enumerate(tokens):
-            if token.kind is not Kind.NAME or token.text in _CONTROL:
-                continue
-            if any(low <= index < high for low, high in constant):
+            if token.kind is not Kind.NAME or token.text in _CONTROL or index in constant:
                 continue
             callees, count = self._called(index, shadowing)
             fitting = [callee for callee in callees if callee.takes(count)]

@@ -1,4 +1,5 @@
-"""Compiled kernels on disk: each in a folder of its content's name, below the twin that it was compiled for.
+"""Compiled kernels, programs and host code of operators on disk: each in a folder of its content's name,
+below the twin that it was compiled for.
 
 Two processes may build, use and evict at the same time, and any of them may be killed: a kernel appears by
 one rename, and whoever meets a folder that has just gone goes on without it.
@@ -6,7 +7,9 @@ one rename, and whoever meets a folder that has just gone goes on without it.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from functools import lru_cache
@@ -27,6 +30,26 @@ def kernels_dir() -> Path:
     EVOKERNEL_KERNELS_DIR names it."""
     shared = os.environ.get("EVOKERNEL_KERNELS_DIR")
     return Path(shared) if shared else cache_dir() / "kernels"
+
+
+def folder_of(twin: Path, *content: object) -> Path:
+    """Where that lies which is compiled from ``content`` for the twin in a folder."""
+    return kernels_dir() / twin.name / hashlib.sha256(repr(content).encode()).hexdigest()[:24]
+
+
+def folder_of_one_build(twin: Path) -> Path:
+    """Where that lies which nobody shall find again: not all that it was compiled from is known."""
+    return kernels_dir() / twin.name / secrets.token_hex(12)
+
+
+def has(folder: Path, name: str) -> bool:
+    """Whether a folder has its file of this name; it counts as used then."""
+    try:
+        if found := (folder / name).exists():
+            os.utime(folder)
+    except FileNotFoundError:  # another process has just evicted it
+        return False
+    return found
 
 
 def added(folder: Path) -> None:

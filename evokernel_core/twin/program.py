@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,18 +13,21 @@ from attrs import frozen
 
 from evokernel_core import temporary
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.paths import cache_dir
+from evokernel_core.twin import kernel_cache
 from evokernel_core.twin.build import (
     CandidateError,
     Twin,
     check_callees,
     header_flags,
     kernel_flags,
+    preparation_hash,
     prepare,
+    publish,
     run_tool,
 )
 from evokernel_core.twin.chip import Chip, runner_text
 from evokernel_core.twin.compiler import diagnostics, feedback
+from evokernel_core.twin.depfiles import depfile_flags, read_known_files
 from evokernel_core.twin.images import (
     VECTOR_MACROS,
     image_flags,
@@ -82,15 +83,14 @@ def build_program(source: ProgramSource) -> Program:
     twin = prepare()
     texts = read_sources(source)
     flags = define_flags(source.defines)
-    places = [str(path.resolve()) for path in (*source.files, *source.includes)]
-    key = hashlib.sha256(repr((places, sorted(texts.items()), flags)).encode("utf-8", "replace"))
-    folder = cache_dir() / "programs" / twin.folder.name / key.hexdigest()[:24]
-    if (folder / "program").exists():
+    places = [source.shown(path) for path in (*source.files, *source.includes)]
+    named = [(source.shown(path), text) for path, text in texts.items()]
+    folder = kernel_cache.folder_of(twin.folder, preparation_hash(), "program", places, named, flags)
+    if kernel_cache.has(folder, "program"):
         return Program(folder / "program", twin, 0.0)
     started = time.monotonic()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as name:
-        work = Path(name)
+    with temporary.folder_in(folder.parent, "building") as work:
         kernels = kernels_of(source, texts)
         for unit in active_units(source, texts, VECTOR_MACROS):
             shown = {source.shown(path): tokens for path, tokens in unit.items()}
@@ -99,23 +99,23 @@ def build_program(source: ProgramSource) -> Program:
         for header, text in launch_headers(texts.values(), kernels).items():
             (work / header).write_text(text)
         names = tuple(Path(source.shown(path)).name for path in texts)
-        _build(_Job(twin, source, work, flags, names, folder), needs_cube_image(texts.values(), kernels))
-        folder.mkdir(exist_ok=True)
-        for built in (work / "result").iterdir():
-            built.replace(folder / built.name)
+        objects = _build(_Job(twin, source, work, flags, names), needs_cube_image(texts.values(), kernels))
+        if not read_known_files(objects, twin.compiler, texts, (work, twin.folder)):
+            folder = kernel_cache.folder_of_one_build(twin.folder)
+        publish(work / "result", folder)
+    kernel_cache.added(folder)
     return Program(folder / "program", twin, time.monotonic() - started)
 
 
 @frozen
 class _Job:
-    """A build: where the rewritten files lie, the options, the files' names, and where results go."""
+    """A build: where the rewritten files lie, the options, and the files' names."""
 
     twin: Twin
     source: ProgramSource
     work: Path
     flags: tuple[str, ...]
     names: tuple[str, ...]
-    target: Path
 
     def command(self, unit: Path, output: Path, image: Sequence[str]) -> list[str]:
         """Compiles one translation unit. Images of their own do without the precompiled header."""
@@ -123,7 +123,8 @@ class _Job:
         shadow = [f"-I{place}" for folder in folders for place in (mirrored(folder, self.work), folder)]
         headers = (f"-I{self.twin.include}",) if image else header_flags(self.twin)
         own = (*kernel_flags(self.twin.compiler), *headers, f"-I{self.work}", *shadow, *self.flags, *image)
-        return [*self.twin.compiler.argv, *own, "-x", "c++", "-c", str(unit), "-o", str(output)]
+        made = ("-x", "c++", "-c", str(unit), "-o", str(output), *depfile_flags(output))
+        return [*self.twin.compiler.argv, *own, *made]
 
     def link(self, objects: Sequence[Path], output: str, more: Sequence[str]) -> None:
         """Links an image. Raises CandidateError."""
@@ -136,8 +137,8 @@ class _Job:
             raise CandidateError("link", _undefined_or(text))
 
 
-def _build(job: _Job, two_images: bool) -> None:
-    """Compiles the translation units side by side, for each image, and links them."""
+def _build(job: _Job, two_images: bool) -> list[Path]:
+    """Compiles the translation units side by side, for each image, and links them; returns their objects."""
     units = [mirrored(file, job.work) for file in job.source.files]
     images = ((image_flags(False), "host"), (image_flags(True), "cube")) if two_images else (((), "host"),)
     work = [
@@ -153,8 +154,9 @@ def _build(job: _Job, two_images: bool) -> None:
     if two_images:
         cube = [path for _, path, name in work if name == "cube"]
         job.link(cube, "program.cube.so", ("-shared", "-Wl,-Bsymbolic", "-Wl,-soname,program.cube.so"))
-        more = ("-Wl,--no-as-needed", "result/program.cube.so", f"-Wl,-rpath,{job.target}")
+        more = ("-Wl,--no-as-needed", "result/program.cube.so", "-Wl,-rpath,$ORIGIN")
     job.link([path for _, path, name in work if name == "host"], "program", more)
+    return [path for _, path, _ in work]
 
 
 def _undefined_or(output: str) -> str:

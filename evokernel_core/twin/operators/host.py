@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,10 +13,20 @@ from attrs import frozen
 
 from evokernel_core import temporary
 from evokernel_core.domain.errors import EvoKernelError
-from evokernel_core.paths import cache_dir
-from evokernel_core.twin.build import OPERATOR_FLAGS, SOURCES, CandidateError, Twin, prepare, run_tool
+from evokernel_core.twin import kernel_cache
+from evokernel_core.twin.build import (
+    OPERATOR_FLAGS,
+    SOURCES,
+    CandidateError,
+    Twin,
+    preparation_hash,
+    prepare,
+    publish,
+    run_tool,
+)
 from evokernel_core.twin.chip import Chip, runner_text
 from evokernel_core.twin.compiler import diagnostics, feedback
+from evokernel_core.twin.depfiles import depfile_flags, read_known_files
 from evokernel_core.twin.operators.definition import Description, read_description
 from evokernel_core.twin.operators.folder import OperatorFolder
 from evokernel_core.twin.operators.includes import companions, include_folders
@@ -94,30 +101,41 @@ def build_host(folder: OperatorFolder) -> HostProgram:
     files = (*folder.host, *companions(folder))
     source = ProgramSource(files, include_folders(files, folder))
     texts = read_sources(source)
-    content = repr((sorted(texts.items()), OPERATOR_FLAGS)).encode("utf-8", "replace")
-    key = hashlib.sha256(content).hexdigest()[:24]
-    target = cache_dir() / "operators" / twin.folder.name / key
-    if not (target / "built.json").exists():
+    places = [source.shown(path) for path in (*source.files, *source.includes)]
+    named = [(source.shown(path), text) for path, text in texts.items()]
+    target = kernel_cache.folder_of(twin.folder, preparation_hash(), "operator", places, named)
+    if not kernel_cache.has(target, "built.json"):
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent) as name:
-            left_out = _build(twin, source, Path(name))
-            (Path(name) / "built.json").write_text(json.dumps(left_out))
-            shutil.rmtree(target, ignore_errors=True)
-            target.mkdir()
-            for built in ("program", "built.json"):
-                (Path(name) / built).replace(target / built)
+        with temporary.folder_in(target.parent, "building") as work:
+            (work / "result").mkdir()
+            left_out, is_known = _build(twin, source, texts, work)
+            (work / "result" / "built.json").write_text(json.dumps(left_out))
+            if not is_known:
+                target = kernel_cache.folder_of_one_build(twin.folder)
+            publish(work / "result", target)
+        kernel_cache.added(target)
     left_out = json.loads((target / "built.json").read_text())
     return HostProgram(target / "program", twin, tuple(map(tuple, left_out)))
 
 
-def _build(twin: Twin, source: ProgramSource, work: Path) -> list[tuple[str, str]]:
-    """Writes ``program`` into ``work``; returns the sources that are left out of it."""
-    folders = [f"-I{folder}" for folder in source.includes]
+def _build(
+    twin: Twin, source: ProgramSource, texts: Iterable[Path], work: Path
+) -> tuple[list[tuple[str, str]], bool]:
+    """Writes ``result/program`` into ``work``; returns the sources that are left out of it, and whether
+    nothing but ``texts`` was read."""
+    # Messages of one project's program are those of another's with the same text.
+    mapped = f"-ffile-prefix-map={os.path.commonpath([path.parent for path in texts])}/="
+    own = [*twin.compiler.argv, *OPERATOR_FLAGS, *_NAMES, mapped, f"-I{twin.include}", f"-I{SOURCES}"]
+    own += [f"-I{folder}" for folder in source.includes]
     units = [(path, work / f"{index}.o") for index, path in enumerate(source.files)]
 
     def compiled(unit: tuple[Path, Path]) -> tuple[int, str]:
-        own = [*twin.compiler.argv, *OPERATOR_FLAGS, *_NAMES, f"-I{twin.include}", f"-I{SOURCES}", *folders]
-        return run_tool(twin, [*own, "-c", str(unit[0]), "-o", str(unit[1])], work)
+        path, output = unit
+        rule = depfile_flags(output)
+        status, said = run_tool(twin, [*own, "-c", str(path), "-o", str(output), *rule], work)
+        if status:  # without an object there is no rule but by the preprocessor
+            run_tool(twin, [*own, "-M", "-MG", str(path), *rule[1:]], work)
+        return status, said
 
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         results = list(zip(units, pool.map(compiled, units), strict=True))
@@ -129,15 +147,20 @@ def _build(twin: Twin, source: ProgramSource, work: Path) -> list[tuple[str, str
     if len(failed) == len(source.files):
         raise CandidateError("compile", failed[0][1])
     objects = [str(twin.operator_host), *(str(place) for (_, place), (status, _) in results if not status)]
-    return [*failed, *_link(twin, objects, work)]
+    places = (work, twin.folder, SOURCES)
+    is_known = read_known_files((place for _, place in units), twin.compiler, texts, places)
+    return [*failed, *_link(twin, objects, work)], is_known
 
 
 def _link(twin: Twin, objects: Sequence[str], work: Path) -> list[tuple[str, str]]:
-    """Writes ``program``; tells what nothing defines, whose use ends the program. Raises CandidateError."""
+    """Writes ``result/program``; tells what nothing defines, whose use ends the program.
+
+    Raises CandidateError.
+    """
     # A package's libraries for tiling and for shapes may each have what a header of theirs defines.
     own = (str(twin.library), f"-Wl,-rpath,{twin.folder}", "-lpthread", "-ldl")
     libraries = ("-Wl,--allow-multiple-definition", *own)
-    command = [*twin.compiler.argv, "-o", str(work / "program"), *objects]
+    command = [*twin.compiler.argv, "-o", str(work / "result" / "program"), *objects]
     status, output = run_tool(twin, [*command, *libraries], work)
     if not status:
         return []

@@ -4,6 +4,7 @@ much work as elsewhere: each must fail in every draw. All are honest kernels wit
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import pytest
 from attrs import evolve
@@ -11,7 +12,7 @@ from attrs import evolve
 from evokernel_core.domain.task import Symbol
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.backends.twin import TwinBackend
-from evokernel_core.verifier.draw import fresh
+from evokernel_core.verifier.draw import Draw, fresh
 from evokernel_core.verifier.gates import cases
 from evokernel_core.verifier.gates.slices.choice import choose
 from evokernel_core.verifier.local import LocalVerifier
@@ -83,30 +84,22 @@ CHEATS = [
 ]  # fmt: skip
 
 
-SLOW = ("softmax", frozenset(ROWS.items()))
-"""A kernel that waits for elements of local memory in each of many rows."""
-
-
-def _marked(name: str, sizes: dict[str, int] | None, *values: object) -> object:
-    """The slow ones among them are for thorough runs."""
-    is_slow = (name, frozenset((sizes or {}).items())) == SLOW
-    return pytest.param(*values, marks=[pytest.mark.thorough] if is_slow else [])
-
-
-@few("cheat", CHEATS, keep=(0, 3, 4), ids=[cheat.wants for cheat in CHEATS])
-def test_a_kernel_that_is_wrong_beyond_what_is_run_fails(cheat: Cheat) -> None:
+@few(
+    ("cheat", "draw"), product(CHEATS, DRAWS[:2]), keep=(0, 7, 8), ids=lambda item: getattr(item, "wants", "")
+)
+def test_a_kernel_that_is_wrong_beyond_what_is_run_fails(cheat: Cheat, draw: Draw) -> None:
     assert cases.total_bytes(task_of(cheat), task_of(cheat).sizes) > cases.RUN_LIMIT
-    for draw in DRAWS[:2]:
-        failed = verdict_of(task_of(cheat), changed(cheat), draw).failed_gate
-        assert failed is not None, cheat.wants
-        assert failed.code in cheat.codes, failed.feedback
-        assert "Compared at full size" in failed.feedback
+    failed = verdict_of(task_of(cheat), changed(cheat), draw).failed_gate
+    assert failed is not None, cheat.wants
+    assert failed.code in cheat.codes, failed.feedback
+    assert "Compared at full size" in failed.feedback
 
 
 HONEST = [("relu", ELEMENTS), ("relu", {"s0": 2_200_000_000}), ("softmax", ROWS), ("add", ROWS)]
+"""The softmax waits for elements of local memory in each of many rows, which takes long."""
 
 
-@pytest.mark.parametrize(("name", "sizes"), [_marked(name, sizes, name, sizes) for name, sizes in HONEST])
+@few(("name", "sizes"), HONEST, keep=(1, 3))
 def test_the_honest_kernels_pass_and_the_verdict_says_what_was_compared(
     name: str, sizes: dict[str, int]
 ) -> None:

@@ -4,6 +4,7 @@ and must fail here. Every one is an honest kernel with a few words changed."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from evokernel_core.verifier.gates import cases
 from evokernel_core.verifier.gates.tolerances import RANDOM
 from evokernel_core.verifier.local import LocalVerifier
 from tests.homes import own_home
+from tests.tables import few
 from tests.verifier.conftest import FUNCTIONS, NumpyReference, make_task, read_source
 
 DRAWS = tuple(Draw(f"{number:032x}") for number in range(1, 4))
@@ -177,11 +179,10 @@ def test_every_distribution_is_drawn_sometimes() -> None:
     assert drawn >= RANDOM | {"structured", "rows"}
 
 
-@pytest.mark.parametrize("name", ["add", "relu", "softmax"])
-def test_the_honest_kernels_pass_with_the_same_draws(name: str) -> None:
+@few(("name", "place"), product(["add", "relu", "softmax"], range(len(DRAWS))), keep=(0, 4, 8))
+def test_the_honest_kernels_pass_with_the_same_draws(name: str, place: int) -> None:
     """The other side: what is caught above is not caught by refusing everything."""
-    for draw in DRAWS:
-        assert verdict_of(make_task(name), read_source(name), draw).feasible
+    assert verdict_of(make_task(name), read_source(name), DRAWS[place]).feasible
 
 
 def test_zeros_in_a_single_row_of_small_values(tmp_path: Path) -> None:

@@ -177,10 +177,18 @@ def placed(memory: Memory, name: str) -> tuple[Placement, ...]:
     return memory.placements(Path(f"/w/{name}.py"))
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    with Memory(tmp_path / "memory.db") as memory:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file of a memory with two of everything."""
+    path = tmp_path_factory.mktemp("filled") / "memory.db"
+    with Memory(path) as memory:
         fill(memory)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def path(tmp_path: Path, filled: bytes) -> Path:
+    (tmp_path / "memory.db").write_bytes(filled)
     return tmp_path / "memory.db"
 
 

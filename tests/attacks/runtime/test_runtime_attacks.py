@@ -254,6 +254,7 @@ ATTACKS = {
     "queues without end": Attack(
         body="for (;;) { twin::Queue q(TPosition::VECIN, TPosition::VECIN, 1); q.Prepare(255, 32, {}); }",
         says="",
+        cpu_s=1.0,
     ),
     **{
         f"a forged batch {seed}": Attack(
@@ -346,7 +347,7 @@ def test_sizes_are_declined_by_an_answer_alone(name: str, tmp_path: Path) -> Non
     """Wants to be excused from sizes that it computes wrongly by giving no answer about them. It fails: only
     the tiling's own false declines."""
     prelude = 'extern "C" void attack(GM_ADDR *t);' if name == "instructs" else ""
-    result = run(Attack(host=DECLINES[name], prelude=prelude), tmp_path, Limits(wall_s=10.0, cpu_s=2.0))
+    result = run(Attack(host=DECLINES[name], prelude=prelude), tmp_path, Limits(wall_s=10.0, cpu_s=1.0))
     assert result.status not in (Status.OK, Status.DECLINED), result
     assert result.message
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from evokernel_core.ascendc.print.package import Placed, read_package, write_pac
 from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.errors import PackageChanged, TaskRefused, UsageError
 from evokernel_core.domain.verdict import Verdict
+from tests import warm
 from tests.verifier.conftest import make_task, read_source
 
 
@@ -131,6 +131,6 @@ def test_nothing_else_of_a_changed_package_runs(package: Path, name: str, tmp_pa
     text = "{}" if name == MANIFEST else f"open({str(mark)!r}, 'w')\n" + (package / name).read_text()
     (package / name).write_text(text)
     code = RUN.format(root=str(package.parents[1]), name=package.name)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = warm.run(code, tmp_path, os.environ)
     assert done.stdout.split() == ["True", "False"], done.stderr
     assert not mark.exists()

@@ -10,6 +10,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from tests import warm
+
 HERE = Path(__file__).parent
 COMPILERS = "compiler/ccec_compiler/bin"
 
@@ -34,12 +36,13 @@ def install(root: Path, version: str = "9.0.0", driver: bool = True) -> dict[str
 
 def place(script: Path, target: Path) -> Path:
     """The script under the name of the program that it stands for."""
-    target.write_text(f"#!{sys.executable}\n{script.read_text()}")
+    target.write_text(f"#!{sys.executable} -IS\n{script.read_text()}")
     target.chmod(0o755)
     return target
 
 
 def python_with_torch_npu(folder: Path) -> Path:
+    (folder / "python-with-numpy").symlink_to(warm.interpreter("numpy"))
     return place(HERE / "torch_npu_python.py", folder / "python-with-torch_npu")
 
 

@@ -11,6 +11,8 @@ from schemathesis import GenerationMode
 from schemathesis.config import SchemathesisConfig
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+from tests.tables import few
+
 TOKEN = {"Authorization": "Bearer right-token"}
 OPERATIONS = [
     ("/v1/jobs", "POST"),
@@ -40,11 +42,14 @@ CASES.remove(("/v1/status", "GET", GenerationMode.NEGATIVE))  # it has no parame
 
 
 @pytest.mark.parametrize(("path", "method", "mode"), CASES)
-def test_answers_are_as_the_schema_says(api: Any, path: str, method: str, mode: GenerationMode) -> None:
+@few("examples", (15, 40), keep=(0,))
+def test_answers_are_as_the_schema_says(
+    api: Any, examples: int, path: str, method: str, mode: GenerationMode
+) -> None:
     operation = api[path][method]
 
     @given(case=operation.as_strategy(generation_mode=mode))
-    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), database=None)
     def run(case: schemathesis.Case) -> None:
         if mode is GenerationMode.POSITIVE and case.query and "wait" in case.query:
             case.query["wait"] = 0  # right, but it would take a minute
