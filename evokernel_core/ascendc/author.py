@@ -59,7 +59,14 @@ def initial(task: KernelTask, chip: Chip) -> Strategy:
     task = legalised(task, chip)
     family = family_of_task(task, chip)
     if family is not None:
-        return family.initial(task, chip)
+        return draft(ById(task), family, chip)
+    return _best_program(ById(task), chip)
+
+
+@lru_cache(maxsize=64)
+def _best_program(key: ById, chip: Chip) -> Strategy:
+    """The strategy of the lowest estimate for a legalised task of several kernels, found once."""
+    task = key.task
     program = plan_program(task, chip)
     costs = {item: _program_us(task, item, chip) for item in _drafts(task, program, chip)}
     for other in _other_programs(task, program, chip):

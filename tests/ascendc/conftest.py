@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attrs import frozen
+from attrs import evolve, field, frozen
 
 from evokernel_core.ascendc.author import initial, write
 from evokernel_core.domain.graph import Arg, Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import Dim, TensorSpec
-from evokernel_core.twin.build import build_kernel
+from evokernel_core.twin.build import BuiltKernel, build_kernel
 from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.twin.run import Mode, RunRequest, Status, TensorFile, run_kernel
 
@@ -69,6 +69,12 @@ def chip() -> Chip:
     return load_chip("ascend910b1")
 
 
+@pytest.fixture(scope="session")
+def few_cores(chip: Chip) -> Chip:
+    """The chip with two cube cores: at small sizes already each core takes many tiles."""
+    return evolve(chip, aic=2, aiv=4, constants={**chip.constants, "chip.aic": 2, "chip.aiv": 4})
+
+
 def _bfloat16_bits(values: Any) -> Any:
     """Raw bfloat16 of float32 numbers, to the nearest even."""
     bits = np.asarray(values, np.float32).view(np.uint32)
@@ -90,10 +96,14 @@ def _read(path: Path, dtype: str, shape: tuple[int, ...]) -> Any:
 
 @frozen
 class TwinRunner:
-    """Compiles a kernel, runs it in checked mode, and gives its outputs; any hazard fails the test."""
+    """Compiles a kernel, runs it in checked mode, and gives its outputs; any hazard fails the test. A kernel
+    that runs with several inputs is planned, written and compiled for the first of them alone."""
 
     chip: Chip
     folder: Path
+    _kernels: dict[Any, tuple[KernelTask, BuiltKernel]] = field(factory=dict, init=False, eq=False)
+    """By the identity of the task, which is kept so that no other task gets it, by the strategy, and by
+    ``write``, in whose place some tests put what changes the text."""
 
     def __call__(
         self,
@@ -102,9 +112,8 @@ class TwinRunner:
         strategy: Strategy | None = None,
         sizes: Mapping[str, int] | None = None,
     ) -> list[Any]:
-        strategy = strategy or initial(task, self.chip)
         sizes = dict(sizes or task.sizes)
-        built = build_kernel(write(task, strategy, self.chip))
+        built = self._kernel(task, strategy)
         tensors, scalars = [], []
         for item in task.graph.inputs:
             if item.kind is InputKind.SCALAR:
@@ -135,7 +144,19 @@ class TwinRunner:
             if file.path is not None
         ]
 
+    def _kernel(self, task: KernelTask, strategy: Strategy | None) -> BuiltKernel:
+        key = (id(task), strategy, write)
+        if key not in self._kernels:
+            chosen = strategy or initial(task, self.chip)
+            self._kernels[key] = task, build_kernel(write(task, chosen, self.chip))
+        return self._kernels[key][1]
+
 
 @pytest.fixture
 def on_twin(chip: Chip, tmp_path: Path) -> TwinRunner:
     return TwinRunner(chip, tmp_path)
+
+
+@pytest.fixture
+def on_few_cores(few_cores: Chip, tmp_path: Path) -> TwinRunner:
+    return TwinRunner(few_cores, tmp_path)

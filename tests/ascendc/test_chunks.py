@@ -141,8 +141,9 @@ def test_transposed_convolutions_come_in_chunks(builder: Any, on_twin: Any, chip
 def test_chunk_after_chunk_gives_its_events_back(builder: Any, on_twin: Any, chip: Any) -> None:
     """Steps behind a transposed convolution take events beside those of queues, anew for each chunk."""
     task = transposed_task(builder, "relu")
-    found = [initial(task, chip), *(move.strategy for move in moves(task, initial(task, chip), chip))]
-    strategy = next(item for item in found if item.setting("chunks", 0))
+    start = initial(task, chip)
+    found = (move.strategy for move in moves(task, start, chip))
+    strategy = next(item for item in (start, *found) if item.setting("chunks", 0))
     images = 3 * int(strategy.setting("chunks"))
     rng = np.random.default_rng(3)
     inputs = {

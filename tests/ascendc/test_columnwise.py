@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from attrs import evolve
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evokernel_core.ascendc.author import write
@@ -17,6 +16,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.gates.audit import audit
+from tests.tables import drawn
 
 
 def _softmax(values: Any, axis: int) -> Any:
@@ -138,9 +138,7 @@ def test_leading_dimensions_and_a_mask(builder: Any, on_twin: Any) -> None:
     np.testing.assert_allclose(found, np.where(sums > 0, sums, np.exp(sums)), rtol=1e-4, atol=1e-5)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_any_split_of_the_dimensions(builder: Any, on_twin: Any, data: Any) -> None:
+def _check_split(builder: Any, on_twin: Any, data: Any) -> None:
     rank = data.draw(st.integers(2, 4))
     shape = data.draw(st.lists(st.integers(1, 9), min_size=rank, max_size=rank))
     first = data.draw(st.integers(0, rank - 2))
@@ -156,6 +154,10 @@ def test_any_split_of_the_dimensions(builder: Any, on_twin: Any, data: Any) -> N
     (result,) = on_twin(task, {"x": values})
     expected = np.exp(values).sum(dims, keepdims=keep)
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+test_any_split_of_the_dimensions, _ = drawn(_check_split, 8, 8, derandomize=True, data=st.data())
+_, test_many_splits_of_the_dimensions = drawn(_check_split, 8, 40, data=st.data())
 
 
 @pytest.mark.parametrize("other", ["amax.default", "logsumexp.default"])

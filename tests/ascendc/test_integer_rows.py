@@ -84,20 +84,20 @@ def test_extremes_and_their_places(dtype: str, builder: Any, on_twin: Any, chip:
     [(kind, dtype) for kind in ("amax", "prod") for dtype in ("int64", "int32")],
     keep=(0, 3),
 )
-def test_many_rows_a_core(kind: str, dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+def test_many_rows_a_core(kind: str, dtype: str, builder: Any, on_few_cores: Any, few_cores: Any) -> None:
     """Results in several batches, the last of which is short; rows of one tile and of several."""
     b, result = builder(), "int64" if kind == "prod" else dtype
     x = b.input("x", ("n", "m"), dtype)
     op = "prod.dim_int" if kind == "prod" else "amax.default"
     node = b.call(op, x, 1 if kind == "prod" else (1,), shape=("n",), dtype=result)
-    task = b.task(node, symbols={"n": 2000, "m": 900})
-    strategy = initial(task, chip)
+    task = b.task(node, symbols={"n": 170, "m": 900})
+    strategy = initial(task, few_cores)
     assert not dict(strategy.settings).get("scalar")
-    for n, m in ((3100, 3), (2000, 300), (1700, 600)):
+    for n, m in ((260, 3), (170, 300), (140, 600)):
         values = draw(np.random.default_rng(n), (n, m), dtype)
         with np.errstate(over="ignore"):
             wanted = values.astype(result).prod(1) if kind == "prod" else values.max(1)
-        (found,) = on_twin(task, {"x": values}, strategy, {"n": n, "m": m})
+        (found,) = on_few_cores(task, {"x": values}, strategy, {"n": n, "m": m})
         np.testing.assert_array_equal(found, wanted)
 
 
@@ -120,10 +120,10 @@ def test_many_truth_values_are_not_counted_in_floats(builder: Any, chip: Any) ->
         assert (REDUCE_INTEGERS.name in ops) == (count > 1 << 24) and initial(task, chip).family
 
 
-@pytest.mark.parametrize(("rows", "columns", "setting"), [(100, 30, "scalar"), (65536, 16, "rows")])
+@pytest.mark.parametrize(("rows", "columns", "setting"), [(9, 30, "scalar"), (5462, 16, "rows")])
 @pytest.mark.parametrize("dtype", ("int64", "int32"))
 def test_short_rows(
-    rows: int, columns: int, setting: str, dtype: str, builder: Any, on_twin: Any, chip: Any
+    rows: int, columns: int, setting: str, dtype: str, builder: Any, on_few_cores: Any, few_cores: Any
 ) -> None:
     """On the scalar unit where a core has few, else as lanes; rows that end inside of tiles, and tiles inside
     of rows."""
@@ -132,10 +132,10 @@ def test_short_rows(
     task = b.task(
         b.call("amax.default", x, (1,), shape=("n",), dtype=dtype), symbols={"n": rows, "m": columns}
     )
-    strategy = initial(task, chip)
+    strategy = initial(task, few_cores)
     if setting == "rows" or dtype == "int64":
         assert dict(strategy.settings)[setting]
-    for n, m in ((1, 1), (3, 700), (400, 9), (100, 60), (9000, 7), (2, 9001)):
+    for n, m in ((1, 1), (3, 700), (33, 9), (9, 60), (750, 7), (2, 9001)):
         values = draw(np.random.default_rng(m), (n, m), dtype)
-        (found,) = on_twin(task, {"x": values}, strategy, {"n": n, "m": m})
+        (found,) = on_few_cores(task, {"x": values}, strategy, {"n": n, "m": m})
         np.testing.assert_array_equal(found, values.max(1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -71,12 +72,17 @@ def test_every_row_of_the_table_has_a_card() -> None:
     assert len(set(titles)) == len(titles)
 
 
+@cache
+def interface() -> frozenset[str]:
+    return frozenset(interface_names())
+
+
 def called(text: str) -> set[str]:
     """What a kernel calls of the interface and does not define itself."""
     own = set(re.findall(r"__aicore__ inline [\w<>&:* ]+? (\w+)\(", text))
     tokens = tokenize(text)
     used = {a.text for a, b in pairwise(tokens) if a.kind is TokenKind.NAME and b.text in "(<"}
-    return (used & interface_names()) - own
+    return (used & interface()) - own
 
 
 @pytest.mark.parametrize("typical", typical_tasks(), ids=lambda item: item.name)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from evokernel_core.ascendc.author import initial, moves, write
@@ -23,10 +23,8 @@ from evokernel_core.ascendc.kernels.layout.transpose import (
 from evokernel_core.ascendc.shapes.boxes import read_layout
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
+from tests.tables import drawn
 
-PROPERTY = settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 NUMPY = {"float32": "f4", "float16": "f2", "int64": "i8", "int32": "i4", "int8": "i1", "bool": "?"}
 
 
@@ -99,9 +97,7 @@ def test_padding_and_cropping(pads: Any, dtype: str, builder: Any, on_twin: Any,
         np.testing.assert_array_equal(found, expected)
 
 
-@PROPERTY
-@given(st.data())
-def test_chains_of_views(builder: Any, on_twin: Any, data: Any) -> None:
+def _check_chain(builder: Any, on_twin: Any, data: Any) -> None:
     """Permutations, slices, selections, flips, expansions and reshapes one after the other."""
     dtype = data.draw(st.sampled_from(["float32", "float16", "int64", "int8", "bool"]))
     shape = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
@@ -115,6 +111,10 @@ def test_chains_of_views(builder: Any, on_twin: Any, data: Any) -> None:
     task = graph.task(ref)
     (found,) = on_twin(task, {"x": values})
     np.testing.assert_array_equal(found, expected)
+
+
+test_chains_of_views, _ = drawn(_check_chain, 8, 8, derandomize=True, data=st.data())
+_, test_many_chains_of_views = drawn(_check_chain, 8, 40, data=st.data())
 
 
 def _step(data: Any, x: Any) -> tuple[str, tuple[Any, ...], Any]:
@@ -191,9 +191,7 @@ def test_many_small_tiles_a_core(transposes: bool, builder: Any, on_twin: Any, c
         np.testing.assert_array_equal(found, values.transpose(0, 2, 1))
 
 
-@PROPERTY
-@given(st.data())
-def test_any_schedule_at_any_sizes(builder: Any, on_twin: Any, chip: Any, data: Any) -> None:
+def _check_schedule(builder: Any, on_twin: Any, chip: Any, data: Any) -> None:
     """Tiles that were chosen for other sizes than those of the run."""
     rank = data.draw(st.integers(2, 4))
     most = (90, 30, 12)[rank - 2]
@@ -220,6 +218,10 @@ def test_any_schedule_at_any_sizes(builder: Any, on_twin: Any, chip: Any, data: 
         values = _values(tuple(here.values()), dtype)
         (found,) = on_twin(task, {"x": values}, strategy=strategy_of(item, ""), sizes=here)
         np.testing.assert_array_equal(found, np.flip(values.transpose(order), flipped))
+
+
+test_any_schedule_at_any_sizes, _ = drawn(_check_schedule, 8, 8, derandomize=True, data=st.data())
+_, test_many_schedules_at_any_sizes = drawn(_check_schedule, 8, 40, data=st.data())
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])

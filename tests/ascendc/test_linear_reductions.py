@@ -103,11 +103,14 @@ def inputs_of(task: KernelTask, seed: int, sizes: Mapping[str, int]) -> dict[str
 
 
 def check(task: KernelTask, seed: int, sizes: Mapping[str, int]) -> bool:
-    """Whether the task was rewritten: the result is the same in real arithmetic, and in float32 no further
-    from it than a few times what PyTorch's is."""
+    """Whether the task was rewritten: then the result is the same in real arithmetic, and in float32 no
+    further from it than a few times what PyTorch's is."""
     found = linear_reductions(task, load_chip())
     assert found.graph.inputs == task.graph.inputs
     assert found.graph.output_specs() == task.graph.output_specs()
+    if found.graph.nodes == task.graph.nodes:
+        assert found.graph.outputs == task.graph.outputs
+        return False
     inputs = inputs_of(task, seed, sizes)
     right = computed(task, inputs, torch.float64)
     exact = computed(found, inputs, torch.float64)
@@ -115,7 +118,7 @@ def check(task: KernelTask, seed: int, sizes: Mapping[str, int]) -> bool:
     assert np.allclose(exact, right, rtol=1e-10, atol=1e-10 * np.abs(right).max())
     ours, theirs = (np.abs(computed(item, inputs, torch.float32) - right).max() for item in (found, task))
     assert ours <= 4 * theirs + 1e-6 * np.abs(right).max()
-    return found.graph.nodes != task.graph.nodes
+    return True
 
 
 SIZES = ({"n": 2, "d": 14, "h": 12, "w": 15}, {"n": 1, "d": 13, "h": 12, "w": 12})

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from attrs import evolve
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evokernel_core.ascendc.kernels.convolution import schedule as panels
@@ -29,6 +28,7 @@ from evokernel_core.ascendc.kernels.registry import legalised
 from evokernel_core.ascendc.shapes.sizes import ONE, Extent
 from evokernel_core.twin.chip import Chip, load_chip
 from tests.ascendc.test_convolution import Case, task_of
+from tests.tables import drawn, few
 
 CHIP = load_chip("ascend910b1")
 Groups = list[list[tuple[int, str]]]
@@ -78,9 +78,8 @@ def _behind(each: float, chip: Chip) -> Cost:
     return Cost(each, 60, 30, (2,), 4, (4,), (), 8192, chip.gm.requests_per_cycle, chip.mte)
 
 
-@settings(max_examples=4, deadline=None)
-@given(products(), st.sampled_from([None, 0.01, 0.2]))
-def test_a_product_gets_the_schedule_of_the_lowest_estimate(found: Product, each: float | None) -> None:
+def _check_product(found: Product, each: float | None) -> None:
+    """A product gets the schedule of the lowest estimate."""
     behind: Any = None if each is None else _behind(each, CHIP)
     legal = []
     for shape in shapes(found, CHIP):
@@ -93,6 +92,11 @@ def test_a_product_gets_the_schedule_of_the_lowest_estimate(found: Product, each
     assert best(found, {}, CHIP, behind) == min(legal, key=lambda pair: pair[0])[1]
 
 
+_DRAWN: dict[str, Any] = {"found": products(), "each": st.sampled_from([None, 0.01, 0.2])}
+test_products, _ = drawn(_check_product, 4, 4, derandomize=True, **_DRAWN)
+_, test_many_products = drawn(_check_product, 4, 20, **_DRAWN)
+
+
 CONVOLUTIONS = {
     "small": Case(2, 16, 64, (20, 30), (3, 3)),
     "of float16 with a bias": Case(16, 64, 128, (56, 56), (3, 3), bias=True, dtype="float16"),
@@ -102,8 +106,12 @@ CONVOLUTIONS = {
 }
 
 
-@pytest.mark.parametrize("each", [None, 0.2], ids=["alone", "with steps behind"])
-@pytest.mark.parametrize("name", CONVOLUTIONS)
+@few(
+    ("name", "each"),
+    [(name, each) for each in (None, 0.2) for name in CONVOLUTIONS],
+    keep=(0, 1, 2, 3, 4, 5, 9),
+    ids=str,
+)
 def test_a_convolution_gets_the_schedule_of_the_lowest_estimate(
     name: str, each: float | None, builder: Any
 ) -> None:

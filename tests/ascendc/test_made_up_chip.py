@@ -180,13 +180,17 @@ def _of_chips() -> set[float]:
 def _numbers(path: Path) -> Iterator[tuple[int, float]]:
     """Line and value of every number, and of every product, sum and power of numbers, in a file."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Constant | ast.BinOp):
+        if isinstance(node, ast.Constant):
+            value = node.value
+        elif isinstance(node, ast.BinOp) and not any(isinstance(item, ast.Name) for item in ast.walk(node)):
             try:
                 value = eval(compile(ast.Expression(node), str(path), "eval"), {"__builtins__": {}})
-            except (NameError, TypeError, AttributeError):
+            except (TypeError, AttributeError):
                 continue
-            if isinstance(value, int | float):
-                yield node.lineno, value
+        else:
+            continue
+        if isinstance(value, int | float):
+            yield node.lineno, value
 
 
 def test_the_author_restates_no_number_of_a_chip() -> None:

@@ -35,15 +35,22 @@ def _close(found: Any, expected: Any, dtype: str, depth: int) -> None:
     )
 
 
-@few(("dtype", "left", "right"), [
+LAYOUTS = [
     ("float32", False, False), ("float32", True, False), ("float32", False, True), ("float32", True, True),
     ("float16", False, False), ("float16", True, True), ("bfloat16", True, False),
-], keep=(0,3,6,))  # fmt: skip
-def test_products_at_many_sizes(
-    dtype: str, left: bool, right: bool, builder: Any, on_twin: Any, chip: Any
-) -> None:
+]  # fmt: skip
+"""The type, and which of the two matrices is given transposed."""
+
+
+@few(("dtype", "left", "right"), LAYOUTS, keep=(3,))
+def test_kernels_pass_the_audit(dtype: str, left: bool, right: bool, builder: Any, chip: Any) -> None:
     task = matrices(builder, dtype, left, right)
     assert audit(task, write(task, initial(task, chip), chip)).status is GateStatus.PASSED
+
+
+@few(("dtype", "left", "right"), LAYOUTS, keep=(0, 3, 6))
+def test_products_at_many_sizes(dtype: str, left: bool, right: bool, builder: Any, on_twin: Any) -> None:
+    task = matrices(builder, dtype, left, right)
     for m, n, k in SIZES:
         rng = np.random.default_rng(m)
         x, y = (rng.integers(-8, 9, size=shape).astype("f4") / 4 for shape in ((m, k), (k, n)))

@@ -274,9 +274,10 @@ def test_every_op_has_an_example_and_a_family() -> None:
 def test_names_of_the_dialect_stand_in_the_dialect_alone() -> None:
     """A name that is written elsewhere would be an op that nothing declares."""
     for path in AUTHOR.rglob("*.py"):
-        if path.name == "ops.py":
+        text = path.read_text()
+        if path.name == "ops.py" or PREFIX not in text:
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 assert not (node.value.startswith(PREFIX) and node.value.endswith(".default")), path
     assert {name for name in covered_ops() if name.startswith(PREFIX)} == set(DIALECT)

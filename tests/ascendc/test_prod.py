@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import initial, write
+from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
+from tests.tables import few
 
 SHAPE = ("b", "r", "d")
 SIZES = [(3, 21, 130), (1, 1, 1), (2, 50, 7), (1, 9, 3000)]
@@ -21,19 +23,29 @@ def _values(seed: int, shape: tuple[int, ...]) -> Any:
     return (rng.choice([-1.0, 1.0], shape) * rng.uniform(0.8, 1.25, shape)).astype("f4")
 
 
-@pytest.mark.parametrize("keep", [False, True])
-@pytest.mark.parametrize("dim", [0, 1, -1])
-def test_products_along_a_dimension_at_many_sizes(
-    dim: int, keep: bool, builder: Any, on_twin: Any, chip: Any
-) -> None:
+WAYS = [(dim, keep) for dim in (0, 1, -1) for keep in (False, True)]
+"""Along which dimension, and whether that stays."""
+
+
+def _along(builder: Any, dim: int, keep: bool) -> KernelTask:
     graph = builder()
     x = graph.input("x", SHAPE)
     place = dim % 3
     kept = tuple(1 if i == place else n for i, n in enumerate(SHAPE) if keep or i != place)
-    task = graph.task(
-        graph.call("prod.dim_int", x, dim, keep, shape=kept), symbols={"b": 3, "r": 21, "d": 130}
-    )
+    result = graph.call("prod.dim_int", x, dim, keep, shape=kept)
+    task: KernelTask = graph.task(result, symbols={"b": 3, "r": 21, "d": 130})
+    return task
+
+
+@few(("dim", "keep"), WAYS, keep=(1, 4))
+def test_kernels_pass_the_audit(dim: int, keep: bool, builder: Any, chip: Any) -> None:
+    task = _along(builder, dim, keep)
     assert audit(task, write(task, initial(task, chip), chip)).status is GateStatus.PASSED
+
+
+@few(("dim", "keep"), WAYS, keep=(0, 3, 4, 5))
+def test_products_along_a_dimension_at_many_sizes(dim: int, keep: bool, builder: Any, on_twin: Any) -> None:
+    task, place = _along(builder, dim, keep), dim % 3
     for seed, sizes in enumerate(SIZES):
         values = _values(seed, sizes)
         if place == 2:

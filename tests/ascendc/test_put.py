@@ -22,6 +22,7 @@ from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.roofline import eager_us
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
+from tests.tables import few
 
 RANDOM = np.random.default_rng(13)
 
@@ -35,8 +36,7 @@ def scattered(x: Any, index: Any, values: Any, dim: int, adds: bool) -> Any:
     return out
 
 
-@pytest.mark.parametrize("adds", [False, True])
-@pytest.mark.parametrize("dim", [0, 1])
+@few(("dim", "adds"), [(0, False), (0, True), (1, False), (1, True)], keep=(0, 3))
 def test_scatter(builder: Any, chip: Any, on_twin: Any, dim: int, adds: bool) -> None:
     b = builder()
     size = ("a", "k") if dim == 1 else ("k", "b")
@@ -191,7 +191,7 @@ def test_fewer_indices_reach_the_first_part(builder: Any, on_twin: Any, adds: bo
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("run", "adds"), [(1, True), (1, False), (40, True), (40, False)])
+@few(("run", "adds"), [(1, True), (1, False), (40, True), (40, False)], keep=(0, 3))
 def test_indices_of_several_dimensions(builder: Any, on_twin: Any, run: int, adds: bool) -> None:
     b = builder()
     shape = (3, 11, 7) if run == 1 else (3, 11, 7, run)
@@ -233,10 +233,14 @@ def test_elements_are_copied_or_put_in_a_tile(builder: Any, on_twin: Any, adds: 
         np.testing.assert_allclose(found, scattered(source, places, given, 1, adds), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "adds"), [("float32", True), ("int32", True), ("float32", False), ("int16", False)]
+KINDS = [("float32", True), ("int32", True), ("float32", False), ("int16", False)]
+
+
+@few(
+    ("dtype", "adds", "index"),
+    [(*kind, index) for kind in KINDS for index in ("int32", "int64")],
+    keep=(0, 3, 5, 6),
 )
-@pytest.mark.parametrize("index", ["int32", "int64"])
 def test_elements_are_sorted_by_their_places(
     builder: Any, on_twin: Any, dtype: str, adds: bool, index: str
 ) -> None:
@@ -293,8 +297,7 @@ def test_sorted_elements_count_from_the_end_and_leave_the_others(
     np.testing.assert_allclose(found.ravel(), expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("adds", [False, True])
-@pytest.mark.parametrize("count", [385, 410])
+@few(("count", "adds"), [(385, False), (385, True), (410, False), (410, True)], keep=(1, 2))
 def test_three_whole_runs_and_a_part_are_merged(builder: Any, on_twin: Any, count: int, adds: bool) -> None:
     """What groups of four sorted runs leave behind them may be four runs, too, of which the last is short."""
     b, shape = builder(), (48, count)

@@ -102,9 +102,10 @@ def test_modes_against_torch(  # noqa: PLR0917 - a table of cases
         b.call(call, b.input("x", shape, dtype), size, *corners, *scales, shape=result, dtype=dtype)
     )
     x = torch.from_numpy(RANDOM.normal(size=shape).astype(np.float32)).to(getattr(torch, dtype))
-    assert "resize" in str(initial(task, on_twin.chip).settings) + initial(task, on_twin.chip).family
+    strategy = initial(task, on_twin.chip)
+    assert "resize" in f"{strategy.settings}{strategy.family}"
     given = x.float().numpy() if dtype == "bfloat16" else x.numpy()
-    (found,) = on_twin(task, {"x": given})
+    (found,) = on_twin(task, {"x": given}, strategy)
     close = {"float32": 2e-5, "float16": 2e-3, "bfloat16": 1.6e-2}[dtype]
     wanted = expected(mode, x, size, aligned, scales).numpy()
     np.testing.assert_allclose(np.asarray(found, np.float32), wanted, rtol=close, atol=close)

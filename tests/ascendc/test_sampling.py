@@ -12,6 +12,7 @@ from evokernel_core.ascendc.author import initial
 from evokernel_core.ascendc.kernels.registry import legalised
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.twin.chip import load_chip
+from tests.tables import few
 
 RANDOM = np.random.default_rng(23)
 
@@ -76,7 +77,7 @@ def test_other_modes_say_what_to_use(builder: Any, chip: Any) -> None:
         initial(task, chip)
 
 
-@pytest.mark.parametrize("aligned", [True, False])
+@few("aligned", [True, False], keep=(0,))
 def test_grids_of_matrices(builder: Any, on_twin: Any, aligned: bool) -> None:
     b = builder()
     theta = b.input("theta", (3, 2, 3))
@@ -118,7 +119,7 @@ def test_places_counts_and_products(builder: Any, on_twin: Any) -> None:
     np.testing.assert_allclose(products, np.prod(x.astype(np.float64), 1), rtol=1e-5)
 
 
-@pytest.mark.parametrize("bins", [65, 256])
+@few("bins", [65, 256], keep=(1,))
 def test_histograms_of_many_elements_count_by_products(bins: int, builder: Any, on_twin: Any) -> None:
     b = builder()
     x = b.input("x", ("n",))

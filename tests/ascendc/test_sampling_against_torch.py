@@ -60,9 +60,10 @@ def sampling(builder: Any, case: tuple[Any, ...]) -> tuple[Any, Any, Any]:
 def test_modes_against_torch(builder: Any, on_twin: Any, case: tuple[Any, ...]) -> None:
     mode, padding, aligned, *_, dtype = case
     task, x, grid = sampling(builder, case)
-    assert initial(task, on_twin.chip).family == "grid_sample"
+    strategy = initial(task, on_twin.chip)
+    assert strategy.family == "grid_sample"
     given = x.numpy() if dtype == "bfloat16" else x.numpy().astype(dtype)
-    (found,) = on_twin(task, {"x": given, "grid": grid.numpy()})
+    (found,) = on_twin(task, {"x": given, "grid": grid.numpy()}, strategy)
     wanted = torch.nn.functional.grid_sample(x, grid, mode, padding, aligned).numpy()
     close = {"float32": 2e-5, "float16": 2e-3, "bfloat16": 1.6e-2}[dtype]
     np.testing.assert_allclose(np.asarray(found, np.float32), wanted, rtol=close, atol=close)
@@ -122,7 +123,7 @@ def test_elements_outside_do_not_count(
     np.testing.assert_allclose(found[..., 1:, :], wanted[..., 1:, :], rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.parametrize("aligned", [False, True])
+@few("aligned", [False, True], keep=(0,))
 def test_grids_of_large_matrices_have_every_bit(builder: Any, on_twin: Any, aligned: bool) -> None:
     """What is left of large numbers is magnified by the image that is sampled. Products are added before they
     are rounded, as PyTorch does on processors where it fuses them."""

@@ -68,7 +68,6 @@ def _expected(x: Any, weight: Any, bias: Any) -> tuple[Any, Any]:
 def test_lanes_are_normalised_at_many_sizes(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
     task = _normalised(builder, dtype)
     strategy = _in_steps(task, chip)
-    assert audit(task, write(task, strategy, chip)).status is GateStatus.PASSED
     exact = 2e-4 if dtype == "float32" else 4e-2
     for seed, (b, r, d) in enumerate(SIZES):
         rng = np.random.default_rng(seed)
@@ -78,6 +77,12 @@ def test_lanes_are_normalised_at_many_sizes(dtype: str, builder: Any, on_twin: A
         found = on_twin(task, inputs, strategy=strategy, sizes={"b": b, "r": r, "d": d})
         for value, wanted in zip(found, _expected(x, weight, bias), strict=True):
             np.testing.assert_allclose(np.asarray(value, "f8"), wanted, rtol=exact, atol=exact)
+
+
+@few("dtype", ["float32", "float16", "bfloat16"], keep=(1,))
+def test_normalising_passes_the_audit(dtype: str, builder: Any, chip: Any) -> None:
+    task = _normalised(builder, dtype)
+    assert audit(task, write(task, _in_steps(task, chip), chip)).status is GateStatus.PASSED
 
 
 def test_every_schedule_of_steps_gives_the_same(builder: Any, on_twin: Any, chip: Any) -> None:
@@ -121,16 +126,11 @@ def test_a_softmax_over_the_steps(builder: Any, on_twin: Any, chip: Any) -> None
         np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), rtol=1e-4, atol=1e-6)
 
 
-@few(
-    ("steps", "dtype"),
-    [(2, "float32"), (3, "bfloat16"), (7, "float32"), (64, "float16"), (121, "float32")],
-    keep=(
-        1,
-        2,
-        4,
-    ),
-)
-def test_all_steps_in_a_tile(steps: int, dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+WHOLE = [(2, "float32"), (3, "bfloat16"), (7, "float32"), (64, "float16"), (121, "float32")]
+"""How many steps a tile holds, all of them."""
+
+
+def _weighted(builder: Any, steps: int, dtype: str) -> KernelTask:
     """A weighted softmax of every lane, its sum of squares, and a shift for each lane and outer iteration."""
     graph = builder()
     shape, row = ("b", steps, "d"), ("b", 1, "d")
@@ -141,11 +141,27 @@ def test_all_steps_in_a_tile(steps: int, dtype: str, builder: Any, on_twin: Any,
     result = graph.call("mul.Tensor", moved, gain, shape=shape, dtype=dtype)
     square = graph.call("mul.Tensor", x, x, shape=shape, dtype=dtype)
     total = graph.call("sum.dim_IntList", square, (1,), True, shape=row, dtype=dtype)
-    task = graph.task(result, total, symbols={"b": 3, "d": 700})
+    task: KernelTask = graph.task(result, total, symbols={"b": 3, "d": 700})
+    return task
+
+
+def _whole(task: KernelTask, chip: Any) -> Strategy:
+    """The first strategy with all steps in a tile."""
     start = _in_steps(task, chip)
     found = [start, *(move.strategy for move in moves(task, start, chip))]
-    strategy = next(item for item in found if dict(item.settings)["whole"])
-    assert audit(task, write(task, strategy, chip)).status is GateStatus.PASSED
+    return next(item for item in found if dict(item.settings)["whole"])
+
+
+@few(("steps", "dtype"), WHOLE, keep=(1,))
+def test_whole_tiles_pass_the_audit(steps: int, dtype: str, builder: Any, chip: Any) -> None:
+    task = _weighted(builder, steps, dtype)
+    assert audit(task, write(task, _whole(task, chip), chip)).status is GateStatus.PASSED
+
+
+@few(("steps", "dtype"), WHOLE, keep=(1, 4))
+def test_all_steps_in_a_tile(steps: int, dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    task = _weighted(builder, steps, dtype)
+    strategy = _whole(task, chip)
     exact = 1e-4 if dtype == "float32" else 2e-2
     for seed, (b, _, d) in enumerate(SIZES):
         rng = np.random.default_rng(seed)

@@ -112,7 +112,7 @@ def _plan_program(key: ById, chip: Chip) -> Program:
 
 @lru_cache(maxsize=512)
 def draft(key: ById, family: Family, chip: Chip) -> Strategy:
-    """The first strategy of a kernel of a program, found once. Raises PlanError where there is none."""
+    """The first strategy of one kernel, found once. Raises PlanError where there is none."""
     return family.initial(key.task, chip)
 
 

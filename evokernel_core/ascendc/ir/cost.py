@@ -34,7 +34,7 @@ from evokernel_core.ascendc.ir.steps import hand_overs, pipelines
 from evokernel_core.ascendc.ir.tile import known_values, samples, walk
 from evokernel_core.ascendc.ir.traffic import Burst, Tile, grain_of, kernel_us
 from evokernel_core.twin.api import api_row
-from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.chip import Chip, Vector
 from evokernel_core.twin.isa import BLOCK_BYTES, REPEAT_BYTES
 
 
@@ -198,17 +198,17 @@ def cycles(node: Instruction, values: Mapping[str, int], chip: Chip) -> float:
 def _cycles_of(node: Instruction, chip: Chip) -> tuple[float, float]:
     """Beside repeats and of one repeat."""
     width = max(item.buffer.item_bytes for _, item in node.slices)
-    return _rates(node.key, width, chip)
+    return _rates(node.key, width, chip.vector)
 
 
 @lru_cache(maxsize=1024)
-def _rates(key: str, width: int, chip: Chip) -> tuple[float, float]:
+def _rates(key: str, width: int, unit: Vector) -> tuple[float, float]:
     """The same by the API table's row and the bytes of an element; a transposition's repeat has 16 blocks,
     two times what others work on."""
     cost = api_row(key).cost or "simple"
-    rate = chip.vector.elements_per_cycle.of(cost, min(64, max(16, 8 * width)))
+    rate = unit.elements_per_cycle.of(cost, min(64, max(16, 8 * width)))
     blocks = 2 if cost == "transpose" else 1
-    return chip.vector.startup(cost), blocks * REPEAT_BYTES / width / rate
+    return unit.startup(cost), blocks * REPEAT_BYTES / width / rate
 
 
 def _stages(used: Mapping[Buffer, Use], use: Use) -> int:

@@ -298,6 +298,7 @@ LAST_OF_CORE = Var("lastOfCore", U64)
 """What those values are below."""
 
 _SHIFTS = ("<<", ">>")
+_ZERO = Int(0)
 _TIGHTNESS = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 _COMPUTED: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,
@@ -457,15 +458,16 @@ def expr(value: Index) -> Expr:
 def binary(op: str, left: Index, right: Index) -> Expr:
     """``left op right``; numbers are folded, neutral elements dropped, names of constants kept."""
     left, right = expr(left), expr(right)
-    if isinstance(left, Int) and isinstance(right, Int):
-        return Int(_COMPUTED[op](left.value, right.value))
-    zero, one = Int(0), Int(1)
-    if (op in "+-" and right == zero) or (op in "*/" and right == one) or (op in _SHIFTS and right == zero):
+    a = left.value if isinstance(left, Int) else None
+    b = right.value if isinstance(right, Int) else None
+    if a is not None and b is not None:
+        return Int(_COMPUTED[op](a, b))
+    if (op in "+-" and b == 0) or (op in "*/" and b == 1) or (op in _SHIFTS and b == 0):
         return left
-    if (op == "+" and left == zero) or (op == "*" and left == one):
+    if (op == "+" and a == 0) or (op == "*" and a == 1):
         return right
-    if (op == "*" and zero in (left, right)) or (op == "%" and right == one):
-        return zero
+    if (op == "*" and (a == 0 or b == 0)) or (op == "%" and b == 1):
+        return _ZERO
     return Binary(op, left, right)
 
 

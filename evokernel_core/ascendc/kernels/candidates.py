@@ -77,10 +77,13 @@ class SearchingFamily(Generic[P, S]):
     def _first(self, found: P, sizes: Sizes, chip: Chip) -> S:
         starts = self.starts(found, sizes, chip)
         asked = self.rough or self.refusal
-        likely = [item for item in starts if asked(found, item, sizes, chip) is None]
-        costs = {item: self.cost_us(found, item, sizes, chip) for item in likely}
+        costs = {
+            item: self.cost_us(found, item, sizes, chip)
+            for item in starts
+            if asked(found, item, sizes, chip) is None
+        }
         most = self.alike * min(costs.values(), default=0)
-        likely.sort(key=lambda item: max(costs[item], most))
+        likely = sorted(costs, key=lambda item: max(costs[item], most))
         legal = (item for item in likely if not self.rough or not self.refusal(found, item, sizes, chip))
         best = next(legal, None)
         if best is None:

@@ -33,8 +33,8 @@ from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
 from tests.tables import few
 
-IMAGE, WEIGHT, MADE = (6, 6, 12, 40), (48, 6, 3, 3), (6, 48, 12, 40)
-"""Several tiles for each core, output channels in three tiles, panels for each tile."""
+IMAGE, WEIGHT, MADE = (2, 6, 9, 40), (48, 6, 3, 3), (2, 48, 9, 40)
+"""Several tiles for each of few cores, output channels in three tiles, panels for each tile."""
 SCHEDULE = ConvolutionSchedule(16, 32, 2, 16, 32, 3, stay=True, chunk_kib=1)
 
 ROWS = RowsSchedule(16, 96, 2, 16, 480)
@@ -79,7 +79,7 @@ def expected(x: Any, weight: Any, bias: Any, *, is_framed: bool) -> Any:
 
 
 @pytest.fixture
-def on_cores(chip: Any, tmp_path: Any) -> Callable[..., tuple[RunResult, Any]]:
+def on_cores(few_cores: Any, tmp_path: Any) -> Callable[..., tuple[RunResult, Any]]:
     """A function of a task, its schedule and numbers: the run in checked mode and its result. ``change``:
     what is done to the kernel's text before."""
 
@@ -89,14 +89,14 @@ def on_cores(chip: Any, tmp_path: Any) -> Callable[..., tuple[RunResult, Any]]:
         given: list[Any],
         change: Callable[[str], str] = str,
     ) -> tuple[RunResult, Any]:
-        made = build(task, item, chip)
+        made = build(task, item, few_cores)
         tiling, kernel = files.single(cube_text(made, task, "built"), len(given) + 1)
         inputs = []
         for place, values in enumerate(given):
             (tmp_path / f"{place}.bin").write_bytes(values.tobytes())
             inputs.append(TensorFile(tmp_path / f"{place}.bin", values.nbytes))
         output = TensorFile(tmp_path / "out.bin", 4 * int(np.prod(MADE)))
-        request = RunRequest(Mode.CHECK, chip, inputs=tuple(inputs), outputs=(output,), repeat=2)
+        request = RunRequest(Mode.CHECK, few_cores, inputs=tuple(inputs), outputs=(output,), repeat=2)
         result = run_kernel(build_kernel(KernelSource(tiling, change(kernel), Strategy("built"))), request)
         if result.status is not Status.OK:
             return result, None

@@ -132,23 +132,24 @@ EVENTS = ("MTE1_MTE2", "MTE2_MTE1", "M_MTE1", "MTE1_M", "FIX_M", "M_FIX")
 FLAGS = ("SLAB_READY", "SLAB_FREE", "RESULT_READY", "RESULT_FREE", "WEIGHTS_READY")
 
 
-LAYER = Layer((Axis(2, 1, 1, 1), Axis()), (5, 3), 40, 40, ((1, 230, 9),), bias=True)
+LAYER = Layer((Axis(2, 1, 1, 1), Axis()), (5, 3), 40, 40, ((1, 41, 9),), bias=True)
 STRATEGY = Strategy("transposed", asdict(Schedule(16, 32, 2, 16, 16, 3, turned=True, own_weights=True)))
-"""Weights pass through L1, several results lie in L0C, and a core has more tiles than its rings places."""
+"""Weights pass through L1, several results lie in L0C, and each of few cores has more tiles than its rings
+places."""
 
 
-def test_a_kernel_that_fetches_is_right(builder: Any, on_twin: Any) -> None:
+def test_a_kernel_that_fetches_is_right(builder: Any, on_few_cores: Any) -> None:
     values = values_of(LAYER, LAYER.sizes[0])
-    (result,) = on_twin(task_of(builder, LAYER), values, strategy=STRATEGY)
+    (result,) = on_few_cores(task_of(builder, LAYER), values, strategy=STRATEGY)
     close(result, expected(LAYER, values), LAYER)
 
 
 @few("left_out", [*(f"HardEvent::{event}>" for event in EVENTS), *FLAGS], keep=(0, 1, 7, 9))
 def test_every_event_and_flag_of_the_cube_core_is_needed(
-    left_out: str, builder: Any, on_twin: Any, chip: Any, monkeypatch: Any
+    left_out: str, builder: Any, on_few_cores: Any, few_cores: Any, monkeypatch: Any
 ) -> None:
     task = task_of(builder, LAYER)
-    source = write(task, STRATEGY, chip)
+    source = write(task, STRATEGY, few_cores)
     before, name, rest = source.op_kernel_cpp.partition("class KernelMultiplier")
     cube, entry, behind = rest.partition('extern "C"')
     kept = "\n".join(line for line in cube.splitlines() if left_out not in line)
@@ -156,4 +157,4 @@ def test_every_event_and_flag_of_the_cube_core_is_needed(
     changed = evolve(source, op_kernel_cpp=before + name + kept + entry + behind)
     monkeypatch.setattr(conftest, "write", lambda *_: changed)
     with pytest.raises(AssertionError):
-        on_twin(task, values_of(LAYER, LAYER.sizes[0]), strategy=STRATEGY)
+        on_few_cores(task, values_of(LAYER, LAYER.sizes[0]), strategy=STRATEGY)

@@ -29,8 +29,8 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
 
-ROWS, DEPTH, COLUMNS = 1600, 200, 80
-"""Several tiles for each core, panels for each tile and steps for each panel."""
+ROWS, DEPTH, COLUMNS = 160, 200, 80
+"""Several tiles for each of few cores, panels for each tile and steps for each panel."""
 SIZES = {"m": ROWS, "k": DEPTH, "n": COLUMNS}
 SCHEDULE = MatmulSchedule(32, 32, 32, 64, 2, 2)
 
@@ -75,7 +75,7 @@ def tall(columns: int, stages: int = 2, depth: int = 32, left: int = 32) -> Kern
 
 
 @pytest.fixture
-def on_cube(builder: Any, chip: Any, tmp_path_factory: Any) -> Callable[..., tuple[RunResult, Any]]:
+def on_cube(builder: Any, few_cores: Any, tmp_path_factory: Any) -> Callable[..., tuple[RunResult, Any]]:
     """A function of a cube kernel, its task and two matrices: the run in checked mode and its result.
     ``change``: what is done to the kernel's text before."""
 
@@ -90,7 +90,7 @@ def on_cube(builder: Any, chip: Any, tmp_path_factory: Any) -> Callable[..., tup
         (spec,) = task.graph.output_specs()
         request = RunRequest(
             Mode.CHECK,
-            chip,
+            few_cores,
             sizes=tuple({**SIZES, "m": x.shape[0], "k": x.shape[1], "n": y.shape[1]}.values()),
             inputs=tuple(
                 TensorFile(folder / f"{name}.bin", len(v.tobytes())) for name, v in (("x", x), ("y", y))

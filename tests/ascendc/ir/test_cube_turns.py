@@ -25,25 +25,35 @@ from evokernel_core.ascendc.kernels.attention.problem import (
     widest_parts,
 )
 from evokernel_core.ascendc.shapes.sizes import extent
-from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.build import build_kernel
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
+from tests.ascendc.conftest import GraphBuilder
 from tests.ascendc.test_attention import attention, task_of
-from tests.tables import few
 
-QUERIES, KEYS = 900, 300
+QUERIES, KEYS = 60, 200
 SIZES = {"q": QUERIES, "k": KEYS}
 SCHEDULE = AttentionSchedule(32, 64, 8, 16, 16, 32, 2, 2)
-"""Several units of several steps for each core, several results, panels and steps in L0 for each product."""
+"""Several units of several steps for each of few cores, several results, panels and steps in L0 for each
+product."""
+
+
+@pytest.fixture(scope="module")
+def written(few_cores: Chip) -> tuple[KernelTask, KernelSource]:
+    """The task and its kernel."""
+    task = task_of(GraphBuilder, "float16", heads=4, shared=4, depth=48, width=40)
+    return task, write(task, Strategy("attention", SCHEDULE.settings()), few_cores)
 
 
 @pytest.fixture
-def on_turns(builder: Any, chip: Any, tmp_path: Path) -> Callable[..., tuple[RunResult, Any, Any]]:
+def on_turns(
+    written: tuple[KernelTask, KernelSource], few_cores: Chip, tmp_path: Path
+) -> Callable[..., tuple[RunResult, Any, Any]]:
     """A function of a change of the kernel's text: the run in checked mode, its result, and what it is to
     be."""
-    task: KernelTask = task_of(builder, "float16", heads=4, shared=4, depth=48, width=40)
+    task, whole = written
     rng = np.random.default_rng(1)
     inputs = {item.name: rng.normal(size=item.spec.sizes(SIZES)).astype("f2") for item in task.graph.inputs}
     files = [tmp_path / f"{name}.bin" for name in inputs]
@@ -52,13 +62,11 @@ def on_turns(builder: Any, chip: Any, tmp_path: Path) -> Callable[..., tuple[Run
     expected = attention(*inputs.values())
 
     def run(change: Callable[[str], str]) -> tuple[RunResult, Any, Any]:
-        strategy = Strategy("attention", SCHEDULE.settings())
-        source = write(task, strategy, chip)
-        source = evolve(source, op_kernel_cpp=change(source.op_kernel_cpp))
+        source = evolve(whole, op_kernel_cpp=change(whole.op_kernel_cpp))
         result = TensorFile(tmp_path / "output.bin", expected.size * 2)
         taken = tuple(TensorFile(path, path.stat().st_size) for path in files)
         sizes = tuple(SIZES.values())
-        request = RunRequest(Mode.CHECK, chip, sizes=sizes, inputs=taken, outputs=(result,), repeat=2)
+        request = RunRequest(Mode.CHECK, few_cores, sizes=sizes, inputs=taken, outputs=(result,), repeat=2)
         found = run_kernel(build_kernel(source), request)
         if found.status is not Status.OK:
             return found, None, expected
@@ -86,7 +94,7 @@ def test_every_event_and_flag_is_there(on_turns: Any) -> None:
 EVENTS = ("MTE1_MTE2", "MTE2_MTE1", "M_MTE1", "MTE1_M", "FIX_M", "M_FIX")
 
 
-@few("word", [*EVENTS, "SCORES_READY", "WEIGHTS_READY", "RESULTS_READY"], keep=(3, 7))
+@pytest.mark.parametrize("word", [*EVENTS, "SCORES_READY", "WEIGHTS_READY", "RESULTS_READY"])
 def test_every_event_and_flag_is_needed(word: str, on_turns: Any) -> None:
     assert on_turns(without(word))[0].hazards
 

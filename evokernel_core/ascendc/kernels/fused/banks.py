@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from evokernel_core.ascendc.kernels.fused.programs import TileProgram
 from evokernel_core.ascendc.lowering.values import Domain
@@ -35,11 +36,16 @@ def shifted(pairs: Conflicts, movable: Iterable[str]) -> frozenset[str]:
     """The tensors to shift by half a turn; only ``movable`` ones may be."""
     names = sorted({name for pair in pairs for name in pair} & set(movable))
     if len(names) <= _MOST_EXACT:
-        choices = (
-            frozenset(n for i, n in enumerate(names) if bits >> i & 1) for bits in range(2 ** len(names))
-        )
-        return min(choices, key=lambda chosen: (_cost(pairs, chosen), len(chosen), sorted(chosen)))
+        return _exact(frozenset(pairs.items()), tuple(names))
     return _greedy(pairs, names)
+
+
+@lru_cache(maxsize=1024)
+def _exact(counted: frozenset[tuple[frozenset[str], int]], names: tuple[str, ...]) -> frozenset[str]:
+    """The best of all assignments, once for kernels of the same instructions whose tiles differ."""
+    pairs = dict(counted)
+    choices = (frozenset(n for i, n in enumerate(names) if bits >> i & 1) for bits in range(2 ** len(names)))
+    return min(choices, key=lambda chosen: (_cost(pairs, chosen), len(chosen), sorted(chosen)))
 
 
 def _greedy(pairs: Conflicts, names: list[str]) -> frozenset[str]:
