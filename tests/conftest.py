@@ -16,8 +16,9 @@ pytest_plugins = ["tests.parts"]
 os.environ.setdefault("EVOKERNEL_TWIN_DIR", f"{platformdirs.user_cache_dir('evokernel')}/twin")
 # What tests compile lies beside what a person's kernels are compiled to, whose cache it would crowd out.
 os.environ.setdefault("EVOKERNEL_KERNELS_DIR", f"{platformdirs.user_cache_dir('evokernel-tests')}/kernels")
-# NumPy's threads wait for each other in loops: on few cores they take more time than they save.
+# Threads of NumPy and torch wait for each other in loops: on few cores they take more time than they save.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 # How long an example takes says how busy the machine is.

@@ -41,6 +41,8 @@ class Search:
     _by_code: dict[str, str] = field(factory=dict)
     _repeated: frozenset[str] = frozenset()
     _exhausted: set[str] = field(factory=set)
+    _best: tuple[Wishes, Candidate | None] | None = field(default=None, init=False, eq=False)
+    """The best under these wishes, None where a kernel was added since."""
 
     def add(self, candidate: Candidate) -> None:
         """Takes in a verified kernel; one that is known keeps its first parent."""
@@ -48,6 +50,7 @@ class Search:
         known = self._candidates.get(id)
         parent = known.parent if known else candidate.parent
         self._candidates[id] = Candidate(candidate.source, candidate.verdict, parent)
+        self._best = None
         self._by_code.setdefault(code_id(candidate.source), id)
         verdict = candidate.verdict
         failed = verdict.failed_gate
@@ -134,11 +137,14 @@ class Search:
 
     @property
     def best(self) -> Candidate | None:
-        return fastest(item for item in self.candidates if self.wishes.allow(item))
+        if self._best is None or self._best[0] is not self.wishes:
+            self._best = self.wishes, fastest(item for item in self.candidates if self.wishes.allow(item))
+        return self._best[1]
 
     @property
     def best_us(self) -> float:
-        return self.best.latency_us if self.best else float("inf")
+        best = self.best
+        return best.latency_us if best else float("inf")
 
     @property
     def seen_errors(self) -> frozenset[str]:

@@ -18,6 +18,7 @@ from evokernel_core.capture import interpreter
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.interpreter import find_interpreter
 from evokernel_core.domain.errors import AgentFailed, InterpreterUnavailable
+from tests.tables import few
 
 GOOD = "import torch\n\n# evokernel: x=f32[4]\ndef f(x):\n    return x.exp()\n"
 
@@ -72,10 +73,11 @@ def test_an_agent_that_is_killed_between_calls_is_replaced(agent: AgentClient) -
     assert agent.ping()["torch"]
 
 
-def test_an_idle_agent_that_is_killed_is_not_missed() -> None:
+@few("times", [1, 3], keep=(0,))
+def test_an_idle_agent_that_is_killed_is_not_missed(times: int) -> None:
     """Its watcher is a moment behind: the next call may still take it for alive."""
     with AgentClient(sys.executable) as agent:
-        for _ in range(3):
+        for _ in range(times):
             agent.ping()
             assert agent._channel
             (inner,) = psutil.Process(agent._channel.pid).children()

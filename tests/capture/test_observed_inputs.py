@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -104,10 +104,51 @@ def observed(seen: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return written(seen / "project")
 
 
-def run(project: Path, program: str = "run.py") -> None:
-    finished = observe((sys.executable, str(project / program)), [project], ObservationStore())
+def run(project: Path) -> None:
+    finished = observe((sys.executable, str(project / "run.py")), [project], ObservationStore())
     assert finished.status == 0
     assert finished.run.observed
+
+
+RUN_ALL = """
+import runpy
+import sys
+
+import torch
+
+for folder in sys.argv[1:]:
+    sys.path.insert(0, folder)
+    torch.set_default_dtype(torch.float32)
+    runpy.run_path(f"{folder}/run.py", run_name="__main__")
+    sys.path.remove(folder)
+    for name in [name for name in sys.modules if name.split(".")[0] == "pkg"]:
+        del sys.modules[name]
+"""
+
+
+@pytest.fixture(scope="module")
+def all_seen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a project for each of ``PROGRAMS``, and a home in which all were observed in one run."""
+    folder = tmp_path_factory.mktemp("all")
+    (folder / "run_all.py").write_text(RUN_ALL)
+    for name, files in PROGRAMS.items():
+        project = written(folder / name)
+        for file, text in files.items():
+            (project / file).write_text(text)
+    projects = [folder / name for name in PROGRAMS]
+    command = (sys.executable, str(folder / "run_all.py"), *map(str, projects))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EVOKERNEL_HOME", str(folder / "home"))
+        finished = observe(command, projects, ObservationStore())
+    assert finished.status == 0
+    return folder
+
+
+@pytest.fixture
+def program(all_seen: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """The project of a name, as its program was observed with it."""
+    monkeypatch.setenv("EVOKERNEL_HOME", str(all_seen / "home"))
+    return all_seen.joinpath
 
 
 def captured(agent: AgentClient, project: Path, fusible: Mapping[str, str]) -> dict[str, list[Region]]:
@@ -138,11 +179,9 @@ def test_every_observed_definition_gets_regions(
 
 
 def test_parameters_have_the_type_that_they_had(
-    agent: AgentClient, project: Path, fusible: dict[str, str]
+    agent: AgentClient, program: Callable[[str], Path], fusible: dict[str, str]
 ) -> None:
-    (project / "run.py").write_text(PROGRAM.replace("range(3)", "range(0)"))
-    run(project)
-    (norm,) = captured(agent, project, fusible)["Norm.forward"]
+    (norm,) = captured(agent, program("half"), fusible)["Norm.forward"]
     assert shapes(norm) == [((32, 8), "float16")]
 
 
@@ -180,11 +219,10 @@ def test_what_no_longer_fits_costs_a_sentence(
         assert "the program changes what the file imports" in found["Norm"][0].reason
 
 
-def test_what_has_no_name_is_asked_for(agent: AgentClient, project: Path, fusible: dict[str, str]) -> None:
-    program = PROGRAM.replace("nn.SiLU()", "lambda x: x")
-    (project / "run.py").write_text(program)
-    run(project)
-    (net,) = captured(agent, project, fusible)["Net"]
+def test_what_has_no_name_is_asked_for(
+    agent: AgentClient, program: Callable[[str], Path], fusible: dict[str, str]
+) -> None:
+    (net,) = captured(agent, program("nameless"), fusible)["Net"]
     assert "a function that has no name that reaches it" in net.reason
     assert "get_inputs() and get_init_inputs()" in net.reason
 
@@ -237,8 +275,6 @@ def default_dtype() -> Iterator[None]:
 
 
 def gates_of(agent: AgentClient, project: Path, fusible: Mapping[str, str]) -> dict[str, list[Region]]:
-    (project / "pkg" / "gates.py").write_text(GATES)
-    run(project)
     regions: dict[str, list[Region]] = {}
     for region in agent.capture(project / "pkg" / "gates.py", None, fusible):
         regions.setdefault(region.symbol, []).append(region)
@@ -246,11 +282,10 @@ def gates_of(agent: AgentClient, project: Path, fusible: Mapping[str, str]) -> d
 
 
 def test_a_kernel_holds_under_the_default_dtype_of_the_program(
-    agent: AgentClient, project: Path, fusible: dict[str, str], default_dtype: None
+    agent: AgentClient, program: Callable[[str], Path], fusible: dict[str, str], default_dtype: None
 ) -> None:
     """Programs of large models set it to half precision in their first lines."""
-    (project / "run.py").write_text(SET_DEFAULT)
-    (region,) = gates_of(agent, project, fusible)["gated"]
+    (region,) = gates_of(agent, program("set default"), fusible)["gated"]
     assert region.site is not None and region.site.default_dtype == "bfloat16"
     model = edited_module(GATES, region)
     a = torch.randn(3, 4, dtype=torch.bfloat16)
@@ -262,11 +297,10 @@ def test_a_kernel_holds_under_the_default_dtype_of_the_program(
 
 
 def test_a_float_of_the_default_dtype_gets_a_sentence(
-    agent: AgentClient, project: Path, fusible: dict[str, str], default_dtype: None
+    agent: AgentClient, program: Callable[[str], Path], fusible: dict[str, str], default_dtype: None
 ) -> None:
     """A number times integers is of another type in a kernel, which is verified under the usual default."""
-    (project / "run.py").write_text(SET_DEFAULT)
-    found = gates_of(agent, project, fusible)["spaced"]
+    found = gates_of(agent, program("set default"), fusible)["spaced"]
     assert any("torch.set_default_dtype" in item.reason for item in found)
     torch.set_default_dtype(torch.bfloat16)
     model = edited_module(GATES, *(item for item in found if item.task))
@@ -281,6 +315,8 @@ def test_runs_that_disagree_are_taken_under_the_usual_default(
         SET_DEFAULT + "torch.set_default_dtype(torch.float32)\ngated(torch.randn(5, 4), torch.randn(5, 4))\n"
     )
     (project / "run.py").write_text(both)
+    (project / "pkg" / "gates.py").write_text(GATES)
+    run(project)
     (region,) = gates_of(agent, project, fusible)["gated"]
     assert region.site is not None and region.site.default_dtype == "float32"
 
@@ -302,20 +338,31 @@ class Cached(nn.Module):
 """
 
 
-@pytest.mark.parametrize("positions", [(0, 1, 2), (1, 1, 2)])
+def cached(*positions: int) -> dict[str, str]:
+    """A project's files with a program that calls at these positions."""
+    calls = "".join(f"cached(torch.randn(1, 4), {position})\n" for position in positions)
+    text = f"import torch\nfrom pkg.cached import Cached\n\ncached = Cached()\n{calls}"
+    return {"run.py": text, "pkg/cached.py": CACHED}
+
+
+PROGRAMS: Mapping[str, Mapping[str, str]] = {
+    "half": {"run.py": PROGRAM.replace("range(3)", "range(0)")},
+    "nameless": {"run.py": PROGRAM.replace("nn.SiLU()", "lambda x: x")},
+    "set default": {"run.py": SET_DEFAULT, "pkg/gates.py": GATES},
+    "positions 0 1 2": cached(0, 1, 2),
+    "positions 1 1 2": cached(1, 1, 2),
+}
+"""What differs from the project above, by the name of a project."""
+
+
+@pytest.mark.parametrize("positions", ["positions 0 1 2", "positions 1 1 2"])
 def test_a_number_that_differs_from_call_to_call_is_not_taken_for_good(
-    agent: AgentClient, project: Path, positions: tuple[int, ...]
+    agent: AgentClient, program: Callable[[str], Path], positions: str
 ) -> None:
     """A kernel of one position in a text would run once in it; one of most calls is worth having."""
-    calls = "".join(f"cached(torch.randn(1, 4), {position})\n" for position in positions)
-    (project / "run.py").write_text(
-        f"import torch\nfrom pkg.cached import Cached\n\ncached = Cached()\n{calls}"
-    )
-    (project / "pkg" / "cached.py").write_text(CACHED)
-    run(project)
-    regions = agent.capture(project / "pkg" / "cached.py", None, covered_ops(), whole=True)
+    regions = agent.capture(program(positions) / "pkg" / "cached.py", None, covered_ops(), whole=True)
     texts = [item.source for item in regions if item.task]
-    if positions == (1, 1, 2):
+    if positions == "positions 1 1 2":
         assert any("self.cache[position" in text for text in texts)
     else:
         assert any("torch.sigmoid" in text for text in texts)

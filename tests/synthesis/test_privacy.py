@@ -8,7 +8,7 @@ from itertools import permutations
 
 import pytest
 from attrs import evolve
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from evokernel_core.ascendc.author import identifier, initial, moves, write
@@ -35,6 +35,7 @@ from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.llm import LlmProposer
 from evokernel_core.synthesis.proposers.llm_code import hot_lines
 from evokernel_core.twin.chip import load_chip
+from tests.tables import drawn
 
 CHIP = load_chip()
 LETTERS = string.ascii_letters + string.digits + "_"
@@ -74,9 +75,7 @@ def judged(task: KernelTask, source: KernelSource, feedback: str) -> Candidate:
     return Candidate(source, verdict)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.tuples(names, names, names, sizes, names).map(list), st.booleans())
-def test_no_name_of_the_file_is_sent(given_names: list[str], failed: bool) -> None:
+def check_that_no_name_is_sent(given_names: list[str], failed: bool) -> None:
     assume(not any(a.lower() in b.lower() for a, b in permutations(given_names, 2)))
     task = task_of(*given_names)
     strategy = initial(task, CHIP)
@@ -99,6 +98,15 @@ def test_no_name_of_the_file_is_sent(given_names: list[str], failed: bool) -> No
         sent = proposer.preview(task, asked)
         assert "op_kernel.cpp" in sent and json.loads(sent)
         assert_free(sent, given_names)
+
+
+test_no_name_of_the_file_is_sent, test_no_name_of_many_files_is_sent = drawn(
+    check_that_no_name_is_sent,
+    few=12,
+    many=40,
+    given_names=st.tuples(names, names, names, sizes, names).map(list),
+    failed=st.booleans(),
+)
 
 
 def assert_free(text: str, words: list[str]) -> None:

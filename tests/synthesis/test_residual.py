@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evokernel_core.ascendc.author import estimate_us, initial, moves
@@ -27,6 +26,7 @@ from evokernel_core.synthesis.proposers.base import Candidate, Context, Priced, 
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.synthesis.residual import AS_ESTIMATED, FEWEST, learned, trust
 from evokernel_core.twin.chip import load_chip
+from tests import tables
 from tests.synthesis.conftest import EFFECTS, ToyProposer, ToyVerifier, switches_of
 from tests.synthesis.test_schedule_drafts import task  # noqa: F401 - a fixture
 
@@ -117,13 +117,20 @@ def test_what_sets_tasks_apart_is_not_taken_for_what_sets_schedules_apart(seed: 
     assert max(found) - min(found) < 0.05
 
 
-@settings(deadline=None)
-@given(st.lists(st.floats(-2, 2), min_size=3, max_size=30), st.floats(-3, 3))
-def test_any_verdicts_give_finite_expectations(residuals: list[float], at: float) -> None:
+def check_that_expectations_are_finite(residuals: list[float], at: float) -> None:
     model = learned([record(n, {"x": n / 10}, value) for n, value in enumerate(residuals)])
     [found] = model.of([{"x": at, "new": 1.0}])
     assert math.isfinite(found.mean) and 0 <= found.deviation < math.inf
     assert found.factor > 0 and found.spread >= 1.0
+
+
+test_any_verdicts_give_finite_expectations, test_many_verdicts_give_finite_expectations = tables.drawn(
+    check_that_expectations_are_finite,
+    few=25,
+    many=100,
+    residuals=st.lists(st.floats(-2, 2), min_size=3, max_size=30),
+    at=st.floats(-3, 3),
+)
 
 
 def test_failures_have_no_residual() -> None:

@@ -9,13 +9,16 @@ import re
 import string
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from shutil import copy
 
 import pytest
 from attrs import define, evolve, fields
-from hypothesis import HealthCheck, assume, given
-from hypothesis import settings as checked
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from evokernel_core.domain.errors import UsageError
@@ -57,6 +60,7 @@ from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.synthesis.steps import Choice, Dropped, Tally, read_steps, steps
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.base import Cancelled, never
+from tests.tables import drawn
 
 CHIP = load_chip()
 SUPERVISED = Choice(per_task=0)
@@ -130,6 +134,28 @@ def searched(memory: Memory, task: KernelTask, budget: int = 12, job: str = "") 
 PLAIN = task_of("x", "weight", "scale", "rows", "block")
 
 
+@pytest.fixture(scope="module")
+def searches(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """The file of a memory in which the plain task was searched with a budget, which none may change."""
+    folder = tmp_path_factory.mktemp("searches")
+
+    @cache
+    def of(budget: int) -> Path:
+        path = folder / f"{budget}.db"
+        with Memory(path) as memory:
+            searched(memory, PLAIN, budget)
+        return path
+
+    return of
+
+
+@pytest.fixture
+def searched_memory(searches: Callable[[int], Path], tmp_path: Path) -> Iterator[Callable[[int], Memory]]:
+    """A copy of such a memory."""
+    with ExitStack() as opened:
+        yield lambda budget: opened.enter_context(Memory(copy(searches(budget), tmp_path / "searched.db")))
+
+
 def exported(memory: Memory, choice: Choice) -> tuple[list[Step], Tally]:
     tally = Tally()
     return list(steps(memory, choice, tally)), tally
@@ -140,8 +166,8 @@ def everything_of(memory: Memory, choice: Choice) -> list[Step]:
 
 
 @pytest.mark.parametrize("choice", [SUPERVISED, REINFORCEMENT, Choice()])
-def test_a_file_reads_back(memory: Memory, choice: Choice) -> None:
-    searched(memory, PLAIN)
+def test_a_file_reads_back(searched_memory: Callable[[int], Memory], choice: Choice) -> None:
+    memory = searched_memory(12)
     found = everything_of(memory, choice)
     assert found
     assert list(read_steps(map(dumps, found))) == found
@@ -161,8 +187,10 @@ def test_another_schema_is_refused(memory: Memory) -> None:
         list(read_steps([dumps(step)]))
 
 
-def test_for_supervised_training_only_verified_improvements_are_kept(memory: Memory) -> None:
-    searched(memory, PLAIN, 30)
+def test_for_supervised_training_only_verified_improvements_are_kept(
+    searched_memory: Callable[[int], Memory],
+) -> None:
+    memory = searched_memory(30)
     found, tally = exported(memory, SUPERVISED)
     drafts = [step for step in found if step.state.parent is None]
     later = [step for step in found if step.state.parent]
@@ -174,8 +202,8 @@ def test_for_supervised_training_only_verified_improvements_are_kept(memory: Mem
     assert {Dropped.NO_GAIN, Dropped.NOT_VERIFIED} & set(tally.dropped)
 
 
-def test_for_reinforcement_every_rewarded_step_is_kept(memory: Memory) -> None:
-    searched(memory, PLAIN, 30)
+def test_for_reinforcement_every_rewarded_step_is_kept(searched_memory: Callable[[int], Memory]) -> None:
+    memory = searched_memory(30)
     found, tally = exported(memory, REINFORCEMENT)
     raw = Counter(round(event.raw, 6) for event in memory.rewards() if event.effect.value == "pay")
     assert Counter(round(step.outcome.raw_reward, 6) for step in found) == raw
@@ -185,16 +213,16 @@ def test_for_reinforcement_every_rewarded_step_is_kept(memory: Memory) -> None:
     assert all((item.latency_us, item.speedup, item.gate) == (None, None, "correctness") for item in failed)
 
 
-def test_rewards_are_what_the_log_paid(memory: Memory) -> None:
-    searched(memory, PLAIN, 30)
+def test_rewards_are_what_the_log_paid(searched_memory: Callable[[int], Memory]) -> None:
+    memory = searched_memory(30)
     logged = memory.rows("rewards", "effect = 'pay'", select="raw, reward")
     found = {(step.outcome.raw_reward, step.outcome.reward) for step in everything_of(memory, REINFORCEMENT)}
     assert found == {(row["raw"], row["reward"]) for row in logged}
     assert any(raw != reward for raw, reward in found), "gains are in units of their spread"
 
 
-def test_a_step_has_what_its_author_was_shown(memory: Memory) -> None:
-    searched(memory, PLAIN, 30)
+def test_a_step_has_what_its_author_was_shown(searched_memory: Callable[[int], Memory]) -> None:
+    memory = searched_memory(30)
     shown = {event.shown for event in memory.rewards() if event.shown}
     sizes = {len(items) for items in shown}
     found = everything_of(memory, REINFORCEMENT)
@@ -205,8 +233,8 @@ def test_a_step_has_what_its_author_was_shown(memory: Memory) -> None:
     assert all(step.state.feedback.startswith("Failed at correctness (numeric)") for step in told)
 
 
-def test_the_best_of_a_task_come_first_and_only_so_many(memory: Memory) -> None:
-    searched(memory, PLAIN, 30)
+def test_the_best_of_a_task_come_first_and_only_so_many(searched_memory: Callable[[int], Memory]) -> None:
+    memory = searched_memory(30)
     everything = everything_of(memory, REINFORCEMENT)
     gains = [step.outcome.speedup or 1.0 for step in everything if step.outcome.result is Result.VERIFIED]
     assert all(left >= right for left, right in pairwise(gains))
@@ -215,8 +243,8 @@ def test_the_best_of_a_task_come_first_and_only_so_many(memory: Memory) -> None:
     assert tally.dropped == {Dropped.CROWDED: len(everything) - 3}
 
 
-def test_the_diff_leads_from_the_parent_to_the_kernel(memory: Memory) -> None:
-    searched(memory, PLAIN, 12)
+def test_the_diff_leads_from_the_parent_to_the_kernel(searched_memory: Callable[[int], Memory]) -> None:
+    memory = searched_memory(12)
     for step in everything_of(memory, SUPERVISED):
         parent, action = step.state.parent, step.action
         before = f"{parent.tiling_h}{parent.op_kernel_cpp}" if parent else ""
@@ -226,8 +254,8 @@ def test_the_diff_leads_from_the_parent_to_the_kernel(memory: Memory) -> None:
         assert Counter(before.splitlines()) + Counter(added) - Counter(removed) == after
 
 
-def test_groups_are_samples_of_one_question(memory: Memory) -> None:
-    searched(memory, PLAIN, 30)
+def test_groups_are_samples_of_one_question(searched_memory: Callable[[int], Memory]) -> None:
+    memory = searched_memory(30)
     states: dict[str, str] = {}
     for step in everything_of(memory, REINFORCEMENT):
         assert states.setdefault(step.group, dumps(step.state)) == dumps(step.state)
@@ -374,9 +402,7 @@ def test_the_page_names_every_field() -> None:
     assert all(f"`{item.name}`" in page or f".{item.name}`" in page for item in LEAVES)
 
 
-@checked(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(names, min_size=5, max_size=5, unique_by=str.lower))
-def test_no_name_of_the_file_is_exported(given_names: list[str]) -> None:
+def check_that_no_name_is_exported(given_names: list[str]) -> None:
     assume(not any(a != b and a.lower() in b.lower() for a in given_names for b in given_names))
     with tempfile.TemporaryDirectory() as folder, Memory(Path(folder) / "memory.db") as memory:
         searched(memory, task_of(*given_names), 8)
@@ -385,6 +411,14 @@ def test_no_name_of_the_file_is_exported(given_names: list[str]) -> None:
         assert found and not tally.dropped
         sent = "\n".join([*map(dumps, found), as_markdown(card), dumps(card)])
     assert not [word for word in given_names if word.lower().strip("_") in sent.lower()], sent
+
+
+test_no_name_of_the_file_is_exported, test_no_name_of_many_files_is_exported = drawn(
+    check_that_no_name_is_exported,
+    few=4,
+    many=12,
+    given_names=st.lists(names, min_size=5, max_size=5, unique_by=str.lower),
+)
 
 
 def test_the_exported_tasks_are_the_same_mathematics(memory: Memory) -> None:

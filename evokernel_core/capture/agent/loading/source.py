@@ -201,7 +201,9 @@ class _Instrument(ast.NodeTransformer):
             return node
         enter = ast.Call(ast.Name(ENTER, ast.Load()), [ast.Constant(number)], [])
         call = ast.Call(ast.Name(EXIT, ast.Load()), [ast.Constant(number), enter, node], [])  # type: ignore[list-item]
-        return ast.fix_missing_locations(ast.copy_location(call, node))
+        for made in (call, call.func, call.args[0], enter, enter.func, enter.args[0]):
+            ast.copy_location(made, node)
+        return call
 
 
 def instrument(source: Source) -> ast.Module:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -41,6 +41,17 @@ def decompositions() -> dict[Any, Any]:
     return {**default_decompositions(), **compositions.TABLE, **windows.TABLE}
 
 
+def _fits(name: str, covered: Container[str]) -> bool:
+    plain = name.removesuffix(OF_COMPLEX)
+    return name in covered or plain in NO_OPS or plain in UNFILLED
+
+
+@lru_cache(maxsize=4)  # every request of a session names the same ops, or one of few sets of them
+def _table(covered: frozenset[str]) -> Mapping[Any, Any]:
+    """The decompositions of what does not fit as it is."""
+    return {func: rule for func, rule in decompositions().items() if not _fits(str(func), covered)}
+
+
 @dataclass(frozen=True)
 class Rows:
     """The shape of a reduction: ``kept`` results of ``extent`` elements each. One kernel works on one
@@ -70,14 +81,12 @@ class Fusibility:
     def __init__(self, categories: Mapping[str, str], whole: bool = False) -> None:
         self.categories = categories
         self.whole = whole
-        table = {func: rule for func, rule in decompositions().items() if not self.fits(str(func))}
-        self.table = table | index_put.TABLE
+        self.table = {**_table(frozenset(categories)), **index_put.TABLE}
         self._known: dict[str, tuple[CoreOp, ...]] = {}
 
     def fits(self, name: str) -> bool:
         """Whether an op can be in a kernel as it is."""
-        plain = name.removesuffix(OF_COMPLEX)
-        return name in self.categories or plain in NO_OPS or plain in UNFILLED
+        return _fits(name, self.categories)
 
     def computes(self, name: str) -> bool:
         """Whether the op is work for a kernel, rather than a view, a cast or nothing at all."""
