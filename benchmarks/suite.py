@@ -51,6 +51,8 @@ class Suite:
     cpu_s: float
     workers: Sequence[Mapping[str, Any]]
     last_line: str
+    orphans: Mapping[str, float]
+    """Processor seconds of processes that nobody waited for, by what they were started as."""
 
     @property
     def rows(self) -> dict[str, Mapping[str, float]]:
@@ -99,35 +101,64 @@ def run(command: str) -> Suite:
                 ["bash", "-c", command], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT,
                 env={**os.environ, "EVOKERNEL_PARTS": str(parts)},
             )  # fmt: skip
-            status = _wait_and_adopt(process.pid)
+            orphans: Counter[str] = Counter()
+            status = _wait_and_adopt(process.pid, orphans)
         wall = time.monotonic() - began
-        _bury()
+        _bury(orphans)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         text = log.read_text("utf-8", errors="replace")
         sys.stdout.write(text)
         workers = json.loads(parts.read_text("utf-8"))["workers"] if parts.exists() else []
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     summary = [line for line in text.splitlines() if " passed" in line or " failed" in line]
-    return Suite(status, wall, used, workers, summary[-1].strip("= ") if summary else "")
+    last_line = summary[-1].strip("= ") if summary else ""
+    return Suite(status, wall, used, workers, last_line, dict(orphans.most_common(12)))
 
 
-def _wait_and_adopt(pid: int) -> int:
-    """A process' exit status; orphans that became this process' children meanwhile are reaped as they end."""
+def _wait_and_adopt(pid: int, orphans: Counter[str]) -> int:
+    """A process' exit status; orphans that became this process' children meanwhile are reaped as they end,
+    and their processor seconds added by what they were started as."""
+    names: dict[int, str] = {}
+    looked = 0.0
     while True:
-        ended, status = os.wait()
+        ended, status, usage = os.wait4(-1, os.WNOHANG)
         if ended == pid:
             return os.waitstatus_to_exitcode(status)
+        if ended:
+            orphans[names.pop(ended, "ended within half a second")] += usage.ru_utime + usage.ru_stime
+            continue
+        if time.monotonic() - looked > 0.5:
+            names.update(_started_as())
+            looked = time.monotonic()
+        time.sleep(0.02)
 
 
-def _bury(seconds: float = 30) -> None:
+def _started_as() -> dict[int, str]:
+    """What all Pythons that run now were started as: their module or script, and what follows."""
+    found = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            except OSError:
+                continue  # it has ended
+            found[int(folder.name)] = " ".join(word for word in words[:9] if "/tmp" not in word)[:120]
+    return found
+
+
+def _bury(orphans: Counter[str], seconds: float = 30) -> None:
     """Waits for the processes that the command left to this one."""
     end = time.monotonic() + seconds
+    names = _started_as()
     while time.monotonic() < end:
         try:
-            if os.waitpid(-1, os.WNOHANG) == (0, 0):
-                time.sleep(0.1)
+            ended, _, usage = os.wait4(-1, os.WNOHANG)
         except ChildProcessError:
             return
+        if ended:
+            orphans[names.get(ended, "")] += usage.ru_utime + usage.ru_stime
+        else:
+            time.sleep(0.1)
 
 
 def folder_of(name: str) -> str:
@@ -147,6 +178,8 @@ def markdown(suite: Suite, slowest: int) -> Iterator[str]:
     yield from rows(
         ("kind", "processor s"), ((kind, f"{value:.0f}") for kind, value in suite.kinds().items())
     )
+    orphans = [(f"`{name}`", f"{used:.0f}") for name, used in suite.orphans.items() if used >= 1]
+    yield from rows(("processes that nobody waited for", "processor s"), orphans)
     for title, key, count in (("folder", folder_of, 99), ("file", file_of, slowest)):
         ranked = sorted(suite.by(key).items(), key=lambda item: -item[1][2])[:count]
         yield from rows(

@@ -15,8 +15,10 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
+from attrs import frozen
 from babel.messages.catalog import Catalog
 from babel.messages.catalog import Message as Entry
 from babel.messages.mofile import write_mo
@@ -68,34 +70,78 @@ def sources() -> Iterator[Path]:
                 yield path
 
 
-def keywords() -> dict[str, tuple[int, ...]]:
-    """What is called with a template, by its name, and with which of its arguments (from 1). A class says so
-    by a parameter of its own or of a class that it derives from."""
-    found: dict[str, ast.ClassDef] = {}
-    for folder in SOURCES:
-        for path in (ROOT / folder).rglob("*.py"):
-            nodes = ast.walk(ast.parse(path.read_text("utf-8")))
-            found |= {node.name: node for node in nodes if isinstance(node, ast.ClassDef)}
-    places = {name: _place(node, found) for name, node in found.items()}
-    return {**_FUNCTIONS, **{name: (place,) for name, place in places.items() if place}}
+@frozen
+class _Class:
+    """A class by its template's place among its own arguments (None: it has the arguments of its bases)."""
+
+    name: str
+    place: int | None
+    bases: tuple[str, ...]
 
 
-def _place(node: ast.ClassDef, known: Mapping[str, ast.ClassDef]) -> int:
-    """The place of a class's template among its arguments, 0 where it takes none."""
+@frozen
+class Parsed:
+    """What can say something in a file of Python, from its first line to its last."""
+
+    classes: tuple[_Class, ...]
+    calls: tuple[ast.Call, ...]
+    steps: tuple[ast.FunctionDef, ...]
+
+
+@cache
+def parsed(path: Path) -> Parsed:
+    """A file's classes, the calls of names that may take a template, and the functions that yield steps."""
+    nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+    found = [node for node in nodes if isinstance(node, ast.Call) and may_say(callee(node))]
+    return Parsed(
+        tuple(_class_of(node) for node in nodes if isinstance(node, ast.ClassDef)),
+        tuple(sorted(found, key=lambda node: (node.lineno, node.col_offset))),
+        tuple(node for node in nodes if isinstance(node, ast.FunctionDef) and is_of_steps(node)),
+    )
+
+
+def callee(call: ast.Call) -> str:
+    """The last name of what is called."""
+    return str(getattr(call.func, "id", getattr(call.func, "attr", "")))
+
+
+def may_say(name: str) -> bool:
+    """Whether a name is one of the functions that take templates, or one of a class."""
+    return name in _FUNCTIONS or name.lstrip("_")[:1].isupper()
+
+
+def _class_of(node: ast.ClassDef) -> _Class:
+    bases = tuple(base.id for base in node.bases if isinstance(base, ast.Name) and base.id != node.name)
     for item in node.body:
         if isinstance(item, ast.FunctionDef) and item.name in {"__init__", "__new__"}:
             names = [given.arg for given in (*item.args.posonlyargs, *item.args.args)]
-            return names.index(_TEMPLATE) if _TEMPLATE in names else 0
-    bases = (base.id for base in node.bases if isinstance(base, ast.Name) and base.id != node.name)
-    return next((place for base in bases if base in known and (place := _place(known[base], known))), 0)
+            return _Class(node.name, names.index(_TEMPLATE) if _TEMPLATE in names else 0, bases)
+    return _Class(node.name, None, bases)
+
+
+@cache
+def keywords() -> dict[str, tuple[int, ...]]:
+    """What is called with a template, by its name, and with which of its arguments (from 1). A class says so
+    by a parameter of its own or of a class that it derives from."""
+    paths = (path for folder in SOURCES for path in (ROOT / folder).rglob("*.py"))
+    found = {item.name: item for path in paths for item in parsed(path).classes}
+    places = {name: _place(item, found) for name, item in found.items()}
+    return {**_FUNCTIONS, **{name: (place,) for name, place in places.items() if place}}
+
+
+def _place(item: _Class, known: Mapping[str, _Class]) -> int:
+    """The place of a class's template among its arguments, 0 where it takes none."""
+    if item.place is not None:
+        return item.place
+    bases = (known[base] for base in item.bases if base in known)
+    return next((place for base in bases if (place := _place(base, known))), 0)
 
 
 def calls(path: Path, wanted: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[ast.expr, ...]]:
     """What stands for templates in the calls of a file, from its first line to its last; calls that are given
     fewer arguments are none."""
-    nodes = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
-    for call in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)):
-        places = wanted.get(getattr(call.func, "id", getattr(call.func, "attr", "")), ())
+    for call in parsed(path).calls:
+        places = wanted.get(callee(call), ())
         if places and len(call.args) >= max(places):
             yield tuple(call.args[place - 1] for place in places)
 
@@ -142,9 +188,8 @@ def _families() -> Iterator[str]:
 def moves() -> Iterator[str]:
     """Names of refinement steps: what the generators of kernel families yield first, with a schedule."""
     for path in sorted((ROOT / AUTHOR).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.FunctionDef) and is_of_steps(node):
-                yield from (name for step in ast.walk(node) for name in _names(step))
+        for node in parsed(path).steps:
+            yield from (name for step in ast.walk(node) for name in _names(step))
 
 
 def is_of_steps(node: ast.FunctionDef) -> bool:

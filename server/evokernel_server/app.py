@@ -7,11 +7,12 @@ import logging
 import os
 import time
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
+from cattrs import Converter
 from lsprotocol import types
 from lsprotocol.converters import get_converter
 from pygls.exceptions import JsonRpcException
@@ -74,6 +75,12 @@ _WORKER_END_S = 1.0
 """A killed worker is gone in milliseconds; then what it left in the temporary directory is removed."""
 
 
+@cache
+def converter() -> Converter:
+    """The protocol's, which keeps what it has made for each type: a process has one."""
+    return get_converter()
+
+
 class EvoKernelServer(LanguageServer):
     """One client's server. Handlers in ``features`` read its documents and call its services."""
 
@@ -81,7 +88,7 @@ class EvoKernelServer(LanguageServer):
 
     def __init__(self) -> None:
         super().__init__(
-            "evokernel", __version__, protocol_cls=EvoKernelProtocol, converter_factory=get_converter,
+            "evokernel", __version__, protocol_cls=EvoKernelProtocol, converter_factory=converter,
             notebook_document_sync=features.notebook.SYNC,
         )  # fmt: skip
         self.options = Options()

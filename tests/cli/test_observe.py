@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import stat
 import subprocess
@@ -36,6 +37,18 @@ def doubled(x, factor: float = 2.0):
 """
 CALL = "import torch\nfrom net import Net\nNet(4)(torch.randn(2, 4), scale=3.0)\n"
 
+PREPARED = """
+import importlib.machinery, runpy, sys
+
+sys.modules.pop("sitecustomize", None)
+import sitecustomize
+
+importlib.machinery.SourceFileLoader("torch", {empty!r}).exec_module(sys.modules["torch"])
+sys.argv = [{script!r}]
+runpy.run_path({script!r}, run_name="__main__")
+"""
+"""A script in a process that has imported torch: it begins as Python does, and hears of torch's import."""
+
 Done = subprocess.CompletedProcess[str]
 
 
@@ -64,6 +77,12 @@ class Project:
 
     def run(self, *command: object) -> Done:
         return self.evokernel("--", *command)
+
+    def prepared(self, script: str = "run.py") -> list[str]:
+        """A command that runs a script without the seconds that torch's import takes."""
+        empty = self.folder.with_name("empty.py")
+        empty.touch()
+        return [warm.interpreter(), "-c", PREPARED.format(empty=str(empty), script=script)]
 
     def known(self) -> dict[str, list[dict[str, Any]]]:
         """The observations by definition."""
@@ -120,27 +139,48 @@ _IN_WORK = "import torch; from net import Net; Net(4)(torch.randn(2, 4), scale=3
 
 
 @pytest.mark.parametrize(
-    ("files", "command"),
-    [
-        ({"run": CALL}, ["{python}", "-m", "run"]),
-        ({"test_net": f"def test():\n    {_IN_WORK}\n"}, ["{python}", "-m", "pytest", "-q", "test_net.py"]),
-        ({"run": f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {CALL!r}])\n"},
-         ["{python}", "run.py"]),
-        ({"run": _SPAWN.format(call=_IN_WORK, method="spawn")}, ["{python}", "run.py"]),
-        ({"run": _SPAWN.format(call=_IN_WORK, method="fork")}, ["{python}", "run.py"]),
-        ({"run": CALL}, ["sh", "-c", "{python} run.py"]),
-        ({"run": f"import threading\ndef f():\n    {_IN_WORK}\n"
-                 "t = threading.Thread(target=f)\nt.start()\nt.join()\n"},
-         ["{python}", "run.py"]),
-    ],
-    ids=["module", "pytest", "subprocess", "spawn", "fork", "shell", "thread"],
-)  # fmt: skip
-def test_any_command_is_observed(project: Project, files: dict[str, str], command: list[str]) -> None:
-    for name, text in files.items():
-        project.write(name, text)
-    done = project.run(*(word.format(python=sys.executable) for word in command))
+    ("text", "options"),
+    [(CALL, ["-m", "run"]), (_SPAWN.format(call=_IN_WORK, method="spawn"), ["run.py"])],
+    ids=["module", "spawn"],
+)
+def test_any_command_is_observed(project: Project, text: str, options: list[str]) -> None:
+    project.write("run", text)
+    assert_observed(project, [sys.executable, *options])
+
+
+def assert_observed(project: Project, command: list[str]) -> None:
+    done = project.run(*command)
     assert done.returncode == 0, done.stderr
     assert [item["call"]["kwargs"] for item in project.known()["Net"]] == [{"scale": 3.0}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _SPAWN.format(call=_IN_WORK, method="fork"),
+        f"import threading\ndef f():\n    {_IN_WORK}\nt = threading.Thread(target=f)\nt.start()\nt.join()\n",
+        "import pytest\nraise SystemExit(pytest.main(['-q', 'test_net.py']))\n",
+    ],
+    ids=["fork", "thread", "pytest"],
+)
+def test_all_that_a_program_does_is_observed(
+    project: Project, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    project.write("run", text)
+    project.write("test_net", f"def test():\n    {_IN_WORK}\n")
+    assert_observed(project, project.prepared())
+
+
+def test_what_a_program_starts_is_observed(project: Project) -> None:
+    project.write("inner", CALL)
+    project.write("run", f"import subprocess\nsubprocess.run({project.prepared('inner.py')!r})\n")
+    assert_observed(project, [sys.executable, "run.py"])
+
+
+def test_what_a_shell_starts_is_observed(project: Project) -> None:
+    project.write("run", CALL)
+    assert_observed(project, ["sh", "-c", shlex.join(project.prepared())])
 
 
 def test_distinct_calls_are_counted_and_bounded(project: Project) -> None:
@@ -150,7 +190,7 @@ def test_distinct_calls_are_counted_and_bounded(project: Project) -> None:
         "for n in [1] * 200 + list(range(2, 30)):\n    net(torch.randn(n, 4))\n"
         "net.eval()\ndoubled(torch.ones(3), 4.0)\ndoubled(5)\n",
     )
-    project.run(sys.executable, "run.py")
+    project.run(*project.prepared())
     found = project.known()
     assert len(found["Net"]) == 8
     assert found["Net"][0]["count"] > 150
@@ -163,7 +203,7 @@ def test_a_call_in_another_mode_is_seen_after_many(project: Project) -> None:
         "import torch\nfrom net import Net\nnet = Net(4)\nfor n in range(500):\n    net(torch.randn(2, 4))\n"
         "net.eval()(torch.randn(9, 4))\n",
     )
-    project.run(sys.executable, "run.py")
+    project.run(*project.prepared())
     assert {(item["training"], item["call"]["args"][0]["tensor"]["shape"][0])
             for item in project.known()["Net"]} == {(True, 2), (False, 9)}  # fmt: skip
 
@@ -180,8 +220,9 @@ def test_the_program_sees_no_difference(project: Project) -> None:
         "try:\n    Net(4, 5)\nexcept TypeError as error:\n    print(error)\n"
         "try:\n    Net(4)(torch.zeros(1, 5))\nexcept RuntimeError as error:\n    print(error)\n",
     )
-    plain = subprocess.run([sys.executable, "run.py"], cwd=project.folder, capture_output=True, text=True,
-                           check=True)  # fmt: skip
+    begin = "import runpy; runpy.run_path('run.py', run_name='__main__')"
+    plain = warm.run(begin, project.folder, os.environ)
+    assert plain.returncode == 0, plain.stderr
     done = project.run(sys.executable, "run.py")
     assert done.stdout == plain.stdout
 
@@ -192,7 +233,7 @@ def test_copies_are_built_like_their_originals(project: Project) -> None:
         "import copy, torch\nfrom torch import nn\nfrom net import Net\n"
         "layers = nn.ModuleList([copy.deepcopy(Net(4)) for _ in range(2)])\nlayers[1](torch.randn(2, 4))\n",
     )
-    project.run(sys.executable, "run.py")
+    project.run(*project.prepared())
     (net,) = project.known()["Net"]
     assert net["built"]["args"] == [4]
 
@@ -214,7 +255,7 @@ def test_a_subclass_shows_the_class_whose_code_it_runs(
     given = "" if "__init__" in changed else "4"
     imports = "import torch\nfrom torch import nn\nfrom net import Net\n"
     project.write("run", f"{imports}{text}\nmake()({given})(torch.ones(2, 4))\n")
-    assert project.run(sys.executable, "run.py").returncode == 0
+    assert project.run(*project.prepared()).returncode == 0
     assert set(project.known()) == seen
 
 
@@ -242,7 +283,6 @@ def test_an_interpreter_that_ignores_its_environment_is_refused(project: Project
     [
         (["true"], 0, "ran no Python that could be observed"),
         ([sys.executable, "-c", "pass"], 0, "did not import torch"),
-        ([sys.executable, "-c", "import torch; raise SystemExit(3)"], 3, "was called: name its folder"),
         (["no-such-program"], 2, "is no program that can be found"),
         ([], 2, "There is no command to observe"),
         ([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], 137, "did not import torch"),
@@ -256,11 +296,18 @@ def test_a_run_that_shows_nothing_says_why(
     assert "Traceback" not in done.stderr
 
 
+def test_a_program_without_a_call_in_the_workspace_says_where_it_was_looked_for(project: Project) -> None:
+    project.write("run", "import torch\nraise SystemExit(3)\n")
+    done = project.run(*project.prepared())
+    assert (done.returncode, "was called: name its folder" in done.stderr) == (3, True), done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_terminated_run_keeps_what_it_showed(project: Project) -> None:
     ready = project.folder / "ready"
     project.write("run", f"{CALL}open({str(ready)!r}, 'w').close()\nimport time\ntime.sleep(600)\n")
     start = "from evokernel_core.cli.main import main; main()"
-    command = [sys.executable, "-c", start, "observe", "--", sys.executable, "run.py"]
+    command = [sys.executable, "-c", start, "observe", "--", *project.prepared()]
     process = subprocess.Popen(command, cwd=project.folder, env=project.environment())
     while not ready.exists():
         time.sleep(0.05)
@@ -272,8 +319,8 @@ def test_a_terminated_run_keeps_what_it_showed(project: Project) -> None:
 def test_installed_packages_are_looked_at_only_when_named(project: Project) -> None:
     project.write("lib/site-packages/net2", NET)
     project.write("run", "import sys\nsys.path.append('lib/site-packages')\n" + CALL.replace("net ", "net2 "))
-    assert "was called: name its folder" in project.run(sys.executable, "run.py").stderr
-    done = project.evokernel("--include", "lib/site-packages", "--", sys.executable, "run.py")
+    assert "was called: name its folder" in project.run(*project.prepared()).stderr
+    done = project.evokernel("--include", "lib/site-packages", "--", *project.prepared())
     assert "observed Net" in done.stderr
 
 
@@ -282,6 +329,6 @@ def test_a_program_whose_journal_cannot_be_written_runs_on(project: Project) -> 
     project.write(
         "run", "import os, shutil\nshutil.rmtree(os.environ['EVOKERNEL_OBSERVE'])\n" + CALL + "print('end')\n"
     )
-    done = project.run(sys.executable, "run.py")
+    done = project.run(*project.prepared())
     assert (done.returncode, done.stdout) == (0, "end\n")
     assert "Traceback" not in done.stderr

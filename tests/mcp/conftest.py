@@ -1,9 +1,12 @@
-"""A server in a process of its own, driven by the SDK's own client over standard input and output."""
+"""A server in a process of its own, driven by the SDK's own client over standard input and output.
+
+It is forked from one that has imported the SDK, and so are its workers, but where these are to end with it.
+Whether the command itself starts one is for ``test_documented_clients.py``.
+"""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,12 +16,18 @@ import jsonschema
 import psutil
 import pytest
 from attrs import frozen
+from evokernel_server.worker import COMMAND_VARIABLE
 from mcp import Client, StdioServerParameters
 from mcp_types import CallToolResult, ListRootsResult, Root
 
+from tests import warm
 from tests.homes import own_home
+from tests.server.forked import worker
 
-MAIN = "from evokernel_core.cli.main import main; main()"
+_MODULES = (
+    *("evokernel_mcp.app", "evokernel_core.cli.main", "evokernel_core.cli.mcp"),
+    *("evokernel_core.memory.migrations.apply", "anyio._backends._asyncio"),
+)
 MODEL = """\
 import torch
 
@@ -69,21 +78,30 @@ class Agent:
         return text
 
 
-def parameters(*options: str) -> StdioServerParameters:
-    return StdioServerParameters(
-        command=sys.executable, args=["-c", MAIN, "mcp", *options], env=dict(os.environ), cwd="/"
-    )
+def command(*options: str) -> list[str]:
+    """The command line of a server."""
+    return [warm.interpreter(*_MODULES, paths=warm.SOURCES), "-c", warm.MAIN, "mcp", *options]
+
+
+def parameters(*options: str, own_workers: bool = False) -> StdioServerParameters:
+    program, *arguments = command(*options)
+    workers = {} if own_workers else {COMMAND_VARIABLE: worker()}
+    return StdioServerParameters(command=program, args=arguments, env={**os.environ, **workers}, cwd="/")
 
 
 @asynccontextmanager
-async def agent_of(*options: str, roots: tuple[Path, ...] = (), mode: str = "auto") -> AsyncIterator[Agent]:
-    """``roots`` are those that the client tells; none: it knows no roots."""
+async def agent_of(
+    *options: str, roots: tuple[Path, ...] = (), mode: str = "auto", own_workers: bool = False
+) -> AsyncIterator[Agent]:
+    """``roots`` are those that the client tells; none: it knows no roots. ``own_workers`` are processes of
+    the server, which it starts as it does for a person."""
 
     async def listed(_: Any) -> ListRootsResult:
         return ListRootsResult(roots=[Root(uri=root.as_uri()) for root in roots])
 
     callback = listed if roots else None
-    async with Client(parameters(*options), list_roots_callback=callback, mode=mode) as client:
+    started = parameters(*options, own_workers=own_workers)
+    async with Client(started, list_roots_callback=callback, mode=mode) as client:
         tools = (await client.list_tools()).tools
         yield Agent(client, {tool.name: tool.output_schema or {} for tool in tools})
 
@@ -96,5 +114,11 @@ def processes_below(process: psutil.Process) -> list[psutil.Process]:
 
 
 def servers() -> list[psutil.Process]:
-    """The servers that this process started."""
-    return [item for item in psutil.Process().children() if "mcp" in item.cmdline()]
+    """The servers that were forked for this process."""
+    socket = str(warm.server(*_MODULES, paths=warm.SOURCES))
+    return [
+        server
+        for parent in psutil.Process().children()
+        if socket in parent.cmdline()
+        for server in parent.children()
+    ]

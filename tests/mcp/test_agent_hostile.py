@@ -14,7 +14,8 @@ import anyio
 import psutil
 import pytest
 
-from tests.mcp.conftest import KERNEL, MAIN, agent_of, processes_below, servers
+from tests import warm
+from tests.mcp.conftest import KERNEL, agent_of, command, processes_below, servers
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("warm_torch")]
 
@@ -89,7 +90,7 @@ async def test_what_is_asked_wrongly_is_refused_in_words(project: Path) -> None:
 
 
 async def test_a_cancelled_call_ends_its_processes_and_no_other(endless: Path) -> None:
-    async with agent_of("--root", str(endless), "--trust", str(endless)) as agent:
+    async with agent_of("--root", str(endless), "--trust", str(endless), own_workers=True) as agent:
         (server,) = servers()
         async with anyio.create_task_group() as group:
             group.start_soon(_run_endless, agent)
@@ -101,7 +102,7 @@ async def test_a_cancelled_call_ends_its_processes_and_no_other(endless: Path) -
 
 
 async def test_two_calls_work_side_by_side(endless: Path) -> None:
-    async with agent_of("--root", str(endless), "--trust", str(endless)) as agent:
+    async with agent_of("--root", str(endless), "--trust", str(endless), own_workers=True) as agent:
         (server,) = servers()
         async with anyio.create_task_group() as group:
             group.start_soon(_run_endless, agent)
@@ -118,12 +119,12 @@ async def test_nothing_is_left_of_a_server_that_ends_in_mid_call(endless: Path, 
         raw.initialize()
         arguments = {"source": "endless.cpp", "entry": "scale", "launch": LAUNCH, "limit_s": 600}
         raw.send({"id": 7, "method": "tools/call", "params": {"name": "run", "arguments": arguments}})
-        server = psutil.Process(raw.process.pid)
+        (server,) = servers()
         running = await _started(server)
         ends: dict[str, Callable[[], None]] = {
             "disconnect": raw.hang_up,
-            "terminate": raw.process.terminate,
-            "kill": raw.process.kill,
+            "terminate": server.terminate,
+            "kill": server.kill,
         }
         ends[how]()
         await _gone([server, *running])
@@ -159,7 +160,7 @@ import importlib.util as u
 find = u.find_spec
 u.find_spec = lambda name, *more: None if name == "mcp" else find(name, *more)
 import sys; sys.argv = ["evokernel", "mcp"]
-{MAIN}
+{warm.MAIN}
 """
     environment = {**os.environ, "EVOKERNEL_HOME": str(tmp_path)}
     done = subprocess.run(
@@ -210,7 +211,7 @@ class _Raw:
 
     def __init__(self, *options: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", MAIN, "mcp", *options],
+            command(*options),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

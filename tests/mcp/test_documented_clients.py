@@ -18,7 +18,7 @@ from evokernel_mcp.app import TOOLS, WRITING_TOOLS
 from mcp import Client, StdioServerParameters
 
 from evokernel_core.cli.main import cli
-from tests.mcp.conftest import MAIN
+from tests import warm
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text()
 _SNIPPET = re.compile(
@@ -71,7 +71,7 @@ async def test_the_documented_command_starts(command: tuple[str, ...], tmp_path:
     assert words[0] == "evokernel"
     environment = {**os.environ, "EVOKERNEL_HOME": str(tmp_path / "home")}
     started = StdioServerParameters(
-        command=sys.executable, args=["-c", MAIN, *words[1:]], env=environment, cwd=str(tmp_path)
+        command=sys.executable, args=["-c", warm.MAIN, *words[1:]], env=environment, cwd=str(tmp_path)
     )
     (tmp_path / "model.py").write_text("def f(x):\n    return x\n")
     async with Client(started) as found:

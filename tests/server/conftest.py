@@ -9,16 +9,18 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lsprotocol import types
+from pygls.protocol import default_converter
 from pytest_lsp import LanguageClient
 from pytest_lsp.client import make_test_lsp_client
 
-from tests.server.forked import fork_server
+from tests.server.forked import fork_server, scripted_worker, worker
 
 SCRIPTED_WORKER = Path(__file__).with_name("scripted_worker.py")
 
@@ -37,6 +39,10 @@ class Model(nn.Module):
 def get_inputs():
     return [torch.rand(1024, 4096).half()]
 """
+
+
+_converter = cache(default_converter)
+"""All editors have one: what it makes for a type of the protocol is made once."""
 
 
 class Editor:
@@ -326,8 +332,9 @@ class Sessions:
         locale: str | None = None,
     ) -> Editor:
         asked = client_capabilities or capabilities()
-        client = make_test_lsp_client()
         with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("pytest_lsp.client.default_converter", _converter)
+            client = make_test_lsp_client()
             patch.setattr(asyncio, "create_subprocess_exec", fork_server)
             await client.start_io("evokernel", "lsp", "--stdio", env={**os.environ, **(environment or {})})
         encoding = ((asked.general and asked.general.position_encodings) or ["utf-16"])[0]
@@ -365,10 +372,21 @@ async def sessions(workspace: Path, home: Path) -> AsyncIterator[Sessions]:
 
 
 @pytest.fixture
-def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def warm_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real worker, forked from a process that has imported it."""
+    monkeypatch.setenv("EVOKERNEL_WORKER_COMMAND", worker())
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Puts the scripted worker in the real one's place."""
+    monkeypatch.setenv("EVOKERNEL_WORKER_COMMAND", scripted_worker())
+
+
+@pytest.fixture
+def scripted_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ``scripted``, in a process that is the server's own child."""
     monkeypatch.setenv("EVOKERNEL_WORKER_COMMAND", f"'{sys.executable}' '{SCRIPTED_WORKER}'")
-    yield
 
 
 @pytest.fixture(name="capabilities")

@@ -1,4 +1,4 @@
-"""Language servers forked from a process that has imported them: each is there a second sooner.
+"""Language servers and their workers forked from a process that has imported them: each is there sooner.
 
 A forked server is a process of its own, with the pipes, the environment and the end that the command has.
 Whether the command itself starts one is for ``test_process.py``.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import socket
 from collections.abc import Mapping
 
@@ -15,7 +16,16 @@ from attrs import define, field
 
 from tests import warm
 
-_MODULES = ("evokernel_server.serve", "evokernel_core.cli.lsp", "evokernel_core.memory.migrations.apply")
+_MODULES = (
+    "evokernel_server.serve",
+    "evokernel_core.cli.lsp",
+    "evokernel_core.memory.migrations.apply",
+    "evokernel_core.memory.store",
+    "evokernel_core.ascendc.print.backup",
+    "evokernel_core.ascendc.print.integrity",
+    "tests.server.prepared",
+)
+_SCRIPTED = "from tests.server.scripted_worker import main; main()"
 
 
 @define
@@ -40,6 +50,17 @@ class Forked:
 
     async def wait(self) -> int:
         return await asyncio.shield(self._ended)
+
+
+def scripted_worker() -> str:
+    """The command line of the scripted worker."""
+    return shlex.join([warm.interpreter(*_MODULES, paths=warm.SOURCES), "-c", _SCRIPTED])
+
+
+def worker() -> str:
+    """The command line of the worker, which is there a second sooner."""
+    python = warm.interpreter(*warm.COMMANDS, paths=warm.SOURCES)
+    return shlex.join([python, "-c", "from evokernel_core.synthesis.worker import main; main()"])
 
 
 async def fork_server(*command: str, env: Mapping[str, str], **_pipes: int) -> Forked:

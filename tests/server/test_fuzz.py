@@ -10,9 +10,10 @@ from tests.attacks.editor.test_protocol import framed
 from tests.server.conftest import MODEL
 from tests.server.fuzzing import fuzz
 from tests.server.scribe import answers_due
+from tests.tables import few
 
 
-@pytest.mark.parametrize(("mix", "seed"), [("plain", 1), ("plain", 2), ("wide", 3)])
+@few(("mix", "seed"), [("plain", 1), ("plain", 2), ("wide", 3)], keep=(0, 2))
 def test_each_is_answered_and_the_server_knows_what_a_fresh_one_knows(
     mix: str, seed: int, tmp_path: Path
 ) -> None:

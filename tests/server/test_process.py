@@ -131,7 +131,7 @@ def test_prints_do_not_reach_the_channel(home: Path) -> None:
     assert done.stderr.count(b"noise") == 2
 
 
-@pytest.mark.usefixtures("scripted")
+@pytest.mark.usefixtures("scripted_alone")
 async def test_the_worker_and_its_children_end_with_a_killed_server(
     sessions: Any, workspace: Path, eventually: Any
 ) -> None:
@@ -145,7 +145,7 @@ async def test_the_worker_and_its_children_end_with_a_killed_server(
     await eventually(lambda: not any(child.is_running() for child in children))
 
 
-@pytest.mark.usefixtures("scripted")
+@pytest.mark.usefixtures("scripted_alone")
 async def test_a_worker_that_dies_is_started_again(sessions: Any, workspace: Path, eventually: Any) -> None:
     editor = await sessions.start()
     uri = editor.open(workspace / "model.py")

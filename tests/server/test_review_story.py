@@ -11,7 +11,7 @@ import pytest
 from tests.server.story import SETTINGS, Story
 from tests.server.test_reviewing import asked
 
-pytestmark = pytest.mark.usefixtures("warm_torch")
+pytestmark = pytest.mark.usefixtures("warm_torch", "warm_worker")
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "transformer_block.py"
 CODE = "torch.softmax(scores"

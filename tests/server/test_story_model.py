@@ -13,7 +13,7 @@ from tests.server.conftest import eventually
 from tests.server.story import PATIENCE_S, SETTINGS, Story, moved
 from tests.synthesis.endpoint import RecordedEndpoint, Recording, recording
 
-pytestmark = pytest.mark.usefixtures("warm_torch")
+pytestmark = pytest.mark.usefixtures("warm_torch", "warm_worker")
 
 MODEL = """\
 import torch

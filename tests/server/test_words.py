@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from babel.messages.catalog import Message
 from evokernel_server import help_pages, words
 from evokernel_server.help_pages import page_of
 from evokernel_server.words import _, catalogue_of, many, speak, spoken, told
@@ -28,19 +29,20 @@ from release.words import (
     CATALOGUE,
     LIBRARY,
     ROOT,
+    callee,
     catalogue,
     compiled,
     faults,
     formats_of,
-    is_of_steps,
     keywords,
+    may_say,
+    parsed,
     said,
     sources,
 )
 from tests.chinese import left_in_english
 
 SERVER = Path(words.__file__).parent
-KEYWORDS = keywords()
 HOLES = re.compile(r"\{\w*\}")
 CHINESE = re.compile("[\u4e00-\u9fff]")
 
@@ -52,39 +54,46 @@ def english() -> Iterator[None]:
 
 
 def test_all_that_is_said_is_in_the_catalogue_and_nothing_else() -> None:
-    known = {message.id for message in catalogue() if message.id}
-    assert said().keys() - known == set(), "run `make words` and translate what is new"
-    assert known - said().keys() == set(), "run `make words`"
+    known, now = {message.id for message in catalogue() if message.id}, said().keys()
+    assert now - known == set(), "run `make words` and translate what is new"
+    assert known - now == set(), "run `make words`"
 
 
-@pytest.mark.parametrize(
-    "message", [item for item in catalogue() if item.id], ids=lambda item: str(item.id)[:40]
-)
-def test_a_translation_is_chinese_and_fills_in_the_same(message: object) -> None:
-    ids, texts = message.id, message.string  # type: ignore[attr-defined]
-    ids = (ids,) if isinstance(ids, str) else ids
-    texts = (texts,) if isinstance(texts, str) else texts
-    assert not message.fuzzy  # type: ignore[attr-defined]
-    for text in texts:
-        figures_alone = not re.search("[A-Za-z]", HOLES.sub("", ids[-1]))
-        assert figures_alone or re.search("[\u4e00-\u9fff]", text), text
-        assert sorted(HOLES.findall(text)) == sorted(HOLES.findall(ids[-1])), text
+def test_a_translation_is_chinese_and_fills_in_the_same() -> None:
+    messages = [message for message in catalogue() if message.id]
+    assert [message.id for message in messages if message.fuzzy] == []
+    faults = [(message.id, text) for message in messages for text in _untranslated(message)]
+    assert faults == []
+
+
+def _untranslated(message: Message) -> Iterator[str]:
+    """The translations of a message that have no Chinese in them or other values to fill in."""
+    english = message.id if isinstance(message.id, str) else message.id[-1]
+    figures_alone = not re.search("[A-Za-z]", HOLES.sub("", english))
+    for text in (message.string,) if isinstance(message.string, str) else message.string:
+        same = sorted(HOLES.findall(text)) == sorted(HOLES.findall(english))
+        if not same or not (figures_alone or CHINESE.search(text)):
+            yield text
 
 
 def test_what_is_installed_is_what_was_translated() -> None:
     assert CATALOGUE.with_suffix(".mo").read_bytes() == compiled(catalogue()), "run `make words`"
 
 
-@pytest.mark.parametrize("path", list(sources()), ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_a_template_is_written_out_and_filled_in_by_name(path: Path) -> None:
+def test_what_takes_a_template_is_named_like_a_function_of_words_or_a_class() -> None:
+    assert [name for name in keywords() if not may_say(name)] == []
+
+
+def test_a_template_is_written_out_and_filled_in_by_name() -> None:
     """What an f-string has made cannot be translated any more; a name without its value is an error only when
     the sentence is said."""
+    wanted = keywords()
     faults = []
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Call):
-            places = KEYWORDS.get(getattr(node.func, "id", getattr(node.func, "attr", "")), ())
-            if places and len(node.args) >= max(places) and _is_wrong(node, node.args[places[-1] - 1]):
-                faults.append(node.lineno)
+    for path in sources():
+        for call in parsed(path).calls:
+            places = wanted.get(callee(call), ())
+            if places and len(call.args) >= max(places) and _is_wrong(call, call.args[places[-1] - 1]):
+                faults.append(f"{path.relative_to(ROOT)}:{call.lineno}")
     assert faults == []
 
 
@@ -135,13 +144,12 @@ async def test_a_chinese_editor_is_spoken_to_in_chinese(
 REPORTS = re.compile(r"(?<!void )\b(?:ReportError|ReportWarning)\b\)?\(")
 
 
-@pytest.mark.parametrize("path", sorted(LIBRARY.rglob("*.cpp")), ids=lambda path: path.name)
-def test_what_the_twin_reports_is_written_out(path: Path) -> None:
+def test_what_the_twin_reports_is_written_out() -> None:
     """A format that is no literal is in no catalogue; a width that is an argument would shift the values."""
-    text = path.read_text("utf-8")
-    found = list(formats_of(text))
-    assert len(found) >= len(REPORTS.findall(text))
-    assert not [item for item in found if "%*" in item]
+    texts = {path.name: path.read_text("utf-8") for path in LIBRARY.rglob("*.cpp")}
+    found = {name: list(formats_of(text)) for name, text in texts.items()}
+    assert [name for name, text in texts.items() if len(found[name]) < len(REPORTS.findall(text))] == []
+    assert [(name, item) for name, items in found.items() for item in items if "%*" in item] == []
 
 
 def test_what_a_process_says_as_it_ends_is_said_in_chinese() -> None:
@@ -152,27 +160,28 @@ def test_what_a_process_says_as_it_ends_is_said_in_chinese() -> None:
         assert left_in_english(said) == "" and f"({line})" in said
 
 
-STEPS = {
-    f"{path.relative_to(ROOT / AUTHOR)}:{node.name}": node
-    for path in sorted((ROOT / AUTHOR).rglob("*.py"))
-    for node in ast.walk(ast.parse(path.read_text("utf-8")))
-    if isinstance(node, ast.FunctionDef) and is_of_steps(node)
-}
-
-
-@pytest.mark.parametrize("name", STEPS)
-def test_a_step_of_refinement_is_named_where_it_is_found(name: str) -> None:
+def test_a_step_of_refinement_is_named_where_it_is_found() -> None:
     """As a literal that is yielded, or as a Sentence: what a variable holds is found in no other way."""
+    steps = {
+        f"{path.relative_to(ROOT / AUTHOR)}:{node.name}": node
+        for path in sorted((ROOT / AUTHOR).rglob("*.py"))
+        for node in parsed(path).steps
+    }
+    assert steps
+    assert [(name, text) for name, node in steps.items() for text in _unnamed(node)] == []
+
+
+def _unnamed(steps: ast.FunctionDef) -> Iterator[str]:
+    """What a function yields as a step's name or gives its variable, where the name is not found."""
     yielded = [
         node.value.elts[0]
-        for node in ast.walk(STEPS[name])
+        for node in ast.walk(steps)
         if isinstance(node, ast.Yield) and isinstance(node.value, ast.Tuple)
     ]
     made = (ast.Constant, ast.IfExp, ast.Call, ast.Name)
-    assert all(isinstance(item, made) for item in yielded), [ast.unparse(item) for item in yielded]
-    names = {item.id for item in yielded if isinstance(item, ast.Name)}
-    bare = [node for node in ast.walk(STEPS[name]) if names and _holds_words(node)]
-    assert [ast.unparse(node) for node in bare] == []
+    yield from (ast.unparse(item) for item in yielded if not isinstance(item, made))
+    if any(isinstance(item, ast.Name) for item in yielded):
+        yield from (ast.unparse(node) for node in ast.walk(steps) if _holds_words(node))
 
 
 def _holds_words(node: ast.AST) -> bool:
@@ -256,20 +265,33 @@ TITLES = {"message", "title"}
 """Keys and arguments that are shown."""
 
 
-@pytest.mark.parametrize("path", sorted(SERVER.rglob("*.py")), ids=lambda path: path.name)
-def test_no_sentence_is_said_in_english_alone(path: Path) -> None:
-    shown = _shown(ast.parse(path.read_text("utf-8")))
-    assert [node.lineno for node in shown if _is_words(node)] == []
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    """The server's modules by their paths."""
+    paths = sorted(SERVER.rglob("*.py"))
+    return {str(path.relative_to(SERVER)): ast.parse(path.read_text("utf-8")) for path in paths}
 
 
-@pytest.mark.parametrize("path", sorted(SERVER.rglob("*.py")), ids=lambda path: path.name)
-def test_every_sentence_stands_where_it_is_found(path: Path) -> None:
+def test_no_sentence_is_said_in_english_alone(trees: dict[str, ast.Module]) -> None:
+    shown = [(name, node) for name, tree in trees.items() for node in _shown(tree)]
+    assert shown
+    assert [f"{name}:{node.lineno}" for name, node in shown if _is_words(node)] == []
+
+
+def test_every_sentence_stands_where_it_is_found(trees: dict[str, ast.Module]) -> None:
     """Within an f-string no message is found for translation before Python 3.12."""
-    strings = (
-        node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.JoinedStr)
-    )
-    calls = (node for string in strings for node in ast.walk(string) if isinstance(node, ast.Call))
-    assert [node.lineno for node in calls if getattr(node.func, "id", "") in KEYWORDS and _says(node)] == []
+    wanted = keywords()
+    strings = [
+        (name, node)
+        for name, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+    ]
+    calls = [
+        (name, node) for name, string in strings for node in ast.walk(string) if isinstance(node, ast.Call)
+    ]
+    assert calls
+    assert [f"{name}:{call.lineno}" for name, call in calls if callee(call) in wanted and _says(call)] == []
 
 
 def _says(call: ast.Call) -> bool:
@@ -279,7 +301,7 @@ def _says(call: ast.Call) -> bool:
 def _shown(tree: ast.AST) -> Iterator[ast.expr]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            name = callee(node)
             yield from node.args[:1] if name in SHOWS else ()
             yield from (item.value for item in node.keywords if item.arg in TITLES)
             yield from node.args[1:2] if name.startswith("ShowMessage") else ()
