@@ -40,7 +40,11 @@ CONDITIONS = {
     "guards.plain(self.norm, torch.nn.LayerNorm)": (
         "self.norm is a torch.nn.LayerNorm with its own forward and without hooks."
     ),
-    'guards.plain(self.block, "Block", "model")': (
+    "guards.originals('torch.relu', 'torch.Tensor.__mul__', 'torch.nn.Module.__call__=_wrapped_call_impl')": (
+        "What the code calls of torch is torch's own: torch.relu."
+    ),
+    "guards.originals('torch.Tensor.__mul__')": "What the code calls of torch is torch's own.",
+    'guards.plain(self.block, "Block", "model.py")': (
         "self.block is a Block with its own forward and without hooks."
     ),
     'not hasattr(self, "bias")': "self has no bias.",
@@ -82,9 +86,9 @@ def test_what_the_code_calls_and_the_default_dtype_are_said() -> None:
 
 
 def test_every_function_that_conditions_call_has_words() -> None:
-    """Those of the agent's texts that take a value and what it should be."""
+    """Those of the agent's texts that say what a value should be."""
     texts = "".join(path.read_text() for path in AGENT.rglob("*.py"))
-    called = set(re.findall(r"guards\.(?:equal|named|plain|entry)\b", texts))
+    called = set(re.findall(r"guards\.(?:equal|named|plain|entry|originals)\b", texts))
     assert called == set(_CALLS)
 
 

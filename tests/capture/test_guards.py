@@ -57,7 +57,7 @@ ROWS = {
     "a layer's setting": ("self.act = nn.GELU('tanh')", "return self.act(x)",
                           "guards.equal(self.act.approximate, 'tanh')"),
     "a module of the file": ("self.norm = Norm()", "return self.norm(x)",
-                             'guards.plain(self.norm, "Norm", "model")'),
+                             'guards.plain(self.norm, "Norm", "model.py")'),
     "a forward called by name": ("self.norm = Norm()", "return self.norm.forward(x)",
                                  'guards.named(self.norm.forward, "Norm.forward")'),
     "a setting in a closure": ("scale = 0.5; self.scaled = lambda x: x * scale", "return self.scaled(x) + y",

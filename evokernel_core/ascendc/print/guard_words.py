@@ -55,7 +55,7 @@ def _layout(tensors: Iterable[GraphInput]) -> Iterator[Sentence]:
 
 def _ordinary(site: CallSite) -> Iterator[Sentence]:
     yield Sentence("All tensors are on one NPU and plain (of no subclass).")
-    yield Sentence("No gradient is asked for, and neither autocast nor a torch.func transform is on.")
+    yield Sentence("No gradient is asked for, and no autocast, torch.func transform or other mode is on.")
     yield Sentence(
         "The default dtype is torch.{dtype}, and no global module hooks are set.", dtype=site.default_dtype
     )
@@ -123,17 +123,27 @@ def _plain(value: str, kind: str, *_: str) -> Sentence:
     )
 
 
+def _originals(*names: str) -> Sentence:
+    """Operators and what every call of a layer goes through are left out: nobody wrote their names."""
+    told = [_unquoted(name).partition("=")[0] for name in names]
+    shown = [name for name in told if "__" not in name and not name.startswith("torch.nn.Module.")]
+    if not shown:
+        return Sentence("What the code calls of torch is torch's own.")
+    return Sentence("What the code calls of torch is torch's own: {names}.", names=", ".join(shown))
+
+
 _CALLS: Mapping[str, Callable[..., Sentence]] = {
     "guards.equal": _equal,
     "guards.entry": _named,
     "guards.named": _named,
+    "guards.originals": _originals,
     "guards.plain": _plain,
 }
 """The functions of ``guards.py`` that conditions call, and what they say."""
 
 
 def _call(tree: ast.expr) -> Sentence:
-    if not isinstance(tree, ast.Call) or tree.keywords or len(tree.args) < 2:
+    if not isinstance(tree, ast.Call) or tree.keywords or not tree.args:
         return Sentence()
     words = _CALLS.get(ast.unparse(tree.func))
     return words(*map(ast.unparse, tree.args)) if words else Sentence()

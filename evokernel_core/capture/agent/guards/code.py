@@ -14,7 +14,7 @@ import os
 import sys
 import sysconfig
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -47,14 +47,27 @@ def is_workspace(file: str) -> bool:
     )
 
 
+def is_called_by_workspace(depth: int = 2) -> bool:
+    """Whether the nearest caller outside Python's own library is the user's code."""
+    frame: types.FrameType | None = sys._getframe(depth)
+    while frame is not None and (
+        is_stdlib(frame.f_code.co_filename) or frame.f_code.co_filename.startswith("<frozen")
+    ):
+        frame = frame.f_back
+    return frame is not None and is_workspace(frame.f_code.co_filename)
+
+
 def is_stdlib(file: str) -> bool:
     """Whether a file comes with Python itself."""
     return file.startswith(_STDLIB) and "site-packages" not in file
 
 
 @contextmanager
-def functions_noted(found: dict[types.CodeType, Ran]) -> Iterator[None]:
-    """Notes each Python function outside torch that runs meanwhile, once."""
+def functions_noted(
+    found: dict[types.CodeType, Ran], of_torch: dict[types.CodeType, Ran], wanted: Callable[[str], bool]
+) -> Iterator[None]:
+    """Notes each Python function that runs meanwhile, once: those outside torch, and those of torch in files
+    that are wanted."""
     skipped: set[types.CodeType] = set()
 
     def note(frame: types.FrameType, event: str, _: Any) -> None:
@@ -64,6 +77,8 @@ def functions_noted(found: dict[types.CodeType, Ran]) -> Iterator[None]:
         skipped.add(code)
         if not code.co_filename.startswith((_TORCH, _AGENT, "<")):
             found[code] = Ran(code, frame.f_globals)
+        elif wanted(code.co_filename):
+            of_torch[code] = Ran(code, frame.f_globals)
 
     before = sys.getprofile()
     sys.setprofile(note)
@@ -87,16 +102,26 @@ class GlobalRead:
 def global_reads(ran: Iterable[Ran]) -> list[GlobalRead]:
     """What functions read of globals, as far as attributes of modules and classes lead."""
     found: dict[tuple[str, tuple[str, ...]], GlobalRead] = {}
-    written = _Written()
+    written = Written()
     for item in ran:
-        for chain in _chains(written.code(item.code)):
+        for chain in chains(written.code(item.code)):
             if chain[0] in item.names:
                 read = _resolved(item.names, chain)
                 found.setdefault((read.module, read.names), read)
     return list(found.values())
 
 
-class _Written:
+def names_of_classes(ran: Iterable[types.CodeType]) -> frozenset[str]:
+    """The attributes that the user's functions may read of a class which they reach by an object of it."""
+    written = Written()
+    codes = [written.code(code) for code in ran if is_workspace(code.co_filename)]
+    reading = [
+        code for code in codes if {"type", "__class__"} & {*code.co_names} or "cls" in code.co_varnames[:1]
+    ]
+    return frozenset(name for code in reading for name in code.co_names) - {"__class__", "type"}
+
+
+class Written:
     """The code of functions as their files say it: what runs may have been instrumented."""
 
     def __init__(self) -> None:
@@ -124,7 +149,7 @@ def _codes(text: str, file: str) -> Mapping[tuple[str, int], types.CodeType]:
     return found
 
 
-def _chains(code: types.CodeType) -> Iterator[tuple[str, ...]]:
+def chains(code: types.CodeType) -> Iterator[tuple[str, ...]]:
     """Each global that code reads, with the attributes that follow."""
     chain: list[str] = []
     for step in dis.get_instructions(code):

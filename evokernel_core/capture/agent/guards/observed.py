@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import sys
 import types
 from collections.abc import Callable, Collection, Mapping
@@ -14,12 +15,23 @@ from typing import Any
 import torch
 
 from ..sentence import Sentence
-from .code import GlobalRead, Ran, digests, functions_noted, global_reads, is_stdlib, is_workspace
+from .code import (
+    GlobalRead,
+    Ran,
+    digests,
+    functions_noted,
+    global_reads,
+    is_stdlib,
+    is_workspace,
+    names_of_classes,
+)
 from .guard import Guard, is_plain
 from .lifting import Setting
 from .reads import Reads, recording
+from .torch_functions import is_of_layers, originals
 
-_SIMPLE = (bool, int, float, str, type(None), torch.dtype)
+_NUMBERS = (bool, int, float, str)
+_SIMPLE = (*_NUMBERS, type(None), torch.dtype)
 
 
 @dataclass(frozen=True)
@@ -54,17 +66,23 @@ def observed(
     the text that reaches them; ``module`` is the file that it stands in, ``project`` the folder that imports
     start from. ``without`` names functions, by file and qualified name, whose text the edit itself keeps, as
     does ``codes`` by what they were compiled to. Raises what the call raises."""
-    reads = Reads({**_shared_objects(module), **roots})
+    reads = Reads(roots, _shared_objects(module), project)
     for path, called in modules.items():
         reads.know(called, path)
+    _forget_results(module)
     ran: dict[types.CodeType, Ran] = {}
-    with recording(reads), functions_noted(ran):
+    of_torch: dict[types.CodeType, Ran] = {}
+    with recording(reads), functions_noted(ran, of_torch, is_of_layers):
         run()
-    for item in global_reads(ran.values()):
+    looked_up = originals((*ran.values(), *of_torch.values()), module.__name__)
+    read = global_reads(ran.values())
+    for item in read:
         _note_global(reads, item, module)
+    reads.hold_to_globals(item.value for item in read if item.names[0] not in roots)
+    reads.read_of_classes(names_of_classes(ran))
     others = [item for item in ran.values() if item.code not in codes]
     return Observed(
-        reads.guards,
+        tuple(dict.fromkeys((*reads.guards, *looked_up))),
         digests(others, project, without),
         reads.problem,
         reads.tensors,
@@ -83,6 +101,15 @@ def _shared_objects(module: types.ModuleType) -> dict[str, Any]:
     return found | {key: value for key, value in vars(module).items() if _is_state(value)}
 
 
+def _forget_results(module: types.ModuleType) -> None:
+    """Functions that keep results run again, so that it is seen what they read."""
+    for item in (module, *list(sys.modules.values())):
+        if is_workspace(getattr(item, "__file__", None) or "<"):
+            for value in list(vars(item).values()):
+                if isinstance(value, functools._lru_cache_wrapper):
+                    value.cache_clear()
+
+
 def _is_state(value: Any) -> bool:
     """Whether a global is an object with attributes that a call may read."""
     kind = type(value)
@@ -93,12 +120,14 @@ def _is_state(value: Any) -> bool:
 def _note_global(reads: Reads, item: GlobalRead, module: types.ModuleType) -> None:
     """Settings of installed packages are compared only where they are single plain values."""
     name, value = item.names[-1], item.value
-    if name.startswith("__") or isinstance(value, (types.ModuleType, type)) or not item.of_workspace:
+    if name.startswith("__") or isinstance(value, (types.ModuleType, type)):
         return
-    if isinstance(value, types.FunctionType) and not is_workspace(value.__code__.co_filename):
+    if not item.of_workspace and not (isinstance(value, _NUMBERS) and item.module == module.__name__):
         return
     file = getattr(sys.modules.get(item.module), "__file__", None) or ""
     own = item.module == module.__name__
+    if isinstance(value, types.FunctionType) and not (own or is_workspace(value.__code__.co_filename)):
+        return
     if not own and is_stdlib(file):
         return
     if not own and not is_workspace(file) and not isinstance(value, (*_SIMPLE, torch.Tensor)):

@@ -6,17 +6,22 @@ known by the Python text that reaches them from the call site; a read of one bel
 
 from __future__ import annotations
 
+import contextvars
 import enum
 import functools
+import os
 import sys
+import threading
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from ..sentence import Sentence
+from .code import is_called_by_workspace, is_stdlib, is_workspace
 from .guard import Guard, is_member, is_plain, same
 from .lifting import Setting
 
@@ -60,11 +65,16 @@ class Unnameable(Exception):
 
 
 class Reads:
-    """``roots`` are the objects that the call site knows, by name. ``tensors`` are those that were read, by
-    the text that reaches them."""
+    """``roots`` are the objects that the call site knows, by name; ``shared`` are those that globals hold,
+    which a call has only where its code reads the global; ``project`` is the folder that imports start from.
+    ``tensors`` are those that were read, by the text that reaches them."""
 
-    def __init__(self, roots: Mapping[str, Any]) -> None:
+    def __init__(self, roots: Mapping[str, Any], shared: Mapping[str, Any], project: Path) -> None:
+        self._project = project
         self._paths: dict[int, str] = {}
+        self._shared: dict[int, str] = {}
+        self._shared_paths: set[str] = set()
+        self._shared_roots = dict(shared)
         self._kept: list[Any] = []
         self._made: set[int] = set()
         self._guards: dict[Guard, None] = {}
@@ -79,6 +89,9 @@ class Reads:
         }
         for name, value in roots.items():
             self._know(value, name)
+        for name, value in shared.items():
+            self._shared_paths.add(name)
+            self._know(value, name)
 
     @property
     def guards(self) -> tuple[Guard, ...]:
@@ -87,15 +100,53 @@ class Reads:
         return tuple(guard for guard in self._guards if guard not in self._dropped)
 
     def know(self, value: Any, path: str) -> None:
-        """An object that the call site reaches by a path."""
+        """An object that the call site itself reaches by a path, be it a global's name."""
+        self._shared_paths.discard(path)
+        self._shared_roots.pop(path, None)
         self._know(value, path)
 
     def _know(self, value: Any, path: str) -> None:
-        if id(value) not in self._paths:
-            self._paths[id(value)] = path
+        """What the call itself reaches has that path, whatever global holds it, too."""
+        paths = self._shared if path in self._shared_paths else self._paths
+        if id(value) not in paths:
+            paths[id(value)] = path
             self._kept.append(value)
             if isinstance(value, _MODULE):
                 self._modules[path] = value
+
+    def _path_of(self, value: Any) -> str | None:
+        return self._paths.get(id(value)) or self._shared.get(id(value))
+
+    def hold_to_globals(self, values: Iterable[Any]) -> None:
+        """``values`` are what the code reads of globals: an object that a call reaches, too, has to be the
+        same there; one that only some global holds is not the call's, and is refused."""
+        read = {id(value) for value in values}
+        for path, value in self._shared_roots.items():
+            if id(value) in read and id(value) in self._paths:
+                self._add(Guard(path, f"{{}} is {self._paths[id(value)]}"))
+            elif id(value) not in read and self._is_asked(path):
+                self._refuse(
+                    Sentence(
+                        "{path} is read by a way that no call can follow: make it an attribute, or read the "
+                        "global itself.",
+                        path=path,
+                    )
+                )
+
+    def read_of_classes(self, names: Iterable[str]) -> None:
+        """Names that code reads of classes which it reaches by their objects, as in ``type(self).factor``."""
+        wanted = sorted(names)
+        for path, value in [(path, value) for value in self._kept if (path := self._paths.get(id(value)))]:
+            kind = type(value)
+            own = [base for base in kind.__mro__ if is_workspace(_file_of(base))]
+            for name in wanted:
+                if any(name in vars(base) for base in own):
+                    self._value(f"type({path})", f".{name}", getattr(kind, name))
+
+    def _is_asked(self, root: str) -> bool:
+        """Whether anything was noted of a shared object or below it."""
+        asked = {guard.owner for guard in self._guards} | self.tensors.keys() | self.settings.keys()
+        return any(path == root or path.startswith((f"{root}.", f"{root}[")) for path in asked)
 
     def made(self, module: Any) -> None:
         """A module that the traced code itself makes is no state."""
@@ -103,7 +154,7 @@ class Reads:
         self._kept.append(module)
 
     def called(self, module: Any) -> None:
-        path = self._paths.get(id(module))
+        path = self._path_of(module)
         if path in self._roots:
             return  # what stands around the function's own body is as it was
         if path is None:
@@ -113,18 +164,30 @@ class Reads:
                 )
             return
         kind = type(module)
-        self._add(Guard(path, f"guards.plain({{}}, {_class_text(kind)})"))
+        self._add(Guard(path, f"guards.plain({{}}, {self._class_text(kind)})"))
         if not _is_torchs_class(kind):
             self._add(Guard(path, f'guards.named({{}}.forward, "{_name_of(kind.forward)}")'))
 
+    def _class_text(self, kind: type) -> str:
+        """A class of torch's itself; of others the name and the file, which is all that two imports share."""
+        if not _is_torchs_class(kind):
+            file = Path(_file_of(kind))
+            is_here = file.is_relative_to(self._project)
+            place = (
+                file.relative_to(self._project).as_posix() if is_here else kind.__module__.rpartition(".")[2]
+            )
+            return f'"{_name_of(kind)}", "{place}"'
+        short = getattr(torch.nn, kind.__name__, None) is kind
+        return f"torch.nn.{kind.__name__}" if short else f"{kind.__module__}.{kind.__qualname__}"
+
     def absent(self, owner: Any, name: str) -> None:
-        path = self._paths.get(id(owner))
+        path = self._path_of(owner)
         if path is not None and name not in _OF_MODULES and not name.startswith("__"):
             self._add(Guard(path, f'not hasattr({{}}, "{name}")'))
 
     def attribute(self, owner: Any, name: str, value: Any) -> None:
         """Notes that ``owner.name`` gave ``value``."""
-        path = self._paths.get(id(owner))
+        path = self._path_of(owner)
         if name in (_CALL, "forward") and isinstance(owner, _MODULE):
             self.called(owner)
         if path is None or name.startswith("__"):
@@ -133,6 +196,7 @@ class Reads:
             if name == "_modules" and (value or isinstance(owner, _CONTAINERS)):
                 self._add(Guard(path, f"list({{}}._modules) == {list(value)!r}"))
                 for key, child in value.items():
+                    self._below(path, f"._modules[{key!r}]")
                     self._know(child, f"{path}._modules[{key!r}]")
             return
         held = getattr(owner, "__dict__", {}) if type(value) is float else {}
@@ -145,7 +209,13 @@ class Reads:
         """Notes that an object at a path that is no attribute, such as a global, was read."""
         self._value(path, "", value)
 
+    def _below(self, owner: str, member: str) -> None:
+        """Notes that what a member reaches is shared as its owner is."""
+        if owner in self._shared_paths:
+            self._shared_paths.add(owner + member)
+
     def _value(self, owner: str, member: str, value: Any) -> None:
+        self._below(owner, member)
         if isinstance(value, _MODULE):
             self._know(value, owner + member)
         elif isinstance(value, types.MethodType):
@@ -162,10 +232,13 @@ class Reads:
             self._container(owner, member, value)
         elif isinstance(value, (type, *_FUNCTIONS)):
             self._add(Guard(owner, f'guards.named({{}}{member}, "{_name_of(value)}")'))
-            if isinstance(value, types.FunctionType) and not _is_torchs(value):
+            if isinstance(value, types.FunctionType) and is_workspace(value.__code__.co_filename):
                 self._closure(owner + member, value)
+                self._defaults(owner + member, value)
         elif isinstance(value, functools.partial):
             self._partial(owner, member, value)
+        elif isinstance(value, contextvars.ContextVar):
+            self._variable(owner, member, value)
         else:
             self._object(owner, member, value)
 
@@ -173,6 +246,13 @@ class Reads:
         """A method of the user's class may be set anew on an object, or be that of a subclass."""
         if not _is_torchs(value.__func__):
             self._add(Guard(owner, f'guards.named({{}}{member}, "{_name_of(value.__func__)}")'))
+            self._defaults(f"{owner}{member}.__func__", value.__func__)
+
+    def _defaults(self, path: str, function: Any) -> None:
+        """What arguments are that a call leaves out."""
+        for name in ("__defaults__", "__kwdefaults__"):
+            if getattr(function, name, None):
+                self._value(path, f".{name}", getattr(function, name))
 
     def _closure(self, path: str, function: types.FunctionType) -> None:
         """Modules and settings that a function keeps from where it was made, as a lambda in ``__init__``."""
@@ -183,8 +263,9 @@ class Reads:
                 continue  # a name that has no value
             member = f".__closure__[{place}].cell_contents"
             if isinstance(held, _MODULE):
+                self._below(path, member)
                 self._know(held, self._registered.get(id(held), path + member))
-                self._add(Guard(path, f"{{}}{member} is {self._paths[id(held)]}"))
+                self._add(Guard(path, f"{{}}{member} is {self._path_of(held)}"))
             elif is_plain(held):
                 self._add(same(path, member, held))
 
@@ -215,6 +296,17 @@ class Reads:
         self._value(path, ".args", value.args)
         self._value(path, ".keywords", value.keywords)
 
+    def _variable(self, owner: str, member: str, value: contextvars.ContextVar[Any]) -> None:
+        try:
+            self._value(owner, f"{member}.get()", value.get())
+        except LookupError:
+            self._add(Guard(owner, f"{{}}{member}.get(None) is None"))
+
+    def environment(self, name: str, value: str | None) -> None:
+        """Notes that the user's code read a variable of the environment."""
+        asked = same("", f"guards.environment({name!r})", value)
+        self._add(Guard("", asked.text.replace("{}", "", 1)))
+
     def _object(self, owner: str, member: str, value: Any) -> None:
         if type(value).__module__.split(".")[0] == "numpy":
             self._refuse(
@@ -226,13 +318,17 @@ class Reads:
                 )
             )
             return
-        self._add(Guard(owner, f'guards.named(type({{}}{member}), "{_name_of(type(value))}")'))
+        kind = type(value)
+        self._add(Guard(owner, f'guards.named(type({{}}{member}), "{_name_of(kind)}")'))
+        is_new = self._path_of(value) is None
         self._know(value, owner + member)
-        if type(value).__flags__ & _OF_PYTHON:
-            self.watch(type(value))
+        if self.watch(kind) if self.is_watching else not is_new and kind in self.watched:
             return
-        for name, item in getattr(value, "__dict__", {}).items():  # as of a SimpleNamespace: reads are unseen
-            self._value(owner + member, f".{name}", item)
+        of_c = not kind.__flags__ & _OF_PYTHON or kind is threading.local
+        if of_c or not is_stdlib(_file_of(kind)):
+            for name, item in getattr(value, "__dict__", {}).items():  # reads of these are unseen
+                if self.is_watching or is_plain(item):
+                    self._value(owner + member, f".{name}", item)
 
     def _add(self, guard: Guard) -> None:
         self._guards.setdefault(guard)
@@ -249,8 +345,14 @@ class Reads:
                         if guard.owner == path and any(f"{{}}.{name}" in guard.text for name in names)
                     }  # fmt: skip
 
-    def watch(self, kind: type) -> None:
-        """Record the attributes of a class's objects too; replaced while ``recording``."""
+    is_watching = False
+    """Whether reads are being recorded."""
+    watched: frozenset[type] = frozenset()
+    """Classes whose objects' reads were recorded."""
+
+    def watch(self, kind: type) -> bool:
+        """Record the attributes of a class's objects too, where that can be; replaced while ``recording``."""
+        return False
 
 
 def _modules_below(root: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -259,12 +361,8 @@ def _modules_below(root: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield root + "".join(f"._modules[{part!r}]" for part in name.split(".") if part), module
 
 
-def _class_text(kind: type) -> str:
-    """A class of torch's itself; of others the name, which is all that two imports of a file share."""
-    if not _is_torchs_class(kind):
-        return f'"{_name_of(kind)}", "{kind.__module__.rpartition(".")[2]}"'
-    short = getattr(torch.nn, kind.__name__, None) is kind
-    return f"torch.nn.{kind.__name__}" if short else f"{kind.__module__}.{kind.__qualname__}"
+def _file_of(kind: type) -> str:
+    return getattr(sys.modules.get(kind.__module__), "__file__", None) or "<"
 
 
 def _is_torchs_class(kind: type) -> bool:
@@ -301,8 +399,12 @@ def recording(reads: Reads) -> Iterator[None]:
         for kind in {type(value) for value in reads._kept}:
             if not issubclass(kind, (_MODULE, torch.Tensor)):
                 _watch(patches, reads, kind)
+        _watch_environment(patches, reads)
+        reads.is_watching = True
         yield
     finally:
+        reads.is_watching = False
+        reads.watched = patches.classes
         patches.undo()
 
 
@@ -313,17 +415,22 @@ class _Patches:
         self._before: list[tuple[type, str, Any]] = []
         self._known: set[tuple[type, str]] = set()
 
-    def wrap(self, kind: type, name: str, make: Callable[[Any], Any]) -> None:
-        """Where the class cannot be changed, as those of C, its objects are compared as a whole."""
+    def wrap(self, kind: type, name: str, make: Callable[[Any], Any]) -> bool:
+        """Whether it is: of a class that cannot be changed, such as one of C, objects are compared whole."""
         if (kind, name) in self._known or not hasattr(kind, name):
-            return
-        self._known.add((kind, name))
+            return (kind, name) in self._known
         before = kind.__dict__.get(name)
         try:
             setattr(kind, name, make(getattr(kind, name)))
         except TypeError:
-            return
+            return False
+        self._known.add((kind, name))
         self._before.append((kind, name, before))
+        return True
+
+    @property
+    def classes(self) -> frozenset[type]:
+        return frozenset(kind for kind, name in self._known if name == "__getattribute__")
 
     def undo(self) -> None:
         for kind, name, before in reversed(self._before):
@@ -333,12 +440,31 @@ class _Patches:
                 setattr(kind, name, before)
 
 
-def _watch(patches: _Patches, reads: Reads, kind: type) -> None:
+def _watch(patches: _Patches, reads: Reads, kind: type) -> bool:
     if kind.__module__ == "builtins" or (kind.__module__.startswith("torch") and kind is not _MODULE):
-        return
+        return bool(kind.__flags__ & _OF_PYTHON)
     is_last = not hasattr(kind, "__getattr__")
-    patches.wrap(kind, "__getattribute__", functools.partial(_noting, reads, is_last=is_last))
+    done = patches.wrap(kind, "__getattribute__", functools.partial(_noting, reads, is_last=is_last))
     patches.wrap(kind, "__getattr__", functools.partial(_noting, reads, is_last=True))
+    return done
+
+
+def _watch_environment(patches: _Patches, reads: Reads) -> None:
+    def noting(method: Any) -> Any:
+        def read(owner: Any, name: str) -> Any:
+            try:
+                value = method(owner, name)
+            except KeyError:
+                if is_called_by_workspace():
+                    reads.environment(name, None)
+                raise
+            if is_called_by_workspace():
+                reads.environment(name, value)
+            return value
+
+        return read
+
+    patches.wrap(type(os.environ), "__getitem__", noting)
 
 
 def _noting(reads: Reads, method: Any, *, is_last: bool) -> Any:
