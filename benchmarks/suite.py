@@ -196,18 +196,24 @@ def markdown(suite: Suite, slowest: int) -> Iterator[str]:
 def faults(before: Path, after: Path) -> Iterator[str]:
     """The planted faults of two runs of ``faults.py``, and whether the suite found them."""
     runs = [[json.loads(line) for line in path.read_text("utf-8").splitlines()] for path in (before, after)]
-    found = [{json.dumps(row["fault"]): bool(row["found_by"]) for row in run} for run in runs]
-    words = {True: "found", False: "not found"}
+    said = [{json.dumps(row["fault"], sort_keys=True): _found(row) for row in run} for run in runs]
     body = []
-    for key, known in found[0].items():
+    for key, known in said[0].items():
         fault = json.loads(key)
         change = f"`{Path(fault['file']).name}`: `{fault['new'].strip()[:90]}`".replace("|", "\\|")
-        body.append((fault["package"], fault["kind"], change, words[known], words[found[1].get(key, False)]))
+        body.append((fault["package"], fault["kind"], change, known, said[1].get(key, "not run")))
     yield from rows(("package", "kind", "the line as planted", "before", "after"), body)
-    lost = sum(known and not found[1].get(key, False) for key, known in found[0].items())
-    before_count, after_count = (sum(each.values()) for each in found)
-    yield f"Of {len(body)} faults {before_count} were found before and {after_count} after;"
-    yield f"found before and not after: {lost}."
+    counts = [Counter(row[place] for row in body) for place in (3, 4)]
+    for word in ("found", "not found", "not decided", "not run"):
+        yield f"{word}: {counts[0][word]} before, {counts[1][word]} after;"
+    lost = sum(row[3:] == ("found", "not found") for row in body)
+    yield f"found before and not found after: {lost}."
+
+
+def _found(row: Mapping[str, Any]) -> str:
+    if row["found_by"]:
+        return "found"
+    return "not found" if row["ended"] else "not decided"
 
 
 def rows(head: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:
