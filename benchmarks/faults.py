@@ -5,9 +5,9 @@
 
 Five faults for each package (an operator flipped, a guard dropped, a hazard silenced, a sentence changed, a
 lock removed) are drawn by chance alone. Each is planted alone in a copy of the tree, in which the tests of
-its package and those that read all sources run until one fails; that one has to fail again by itself. What is
-not found is tried with the other tests that import its module. ``--earlier`` names the rows of another run:
-the files that found a fault there are tried first.
+its package and those that read all sources run until one fails; that one has to fail again by itself, and to
+pass in a copy without the fault. What is not found is tried with the other tests that import its module.
+``--earlier`` names the rows of another run: the files that found a fault there are tried first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from attrs import asdict, frozen
+from attrs import asdict, field, frozen
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
@@ -192,6 +192,8 @@ class Runs:
 
     folder: Path
     deadline: float
+    broken: set[str] = field(factory=set)
+    """Tests that fail without a fault, as on a machine that lacks a program."""
 
     def copy(self, name: str, fault: Fault | None) -> Path:
         tree = self.folder / name
@@ -258,7 +260,8 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 def run(faults: Sequence[Fault], runs: Runs, jobs: int, earlier: Earlier) -> Iterator[Mapping[str, Any]]:
-    """A row for each fault: the tests that find it. A tree without it is taken to have no failing tests."""
+    """A row for each fault: the tests that find it."""
+    runs.copy("clean", None)
 
     def alone(number: int) -> Mapping[str, Any]:
         fault, began = faults[number], time.monotonic()
@@ -286,16 +289,28 @@ def search(fault: Fault, tree: Path, runs: Runs, earlier: Sequence[str]) -> tupl
         done.update(places)
         if not places:
             continue
-        options = ["-m", "not thorough", "--maxfail", "1", "-n", "2", "--dist", "worksteal"]
-        found, count = runs.failures(tree, [*options, *places])
-        total, all_ended = total + count, all_ended and "..." not in found
-        if again := sorted(test for test in found if "::" in test)[
-            :3
-        ]:  # a busy machine fails, too, but not twice
-            found = runs.failures(tree, ["-p", "no:xdist", *again])[0]
-        if found := found - {"..."}:
-            return found, total, True
+        options = ["-m", "not thorough", "--maxfail", "5", "-n", "2", "--dist", "worksteal"]
+        while True:
+            known = [f"--deselect={test}" for test in sorted(runs.broken)]
+            failed, count = runs.failures(tree, [*options, *known, *places])
+            total, ended = total + count, "..." not in failed
+            if found := _confirmed(failed - {"..."}, tree, runs):
+                return found, total, True
+            if not ended or len(failed) < 5:
+                break
+        all_ended = all_ended and ended
     return set(), total, all_ended
+
+
+def _confirmed(failed: set[str], tree: Path, runs: Runs) -> set[str]:
+    """Those that fail again alone (a busy machine fails, too) and that pass in the tree without the fault."""
+    tests = sorted(test for test in failed if "::" in test)
+    if not tests:
+        return failed
+    again = runs.failures(tree, ["-p", "no:xdist", *tests])[0] - {"..."}
+    if again:
+        runs.broken.update(runs.failures(runs.folder / "clean", ["-p", "no:xdist", *sorted(again)])[0])
+    return again - runs.broken
 
 
 def steps(fault: Fault, tree: Path, earlier: Sequence[str]) -> Iterator[list[str]]:
