@@ -2,9 +2,10 @@
 
     python benchmarks/guards.py [--json OUT]
 
-Applies the single kernels and the program of ``examples/transformer_block.py`` in a scratch folder (budget
-1), then times ``holds`` of each call site under EVOKERNEL_EMULATE=1, where every guard is asked and holds,
-and without, where the first one says that there is no NPU. Minimum of several repetitions, in us a call.
+Puts the single kernels and the program of ``examples/transformer_block.py`` in place in a scratch folder,
+then times ``holds`` of each call site under EVOKERNEL_EMULATE=1, where every guard is asked and holds, and
+without, where the first one says that there is no NPU. Minimum of several repetitions, in us of processor
+time a call.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ import tempfile
 from pathlib import Path
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "transformer_block.py"
-EVOKERNEL = Path(sys.executable).with_name("evokernel")
+EDIT = Path(__file__).parent / "corpus" / "edit_captured.py"
 TIMING = """
-import json, timeit, torch
+import json, time, timeit, torch
 import transformer_block as file
 found = {}
 kernels = {name: value for name, value in vars(file).items() if hasattr(value, "holds")}
@@ -30,7 +31,7 @@ def watch(name, kernel):
     def holds(*given):
         result = asked(*given)
         number, repeat = 2000, 9
-        us = min(timeit.repeat(lambda: asked(*given), number=number, repeat=repeat)) / number * 1e6
+        us = min(timeit.repeat(lambda: asked(*given), timer=time.process_time, number=number, repeat=repeat)) / number * 1e6
         found[name] = {"holds": result, "us": round(us, 2)}
         return result
     kernel.holds = holds
@@ -62,9 +63,9 @@ def measured(edit: str) -> list[dict[str, object]]:
     """The call sites of one kind of edit, with their times."""
     with tempfile.TemporaryDirectory(prefix="evokernel-guards-") as scratch:
         file = Path(shutil.copy(EXAMPLE, scratch))
-        command = [EVOKERNEL, "synth", file, "--budget", "1", "--apply", "--json", f"--{edit}"]
-        home = {**os.environ, "EVOKERNEL_HOME": str(Path(scratch) / "home")}
-        subprocess.run(command, env=home, check=True, capture_output=True)
+        command = [sys.executable, EDIT, file, "--interpreter", sys.executable]
+        command += ["--single"] * (edit == "single")
+        subprocess.run(command, check=True, capture_output=True)
         emulated, plain = timed(file.parent, emulate=True), timed(file.parent, emulate=False)
     return [
         {"kernel": name, "emulated": row["us"], "plain": plain[name]["us"]}
