@@ -31,7 +31,8 @@ def watch(name, kernel):
     def holds(*given):
         result = asked(*given)
         number, repeat = 2000, 9
-        us = min(timeit.repeat(lambda: asked(*given), timer=time.process_time, number=number, repeat=repeat)) / number * 1e6
+        timer = timeit.Timer(lambda: asked(*given), timer=time.process_time)
+        us = min(timer.repeat(repeat, number)) / number * 1e6
         found[name] = {"holds": result, "us": round(us, 2)}
         return result
     kernel.holds = holds
