@@ -8,6 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from ..errors import Unsupported
+from ..guards.guard import is_plain, literal
 from ..regions.parts import TENSOR, Leaf
 
 Input = Mapping[str, Any]
@@ -47,13 +52,71 @@ def _sizes(
                 yield f"{text}.shape[{dim}] >= {least[size]}"
 
 
-def states(leaves: Iterable[Leaf], attributes: Collection[str]) -> Iterator[str]:
-    """What no contract asks of tensors, where the code that ran names it."""
-    layout = not {"is_contiguous", "stride"}.isdisjoint(attributes)
+def states(leaves: Iterable[Leaf], attributes: Collection[str], by_text: Collection[str]) -> Iterator[str]:
+    """What no contract asks of tensors, where the code that ran names it; ``by_text`` may be attributes."""
+    named = {*attributes, *by_text}
+    questions = list(dict.fromkeys(text for name, text in _QUESTIONS.items() if name in named))
     for leaf in leaves:
         if leaf.kind != TENSOR:
             continue
-        if layout:
-            yield f"{leaf.expression}.is_contiguous() is {leaf.value.is_contiguous()}"
-        if "requires_grad" in attributes:
+        if "requires_grad" in named:
             yield f"{leaf.expression}.requires_grad is {leaf.known_as.requires_grad}"
+        for text in questions:
+            yield _answered(leaf, text)
+        if not _OF_CLASSES.isdisjoint(attributes):
+            kind = "torch.nn.Parameter" if isinstance(leaf.known_as, torch.nn.Parameter) else "torch.Tensor"
+            yield f"type({leaf.expression}) is {kind}"
+        yield from _own_attributes(leaf, attributes, by_text)
+
+
+_QUESTIONS = {
+    "is_contiguous": "is_contiguous()",
+    "stride": "is_contiguous()",
+    "storage_offset": "storage_offset()",
+    "data_ptr": "storage_offset()",
+    **dict.fromkeys(("untyped_storage", "storage", "_typed_storage"), "untyped_storage().nbytes()"),
+    "_base": "_base is None",
+    "_is_view": "_base is None",
+    "_version": "_version",
+    "is_leaf": "is_leaf",
+    "grad": "grad is None",
+    "grad_fn": "grad_fn is None",
+    "retains_grad": "retains_grad",
+    "_backward_hooks": "_backward_hooks is None",
+    "is_inference": "is_inference()",
+    "is_shared": "is_shared()",
+    "is_pinned": "is_pinned()",
+    "names": "has_names()",
+    "has_names": "has_names()",
+}
+"""What is asked at a call where the code names an attribute of tensors: a text behind the tensor."""
+_OF_CLASSES = frozenset({"isinstance", "type", "__class__"})
+_OF_DICTIONARIES = frozenset({"vars", "__dict__"})
+
+
+def _answered(leaf: Leaf, text: str) -> str:
+    """That a question has the answer which the trace got. Raises Unsupported where it got none."""
+    try:
+        answer = eval(f"tensor.{text}", {"tensor": leaf.known_as})  # one of _QUESTIONS
+    except Exception as error:
+        name = leaf.expression
+        raise Unsupported(
+            "What the code asks of {name} has no answer while it is traced.", name=name
+        ) from error
+    return f"({leaf.expression}.{text}) == {answer!r}"
+
+
+def _own_attributes(leaf: Leaf, attributes: Collection[str], by_text: Collection[str]) -> Iterator[str]:
+    """Those that a program has put on a tensor, where code may read them: ``getattr(x, "scale", 1.0)``."""
+    own = {} if isinstance(leaf.known_as, FakeTensor) else vars(leaf.known_as)
+    whole = not _OF_DICTIONARIES.isdisjoint(attributes)
+    named = {name for name in own if whole or name in attributes or name in by_text}
+    if not all(is_plain(own[name]) for name in named):
+        raise Unsupported("{name} has attributes that no condition can ask for.", name=leaf.expression)
+    if whole:
+        yield f"{leaf.expression}.__dict__ == {literal(own)}" if own else f"not {leaf.expression}.__dict__"
+    for name in sorted({*named, *by_text}):
+        if name in own:
+            yield f"{leaf.expression}.{name} == {literal(own[name])}"
+        elif not hasattr(torch.Tensor, name):
+            yield f"not hasattr({leaf.expression}, {name!r})"

@@ -6,7 +6,7 @@ import enum
 import functools
 import sys
 import types
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -32,6 +32,8 @@ from .torch_functions import is_of_layers, originals
 
 _NUMBERS = (bool, int, float, str)
 _SIMPLE = (*_NUMBERS, type(None), torch.dtype)
+_BY_TEXT = frozenset({"getattr", "hasattr", "attrgetter", "methodcaller"})
+"""What reads an attribute by a text."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Observed:
     """``guards`` in an order in which each can be evaluated if those before hold; ``code`` are digests of
     the functions that ran, by file and name; ``problem`` is why no guards can tell, empty if they can.
     ``tensors`` were read, by the text that reaches them, and ``settings`` are floats. ``attributes`` are all
-    names behind a dot in the code that ran."""
+    names in the code that ran, those behind a dot among them; ``by_text`` may be names for ``getattr``."""
 
     guards: tuple[Guard, ...]
     code: Mapping[str, str]
@@ -47,6 +49,7 @@ class Observed:
     tensors: Mapping[str, torch.Tensor] = field(default_factory=dict)
     settings: tuple[Setting, ...] = ()
     attributes: frozenset[str] = frozenset()
+    by_text: frozenset[str] = frozenset()
 
     def without(self, paths: Collection[str]) -> tuple[Guard, ...]:
         """The guards but those on settings that are operands."""
@@ -87,8 +90,18 @@ def observed(
         reads.problem,
         reads.tensors,
         tuple(reads.settings.values()),
-        frozenset(name for code in ran for name in code.co_names),
+        *_names(code for code in ran if not is_stdlib(code.co_filename)),
     )
+
+
+def _names(codes: Iterable[types.CodeType]) -> tuple[frozenset[str], frozenset[str]]:
+    """Names that code reads, and texts of code that reads by a text."""
+    names, texts = set[str](), set[str]()
+    for code in codes:
+        names.update(code.co_names)
+        if not _BY_TEXT.isdisjoint(code.co_names):
+            texts.update(text for text in code.co_consts if isinstance(text, str) and text.isidentifier())
+    return frozenset(names), frozenset(texts)
 
 
 def _shared_objects(module: types.ModuleType) -> dict[str, Any]:

@@ -374,7 +374,7 @@ class _Request:
             template, original = of_region(plan, self.source, bindings)
             seen = self._observed(plan, function, receiver)
             graph, operands = lifted(graph, seen.settings, lambda: self._graph(plan, function)[0])
-            texts = (*unread, *states(function.inputs, seen.attributes))
+            texts = (*unread, *states(function.inputs, seen.attributes, seen.by_text))
             asked = (*seen.without(operands), *_sized(plan), *(Guard("", text) for text in texts))
             names, inside = plan.function.local_names, is_enclosed(plan, self.source)
             known = vars(self.module)

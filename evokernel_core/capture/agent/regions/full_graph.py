@@ -180,7 +180,7 @@ class WholeFunctions:
             conditions += results.conditions_of_copying()
             conditions += results.conditions_of_states()
             conditions += aliases(call.places, graph)
-            conditions += states(call.leaves, self._seen.attributes)
+            conditions += states(call.leaves, self._seen.attributes, self._seen.by_text)
             conditions += converter.asked_of_unread(self._seen.tensors.values())
         except InexpressibleSize:
             raise
