@@ -32,8 +32,9 @@ from ..inputs.trials import Known, default_dtype, trials
 from ..inputs.varying import pinned_number
 from ..loading.devices import on_host
 from ..loading.functional_library import WithoutWrites
+from ..loading.imports import Imports
 from ..loading.lazy_modules import lazy_modules, was_called
-from ..loading.load import execute, isolation, line_of, package_root, parsed
+from ..loading.load import execute, isolation, line_of, parsed
 from ..loading.npu import stand_in
 from ..loading.record import Recorder
 from ..loading.skip_value_checks import without_values
@@ -78,20 +79,22 @@ class Asked:
     evaluation: bool = False
 
 
-def capture(path: str, text: str, fusible: dict[str, str], known: Known, asked: Asked) -> dict[str, Any]:
+def capture(
+    path: str, text: str, imports: Imports, fusible: dict[str, str], known: Known, asked: Asked
+) -> dict[str, Any]:
     """``{"regions", "executed": [qualnames], "problems", "defects": [tracebacks]}``. Raises AgentError.
 
     A region is ``{"symbol", "span", "replacement", "status", "reason", "graph", "symbols"}``, a candidate
     also what ``CallSite.data`` gives; graph and symbols are None for any other, whose reason says why.
     """
     whole = asked.whole
-    source = parsed(path, text)
+    source = parsed(path, text, imports)
     recorder = Recorder(source)
     problems: list[Problem] = []
     entries: list[Entry | None] = []
     ran: list[Observed | dict[str, Any]] = []
     with (
-        isolation(Path(path)),
+        isolation(Path(path), imports),
         lazy_modules(),
         without_values(),
         WithoutWrites(),
@@ -169,7 +172,7 @@ def _run(
             return Observed((), {})
         own = ((source.path, entry.function.qualname),)
         with restored(entry.holders):
-            return observed(trial.run, entry.roots, module, package_root(Path(source.path))[0], own)
+            return observed(trial.run, entry.roots, module, source.imports.root, own)
     except BaseException as error:
         try:
             return _failed_statement(trial, error, source)
@@ -397,7 +400,7 @@ class _Request:
             with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
                 function.call(*given)
 
-        project = package_root(Path(self.source.path))[0]
+        project = self.source.imports.root
         seen = observed(run, roots, self.module, project, codes=(function.call.__code__,), modules=modules)
         if seen.problem:
             raise Unsupported(seen.problem)
