@@ -27,6 +27,7 @@ from ..observation.functions import arguments_of
 from ..sentence import Sentence
 from .calls_made import Problem, Trial, trial_of
 
+_NO_TENSORS = (bool, int, float, str, type(None), type, torch.dtype, torch.device, torch.nn.Module)
 _SECONDS, _SECONDS_BEHIND = 20.0, 2.0
 """How long a program may run, at all and after it has called something."""
 
@@ -34,12 +35,14 @@ _SECONDS, _SECONDS_BEHIND = 20.0, 2.0
 @dataclass
 class Program:
     """Set as a Recorder's ``watch``. ``made`` are the first calls, the outermost first; ``failure`` says why
-    the program ended before its end, empty where it did not."""
+    the program ended before its end, empty where it did not. ``without_tensors`` were called with numbers,
+    texts and modules alone."""
 
     source: Source
     made: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
     failure: Sentence = field(default_factory=Sentence)
     limit: Deadline | None = None
+    without_tensors: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         functions = [item for item in self.source.functions if _is_callable(item)]
@@ -63,8 +66,10 @@ class Program:
             target, args = args[0], args[1:]
             if not isinstance(target, torch.nn.Module):
                 return
-        given = [item for item in pytree.tree_leaves((args, kwargs)) if isinstance(item, torch.Tensor)]
-        if given:
+        leaves = pytree.tree_leaves((args, kwargs))
+        if target is None and all(isinstance(item, _NO_TENSORS) for item in leaves):
+            self.without_tensors.add(function.qualname)
+        if any(isinstance(item, torch.Tensor) for item in leaves):
             if not self.made and self.limit is not None:
                 self.limit.set(_SECONDS_BEHIND)
             self.made[function.qualname] = (target, args, kwargs)

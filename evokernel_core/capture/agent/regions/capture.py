@@ -25,6 +25,7 @@ from ..guards.lifting import lifted
 from ..guards.observed import Observed, observed
 from ..inputs.calls_made import Problem, Trial
 from ..inputs.entry import Entry, entry_of
+from ..inputs.helpers import helpers
 from ..inputs.observed import Observation
 from ..inputs.program import Program
 from ..inputs.state import restored
@@ -82,7 +83,8 @@ class Asked:
 def capture(
     path: str, text: str, imports: Imports, fusible: dict[str, str], known: Known, asked: Asked
 ) -> dict[str, Any]:
-    """``{"regions", "executed": [qualnames], "problems", "defects": [tracebacks]}``. Raises AgentError.
+    """``{"regions", "executed": [qualnames], "helpers": [those that take no tensors], "problems", "defects":
+    [tracebacks]}``. Raises AgentError.
 
     A region is ``{"symbol", "span", "replacement", "status", "reason", "graph", "symbols"}``, a candidate
     also what ``CallSite.data`` gives; graph and symbols are None for any other, whose reason says why.
@@ -128,12 +130,14 @@ def capture(
                 # why there is no region of all of it is said once
                 regions += [item for item in smaller if item["graph"] or function.qualname not in refused]
         regions = request.with_applied(regions, wanted)
+        without_tensors = helpers(source, module) | program.without_tensors
     regions += [failure for failure in failures if failure and not _covers(regions, failure)]
     executed = [item.qualname for item in source.functions if request.was_executed(item)]
     regions.sort(key=lambda region: region["span"])
     return {
         "regions": regions,
         "executed": executed,
+        "helpers": sorted(without_tensors),
         "problems": [item.data() for item in problems],
         "defects": request.defects,
     }
