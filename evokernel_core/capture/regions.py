@@ -69,7 +69,8 @@ def regions_of(
         executed = any(item == name or item.startswith(name + ".") for item in answer["executed"])
         wanted = not symbol or name == symbol or symbol.startswith(name + ".")
         asked = name in problems or bool(definition.annotation) or name not in answer["helpers"]
-        if wanted and asked and not executed:
+        shown = any(item.task for item in captured if f"{item.symbol}.".startswith(f"{name}."))
+        if wanted and asked and (not executed or (name in problems and not shown)):
             captured.append(_unknown(path, text, definition, reason, message))
     return tuple(sorted(captured, key=lambda region: (region.span.line, region.span.column)))
 

@@ -187,7 +187,11 @@ def _run(tree: ast.Module, module: types.ModuleType, recorder: Recorder) -> None
         with as_program(Path(path)), deadline() as limit:
             if recorder.watch is not None:
                 recorder.watch.limit = limit
-            exec(compile(tree, path, "exec", dont_inherit=True), module.__dict__)
+            try:
+                exec(compile(tree, path, "exec", dont_inherit=True), module.__dict__)
+            finally:
+                if recorder.watch is not None:
+                    recorder.watch.limit = None
     except builtins.BaseException as error:
         line = _top_line(error, path)
         failed = [n for n, item in enumerate(tree.body) if item.lineno <= line <= (item.end_lineno or 0)]
