@@ -26,6 +26,8 @@ from ..sentence import Sentence
 from .constant_tensors import SmallTensors
 from .devices import patched
 from .imports import Imports
+from .npu import NAME as NPU
+from .npu import asked, installed
 from .outside import Stopped, as_program, deadline
 from .record import Recorder
 from .source import ENTER, EXIT, Source, instrument, parse
@@ -115,6 +117,8 @@ def execute(source: Source, recorder: Recorder) -> types.ModuleType:
         len(source.text), None, source.text.splitlines(keepends=True), source.path
     )  # fmt: skip
     once = _Once(name, package, source, recorder)
+    if not installed() and any(_names_module(node, NPU) for node in ast.walk(source.tree)):
+        asked.is_so = True
     try:
         with SmallTensors(), once:
             return once.loaded()
@@ -221,6 +225,8 @@ def _stopped(error: BaseException, path: str) -> AgentError:
 
 def gave_nothing(name: str, why: Sentence) -> Sentence:
     """What to do where a file that was run alone did not call its model."""
+    if asked.is_so:
+        why = Sentence("it was run as if on an NPU, and {why}", why=why)
     return Sentence(
         "Running {name} gave no inputs, because {why}: run it once as 'evokernel observe -- "
         "python {name} ...', or add get_inputs().",
@@ -261,8 +267,13 @@ def _top_line(error: BaseException, path: str) -> int:
 
 def _is_of(node: ast.AST, top: str) -> bool:
     """Whether a node imports something of the package ``top``, which the file belongs to."""
+    return (isinstance(node, ast.ImportFrom) and bool(node.level)) or _names_module(node, top)
+
+
+def _names_module(node: ast.AST, top: str) -> bool:
+    """Whether a node imports a package, or something of it, by its name."""
     if isinstance(node, ast.ImportFrom):
-        return bool(node.level) or (node.module or "").split(".")[0] == top
+        return not node.level and (node.module or "").split(".")[0] == top
     return isinstance(node, ast.Import) and any(item.name.split(".")[0] == top for item in node.names)
 
 
@@ -276,6 +287,8 @@ def failure(what: Sentence, error: BaseException, path: str) -> Sentence:
             "install it for {path}, choose an interpreter that has it, or name its folder in PYTHONPATH",
             path=sys.executable,
         )
+    if asked.is_so:
+        what = Sentence("{what} as if on an NPU", what=what)
     told = {"what": what, "error": describe(error), "advice": advice}
     line = line_of(error, path)
     if line:
