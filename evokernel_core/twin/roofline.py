@@ -151,7 +151,7 @@ def _moved_us(read: int, written: int, chip: Chip) -> float:
 def eager_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None) -> float:
     """Modelled microseconds of the same graph op by op, one launch for each op that computes or copies."""
     bound, graph = task.sizes if sizes is None else sizes, task.graph
-    known = {item.name for item in (*graph.inputs, *graph.nodes)}  # a part of a graph may lack some
+    known = {item.name for item in graph.inputs} | {node.name for node in graph.nodes}  # of parts, fewer
     copies = [ref for ref in graph.copies if ref.name in known]
     return math.fsum(
         (

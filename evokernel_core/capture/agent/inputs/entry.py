@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ..graph import complex_tensors
-from ..loading.source import Function, Source
+from ..loading.source import Function, Source, definitions
 from ..regions.dataclass_outputs import opened
 from ..regions.parts import PARAMETER, SCALAR, TENSOR, Leaf
 from ..sentence import Sentence
@@ -77,7 +77,7 @@ def entry_of(
     function = inspect.unwrap(outer) if callable(outer) else None
     if not isinstance(function, types.FunctionType) or function.__code__.co_filename != source.path:
         return None
-    known = [item for item in source.functions if item.qualname == function.__qualname__]
+    known = definitions(source, function.__qualname__)
     if len(known) != 1:
         return None
     try:

@@ -98,6 +98,15 @@ class Source:
         return ast.get_source_segment(self.text, node) or ast.unparse(node)
 
 
+def definitions(source: Source, *qualnames: str) -> list[Function]:
+    """The functions of a name, without those that only say the types of one: ``typing.overload``."""
+    return [item for item in source.functions if item.qualname in qualnames and not _is_overload(item.node)]
+
+
+def _is_overload(node: ast.FunctionDef) -> bool:
+    return any(ast.unparse(item).rpartition(".")[2] == "overload" for item in node.decorator_list)
+
+
 def number_of(node: ast.AST) -> int:
     """The number of an expression, -1 where it has none (a constant, or inside an opaque one)."""
     return getattr(node, "evokernel_number", -1)

@@ -41,7 +41,7 @@ from ..loading.load import execute, isolation, line_of, parsed
 from ..loading.npu import stand_in
 from ..loading.record import Recorder
 from ..loading.skip_value_checks import without_values
-from ..loading.source import Function, Source, number_of
+from ..loading.source import Function, Source, definitions, number_of
 from ..reference.half_precision import types_that_differ
 from ..sentence import Sentence
 from ..tracing.export import (
@@ -216,8 +216,7 @@ def _inside(
 
 def _unentered(trial: Trial, source: Source) -> Iterator[dict[str, Any]]:
     """Why a definition of the file that was called is no function that a region can stand for."""
-    names = (trial.what, f"{trial.what}.forward")
-    found = [item for item in source.functions if item.qualname in names]
+    found = definitions(source, trial.what, f"{trial.what}.forward")
     for function in found[-1:]:
         name, body = function.qualname, statements_of(function.node)
         reason = Sentence(
