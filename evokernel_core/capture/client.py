@@ -13,7 +13,7 @@ from typing import Any, Literal
 from evokernel_core.capture import agent
 from evokernel_core.capture.calls import Calls
 from evokernel_core.capture.channel import AgentEnded, Channel
-from evokernel_core.capture.observations import observations_of
+from evokernel_core.capture.observations import observations_of, observed_paths
 from evokernel_core.capture.reference import ReferenceCase
 from evokernel_core.capture.regions import Outline, regions_of
 from evokernel_core.capture.text import read_python
@@ -30,6 +30,7 @@ from evokernel_core.domain.region import Region
 from evokernel_core.domain.sentence import sentence_of
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.import_root import import_path
 
 _ERRORS: Mapping[str, type[CaptureError]] = {
     error.reason: error
@@ -111,7 +112,7 @@ class AgentClient:
             "path": str(path), "text": text, "fusible": dict(fusible),
             "annotations": outline.annotations, "symbol": symbol, "whole": whole,
             "ways": dict(ways), "group": group, "evaluation": self._evaluation,
-            "observations": observations_of(path),
+            "observations": observations_of(path), "imports": self._imports(path),
         }  # fmt: skip
         key = hashlib.sha256(repr(sorted(params.items(), key=str)).encode()).hexdigest()
         if key not in self._captures:
@@ -126,8 +127,19 @@ class AgentClient:
     def calls(self, path: Path) -> Calls:
         """The calls that a file supplies inputs for. Raises as ``capture``."""
         path = path.absolute()
-        answer = self._call("calls", {"path": str(path), "text": read_python(path)})
+        params = {"path": str(path), "text": read_python(path), "imports": self._imports(path)}
+        answer = self._call("calls", params)
         return from_data(answer, Calls)
+
+    def _imports(self, path: Path) -> dict[str, Any]:
+        """Where a file's imports are looked for, as the agent takes it."""
+        found = import_path(path, self._given.get("PYTHONPATH", ""))
+        first = dict.fromkeys((*map(str, found.first), *observed_paths(path)))
+        return {"root": str(found.root), "first": list(first), "last": list(map(str, found.last))}
+
+    @property
+    def _given(self) -> Mapping[str, str]:
+        return os.environ if self._environment is None else self._environment
 
     def reference(
         self,
@@ -201,8 +213,7 @@ class AgentClient:
     def _spawn(self) -> Channel:
         folder = Path(agent.__file__).parent
         hidden = {"EVOKERNEL_API_KEY", "EVOKERNEL_VERIFIER_TOKEN"}
-        given = os.environ if self._environment is None else self._environment
-        environment = {name: value for name, value in given.items() if name not in hidden}
+        environment = {name: value for name, value in self._given.items() if name not in hidden}
         environment["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
         environment["TORCHDYNAMO_DISABLE"] = "1"  # @torch.compile leaves a function as it is

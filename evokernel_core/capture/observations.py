@@ -26,7 +26,8 @@ class Observation:
     """One distinct call of a class or function. ``built`` is what the class was built with, None for a
     function; both it and ``call`` are as the agent's encoder gave them. ``dtype`` is that of all parameters,
     ``modules`` how many modules the called one is made of, ``count`` how often it was called so;
-    ``default_dtype`` is what ``torch.set_default_dtype`` had set then."""
+    ``default_dtype`` is what ``torch.set_default_dtype`` had set then, and ``paths`` are the workspace's
+    folders that modules were imported from."""
 
     qualname: str
     built: Mapping[str, Any] | None
@@ -36,6 +37,7 @@ class Observation:
     modules: int = 0
     count: int = 1
     default_dtype: str = "float32"
+    paths: tuple[str, ...] = ()
 
 
 @frozen
@@ -109,6 +111,13 @@ def observations_of(file: Path) -> list[Any]:
     found = ObservationStore().of(file)
     data: list[Any] = to_data(found.observations) if found else []
     return data
+
+
+def observed_paths(file: Path) -> tuple[str, ...]:
+    """The folders that the program which used a file last imported from."""
+    found = ObservationStore().of(file)
+    newest = found.observations[:1] if found else ()  # those of the last run come first
+    return tuple(path for item in newest for path in item.paths)
 
 
 def _read(path: Path) -> Observed | None:

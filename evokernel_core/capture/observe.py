@@ -19,12 +19,12 @@ from attrs import frozen
 from evokernel_core.capture import agent
 from evokernel_core.capture.observations import ObservationStore, Run, read_run
 from evokernel_core.domain.errors import UsageError
+from evokernel_core.import_root import MARKERS
 from evokernel_core.private import private_folder
 
 _STARTUP = Path(agent.__file__).parent / "observation" / "startup"
 _PYTHON = re.compile(r"(python|pypy)[\d.]*w?(\.exe)?", re.IGNORECASE)
 _TAKES_VALUE = frozenset("WXcm")
-_MARKERS = (".git", ".hg", "pyproject.toml", "setup.py", "setup.cfg")
 
 
 @frozen
@@ -42,7 +42,7 @@ def workspace_of(folder: Path) -> Path:
     for candidate in (folder, *folder.parents):
         if candidate == home or candidate == Path(candidate.anchor):
             break
-        if any((candidate / name).exists() for name in _MARKERS):
+        if any((candidate / name).exists() for name in MARKERS):
             return candidate
     return folder
 

@@ -59,7 +59,8 @@ def regions_of(
     path: Path, text: str, answer: Any, outline: Outline, symbol: str | None
 ) -> tuple[Region, ...]:
     """The regions of one capture, in source order. A definition that nothing gave shapes to, or that
-    could not be called, is one region on its name that says why."""
+    could not be called, is one region on its name that says why; a function that takes no tensors has no
+    shapes to give."""
     captured = [_region(path, text, item) for item in answer["regions"]]
     problems = {item["symbol"]: (item["reason"], sentence_of(item["message"])) for item in answer["problems"]}
     for definition in outline.definitions:
@@ -67,7 +68,9 @@ def regions_of(
         reason, message = problems.get(name, ("needs_shapes", outline.malformed.get(name, Sentence())))
         executed = any(item == name or item.startswith(name + ".") for item in answer["executed"])
         wanted = not symbol or name == symbol or symbol.startswith(name + ".")
-        if wanted and not executed:
+        asked = name in problems or bool(definition.annotation) or name not in answer["helpers"]
+        shown = any(item.task for item in captured if f"{item.symbol}.".startswith(f"{name}."))
+        if wanted and asked and (not executed or (name in problems and not shown)):
             captured.append(_unknown(path, text, definition, reason, message))
     return tuple(sorted(captured, key=lambda region: (region.span.line, region.span.column)))
 

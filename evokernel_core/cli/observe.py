@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
+import signal
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -12,11 +15,14 @@ from attrs import asdict
 from rich.table import Table
 
 from evokernel_core.capture.observations import ObservationStore, Observed, Run
-from evokernel_core.capture.observe import observe, workspace_of
+from evokernel_core.capture.observe import Finished, observe, workspace_of
 from evokernel_core.capture.observed_text import call_words
 from evokernel_core.cli.tables import add_row, column, print_table
 from evokernel_core.cli.terminal import say, shown
 from evokernel_core.domain.errors import UsageError
+
+_OF_SIGNALS = 128
+"""What a shell adds to the number of the signal that ended a command."""
 
 
 @click.command(
@@ -57,7 +63,7 @@ def command(
         raise UsageError("There is no command to observe: write it behind '--', as in -- python train.py.")
     roots = [(workspace or workspace_of(Path.cwd())).absolute(), *(folder.absolute() for folder in include)]
     finished = observe(command, roots, store)
-    _report(finished.run, roots)
+    _report(finished, shlex.join(command), roots)
     sys.exit(finished.status)
 
 
@@ -93,10 +99,18 @@ def _print(observed: Observed, *, every: bool) -> None:
     print_table(table)
 
 
-def _report(run: Run, roots: Iterable[Path]) -> None:
+def _report(finished: Finished, command: str, roots: Iterable[Path]) -> None:
     """The table of a run, or why there is none, on stderr: standard output is the command's."""
+    run = finished.run
     for failure in run.failures:
         say(f"evokernel: a process could not be observed ({failure}); it ran as it is.", err=True)
+    failed = f"{command} {_ended(finished.status)}" if finished.status else ""
+    if failed and not run.observed:
+        words = f"{failed} before it called a class or function with tensors {_below(roots)}"
+        say(f"evokernel: {words}: get it to run without observe, then observe it.", err=True)
+        return
+    if failed:
+        say(f"evokernel: {failed}; what it called until then is kept.", err=True)
     if reason := _why_nothing(run, roots):
         say(f"evokernel: {reason}", err=True)
         return
@@ -104,6 +118,18 @@ def _report(run: Run, roots: Iterable[Path]) -> None:
         names = list(dict.fromkeys(known.qualname for known in item.observations))
         say(f"evokernel: observed {', '.join(names)} of {item.file}", err=True)
     say("evokernel: evokernel observe --show prints what is known, --forget deletes it.", err=True)
+
+
+def _ended(status: int) -> str:
+    """How a command ended that did not succeed, by its status as a shell gives it."""
+    if status > _OF_SIGNALS:
+        with suppress(ValueError):
+            return f"was ended by {signal.Signals(status - _OF_SIGNALS).name}"
+    return f"failed (exit status {status})"
+
+
+def _below(roots: Iterable[Path]) -> str:
+    return f"below {', '.join(map(str, roots))}"
 
 
 def _why_nothing(run: Run, roots: Iterable[Path]) -> str:
@@ -118,5 +144,5 @@ def _why_nothing(run: Run, roots: Iterable[Path]) -> str:
         return (
             f"{', '.join(sorted(run.pythons))} ran, but did not import torch: observe what calls the model."
         )
-    folders = ", ".join(map(str, roots))
-    return f"no class or function with tensors below {folders} was called: name its folder by --workspace."
+    where = _below(roots)
+    return f"no class or function with tensors {where} was called: name its folder by --workspace."

@@ -27,7 +27,7 @@ from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec, evaluate_dim
 MOST_NODES = 50_000
 """Nodes of a graph; a language model of a hundred layers has some ten thousand."""
 MOST_VALUES = 10_000
-"""Inputs, outputs or updates of a graph."""
+"""Inputs, outputs, updates or copies of a graph."""
 MOST_RESULTS = 4096
 """Results of one node, such as of ``unbind``."""
 MOST_RANK = 16
@@ -116,6 +116,7 @@ class _Graph:
             (graph.inputs, "inputs"),
             (graph.outputs, "outputs"),
             (graph.updates, "updates"),
+            (graph.copies, "copies"),
         ):
             _count(values, MOST_VALUES, what)
         for item in graph.inputs:
@@ -124,7 +125,7 @@ class _Graph:
             self._node(node)
         if not graph.outputs:
             raise TaskRefused("The task computes nothing: its graph has no output.")
-        for ref in graph.outputs:
+        for ref in (*graph.outputs, *graph.copies):
             self._reads(ref)
         self._updates()
 

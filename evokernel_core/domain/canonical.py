@@ -66,7 +66,8 @@ class Prefixes:
 
 def numbered(graph: Graph, symbols: Sequence[str], prefixes: Prefixes) -> Graph:
     """The graph with numbers for the names of values and symbols, in the order in which it has them, the
-    terms of sums and products of sizes in one order, and no word of the file that it was captured from."""
+    terms of sums and products of sizes in one order, and no word of the file that it was captured from and
+    of what eager PyTorch copies."""
     return _Numbers.of(graph, symbols, prefixes).graph(graph)
 
 

@@ -126,12 +126,15 @@ class Update:
 @frozen
 class Graph:
     """Inputs, nodes in execution order, and the values computed: first what the region returns, then
-    the new values of buffers. ``updates`` say which outputs those are."""
+    the new values of buffers. ``updates`` say which outputs those are. ``copies`` are the values of which
+    eager PyTorch makes a copy that no node stands for, as by ``contiguous()``, once for each: no part of
+    what is computed."""
 
     inputs: tuple[GraphInput, ...]
     nodes: tuple[Node, ...]
     outputs: tuple[ValueRef, ...]
     updates: tuple[Update, ...] = ()
+    copies: tuple[ValueRef, ...] = ()
 
     @property
     def returned(self) -> int:

@@ -70,7 +70,8 @@ def _make() -> cattrs.Converter:
     value = override(omit_if_default=True)
     inputs = make_dict_unstructure_fn(GraphInput, converter, value=value)
     converter.register_unstructure_hook(GraphInput, inputs)
-    hook = make_dict_unstructure_fn(Graph, converter, updates=updates)
+    copies = override(omit_if_default=True)
+    hook = make_dict_unstructure_fn(Graph, converter, updates=updates, copies=copies)
     converter.register_unstructure_hook(Graph, hook)
     converter.register_structure_hook(Descriptor, lambda data, _: read_descriptor(data))
     for kind in (Hazard, Latency, GateResult, Verdict, Strategy, Experience):

@@ -94,7 +94,11 @@ class KernelTask:
         inputs = tuple(evolve(item, expression="", value=None) for item in self.graph.inputs)
         updates = tuple(evolve(item, expression="") for item in self.graph.updates)
         return _digest(
-            evolve(self, name="", graph=evolve(self.graph, nodes=nodes, inputs=inputs, updates=updates))
+            evolve(
+                self,
+                name="",
+                graph=evolve(self.graph, nodes=nodes, inputs=inputs, updates=updates, copies=()),
+            )
         )
 
     @property

@@ -23,7 +23,6 @@ from evokernel_core.ascendc.lowering.opset import fused_ops
 from evokernel_core.ascendc.print.backup import back_up_changed
 from evokernel_core.ascendc.print.package import (
     ROOT_PACKAGE,
-    import_root,
     kernel_name,
     placed,
     write_package,
@@ -49,6 +48,7 @@ from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.extras import REMOTE, needed
+from evokernel_core.import_root import import_root
 from evokernel_core.keys import with_keys
 from evokernel_core.memory.candidates import Stored
 from evokernel_core.memory.store import Memory
@@ -436,11 +436,11 @@ class Session:
     def borrow(self, region: Region) -> Package:
         """Writes the package that calls the vendor's operator for a region beside the user's file. Raises
         UsageError where the region is no such operator."""
-        folder = write_vendor_package(import_root(Path(region.file)), region, self.settings.chip)
+        folder = write_vendor_package(import_root(Path(region.file).resolve()), region, self.settings.chip)
         return Package(folder.name, folder)
 
     def _write(self, region: Region, candidate: Candidate) -> Package:
-        root = import_root(Path(region.file))
+        root = import_root(Path(region.file).resolve())
         backup = back_up_changed(root / ROOT_PACKAGE / kernel_name(_task(region), placed(region).site))
         return evolve(_write_below(root, region, candidate), backup=backup)
 

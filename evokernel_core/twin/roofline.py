@@ -63,7 +63,9 @@ FREE_OPS = frozenset(
     as_strided sym_size split split_with_sizes getitem unbind diagonal view_as_complex view_as_real _conj
     _neg_view""".split()  # noqa: SIM905
 )
-"""Ops that eager PyTorch answers with a view: no launch, no bytes."""
+"""Ops that eager PyTorch answers with a view, unless strides forbid it: no launch, no bytes."""
+
+_RESHAPES = frozenset({"view", "_unsafe_view", "reshape"})
 
 
 def _nothing(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
@@ -147,14 +149,42 @@ def _moved_us(read: int, written: int, chip: Chip) -> float:
 
 
 def eager_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None) -> float:
-    """Modelled microseconds of the same graph op by op, one launch for each op that computes."""
-    bound = task.sizes if sizes is None else sizes
-    return math.fsum(_eager_node_us(node, task.graph, chip, bound) for node in task.graph.nodes)
+    """Modelled microseconds of the same graph op by op, one launch for each op that computes or copies."""
+    bound, graph = task.sizes if sizes is None else sizes, task.graph
+    known = {item.name for item in graph.inputs} | {node.name for node in graph.nodes}  # of parts, fewer
+    copies = [ref for ref in graph.copies if ref.name in known]
+    return math.fsum(
+        (
+            *(_eager_node_us(node, graph, chip, bound) for node in graph.nodes),
+            *(_copy_us(ref, graph, chip, bound) for ref in copies),
+        )
+    )
+
+
+def _is_free(node: Node, graph: Graph) -> bool:
+    """Whether eager PyTorch answers a node with a view. A reshape that makes rows without gaps of what has
+    none copies, unless that was copied before: elements of a view stay in the order in which they lie."""
+    if op_name(node.op) not in _RESHAPES:
+        return op_name(node.op) in FREE_OPS
+    operand = next(node.operands(), None)
+    if operand is None or operand in graph.copies:
+        return True
+    return graph.spec(operand).contiguous or not node.outputs[0].contiguous
+
+
+def _copy_us(ref: ValueRef, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
+    """Microseconds of a launch that copies a value as it is."""
+    read, written = _read_bytes(ref, graph, sizes), graph.spec(ref).nbytes(sizes)
+    from_memory = 0 if _left_in_l2(ref, read, graph, chip) else read
+    stored = written / (chip.aiv * chip.mte.store_bytes_per_cycle) / chip.mhz
+    return launch_us(chip) + max(_copied_us(from_memory, read, written, chip), stored)
 
 
 def _eager_node_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
-    if op_name(node.op) in FREE_OPS:
+    if _is_free(node, graph):
         return 0.0
+    if op_name(node.op) in _RESHAPES:
+        return _copy_us(next(node.operands()), graph, chip, sizes)
     read = {}
     for ref in node.operands():
         chosen = chosen_bytes(node, ref, graph, sizes, BLOCK_BYTES)  # no copy moves less
@@ -233,7 +263,7 @@ def _left_in_l2(ref: ValueRef, size: int, graph: Graph, chip: Chip) -> bool:
     """Whether an earlier op has left the operand in L2; a view of an input is where the input is."""
     makers = {node.name: node for node in graph.nodes}
     maker = makers.get(ref.name)
-    while maker is not None and op_name(maker.op) in FREE_OPS:
+    while maker is not None and _is_free(maker, graph):
         viewed = next(maker.operands(), None)
         maker = makers.get(viewed.name) if viewed else None
     return maker is not None and size <= chip.l2_bytes // 2

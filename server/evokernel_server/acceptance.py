@@ -24,6 +24,7 @@ from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.domain.placement import Placement, place_key
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.import_root import import_root
 from evokernel_server.branches import head_of
 from evokernel_server.calls import CHANGED, Calls, Package, write_package
 from evokernel_server.edits import Refusal
@@ -32,7 +33,7 @@ from evokernel_server.jobs import Best, JobQueue
 from evokernel_server.offers import Offer, Offers, microseconds, was_words
 from evokernel_server.options import Confirm, Options
 from evokernel_server.outcomes import OutcomeLog
-from evokernel_server.packages import import_root, package_folder
+from evokernel_server.packages import package_folder
 from evokernel_server.ready import verified
 from evokernel_server.standing import waiting
 from evokernel_server.store import Store

@@ -18,6 +18,7 @@ from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
 from evokernel_core.foreign import read_foreign, read_foreign_object
+from evokernel_core.import_root import import_root
 from evokernel_core.vendor.rival import Rival, rival_of
 
 log = logging.getLogger(__name__)
@@ -48,14 +49,6 @@ class Installed:
     rival: Rival | None = None
     function: str = ""
     region: Region | None = None
-
-
-def import_root(file: Path) -> Path:
-    """The first folder above a file that is no package: where its absolute imports start."""
-    folder = file.parent
-    while (folder / "__init__.py").exists() and folder.parent != folder:
-        folder = folder.parent
-    return folder
 
 
 def package_folder(file: Path, name: str) -> Path:

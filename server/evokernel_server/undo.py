@@ -21,10 +21,11 @@ from attrs import define, evolve, field
 from evokernel_core.ascendc.print.integrity import foreign
 from evokernel_core.domain.placement import Placement, Standing
 from evokernel_core.foreign import read_foreign, read_foreign_object
+from evokernel_core.import_root import import_root
 from evokernel_server.branches import head_of
 from evokernel_server.calls import write_package
 from evokernel_server.outcomes import OutcomeLog
-from evokernel_server.packages import FOLDER, MANIFEST, import_root, package_folder, read_installed
+from evokernel_server.packages import FOLDER, MANIFEST, package_folder, read_installed
 from evokernel_server.store import Store
 from evokernel_server.tasks import spawn
 from evokernel_server.worker import Worker

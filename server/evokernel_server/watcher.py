@@ -17,8 +17,9 @@ from typing import Any
 
 from attrs import define, field
 
+from evokernel_core.import_root import import_root
 from evokernel_core.private import private_folder
-from evokernel_server.packages import FOLDER, import_root
+from evokernel_server.packages import FOLDER
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,6 @@ from evokernel_core.ascendc.author import write
 from evokernel_core.ascendc.kernels.fused.schedule import initial
 from evokernel_core.ascendc.print.package import (
     Placed,
-    import_root,
     kernel_name,
     place_package,
     read_package,
@@ -37,6 +36,7 @@ from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import Verdict
+from evokernel_core.import_root import import_root
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.compiler import detect_compiler
 from tests import warm

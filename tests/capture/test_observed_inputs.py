@@ -345,7 +345,85 @@ def cached(*positions: int) -> dict[str, str]:
     return {"run.py": text, "pkg/cached.py": CACHED}
 
 
+TOOLS = """
+import functools
+
+
+class Mixin:
+    pass
+
+
+def same(cls):
+    return cls
+
+
+def subclass(cls):
+    class Registered(cls):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.made_with = (args, kwargs)
+
+    Registered.__name__ = cls.__name__
+    return Registered
+
+
+def updated(cls):
+    return functools.update_wrapper(subclass(cls), cls, updated=())
+
+
+def by_type(cls):
+    return type(cls.__name__, (Mixin, cls), {})
+
+
+def by_forward(cls):
+    class Doubled(cls):
+        def forward(self, x):
+            return super().forward(x) * 2
+
+    return Doubled
+
+
+def factory(cls):
+    @functools.wraps(cls, updated=())
+    def make(*args, **kwargs):
+        return cls(*args, **kwargs)
+
+    return make
+
+
+def partial(cls):
+    return functools.partial(cls, scale=3.0)
+"""
+DECORATORS = (
+    "same", "subclass", "updated", "by_type", "by_forward", "factory", "partial",
+    "subclass subclass", "by_type subclass", "factory subclass", "subclass same by_type",
+)  # fmt: skip
+"""Of classes, as programs have them: those that register a class, keep what it is made with, or give another
+one in its place."""
+
+
+def decorated() -> str:
+    """A class for each decorator, with a number as its name."""
+    classes = [
+        "".join(f"@tools.{name}\n" for name in decorators.split())
+        + f"class Net{number}(nn.Module):\n    def __init__(self, dim=8, scale=1.0):\n"
+        "        super().__init__()\n        self.norm = nn.LayerNorm(dim)\n"
+        "        self.scale = scale\n\n    def forward(self, x):\n"
+        "        return torch.sigmoid(self.norm(x)) * torch.tanh(x)\n"
+        for number, decorators in enumerate(DECORATORS)
+    ]
+    return "import torch\nfrom torch import nn\nfrom pkg import tools\n\n\n" + "\n\n".join(classes)
+
+
+DECORATED = decorated()
+MAKE_ALL = "import torch\nfrom pkg import decorated\n\nfor number in range(NUMBER):\n"
+MAKE_ALL += "    getattr(decorated, f'Net{number}')(dim=16)(torch.randn(4, 16))\n"
 PROGRAMS: Mapping[str, Mapping[str, str]] = {
+    "decorated": {
+        "pkg/tools.py": TOOLS,
+        "pkg/decorated.py": DECORATED,
+        "run.py": MAKE_ALL.replace("NUMBER", str(len(DECORATORS))),
+    },
     "half": {"run.py": PROGRAM.replace("range(3)", "range(0)")},
     "nameless": {"run.py": PROGRAM.replace("nn.SiLU()", "lambda x: x")},
     "set default": {"run.py": SET_DEFAULT, "pkg/gates.py": GATES},
@@ -368,3 +446,37 @@ def test_a_number_that_differs_from_call_to_call_is_not_taken_for_good(
         assert any("torch.sigmoid" in text for text in texts)
         assert not any("self.cache[position" in text for text in texts)
         assert any("Its position was another number" in item.reason for item in regions)
+
+
+@pytest.fixture(scope="module")
+def of_decorated(agent: AgentClient, all_seen: Path) -> Mapping[str, Region]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EVOKERNEL_HOME", str(all_seen / "home"))
+        regions = agent.capture(all_seen / "decorated" / "pkg" / "decorated.py", None, covered_ops())
+    return {region.symbol: region for region in regions}
+
+
+@pytest.mark.parametrize("number", range(len(DECORATORS)), ids=DECORATORS)
+def test_a_decorator_does_not_hide_a_class(of_decorated: Mapping[str, Region], number: int) -> None:
+    region = of_decorated.get(f"Net{number}.forward")
+    assert region is not None, of_decorated.get(f"Net{number}")
+    assert region.status is RegionStatus.CANDIDATE, region.reason
+    assert shapes(region) == [((4, 16), "float32")]
+
+
+@pytest.mark.parametrize("number", range(len(DECORATORS)), ids=DECORATORS)
+def test_a_comment_speaks_of_the_class_below_its_decorators(
+    with_comments: Mapping[str, Region], number: int
+) -> None:
+    region = with_comments.get(f"Net{number}.forward")
+    assert region is not None, with_comments.get(f"Net{number}")
+    assert shapes(region) == [((2, 32), "float32")]
+
+
+@pytest.fixture(scope="module")
+def with_comments(agent: AgentClient, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Region]:
+    folder = written(tmp_path_factory.mktemp("comments"))
+    (folder / "pkg" / "tools.py").write_text(TOOLS)
+    file = folder / "pkg" / "decorated.py"
+    file.write_text(DECORATED.replace("(nn.Module):", "(nn.Module):  # evokernel: x=f32[2,32], dim=32"))
+    return {region.symbol: region for region in agent.capture(file, None, covered_ops())}

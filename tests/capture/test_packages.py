@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from evokernel_core.ascendc.kernels.registry import covered_ops
+from evokernel_core.capture.agent.loading.imports import Imports
 from evokernel_core.capture.agent.loading.load import isolation
 from evokernel_core.capture.client import AgentClient
 from tests import warm
@@ -92,6 +93,6 @@ def test_a_project_that_registers_with_a_library(tmp_path: Any) -> None:
 def test_a_capture_leaves_no_compiled_modules_in_a_project(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     (tmp_path / "beside_the_model.py").write_text("")
-    with isolation(tmp_path / "net.py"):
+    with isolation(tmp_path / "net.py", Imports(tmp_path)):
         importlib.import_module("beside_the_model")
     assert {item.name for item in tmp_path.iterdir()} == {"beside_the_model.py"}

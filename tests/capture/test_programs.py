@@ -132,6 +132,37 @@ def test_a_program_that_cannot_go_on_says_what_to_do(
     assert not (tmp_path / "made.txt").exists()
 
 
+_AS_NPU = "as if on an NPU"
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("assert not torch.npu.is_available()\n", True),
+        ("device = 'npu' if torch.npu.is_available() else 'cpu'\nopen('data.bin', 'rb')\n", True),
+        ("torch.npu.set_device(0)\nopen('data.bin', 'rb')\n", True),
+        ("import torch_npu\nopen('data.bin', 'rb')\n", True),
+        ("import torch_npu\ntorch_npu.no_such_function()\n", True),
+        ("torch.ones(2, device='npu')\nopen('data.bin', 'rb')\n", True),
+        ("torch.ones(2).to(torch.device('npu:0'))\nopen('data.bin', 'rb')\n", True),
+        ("nn.Linear(2, 2).npu()\nopen('data.bin', 'rb')\n", True),
+        ("nn.Linear(2, 2).to('npu')\nopen('data.bin', 'rb')\n", True),
+        ("torch.ones(2).npu()\nopen('data.bin', 'rb')\n", True),
+        ("import torch_npu\nsubprocess.run(['npu-smi'])\n", True),
+        ("open('data.bin', 'rb')\n", False),
+        ("nn.Linear(2, 2).to('cuda')\nopen('data.bin', 'rb')\n", False),
+        ("x = torch.cuda.is_available()\nopen('data.bin', 'rb')\n", False),
+    ],
+)  # fmt: skip
+def test_a_program_that_ran_as_if_on_an_npu_says_so(
+    agent: AgentClient, tmp_path: Path, fusible: dict[str, str], body: str, told: bool
+) -> None:
+    for text in (main(body + CALL), HEAD + body + CALL):
+        with pytest.raises((ShapesNeeded, ImportFailed)) as caught:
+            found_in(agent, tmp_path / "net.py", text, fusible)
+        assert (_AS_NPU in str(caught.value)) == told, caught.value
+
+
 @pytest.mark.thorough
 def test_an_endless_program_without_a_model_ends(
     agent: AgentClient, tmp_path: Path, fusible: dict[str, str]

@@ -285,7 +285,11 @@ def test_an_interpreter_that_ignores_its_environment_is_refused(project: Project
         ([sys.executable, "-c", "pass"], 0, "did not import torch"),
         (["no-such-program"], 2, "is no program that can be found"),
         ([], 2, "There is no command to observe"),
-        ([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], 137, "did not import torch"),
+        ([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], 137, "was ended by SIGKILL before"),
+        ([sys.executable, "-c", "raise SystemExit(1)"], 1, "failed (exit status 1) before it called"),
+        ([sys.executable, "no_such.py"], 2, "no_such.py failed (exit status 2) before it called"),
+        (["sh", "-c", "exit 130"], 130, "was ended by SIGINT before"),
+        (["false"], 1, "false failed (exit status 1) before it called"),
     ],
 )
 def test_a_run_that_shows_nothing_says_why(
@@ -297,10 +301,46 @@ def test_a_run_that_shows_nothing_says_why(
 
 
 def test_a_program_without_a_call_in_the_workspace_says_where_it_was_looked_for(project: Project) -> None:
-    project.write("run", "import torch\nraise SystemExit(3)\n")
+    project.write("run", "import torch\n")
     done = project.run(*project.prepared())
-    assert (done.returncode, "was called: name its folder" in done.stderr) == (3, True), done.stderr
+    assert (done.returncode, "was called: name its folder" in done.stderr) == (0, True), done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [("raise SystemExit(3)", 3), ("1 / 0", 1), ("Net(4)(torch.ones(2, 5))", 1), ("Net()", 1)],
+)
+def test_a_program_that_fails_is_named_as_such(project: Project, end: str, status: int) -> None:
+    project.write("run", f"import torch\nfrom net import Net\n{end}\n")
+    done = project.run(*project.prepared())
+    assert done.returncode == status
+    told = done.stderr.splitlines()[-1] if "Net(4)" not in end else done.stderr
+    assert f"failed (exit status {status})" in told
+    assert "--workspace" not in done.stderr
+    assert ("before it called" in told) == ("Net(4)" not in end)
+
+
+def test_what_a_program_called_before_it_failed_is_kept(project: Project) -> None:
+    project.write("run", CALL + "1 / 0\n")
+    done = project.run(*project.prepared())
+    assert "failed (exit status 1); what it called until then is kept." in done.stderr
+    assert "Net" in project.known()
+
+
+def test_folders_that_modules_come_from_are_noted(project: Project) -> None:
+    """What a program has in PYTHONPATH, or adds to Python's path, a capture looks through too."""
+    project.write("lib/shared/ops", "def twice(x):\n    return x * 2\n")
+    project.write(
+        "app/other", NET.replace("import torch\n", "import torch\nfrom shared.ops import twice\n", 1)
+    )
+    project.write(
+        "run", "import sys\nsys.path += ['lib', 'app', '/usr/lib']\n" + CALL.replace("net ", "other ")
+    )
+    project.run(*project.prepared())
+    (net,) = project.known()["Net"]
+    assert [Path(item) for item in net["paths"]][-2:] == [project.folder / "lib", project.folder / "app"]
+    assert all(Path(item).is_relative_to(project.folder) for item in net["paths"])
 
 
 def test_a_terminated_run_keeps_what_it_showed(project: Project) -> None:

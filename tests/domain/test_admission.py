@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.domain.admission import admit, read_task
@@ -117,3 +118,17 @@ def test_a_dead_node_of_a_half_type_does_not_loosen_what_a_kernel_is_held_to() -
     assert tolerance_for(graph) == TOLERANCES["float32"]
     seen = Graph(task.graph.inputs, (dead,), (ValueRef("w"),))
     assert tolerance_for(seen) == TOLERANCES["float16"]
+
+
+def test_what_eager_copies_is_no_part_of_what_is_computed() -> None:
+    task = task_of("aten.add.Tensor", X, Y)
+    copying = evolve(task, graph=evolve(task.graph, copies=(X, X)))
+    assert read_task(to_data(copying)) == copying
+    assert (copying.task_id, copying.spelled_id) == (task.task_id, task.spelled_id)
+
+
+@pytest.mark.parametrize("ref", [ValueRef("w"), ValueRef("x", 1)], ids=["no value", "no result"])
+def test_a_copy_of_what_is_not_there_is_refused(ref: ValueRef) -> None:
+    task = task_of("aten.add.Tensor", X, Y)
+    with pytest.raises(TaskRefused):
+        admit(evolve(task, graph=evolve(task.graph, copies=(ref,))))

@@ -27,6 +27,7 @@ from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.foreign import read_foreign, read_foreign_object
+from evokernel_core.import_root import import_root
 
 ROOT_PACKAGE = "evokernel_kernels"
 FORMAT = CANONICAL_FORMAT
@@ -51,14 +52,6 @@ def kernel_name(task: KernelTask, site: CallSite) -> str:
     stem = re.sub(r"\W+", "_", task.name).strip("_").lower() or "fused"
     stem = stem if stem[0].isalpha() else f"op_{stem}"
     return f"{stem}_{digest(task.task_id + site.digest)[:8]}"
-
-
-def import_root(file: Path) -> Path:
-    """The folder from which Python imports the file: its first ancestor that is not a package."""
-    folder = file.resolve().parent
-    while (folder / "__init__.py").exists() and folder.parent != folder:
-        folder = folder.parent
-    return folder
 
 
 @frozen

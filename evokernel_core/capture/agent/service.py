@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import platform
 import traceback
+from pathlib import Path
 from typing import Any
 
 from .errors import AgentError, describe
 from .floor import require_torch
 from .importing import importing
+from .loading.imports import Imports
 from .protocol import Handler, serve, take_channel
 from .sentence import Sentence
 
@@ -29,14 +31,19 @@ def _capture(params: dict[str, Any]) -> Any:
         params.get("evaluation", False),
     )
     known = Known(params["annotations"], params.get("observations", []), params.get("group", 0))
-    return capture(params["path"], params["text"], params["fusible"], known, asked)
+    imports = _imports(params)
+    return capture(params["path"], params["text"], imports, params["fusible"], known, asked)
 
 
 def _calls(params: dict[str, Any]) -> Any:
     with importing(f"{__package__}.inputs.calls"):
         from .inputs.calls import calls
 
-    return calls(params["path"], params["text"])
+    return calls(params["path"], params["text"], _imports(params))
+
+
+def _imports(params: dict[str, Any]) -> Imports:
+    return Imports.read(Path(params["path"]), params["imports"])
 
 
 def _reference(params: dict[str, Any]) -> Any:

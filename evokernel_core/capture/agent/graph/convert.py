@@ -27,6 +27,8 @@ IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten.sym_size", "aten.sy
 _MOST_JOINED = 16
 """Elements of a constant tensor that a kernel writes one by one."""
 _COPIES = ("aten.clone.default", "aten.contiguous.default")
+_EAGER_COPIES = (*_COPIES, "aten._to_copy.default")
+"""What copies elements where PyTorch runs it, and changes none."""
 _WRITE = "aten.slice_scatter.default"
 _VIEWS = ("aten.view.default", "aten._unsafe_view.default")
 
@@ -51,9 +53,10 @@ class Converter:
         self._taken: list[dict[str, Any]] = []
         self._least = {name: self.sizes.minimums[key] for key, name in self.sizes.names.items()}
         self._nodes: list[dict[str, Any]] = []
+        self._copied: list[Any] = []
 
     def convert(self) -> dict[str, Any]:
-        """``{"inputs", "nodes", "outputs", "updates"}``. Raises Unsupported."""
+        """``{"inputs", "nodes", "outputs", "updates", "copies"}``. Raises Unsupported."""
         inputs = self._inputs()
         self._constants(inputs)
         outputs: list[Any] = []
@@ -65,12 +68,16 @@ class Converter:
         changed = self._buffers.updates(inputs, len(outputs))
         outputs += [self._values[name] for name in self._buffers.written]
         self._drop_dead(outputs)
-        return {
-            "inputs": self._needed(inputs, outputs),
-            "nodes": self._nodes,
-            "outputs": outputs,
-            "updates": changed,
-        }
+        return self._made(self._needed(inputs, outputs), outputs, changed)
+
+    def _made(
+        self, inputs: list[dict[str, Any]], outputs: list[Any], changed: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """A graph of the nodes that are left."""
+        known = {item["name"] for item in (*inputs, *self._nodes)}
+        copies = [item for item in self._copied if item["ref"] in known]
+        made = {"inputs": inputs, "nodes": self._nodes, "outputs": outputs, "updates": changed}
+        return {**made, "copies": copies}
 
     def asked_of_unread(self, read: Iterable[torch.Tensor]) -> list[str]:
         """Conditions on tensors that the graph does not take; of parameters, on those among ``read``."""
@@ -170,6 +177,8 @@ class Converter:
         if name in NO_OPS or self._keeps_value(node, name):
             self._moved = self._moved or name in _COPIES
             self._values[node.name] = self._argument(node.args[name == _WRITE])
+            if _copies_in_eager(node, name) and _is_value(self._values[node.name]):
+                self._copied.append(self._values[node.name])
             return
         # where copies vanished, elements may lie in an order that only reshape takes
         self._emit(node, "aten.reshape.default" if self._moved and name in _VIEWS else name)
@@ -332,6 +341,16 @@ class Converter:
                 wanted |= _names_read([node])
                 kept.append(node)
         self._nodes = kept[::-1]
+
+
+def _copies_in_eager(node: Any, name: str) -> bool:
+    """Whether PyTorch copies elements here: what a decomposition copies is part of the operation that it
+    stands for, what is written into next is copied whole by the node of that write, and a dropout that drops
+    nothing copies in traces alone."""
+    original = str(node.meta.get("original_aten", node.target))
+    is_written = any("_scatter" in str(user.target) for user in node.users)
+    is_dropout = "dropout" in str(node.meta.get("torch_fn", ""))
+    return name in _EAGER_COPIES and original in _EAGER_COPIES and not (is_written or is_dropout)
 
 
 def _makes_of_default_dtype(node: Any) -> bool:

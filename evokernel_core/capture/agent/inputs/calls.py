@@ -11,26 +11,29 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from ..loading.devices import on_host
+from ..loading.imports import Imports
 from ..loading.lazy_modules import lazy_modules
 from ..loading.load import execute, isolation, parsed
 from ..loading.record import Recorder, is_plain
+from ..observation.names import class_behind
 from .groups import Group, groups_of, split_keywords
 from .trials import main_definition
 
 
-def calls(path: str, text: str) -> dict[str, Any]:
+def calls(path: str, text: str, imports: Imports) -> dict[str, Any]:
     """``{"symbol", "groups": [{"tensors", "values"}]}``. Raises AgentError.
 
     ``symbol`` is the function that the inputs are for. ``tensors`` are ``{"shape", "dtype"}`` by the text
     that reaches each in the function, ``values`` what else decides what a call does, as text by name.
     """
-    source = parsed(path, text)
+    source = parsed(path, text, imports)
     fake = FakeTensorMode(allow_non_fake_inputs=True)
-    with isolation(Path(path)), lazy_modules(), on_host(), fake, torch.no_grad():
+    with isolation(Path(path), imports), lazy_modules(), on_host(), fake, torch.no_grad():
         module = execute(source, Recorder(source))
-        target = main_definition(module, source)
-        function: Any = getattr(target, "forward") if isinstance(target, type) else target  # noqa: B009
-        found = [_described(function, group, isinstance(target, type)) for group in groups_of(module, source)]
+        _, target = main_definition(module, source)
+        kind = class_behind(target)
+        function: Any = getattr(kind, "forward") if kind else target  # noqa: B009
+        found = [_described(function, group, kind is not None) for group in groups_of(module, source)]
     return {"symbol": inspect.unwrap(function).__qualname__, "groups": found}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ..graph import complex_tensors
-from ..loading.source import Function, Source
+from ..loading.source import Function, Source, definitions
 from ..regions.dataclass_outputs import opened
 from ..regions.parts import PARAMETER, SCALAR, TENSOR, Leaf
 from ..sentence import Sentence
@@ -63,8 +63,11 @@ class Entry:
         return parameter.default is not parameter.empty
 
 
-def entry_of(trial: Trial, source: Source, module: types.ModuleType) -> Entry | None:
-    """What a trial calls, before it is run; None where that is no function of the file."""
+def entry_of(
+    trial: Trial, source: Source, module: types.ModuleType, state: Watch | None = None
+) -> Entry | None:
+    """What a trial calls, before it is run; None where that is no function of the file. ``state`` is what
+    was held before a run that there has been."""
     target = trial.function
     if isinstance(target, torch.nn.Module):
         given, receiver = getattr(target, "forward", None), target
@@ -74,7 +77,7 @@ def entry_of(trial: Trial, source: Source, module: types.ModuleType) -> Entry | 
     function = inspect.unwrap(outer) if callable(outer) else None
     if not isinstance(function, types.FunctionType) or function.__code__.co_filename != source.path:
         return None
-    known = [item for item in source.functions if item.qualname == function.__qualname__]
+    known = definitions(source, function.__qualname__)
     if len(known) != 1:
         return None
     try:
@@ -84,7 +87,12 @@ def entry_of(trial: Trial, source: Source, module: types.ModuleType) -> Entry | 
     bound.apply_defaults()
     holders = tuple(_holders(known[0], receiver, module))
     refusal = _refusal(known[0], outer, function)
-    return Entry(known[0], given, receiver, bound, refusal, Watch(holders), holders)
+    return Entry(known[0], given, receiver, bound, refusal, state or Watch(holders), holders)
+
+
+def state_of(function: Function, receiver: Any, module: types.ModuleType) -> Watch:
+    """What a module, and the file's globals, hold now."""
+    return Watch(_holders(function, receiver, module))
 
 
 def _refusal(known: Function, outer: Any, function: types.FunctionType) -> Sentence:

@@ -13,7 +13,7 @@ from ..loading.constant_tensors import SmallTensors
 from ..loading.load import reads_values
 from ..loading.source import Source
 from ..observation.decode import CannotBuild, Decoder
-from ..observation.names import lookup
+from ..observation.names import lookup, resolve
 from ..sentence import Sentence
 from .calls_made import Problem, Trial, trial_of
 
@@ -80,7 +80,7 @@ def _trial(module: types.ModuleType, source: Source, item: Observation) -> Trial
     if target is None:
         raise ImportError(Sentence("it has no {qualname}", qualname=item["qualname"]))
     if item["built"] is not None:
-        target = _built(target, item, decoder)
+        target = _built(resolve(item["built"]["class"], module, source.path), item, decoder)
     args, kwargs = decoder.call(item["call"])
     return trial_of(item["qualname"], target, args, kwargs, observed=True)
 

@@ -10,6 +10,7 @@ import ast
 import sys
 import types
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,24 +27,42 @@ from ..loading.source import Function, Source, number_of
 from ..observation.functions import arguments_of
 from ..sentence import Sentence
 from .calls_made import Problem, Trial, trial_of
+from .state import Watch
 
+_NO_TENSORS = (bool, int, float, str, type(None), type, torch.dtype, torch.device, torch.nn.Module)
 _SECONDS, _SECONDS_BEHIND = 20.0, 2.0
 """How long a program may run, at all and after it has called something."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A call: of a module ``target``, or of a function, where that is None. ``caller`` is the function of the
+    file that it was made in, empty for none; ``state`` is what the module held before."""
+
+    target: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    caller: str
+    state: Watch | None
 
 
 @dataclass
 class Program:
     """Set as a Recorder's ``watch``. ``made`` are the first calls, the outermost first; ``failure`` says why
-    the program ended before its end, empty where it did not."""
+    the program ended before its end, empty where it did not. ``without_tensors`` were called with numbers,
+    texts and modules alone. ``state_of`` gives what a function and its module hold, where that is asked."""
 
     source: Source
-    made: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
+    state_of: Callable[[Function, Any], Watch] | None = None
+    made: dict[str, Made] = field(default_factory=dict)
     failure: Sentence = field(default_factory=Sentence)
     limit: Deadline | None = None
+    without_tensors: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         functions = [item for item in self.source.functions if _is_callable(item)]
         self._functions = {number: item for item in functions for number in _numbers(item)}
+        self._starts = {_first_line(item): item.qualname for item in self.source.functions}
         self._known: set[str] = set()
 
     def __call__(self, number: int) -> None:
@@ -55,19 +74,32 @@ class Program:
         frame = sys._getframe(2)
         if frame.f_code.co_name == function.node.name:
             args, kwargs = arguments_of(frame)
-            self._note(function, args, kwargs)
+            self._note(function, args, kwargs, self._caller(frame))
 
-    def _note(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _caller(self, frame: types.FrameType) -> str:
+        above = frame.f_back
+        while above is not None:
+            code = above.f_code
+            if code.co_filename == self.source.path and code.co_firstlineno in self._starts:
+                return self._starts[code.co_firstlineno]
+            above = above.f_back
+        return ""
+
+    def _note(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], caller: str) -> None:
         target = None
         if function.class_name:
             target, args = args[0], args[1:]
             if not isinstance(target, torch.nn.Module):
                 return
-        given = [item for item in pytree.tree_leaves((args, kwargs)) if isinstance(item, torch.Tensor)]
-        if given:
+        leaves = pytree.tree_leaves((args, kwargs))
+        if target is None and all(isinstance(item, _NO_TENSORS) for item in leaves):
+            self.without_tensors.add(function.qualname)
+        if any(isinstance(item, torch.Tensor) for item in leaves):
             if not self.made and self.limit is not None:
                 self.limit.set(_SECONDS_BEHIND)
-            self.made[function.qualname] = (target, args, kwargs)
+            # behind a call a program sets more than the call does
+            state = self.state_of(function, target) if self.state_of and self.limit is None else None
+            self.made[function.qualname] = Made(target, args, kwargs, caller, state)
 
     def run(self, module: types.ModuleType) -> None:
         """Runs the ``__main__`` block, as far as it goes."""
@@ -86,6 +118,15 @@ class Program:
             self.failure = Sentence("it had not called a model after {seconds} s", seconds=f"{_SECONDS:.0f}")
         except BaseException as error:
             self.failure = self._words(error)
+        finally:
+            self.limit = None
+
+    def inside(self, caller: str, module: types.ModuleType) -> Iterator[tuple[Trial, Watch | None]]:
+        """The calls of modules that a function of the file made first, and what those held before."""
+        for qualname, call in list(self.made.items()):
+            if call.caller == caller and call.target is not None:
+                with suppress(Exception):  # of tensors that have no counterpart without memory
+                    yield self._trial(module, qualname, qualname.removesuffix(".forward")), call.state
 
     def _words(self, error: BaseException) -> Sentence:
         if isinstance(error, Stopped):
@@ -113,9 +154,9 @@ class Program:
             yield trial
 
     def _trial(self, module: types.ModuleType, qualname: str, name: str) -> Trial:
-        target, args, kwargs = self.made[qualname]
-        args, kwargs = pytree.tree_map_only(torch.Tensor, _fake, (args, kwargs))
-        function = target if target is not None else getattr(module, qualname)
+        call = self.made[qualname]
+        args, kwargs = pytree.tree_map_only(torch.Tensor, _fake, (call.args, call.kwargs))
+        function = call.target if call.target is not None else getattr(module, qualname)
         return trial_of(name, function, args, kwargs, observed=True)
 
 
@@ -139,6 +180,11 @@ def _is_callable(function: Function) -> bool:
     if function.class_name:
         return function.node.name == "forward" and bool(function.receiver)
     return "." not in function.qualname
+
+
+def _first_line(function: Function) -> int:
+    """Where its code begins: at its first decorator."""
+    return min([function.node.lineno, *(item.lineno for item in function.node.decorator_list)])
 
 
 def _numbers(function: Function) -> Iterator[int]:

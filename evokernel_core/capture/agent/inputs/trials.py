@@ -16,6 +16,7 @@ from ..errors import AgentError
 from ..loading.constant_tensors import SmallTensors
 from ..loading.load import failure, gave_nothing
 from ..loading.source import Source
+from ..observation.names import class_behind
 from ..sentence import Sentence
 from .calls_made import Problem, Trial, trial_of
 from .groups import NOTHING, SUPPLIERS, Group, groups_of, split_keywords, supplies_inputs
@@ -98,15 +99,15 @@ def _convention(module: types.ModuleType, source: Source, number: int) -> Trial:
         )
         raise AgentError("needs_shapes", message)
     group = groups[number]
-    target = main_definition(module, source)
-    name = target.__name__
-    if isinstance(target, type):
-        target = _build(target, *_init_arguments(target, group), source)
+    name, target = main_definition(module, source)
+    if class_behind(target):
+        args, kwargs = _init_arguments(target, group)
+        target = _build(name, target, args, kwargs, source)
     args, kwargs = split_keywords(group.inputs, getattr(target, "forward", target))
     return trial_of(name, target, args, kwargs)
 
 
-def _init_arguments(target: type, group: Group) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _init_arguments(target: Any, group: Group) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """What the class is built with. Arguments that nothing gives are those of the inputs: a feature count is
     then a parameter of both, ``__init__(self, features)`` and ``get_inputs(features=64)``."""
     args, kwargs = split_keywords(group.init, target)
@@ -118,26 +119,30 @@ def _init_arguments(target: type, group: Group) -> tuple[tuple[Any, ...], dict[s
     return args, {**kwargs, **{name: group.defaults[name] for name in missing}}
 
 
-def main_definition(module: types.ModuleType, source: Source) -> Any:
-    """The class that the inputs are for: ``Model`` by the convention, else the last one defined;
-    in a file without a module class, the last function."""
+def main_definition(module: types.ModuleType, source: Source) -> tuple[str, Any]:
+    """The class that the inputs are for, by its name in the file, or what a decorator put in its place:
+    ``Model`` by the convention, else the last one defined; in a file without a module class, the last
+    function."""
     names = [node.name for node in source.tree.body if hasattr(node, "name")]
-    values = [getattr(module, name, None) for name in names]
-    classes = [v for v in values if isinstance(v, type) and issubclass(v, torch.nn.Module)]
-    convention = [item for item in classes if item.__name__ == "Model"]
-    functions = [v for v in values if isinstance(v, types.FunctionType) and v.__name__ not in SUPPLIERS]
-    for group in (convention, classes, functions):
+    values = {name: getattr(module, name, None) for name in names}
+    kinds = {name: class_behind(value) for name, value in values.items()}
+    classes = [name for name in names if (kind := kinds[name]) and issubclass(kind, torch.nn.Module)]
+    functions = [
+        name for name in names
+        if isinstance(values[name], types.FunctionType) and not kinds[name] and name not in SUPPLIERS
+    ]  # fmt: skip
+    for group in (["Model"] if "Model" in classes else [], classes, functions):
         if group:
-            return group[-1]
+            return group[-1], values[group[-1]]
     raise AgentError("needs_shapes", "The file has inputs but no module class or function to call: add one.")
 
 
-def _build(target: type, args: tuple[Any, ...], kwargs: dict[str, Any], source: Source) -> Any:
+def _build(name: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], source: Source) -> Any:
     try:
         with SmallTensors():
             return target(*args, **kwargs)
     except BaseException as error:
-        what = Sentence("Building {name}", name=target.__name__)
+        what = Sentence("Building {name}", name=name)
         raise AgentError("import_failed", failure(what, error, source.path)) from error
 
 
@@ -152,15 +157,28 @@ def _annotated(module: types.ModuleType, source: Source, qualname: str, values: 
             qualname=qualname,
         )
     arguments = {name: _value(value) for name, value in values.items()}
-    if isinstance(target, type):
-        init = _take(inspect.signature(target.__init__), arguments)  # type: ignore[misc]
-        target = _build(target, (), init, source)
+    if kind := class_behind(target):
+        init = {name: value for name, value in arguments.items() if name in _taken_by_init(kind)}
+        target = _build(qualname, target, (), init, source)
         call = _take(inspect.signature(target.forward), arguments)
         _check(qualname, inspect.signature(target.forward), call, arguments.keys() - init.keys())
     else:
         call = arguments
         _check(qualname, inspect.signature(target), call, call.keys())
     return trial_of(qualname, target, (), call)
+
+
+def _taken_by_init(kind: type) -> frozenset[str]:
+    """The names of what a class may be built with; those that it passes on as ``**kwargs`` are of the class
+    that it is made of."""
+    names: set[str] = set()
+    for made_of in kind.__mro__:
+        if "__init__" in vars(made_of):
+            parameters = inspect.signature(made_of.__init__).parameters  # type: ignore[misc]
+            names |= parameters.keys()
+            if not any(item.kind is item.VAR_KEYWORD for item in parameters.values()):
+                break
+    return frozenset(names)
 
 
 def _take(signature: inspect.Signature, arguments: dict[str, Any]) -> dict[str, Any]:

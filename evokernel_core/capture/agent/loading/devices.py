@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -24,16 +24,21 @@ def learn_npu() -> None:
 
 
 def _to_host(value: Any) -> Any:
-    if isinstance(value, str) and _ACCELERATOR.fullmatch(value):
-        return "cpu"
-    if isinstance(value, torch.device) and _ACCELERATOR.fullmatch(str(value)):
-        return torch.device("cpu")
-    return value
+    if not isinstance(value, (str, torch.device)) or not _ACCELERATOR.fullmatch(str(value)):
+        return value
+    _note_npu(str(value).partition(":")[0])
+    return "cpu" if isinstance(value, str) else torch.device("cpu")
+
+
+def _note_npu(name: str) -> None:
+    if name in ("npu", "privateuseone"):
+        npu.asked.is_so = True
 
 
 class _HostMode(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if getattr(func, "__name__", "") in _MOVES:
+        if (name := getattr(func, "__name__", "")) in _MOVES:
+            _note_npu(name)
             return args[0]
         args = tuple(_to_host(value) for value in args)
         return func(*args, **{name: _to_host(value) for name, value in (kwargs or {}).items()})
@@ -56,9 +61,9 @@ def on_host() -> Iterator[None]:
         patches.enter_context(patched(module, "_apply", _apply))
         patches.enter_context(patched(torch.utils.checkpoint, "checkpoint", _checkpoint))
         for name in _MOVES:
-            patches.enter_context(patched(module, name, _stay))
+            patches.enter_context(patched(module, name, _staying(name)))
             if not hasattr(torch.Tensor, name):
-                patches.enter_context(patched(torch.Tensor, name, _stay))
+                patches.enter_context(patched(torch.Tensor, name, _staying(name)))
         patches.enter_context(_HostMode())
         yield
 
@@ -74,8 +79,14 @@ def _checkpoint(function: Any, *args: Any, **kwargs: Any) -> Any:
     return function(*args, **{name: value for name, value in kwargs.items() if name not in _OF_CHECKPOINT})
 
 
-def _stay(self: Any, *args: Any, **kwargs: Any) -> Any:
-    return self
+def _staying(name: str) -> Callable[..., Any]:
+    """The method that would move something to the accelerator of that name."""
+
+    def stay(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _note_npu(name)
+        return self
+
+    return stay
 
 
 def _apply(self: Any, function: Any, recurse: bool = True) -> Any:

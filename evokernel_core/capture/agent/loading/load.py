@@ -25,6 +25,9 @@ from ..guards.code import is_workspace
 from ..sentence import Sentence
 from .constant_tensors import SmallTensors
 from .devices import patched
+from .imports import Imports
+from .npu import NAME as NPU
+from .npu import asked, installed
 from .outside import Stopped, as_program, deadline
 from .record import Recorder
 from .source import ENTER, EXIT, Source, instrument, parse
@@ -33,24 +36,15 @@ _imported_before: set[Path] = set()
 """Folders of projects whose modules were run and forgotten."""
 
 
-def package_root(path: Path) -> tuple[Path, str]:
-    """The folder to import from, and the dotted package that the file belongs to."""
-    folder = path.parent
-    parts: list[str] = []
-    while (folder / "__init__.py").exists():
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    return folder, ".".join(parts)
-
-
 @contextmanager
-def isolation(path: Path) -> Iterator[None]:
+def isolation(path: Path, imports: Imports) -> Iterator[None]:
     """The user's file may change global state: put back paths, modules, defaults and the folder."""
-    root, _ = package_root(path)
     before = set(sys.modules)
     kept_path, folder = list(sys.path), Path.cwd()
     dtype, gradients, state = torch.get_default_dtype(), torch.is_grad_enabled(), random.getstate()
-    sys.path[:0] = [str(root), str(path.parent)]  # a package may hold a module of its own name
+    # a package may hold a module of its own name
+    sys.path[:0] = [str(imports.root), str(path.parent), *imports.first]
+    sys.path += imports.last
     try:
         if path.parent.is_dir():
             os.chdir(path.parent)
@@ -58,12 +52,12 @@ def isolation(path: Path) -> Iterator[None]:
             yield
     finally:
         os.chdir(folder)
+        _forget_modules(set(sys.modules) - before, imports)  # packages of folders follow the path
         sys.path[:] = kept_path
         torch.set_default_device(None)
         torch.set_default_dtype(dtype)
         torch.set_grad_enabled(gradients)
         random.setstate(state)
-        _forget_modules(set(sys.modules) - before, root)
 
 
 def _caching_libraries(write: Callable[..., None]) -> Callable[..., None]:
@@ -77,21 +71,31 @@ def _caching_libraries(write: Callable[..., None]) -> Callable[..., None]:
     return cache
 
 
-def _forget_modules(names: set[str], root: Path) -> None:
+def _forget_modules(names: set[str], imports: Imports) -> None:
     """Modules of the user's own project change between requests; installed ones stay loaded."""
-    for name in names:
-        file = getattr(sys.modules.get(name), "__file__", None)
-        own = file and Path(file).is_relative_to(root) and "site-packages" not in file
+    places = {name: _places(sys.modules.get(name)) for name in names}
+    for name, found in places.items():
+        own = any(_is_own(place, imports) for place in found)
         if own:
-            _imported_before.add(root)
+            _imported_before.add(imports.root)
         if own or name.split(".")[0] == "evokernel_kernels":
             del sys.modules[name]
 
 
-def parsed(path: str, text: str) -> Source:
+def _places(module: types.ModuleType | None) -> list[str]:
+    """A module's file, or the folders of a package that has none."""
+    file = getattr(module, "__file__", None)
+    return [file] if file else list(getattr(module, "__path__", ()))
+
+
+def _is_own(place: str, imports: Imports) -> bool:
+    return is_workspace(place) and any(Path(place).is_relative_to(folder) for folder in imports.folders)
+
+
+def parsed(path: str, text: str, imports: Imports) -> Source:
     """The file's expressions. Raises AgentError(import_failed) where it is not valid Python."""
     try:
-        return parse(path, text)
+        return parse(path, text, imports)
     except SyntaxError as error:
         message = Sentence(
             "Line {line} is not valid Python ({error}): correct it and try again.",
@@ -104,7 +108,7 @@ def parsed(path: str, text: str) -> Source:
 def execute(source: Source, recorder: Recorder) -> types.ModuleType:
     """Run the instrumented file. Raises AgentError(import_failed) with the user's error."""
     path = Path(source.path)
-    _, package = package_root(path)
+    package = source.imports.package
     name = f"{package}.{path.stem}" if package else path.stem
     if name in sys.modules:  # a file called random.py must not replace the library's module
         name = f"evokernel_user_{path.stem}"
@@ -113,12 +117,14 @@ def execute(source: Source, recorder: Recorder) -> types.ModuleType:
         len(source.text), None, source.text.splitlines(keepends=True), source.path
     )  # fmt: skip
     once = _Once(name, package, source, recorder)
+    if not installed() and any(_names_module(node, NPU) for node in ast.walk(source.tree)):
+        asked.is_so = True
     try:
         with SmallTensors(), once:
             return once.loaded()
     except builtins.BaseException as error:
         words = failure(Sentence("Importing {name}", name=path.name), error, source.path)
-        raise AgentError("import_failed", words, stale=_is_stale(error, package_root(path)[0])) from error
+        raise AgentError("import_failed", words, stale=_is_stale(error, source.imports.root)) from error
 
 
 def _is_stale(error: BaseException, root: Path) -> bool:
@@ -185,7 +191,11 @@ def _run(tree: ast.Module, module: types.ModuleType, recorder: Recorder) -> None
         with as_program(Path(path)), deadline() as limit:
             if recorder.watch is not None:
                 recorder.watch.limit = limit
-            exec(compile(tree, path, "exec", dont_inherit=True), module.__dict__)
+            try:
+                exec(compile(tree, path, "exec", dont_inherit=True), module.__dict__)
+            finally:
+                if recorder.watch is not None:
+                    recorder.watch.limit = None
     except builtins.BaseException as error:
         line = _top_line(error, path)
         failed = [n for n, item in enumerate(tree.body) if item.lineno <= line <= (item.end_lineno or 0)]
@@ -215,6 +225,8 @@ def _stopped(error: BaseException, path: str) -> AgentError:
 
 def gave_nothing(name: str, why: Sentence) -> Sentence:
     """What to do where a file that was run alone did not call its model."""
+    if asked.is_so:
+        why = Sentence("it was run as if on an NPU, and {why}", why=why)
     return Sentence(
         "Running {name} gave no inputs, because {why}: run it once as 'evokernel observe -- "
         "python {name} ...', or add get_inputs().",
@@ -255,8 +267,13 @@ def _top_line(error: BaseException, path: str) -> int:
 
 def _is_of(node: ast.AST, top: str) -> bool:
     """Whether a node imports something of the package ``top``, which the file belongs to."""
+    return (isinstance(node, ast.ImportFrom) and bool(node.level)) or _names_module(node, top)
+
+
+def _names_module(node: ast.AST, top: str) -> bool:
+    """Whether a node imports a package, or something of it, by its name."""
     if isinstance(node, ast.ImportFrom):
-        return bool(node.level) or (node.module or "").split(".")[0] == top
+        return not node.level and (node.module or "").split(".")[0] == top
     return isinstance(node, ast.Import) and any(item.name.split(".")[0] == top for item in node.names)
 
 
@@ -266,7 +283,12 @@ def failure(what: Sentence, error: BaseException, path: str) -> Sentence:
     if isinstance(error, ImportError) and (error.name or "").split(".")[0] == "evokernel_kernels":
         advice = Sentence("restore the package of the kernel, or revert its call")
     elif isinstance(error, ModuleNotFoundError) and error.name:
-        advice = Sentence("install it for {path}, or choose an interpreter that has it", path=sys.executable)
+        advice = Sentence(
+            "install it for {path}, choose an interpreter that has it, or name its folder in PYTHONPATH",
+            path=sys.executable,
+        )
+    if asked.is_so:
+        what = Sentence("{what} as if on an NPU", what=what)
     told = {"what": what, "error": describe(error), "advice": advice}
     line = line_of(error, path)
     if line:

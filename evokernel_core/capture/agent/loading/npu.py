@@ -54,12 +54,26 @@ def installed() -> bool:
     return not isinstance(sys.modules.get(NAME), _Absent) and importlib.util.find_spec(NAME) is not None
 
 
+class _Asked:
+    """Whether the person's code was answered as if there was an NPU."""
+
+    is_so = False
+
+    def note(self, depth: int = 1) -> None:
+        """The caller of the caller was; installed libraries look for devices too, and do not count."""
+        self.is_so = self.is_so or "site-packages" not in sys._getframe(depth + 1).f_code.co_filename
+
+
+asked = _Asked()
+
+
 class _Absent(types.ModuleType):
     """Any part of the extension; what is not known of it says so when it is used."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        asked.note()
         found: Any = function(name) if self.__name__ in (NAME, f"{NAME}.contrib") else None
         if found is None and self.__name__ == NAME and name in _PARTS:
             found = importlib.import_module(f"{NAME}.{name}")
@@ -127,6 +141,8 @@ class _Device(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name != "is_available":
+            asked.note()
         if name == "is_available":
             return _is_available
         if name == "amp":
@@ -140,6 +156,7 @@ def _no_autocast(*args: Any, **kwargs: Any) -> NoReturn:
 
 
 def _is_available() -> bool:
+    asked.note()
     return "site-packages" not in sys._getframe(1).f_code.co_filename
 
 
@@ -173,6 +190,7 @@ def stand_in() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(_replaced(torch.ops, _DEVICE, _Operations(torch.ops.npu)))
         stack.enter_context(_compositions() if installed() else _absent())
+        asked.is_so = False
         yield
 
 

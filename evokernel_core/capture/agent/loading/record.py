@@ -104,7 +104,7 @@ class Recorder(TorchDispatchMode):
         super().__init__()
         self.evaluations: dict[int, Evaluation] = {}
         self.watch: Watch | None = None
-        """Hears of every expression of the file that is evaluated outside ``running``."""
+        """Hears of every expression of the file that is evaluated."""
         self.stopped: AgentError | None = None
         """Why the file was executed only in part: a statement that defines nothing failed."""
         self._source = source
@@ -124,9 +124,9 @@ class Recorder(TorchDispatchMode):
 
     def enter(self, number: int) -> int:
         """Open the frame of an expression; its depth identifies it to ``exit``."""
+        if self.watch is not None:
+            self.watch(number)
         if not self._running:
-            if self.watch is not None:
-                self.watch(number)
             return 0
         if self._stack and not self._source.inside(number, self._stack[-1].number):
             self._stack[-1].evaluation.calls_user = True

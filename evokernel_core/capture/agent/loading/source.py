@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from .imports import Imports
+
 ENTER, EXIT = "__evokernel_enter__", "__evokernel_exit__"
 
 OPAQUE = (
@@ -49,6 +51,7 @@ class Source:
     text: str
     tree: ast.Module
     functions: tuple[Function, ...]
+    imports: Imports
     nodes: list[ast.expr] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
 
@@ -95,15 +98,24 @@ class Source:
         return ast.get_source_segment(self.text, node) or ast.unparse(node)
 
 
+def definitions(source: Source, *qualnames: str) -> list[Function]:
+    """The functions of a name, without those that only say the types of one: ``typing.overload``."""
+    return [item for item in source.functions if item.qualname in qualnames and not _is_overload(item.node)]
+
+
+def _is_overload(node: ast.FunctionDef) -> bool:
+    return any(ast.unparse(item).rpartition(".")[2] == "overload" for item in node.decorator_list)
+
+
 def number_of(node: ast.AST) -> int:
     """The number of an expression, -1 where it has none (a constant, or inside an opaque one)."""
     return getattr(node, "evokernel_number", -1)
 
 
-def parse(path: str, text: str) -> Source:
+def parse(path: str, text: str, imports: Imports) -> Source:
     """Parse and number. Raises SyntaxError."""
     tree = ast.parse(text, filename=path)
-    source = Source(path, text, tree, tuple(_functions(tree.body, "", "")))
+    source = Source(path, text, tree, tuple(_functions(tree.body, "", "")), imports)
     for function in source.functions:
         for statement in function.node.body:
             _number(statement, -1, source)

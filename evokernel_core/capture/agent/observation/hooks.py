@@ -22,7 +22,7 @@ import torch
 from .encode import Encoder
 from .functions import Reporter, functions_of
 from .journal import Journal
-from .names import reference
+from .names import definition, reference
 from .seen import Seen
 from .workspace import Workspace
 
@@ -109,9 +109,10 @@ class Observer:
         are built with the same arguments."""
         forward = next((base for base in kind.__mro__ if "forward" in vars(base)), kind)
         for base in dict.fromkeys((kind, forward)):
-            file, found = self._workspace.of_module(base.__module__), reference(base)
+            found = reference(base)
+            file = self._workspace.file(found["file"]) if found else ""
             if file and found and kind.__init__ is base.__init__:  # type: ignore[misc]
-                yield Home(Seen(f"{file}\0{base.__qualname__}", self._write), found)
+                yield Home(Seen(f"{file}\0{definition(found['qualname'])}", self._write), found)
 
     def _keep(self, made: Any, built: dict[str, Any]) -> None:
         number = id(made)
@@ -131,7 +132,7 @@ class Observer:
         file, qualname = home.seen.key.split("\0")
         state = {
             "training": module.training, "dtype": _dtype_of(module),
-            "modules": sum(1 for _ in module.modules()), **_surroundings(),
+            "modules": sum(1 for _ in module.modules()), **self._surroundings(),
         }  # fmt: skip
         call = Encoder(self.built_with).call(args, kwargs)
         built = {**built, "class": home.reference}
@@ -177,8 +178,13 @@ class Observer:
         file, qualname = seen.key.split("\0")
         call = Encoder(self.built_with).call(args, kwargs)
         if holds_tensor(call):
-            state = {"built": None, "call": call, "modules": 0, **_surroundings()}
+            state = {"built": None, "call": call, "modules": 0, **self._surroundings()}
             seen.note({"file": file, "qualname": qualname, **state})
+
+    def _surroundings(self) -> dict[str, Any]:
+        """What a call depends on that is neither its module nor its arguments."""
+        dtype = str(torch.get_default_dtype()).removeprefix("torch.")
+        return {"default_dtype": dtype, "paths": self._workspace.folders(tuple(sys.path))}
 
     @quietly
     def finish(self) -> None:
@@ -204,11 +210,6 @@ def quietly_write(journal: Journal) -> Callable[[dict[str, Any]], None]:
             return
 
     return write
-
-
-def _surroundings() -> dict[str, Any]:
-    """What a call depends on that is neither its module nor its arguments."""
-    return {"default_dtype": str(torch.get_default_dtype()).removeprefix("torch.")}
 
 
 def _dtype_of(module: torch.nn.Module) -> str | None:

@@ -2,29 +2,62 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 LOCAL = "<locals>"
+_BEHIND = ("__wrapped__", "func")
+"""Where what a decorator gives keeps the class: ``functools.wraps``, and ``functools.partial``."""
 
 
 def reference(item: Any) -> dict[str, str] | None:
     """Where a class or function is found, None for one that no name reaches. ``file`` and ``root`` say which
     file its module is, and the folder that the module's name is imported from."""
-    module, qualname = getattr(item, "__module__", None), getattr(item, "__qualname__", None)
-    if module == "torch" and isinstance(item, types.BuiltinFunctionType):
-        qualname = item.__name__  # torch.relu calls itself _VariableFunctionsClass.relu
-    if not isinstance(module, str) or not isinstance(qualname, str) or LOCAL in qualname:
-        return None
-    owner = sys.modules.get(module)
-    if owner is None or lookup(owner, qualname) is not item:
-        return None
-    file = file_of(owner)
-    return {"module": module, "qualname": qualname, "file": file, "root": _root(file, module)}
+    for module, qualname in _names(item):
+        owner = sys.modules.get(module)
+        if owner is not None and lookup(owner, qualname) is item:
+            file = file_of(owner)
+            return {"module": module, "qualname": qualname, "file": file, "root": _root(file, module)}
+    return None
+
+
+def _names(item: Any) -> Iterator[tuple[str, str]]:
+    """Names that may reach a class or function: its own, and those of the classes that it is made of, in
+    whose places decorators put others."""
+    for made_of in item.__mro__ if isinstance(item, type) else (item,):
+        module, qualname = getattr(made_of, "__module__", None), getattr(made_of, "__qualname__", None)
+        if module == "torch" and isinstance(made_of, types.BuiltinFunctionType):
+            qualname = made_of.__name__  # torch.relu calls itself _VariableFunctionsClass.relu
+        if isinstance(module, str) and isinstance(qualname, str) and LOCAL not in qualname:
+            yield module, qualname
+            if isinstance(item, type):
+                yield from ((module, f"{qualname}.{name}") for name in _BEHIND)
+
+
+def definition(qualname: str) -> str:
+    """The definition in the text that a name begins with: ``Net`` of ``Net.__wrapped__``."""
+    parts = qualname.split(".")
+    while parts[-1] in _BEHIND:
+        parts.pop()
+    return ".".join(parts)
+
+
+def class_behind(value: Any) -> type | None:
+    """The class that a value makes instances of: itself, or the one that a function or partial wraps."""
+    while not isinstance(value, type):
+        if isinstance(value, functools.partial):
+            value = value.func
+        elif isinstance(value, types.FunctionType) and "__wrapped__" in vars(value):
+            value = vars(value)["__wrapped__"]
+        else:
+            return None
+    return value
 
 
 def lookup(owner: Any, qualname: str) -> Any:

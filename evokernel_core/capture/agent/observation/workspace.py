@@ -15,6 +15,7 @@ class Workspace:
     def __init__(self, roots: list[str]) -> None:
         self._roots = [Path(os.path.realpath(root)) for root in roots]
         self._known: dict[str, str] = {}
+        self._folders: dict[tuple[str, ...], list[str]] = {}
 
     def file(self, name: str | None) -> str:
         """The real path of a source file of the workspace, empty for any other."""
@@ -28,14 +29,22 @@ class Workspace:
         """The same for a module by its name."""
         return self.file(getattr(sys.modules.get(module), "__file__", None))
 
+    def folders(self, path: tuple[str, ...]) -> list[str]:
+        """The folders of the workspace on Python's path, in its order."""
+        if path not in self._folders:
+            found = dict.fromkeys(os.path.realpath(entry) for entry in path)
+            self._folders[path] = [folder for folder in found if self._is_below(Path(folder))]
+        return self._folders[path]
+
+    def _is_below(self, path: Path) -> bool:
+        return any(
+            path.is_relative_to(root) and not _is_installed(path.relative_to(root), root)
+            for root in self._roots
+        )
+
     def _look(self, name: str) -> str:
         path = Path(os.path.realpath(name))
-        if path.suffix != ".py":
-            return ""
-        for root in self._roots:
-            if path.is_relative_to(root) and not _is_installed(path.relative_to(root), root):
-                return str(path)
-        return ""
+        return str(path) if path.suffix == ".py" and self._is_below(path) else ""
 
 
 def _is_installed(inner: Path, root: Path) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import traceback
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,8 @@ from ..guards.guard import Guard
 from ..guards.lifting import lifted
 from ..guards.observed import Observed, observed
 from ..inputs.calls_made import Problem, Trial
-from ..inputs.entry import Entry, entry_of
+from ..inputs.entry import Entry, entry_of, state_of
+from ..inputs.helpers import helpers
 from ..inputs.observed import Observation
 from ..inputs.program import Program
 from ..inputs.state import restored
@@ -32,12 +35,13 @@ from ..inputs.trials import Known, default_dtype, trials
 from ..inputs.varying import pinned_number
 from ..loading.devices import on_host
 from ..loading.functional_library import WithoutWrites
+from ..loading.imports import Imports
 from ..loading.lazy_modules import lazy_modules, was_called
-from ..loading.load import execute, isolation, line_of, package_root, parsed
+from ..loading.load import execute, isolation, line_of, parsed
 from ..loading.npu import stand_in
 from ..loading.record import Recorder
 from ..loading.skip_value_checks import without_values
-from ..loading.source import Function, Source, number_of
+from ..loading.source import Function, Source, definitions, number_of
 from ..reference.half_precision import types_that_differ
 from ..sentence import Sentence
 from ..tracing.export import (
@@ -61,6 +65,8 @@ from .parts import SCALAR, Plan, Refusal
 from .results import statements_of
 
 _MAX_PINNINGS = 3
+_MOST_TRIED = 16
+"""Whole functions of a file that are tried, with those that refused ones call."""
 _Captured = tuple[dict[str, Any], list[dict[str, Any]], list[str]]
 _MAX_REGROWTHS = 12
 _OUTPUT_DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
@@ -78,29 +84,36 @@ class Asked:
     evaluation: bool = False
 
 
-def capture(path: str, text: str, fusible: dict[str, str], known: Known, asked: Asked) -> dict[str, Any]:
-    """``{"regions", "executed": [qualnames], "problems", "defects": [tracebacks]}``. Raises AgentError.
+def capture(
+    path: str, text: str, imports: Imports, fusible: dict[str, str], known: Known, asked: Asked
+) -> dict[str, Any]:
+    """``{"regions", "executed": [qualnames], "helpers": [those that take no tensors], "problems", "defects":
+    [tracebacks]}``. Raises AgentError.
 
     A region is ``{"symbol", "span", "replacement", "status", "reason", "graph", "symbols"}``, a candidate
     also what ``CallSite.data`` gives; graph and symbols are None for any other, whose reason says why.
     """
     whole = asked.whole
-    source = parsed(path, text)
+    source = parsed(path, text, imports)
     recorder = Recorder(source)
     problems: list[Problem] = []
     entries: list[Entry | None] = []
     ran: list[Observed | dict[str, Any]] = []
+    unentered: list[dict[str, Any]] = []
     with (
-        isolation(Path(path)),
+        isolation(Path(path), imports),
         lazy_modules(),
         without_values(),
         WithoutWrites(),
         stand_in(),
         ExitStack() as kept,
     ):
-        with on_host(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        fake = FakeTensorMode(allow_non_fake_inputs=True)
+        with on_host(), fake, torch.no_grad():
             recorder.watch = program = Program(source)
             module = execute(source, recorder)
+            if whole:
+                program.state_of = partial(state_of, module=module)
             torch.set_default_dtype(default_dtype(module, known))
             fusibility = Fusibility(fusible, whole)
             kept.enter_context(kept_whole(fusibility.fits))
@@ -111,13 +124,16 @@ def capture(path: str, text: str, fusible: dict[str, str], known: Known, asked: 
                 if asked.evaluation and isinstance(trial.function, torch.nn.Module):
                     trial.function.eval()
                 entry = entry_of(trial, source, module) if whole else None
+                if whole and entry is None:
+                    unentered += _unentered(trial, source)
                 entry = entry if entry and entry.function.qualname not in parts else None
                 entries.append(entry)
                 with stacks_kept() if whole else nullcontext():
                     ran.append(_run(trial, recorder, source, entry, module, problems))
             failures = [item for item in ran if not isinstance(item, Observed)]
         wanted = [item for item in source.functions if _matches(item, asked.symbol)]
-        regions, covered = request.whole_regions(entries, ran, wanted) if whole else ([], frozenset())
+        inside = partial(_inside, program, source, module, fake)
+        regions, covered = request.whole_regions(entries, ran, wanted, inside) if whole else ([], frozenset())
         refused = {region["symbol"] for region in regions if region["graph"] is None}
         for function in wanted:
             if function.qualname not in covered:
@@ -125,12 +141,17 @@ def capture(path: str, text: str, fusible: dict[str, str], known: Known, asked: 
                 # why there is no region of all of it is said once
                 regions += [item for item in smaller if item["graph"] or function.qualname not in refused]
         regions = request.with_applied(regions, wanted)
-    regions += [failure for failure in failures if failure and not _covers(regions, failure)]
+        without_tensors = helpers(source, module) | program.without_tensors
+    regions += [
+        item for item in (*failures, *unentered)
+        if item and not _covers(regions, item)
+    ]  # fmt: skip
     executed = [item.qualname for item in source.functions if request.was_executed(item)]
     regions.sort(key=lambda region: region["span"])
     return {
         "regions": regions,
         "executed": executed,
+        "helpers": sorted(without_tensors),
         "problems": [item.data() for item in problems],
         "defects": request.defects,
     }
@@ -169,7 +190,7 @@ def _run(
             return Observed((), {})
         own = ((source.path, entry.function.qualname),)
         with restored(entry.holders):
-            return observed(trial.run, entry.roots, module, package_root(Path(source.path))[0], own)
+            return observed(trial.run, entry.roots, module, source.imports.root, own)
     except BaseException as error:
         try:
             return _failed_statement(trial, error, source)
@@ -178,6 +199,32 @@ def _run(
                 raise
             problems.append(Problem(trial.what, outside.reason, outside.sentence))
             return {}
+
+
+def _inside(
+    program: Program, source: Source, module: types.ModuleType, fake: FakeTensorMode, caller: str
+) -> Iterator[tuple[Entry, Observed]]:
+    """The calls of modules that a function of the file made, with what each read."""
+    with on_host(), fake, torch.no_grad(), stacks_kept():
+        for trial, state in program.inside(caller, module):
+            entry = entry_of(trial, source, module, state)
+            if entry is not None:
+                own = ((source.path, entry.function.qualname),)
+                with restored(entry.holders):
+                    yield entry, observed(trial.run, entry.roots, module, source.imports.root, own)
+
+
+def _unentered(trial: Trial, source: Source) -> Iterator[dict[str, Any]]:
+    """Why a definition of the file that was called is no function that a region can stand for."""
+    found = definitions(source, trial.what, f"{trial.what}.forward")
+    for function in found[-1:]:
+        name, body = function.qualname, statements_of(function.node)
+        reason = Sentence(
+            "What is called as {name} is no plain function: a kernel cannot stand for it.", name=name
+        )
+        if len(found) > 1:
+            reason = Sentence("{name} is defined {count} times: keep one.", name=name, count=len(found))
+        yield _region(source, function, body, "{call}", reason)
 
 
 def _failed_statement(trial: Trial, error: BaseException, source: Source) -> dict[str, Any]:
@@ -271,31 +318,52 @@ class _Request:
         return any(number in self.recorder.evaluations for number in _numbers(function))
 
     def whole_regions(
-        self, entries: list[Entry | None], ran: list[Any], wanted: list[Function]
+        self,
+        entries: list[Entry | None],
+        ran: list[Any],
+        wanted: list[Function],
+        inside: Callable[[str], Iterator[tuple[Entry, Observed]]],
     ) -> tuple[list[dict[str, Any]], frozenset[str]]:
         """Regions of whole functions, and the names of those functions. Where one region takes all that
-        the file's calls do, nothing is left for the functions that they call in turn."""
+        the file's calls do, nothing is left for the functions that they call in turn. Where one is refused,
+        or not wanted, the modules that it calls are tried: those that ``inside`` gives."""
         maker = WholeFunctions(self.source, self.module, self.fusibility, self._was_run)
         found, covered = [], set()
-        for entry, seen in zip(entries, ran):  # noqa: B905
-            if entry is None or not isinstance(seen, Observed) or entry.function not in wanted:
+        waiting = deque(zip(entries, ran))  # noqa: B905
+        tried = {entry.function.qualname for entry in entries if entry is not None}
+        while waiting:
+            entry, seen = waiting.popleft()
+            if entry is None:
                 continue
-            body = statements_of(entry.function.node)
-            fixed = self.ways.get(entry.function.qualname) == "fixed"
-            try:
-                if any(self._is_inside(item, entry.function) for item in self._applied):
-                    raise Refused("It already calls a generated kernel.")
-                region = {**maker.region(entry, seen, fixed=fixed), "status": "candidate"}
-                self._check_numbers(entry, region)
-                covered.add(entry.function.qualname)
-            except Refused as error:
-                region = {"reason": error.sentence.data()}
-            except Exception as error:  # costs this function's program alone
-                region = {"reason": self._defect(error, entry.function.node.lineno).data()}
-            found.append({**_region(self.source, entry.function, body, "{call}", ""), **region})
-        if len(covered) == len(entries):
+            name = entry.function.qualname
+            if entry.function in wanted and isinstance(seen, Observed):
+                found.append(self._whole(maker, entry, seen))
+                if found[-1]["graph"] is not None:
+                    covered.add(name)
+                    continue
+            if len(tried) < _MOST_TRIED:
+                inner = [item for item in inside(name) if item[0].function.qualname not in tried]
+                tried |= {item[0].function.qualname for item in inner}
+                waiting.extend(inner)
+        if all(entry is not None and entry.function.qualname in covered for entry in entries):
             covered = {item.qualname for item in self.source.functions}
         return found, frozenset(covered)
+
+    def _whole(self, maker: WholeFunctions, entry: Entry, seen: Observed) -> dict[str, Any]:
+        """The region of a whole function, or of why there is none."""
+        region: dict[str, Any]
+        body = statements_of(entry.function.node)
+        fixed = self.ways.get(entry.function.qualname) == "fixed"
+        try:
+            if any(self._is_inside(item, entry.function) for item in self._applied):
+                raise Refused("It already calls a generated kernel.")
+            region = {**maker.region(entry, seen, fixed=fixed), "status": "candidate"}
+            self._check_numbers(entry, region)
+        except Refused as error:
+            region = {"reason": error.sentence.data()}
+        except Exception as error:  # costs this function's program alone
+            region = {"reason": self._defect(error, entry.function.node.lineno).data()}
+        return {**_region(self.source, entry.function, body, "{call}", ""), **region}
 
     def _check_numbers(self, entry: Entry, region: dict[str, Any]) -> None:
         """Raises Refused where the region would serve few of the calls that were observed."""
@@ -397,7 +465,7 @@ class _Request:
             with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
                 function.call(*given)
 
-        project = package_root(Path(self.source.path))[0]
+        project = self.source.imports.root
         seen = observed(run, roots, self.module, project, codes=(function.call.__code__,), modules=modules)
         if seen.problem:
             raise Unsupported(seen.problem)

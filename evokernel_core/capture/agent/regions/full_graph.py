@@ -78,7 +78,11 @@ class WholeFunctions:
         be one region."""
         if entry.refusal:
             raise Refused(entry.refusal)
-        run = [item for item in self.source.functions if any(map(self.was_run, ast.walk(item.node)))]
+        called = {name.rpartition(":")[2] for name in seen.code} | {entry.function.qualname}
+        run = [
+            item for item in self.source.functions
+            if item.qualname in called and any(map(self.was_run, ast.walk(item.node)))
+        ]  # fmt: skip
         if reason := outside_state(self.source, self.was_run, run):
             raise Refused(reason)
         if seen.problem:

@@ -48,14 +48,14 @@ class DrawingConverter(Converter):
         self._values[given.name] = value
 
     def graph(self, outputs: list[dict[str, Any]]) -> dict[str, Any]:
-        """``{"inputs", "nodes", "outputs", "updates"}`` for the values wanted."""
+        """``{"inputs", "nodes", "outputs", "updates", "copies"}`` for the values wanted."""
         self._all_nodes = {node["name"]: node for node in self._nodes}
         changed = self._buffers.updates(self._given, len(outputs))
         outputs = [*outputs, *(self._values[name] for name in self._buffers.written)]
         self._drop_dead(outputs)
         # a draw that nothing reads moves the generator too, so it stays an argument
         inputs = self._needed([*self._given, *self._drawn], [*outputs, *self._draws()])
-        return {"inputs": inputs, "nodes": self._nodes, "outputs": outputs, "updates": changed}
+        return self._made(inputs, outputs, changed)
 
     def _draws(self) -> list[dict[str, Any]]:
         return [{"ref": item["name"], "index": 0} for item in self._drawn]

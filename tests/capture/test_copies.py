@@ -1,0 +1,94 @@
+"""What eager PyTorch copies is priced as a copy, and what it answers with a view costs nothing."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from evokernel_core.ascendc.kernels.registry import covered_ops
+from evokernel_core.capture.client import AgentClient
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import load_chip
+from evokernel_core.twin.roofline import eager_us, launch_us
+
+SHAPE = (2, 4, 6, 8)
+MOVES = {
+    "flatten": "x.flatten(1)",
+    "view": "x.view(8, -1)",
+    "unflatten": "x.unflatten(1, (2, 2))",
+    "transpose": "x.transpose(1, 2)",
+    "expand": "x[:, :, None].expand(2, 4, 3, 6, 8)",
+    "repeat heads": "x[:, :, None].expand(2, 4, 3, 6, 8).reshape(2, 12, 6, 8)",
+    "expand of one": "x[:, :, None].expand(2, 4, 1, 6, 8).reshape(2, 4, 6, 8)",
+    "merge heads": "x.transpose(1, 2).reshape(2, 6, 32)",
+    "flatten behind a transpose": "x.transpose(0, 1).flatten(2)",
+    "flatten of transposed": "x.transpose(2, 3).flatten(2)",
+    "slice": "x[:, ::2].reshape(-1, 8)",
+    "slice of columns": "x[..., :4].reshape(-1, 4)",
+    "slice of columns, flat": "x[..., :4].reshape(-1)",
+    "select": "x[:, 1].reshape(2, -1)",
+    "movedim": "x.movedim(1, 3).reshape(2, -1)",
+    "unflatten of transposed": "x.transpose(1, 2).unflatten(0, (2, 1))",
+    "contiguous": "x.contiguous()",
+    "contiguous of transposed": "x.transpose(1, 2).contiguous()",
+    "contiguous, then a view": "x.transpose(1, 2).contiguous().view(2, 6, -1)",
+    "contiguous, then transposed": "x.transpose(1, 2).contiguous().transpose(1, 2)",
+    "clone": "x.clone()",
+    "channels last": "x.contiguous(memory_format=torch.channels_last)",
+    "to channels last": "x.to(memory_format=torch.channels_last)",
+    "channels last, then flat": "x.to(memory_format=torch.channels_last).flatten(2)",
+    "interleaved": "x.repeat_interleave(3, dim=1)",
+    "pixel_shuffle": "torch.nn.functional.pixel_shuffle(x, 2)",
+    "same type": "x.to(x.dtype)",
+    "chunk": "x.chunk(2, 1)[1]",
+    "diagonal": "x.diagonal(0, 2, 3).reshape(2, -1)",
+    "dropout": "torch.nn.functional.dropout(x, 0.5, False)",
+}
+"""Each moves elements of ``x``, in one copy at most."""
+COUNTED = {
+    "two uses": ("x.transpose(1, 2).contiguous().view(2, -1) + x.transpose(1, 2).reshape(2, -1)", 2),
+    "copied twice": ("x.transpose(1, 2).contiguous().transpose(1, 2).contiguous() + 1", 2),
+    "behind another": ("(x.transpose(1, 2) + 1).reshape(2, 6, 32) + 1", 2),
+}
+"""Sums, and what PyTorch launches besides the last one of each."""
+
+
+def is_copied(move: str) -> bool:
+    x = torch.zeros(SHAPE)
+    moved: torch.Tensor = eval(move, {"x": x, "torch": torch})
+    return moved.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["regions", "whole functions"])
+def tasks(
+    agent: AgentClient, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> dict[str, KernelTask]:
+    """The task of each expression, by its name."""
+    given = {name: f"{move} + 1" for name, move in MOVES.items()}
+    given |= {name: text for name, (text, _) in COUNTED.items()}
+    shape = ",".join(map(str, SHAPE))
+    functions = [
+        f"# evokernel: x=f32[{shape}]\ndef f{number}(x):\n    return {text}\n"
+        for number, text in enumerate(given.values())
+    ]
+    path = tmp_path_factory.mktemp("copies") / "moves.py"
+    path.write_text("import torch\n\n\n" + "\n\n".join(functions))
+    regions = agent.capture(path, None, covered_ops(), whole=request.param)
+    found = {item.symbol: item.task for item in regions if item.task}
+    return {name: found[f"f{number}"] for number, name in enumerate(given)}
+
+
+def launches(task: KernelTask) -> int:
+    """Of an eager run, by its price: the tensors are too small for anything else to count."""
+    chip = load_chip()
+    return round(eager_us(task, chip) / launch_us(chip))
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_what_torch_copies_is_priced(tasks: dict[str, KernelTask], name: str) -> None:
+    assert launches(tasks[name]) == 1 + is_copied(MOVES[name])
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_each_copy_is_priced_once(tasks: dict[str, KernelTask], name: str) -> None:
+    assert launches(tasks[name]) == 1 + COUNTED[name][1]
