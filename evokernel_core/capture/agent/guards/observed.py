@@ -92,15 +92,6 @@ def observed(
     )
 
 
-def _modules_of_workspace(module: types.ModuleType) -> dict[str, types.ModuleType]:
-    """The user's modules that are imported, by name, but for ``module``."""
-    return {
-        name: item
-        for name, item in list(sys.modules.items())
-        if item is not module and is_workspace(getattr(item, "__file__", None) or "<")
-    }
-
-
 def _shared_objects(module: types.ModuleType, others: Mapping[str, types.ModuleType]) -> dict[str, Any]:
     """Modules and settings that the workspace's modules hold, by the text that reaches them."""
     found: dict[str, Any] = {}
@@ -116,6 +107,15 @@ def _forget_results(modules: Iterable[types.ModuleType]) -> None:
         for value in list(vars(item).values()):
             if isinstance(value, functools._lru_cache_wrapper):
                 value.cache_clear()
+
+
+def _modules_of_workspace(module: types.ModuleType) -> dict[str, types.ModuleType]:
+    """The user's modules that are imported, by name, but for ``module``."""
+    return {
+        name: item
+        for name, item in list(sys.modules.items())
+        if item is not module and is_workspace(getattr(item, "__file__", None) or "<")
+    }
 
 
 def _is_state(value: Any) -> bool:
