@@ -42,7 +42,7 @@ try:
 except OSError:
     os.execv({real!r}, [{real!r}, *arguments])
 files = []
-for number in range(64):
+for number in map(int, os.listdir("/dev/fd")):
     try:
         if number != server.fileno() and os.get_inheritable(number):
             files.append(number)

@@ -24,7 +24,7 @@ from typing import Any
 
 _MOST_FILES = 64
 _APART = 256
-"""Descriptors from here on are in no program's way."""
+"""Descriptors from here on are in no program's way, whose own may have higher numbers."""
 
 
 def serve(path: str) -> tuple[bytes, list[int]]:
@@ -90,12 +90,13 @@ def become(request: bytes, files: list[int]) -> list[str]:
         os.setsid()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    apart = max(_APART, *(number + 1 for number in given["files"]))
     for place, file in enumerate(files):
-        os.dup2(file, _APART + place)
-    os.closerange(0, _APART)
+        os.dup2(file, apart + place)
+    os.closerange(0, apart)
     for place, number in enumerate(given["files"]):
-        os.dup2(_APART + place, number)
-    os.closerange(_APART, _APART + _MOST_FILES)
+        os.dup2(apart + place, number)
+    os.closerange(apart, apart + _MOST_FILES)
     os.chdir(given["folder"])
     os.environ.clear()
     os.environ.update(given["environment"])

@@ -13,6 +13,11 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
+from tests.ascendc.cores import on_all_cores_too
+
+SCALE = 1
+"""Rows for so many times the few cores."""
+few_cores = on_all_cores_too(SCALE=12)
 
 
 @frozen
@@ -133,10 +138,11 @@ def test_positions_are_compared_with_integers(builder: Any, on_twin: Any) -> Non
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_pieces_of_many_rows_at_a_time(dtype: str, builder: Any, few_cores: Any, on_few_cores: Any) -> None:
-    task = Search("max", ("a", "b"), 1, dtype).task(builder, a=340, b=4000)
+    task = Search("max", ("a", "b"), 1, dtype).task(builder, a=340 * SCALE, b=4000)
     strategy = initial(task, few_cores)
     assert dict(strategy.settings)["chunked"]
-    for seed, bound in enumerate([(4, 9000), (1, 1), (17, 130), (6, 4097), (500, 65), (260, 300)]):
+    many = [(17, 130), (6, 4097), (500, 65), (260, 300)]
+    for seed, bound in enumerate([(4, 9000), (1, 1), *((n * SCALE, m) for n, m in many)]):
         x = samples(bound, seed)
         values, indices = on_few_cores(task, {"x": x}, strategy, dict(zip("ab", bound, strict=True)))
         best, index = expected("max", x, 1)

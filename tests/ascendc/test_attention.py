@@ -66,47 +66,51 @@ def _matches(found: Any, expected: Any, dtype: str) -> None:
 
 
 @few(
-    ("dtype", "causal"),
-    [(dtype, causal) for dtype in ("float32", "float16", "bfloat16") for causal in (False, True)],
+    ("dtype", "causal", "sizes"),
+    [
+        (dtype, causal, sizes)
+        for sizes in (SIZES, [(200, 1100)])
+        for dtype in ("float32", "float16", "bfloat16")
+        for causal in (False, True)
+    ],
     keep=(1, 4),
 )
-def test_many_sizes(dtype: str, causal: bool, builder: Any, on_twin: Any, chip: Any) -> None:
+def test_many_sizes(
+    dtype: str, causal: bool, sizes: list[tuple[int, int]], builder: Any, on_twin: Any, chip: Any
+) -> None:
     task = task_of(builder, dtype, is_causal=causal)
     strategy = initial(task, chip)
     assert audit(task, write(task, strategy, chip)).status is GateStatus.PASSED
-    for queries, keys in SIZES:
+    for queries, keys in sizes:
         inputs = _draw(task, queries, keys, queries)
         (result,) = on_twin(task, inputs, strategy=strategy, sizes={"q": queries, "k": keys})
         expected = attention(*inputs.values(), causal=causal)
         _matches(result, expected, "float16" if dtype == "bfloat16" else dtype)
 
 
-@few("part", range(3), keep=(0,))
-def test_every_move_gives_the_same_result(part: int, builder: Any, on_twin: Any, chip: Any) -> None:
+@few(("part", "queries"), [(part, queries) for queries in (70, 140) for part in range(3)], keep=(0,))
+def test_every_move_gives_the_same_result(
+    part: int, queries: int, builder: Any, on_twin: Any, chip: Any
+) -> None:
     task = task_of(builder, "float16", is_causal=True)
     start = initial(task, chip)
     found = moves(task, start, chip)
     assert len(found) > 4
-    inputs = _draw(task, 70, 700, 0)
+    inputs = _draw(task, queries, 700, 0)
     expected = attention(*inputs.values(), causal=True)
     for strategy in (start, *(move.strategy for move in found))[part::3]:
         assert estimate_us(task, strategy, chip) > 0
-        (result,) = on_twin(task, inputs, strategy=strategy, sizes={"q": 70, "k": 700})
+        (result,) = on_twin(task, inputs, strategy=strategy, sizes={"q": queries, "k": 700})
         _matches(result, expected, "float16")
 
 
-@few(
-    "shape",
-    [("q", "k"), (2, 1, "q", "k"), (2, 3, "q", "k"), (2, 1, 1, "k"), (1, "k"), (3, "q", "k")],
-    keep=(
-        0,
-        3,
-        5,
-    ),
-)
-def test_masks_that_broadcast(shape: tuple[Any, ...], builder: Any, on_twin: Any) -> None:
+MASKS = [("q", "k"), (2, 1, "q", "k"), (2, 3, "q", "k"), (2, 1, 1, "k"), (1, "k"), (3, "q", "k")]
+
+
+@few(("shape", "most"), [(shape, most) for most in (40, 70) for shape in MASKS], keep=(0, 3, 5))
+def test_masks_that_broadcast(shape: tuple[Any, ...], most: int, builder: Any, on_twin: Any) -> None:
     task = task_of(builder, mask=shape)
-    for queries, keys in ((5, 9), (40, 1100)):
+    for queries, keys in ((5, 9), (most, 1100)):
         inputs = _draw(task, queries, keys, 1)
         (result,) = on_twin(task, inputs, sizes={"q": queries, "k": keys})
         _matches(result, attention(*inputs.values()), "float32")
@@ -142,26 +146,25 @@ def test_heads_that_share_keys(shared: int, builder: Any, on_twin: Any) -> None:
 
 
 @few(
-    ("depth", "width"),
-    [(1, 1), (64, 64), (300, 513), (128, 7)],
-    keep=(
-        0,
-        2,
-    ),
+    ("depth", "width", "most"),
+    [(*sides, most) for most in (33, 65) for sides in ((1, 1), (64, 64), (300, 513), (128, 7))],
+    keep=(0, 2),
 )
-def test_depths_and_widths(depth: int, width: int, builder: Any, on_twin: Any) -> None:
+def test_depths_and_widths(depth: int, width: int, most: int, builder: Any, on_twin: Any) -> None:
     task = task_of(builder, depth=depth, width=width)
-    for queries, keys in ((9, 20), (33, 620)):
+    for queries, keys in ((9, 20), (most, 620)):
         inputs = _draw(task, queries, keys, 4)
         (result,) = on_twin(task, inputs, sizes={"q": queries, "k": keys})
         _matches(result, attention(*inputs.values()), "float32")
 
 
-@pytest.mark.parametrize(
-    "known", [{"q": 100, "k": 900, "d": 64, "w": 64}, {"q": 60, "k": 100, "d": 64, "w": 1024}]
-)
+WIDE = {"q": 60, "k": 100, "d": 64, "w": 1024}
+LONG = {"q": 100, "k": 900, "d": 64, "w": 64}
+
+
+@few(("known", "queries"), [(LONG, 40), (WIDE, 40), (LONG, 100), (WIDE, 60)], keep=(0, 1))
 def test_depths_and_widths_that_only_the_call_knows(
-    known: dict[str, int], builder: Any, on_twin: Any, chip: Any
+    known: dict[str, int], queries: int, builder: Any, on_twin: Any, chip: Any
 ) -> None:
     """The second is one step, whose results no vector core keeps, however wide."""
     graph = builder()
@@ -171,7 +174,7 @@ def test_depths_and_widths_that_only_the_call_knows(
     task = graph.task(node, symbols=known)
     strategy = initial(task, chip)
     assert strategy.family == "attention"
-    for sizes in ({**known, "q": 40}, {"q": 3, "k": 70, "d": 9, "w": 17}):
+    for sizes in ({**known, "q": queries}, {"q": 3, "k": 70, "d": 9, "w": 17}):
         rng = np.random.default_rng(sizes["d"])
         inputs = {
             item.name: rng.normal(size=item.spec.sizes(sizes)).astype("f4") for item in task.graph.inputs

@@ -165,13 +165,22 @@ def test_steps_behind_a_convolution(case: Case, builder: Any, on_twin: Any, chip
     verify(case, builder, on_twin, chip)
 
 
+MOVED = Case(1, 20, 40, (6, 150), (3, 3), ("channels", "tanh", "other"), bias=True)
+
+
 def test_every_move_gives_the_same_result(builder: Any, on_twin: Any, chip: Any) -> None:
-    case = Case(1, 20, 40, (6, 150), (3, 3), ("channels", "tanh", "other"), bias=True)
-    task = task_of(builder, case)
+    task = task_of(builder, MOVED)
     found = moves(task, initial(task, chip), chip)
     assert len(found) > 4
     for place, move in enumerate(found[::3]):
-        verify(case, builder, on_twin, chip, move.strategy, audited=place == 0)
+        verify(MOVED, builder, on_twin, chip, move.strategy, audited=place == 0)
+
+
+@pytest.mark.thorough
+def test_every_move_passes_the_audit(builder: Any, chip: Any) -> None:
+    task = task_of(builder, MOVED)
+    for move in moves(task, initial(task, chip), chip)[::3]:
+        assert audit(task, write(task, move.strategy, chip)).status is GateStatus.PASSED
 
 
 @pytest.mark.parametrize("chain", [("tanh",), ("scale", "channels", "tanh")])
@@ -183,19 +192,35 @@ def test_results_of_one_pixel_an_image(chain: tuple[str, ...], builder: Any, on_
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
-@few("item", [
+SCHEDULES = [
     ConvolutionSchedule(16, 32, 2, 16, 32, 3),
     ConvolutionSchedule(64, 128, 1, 16, 16, 2, stay=True, flat=True),
     ConvolutionSchedule(128, 64, 2, 32, 64, 4, stay=True, outputs_first=True),
     RowsSchedule(16, 32, 2, 16, 2 * 3 * 32),
     RowsSchedule(128, 128, 2, 16, 2 * 5 * 48),
-], keep=(1,4,), ids=str)  # fmt: skip
-def test_results_of_any_size_are_handed_over(item: Any, builder: Any, on_twin: Any, chip: Any) -> None:
+]
+
+
+def of_size(item: Any, sizes: tuple[int, int]) -> tuple[Case, Strategy]:
     rows = isinstance(item, RowsSchedule)
-    kind = "convolution_rows" if rows else "convolution"
+    case = Case(2, 6, 140, sizes, (3, 3), ("channels", "relu", "other"), 2, True, rows_first=rows)
+    return case, Strategy("convolution_rows" if rows else "convolution", asdict(item))
+
+
+@few("item", SCHEDULES, keep=(1, 4), ids=str)
+def test_results_of_any_size_are_handed_over(item: Any, builder: Any, on_twin: Any, chip: Any) -> None:
     for sizes in ((19, 32), (40, 75), (5, 7)):
-        case = Case(2, 6, 140, sizes, (3, 3), ("channels", "relu", "other"), 2, True, rows_first=rows)
-        verify(case, builder, on_twin, chip, Strategy(kind, asdict(item)), audited=sizes == (5, 7))
+        case, strategy = of_size(item, sizes)
+        verify(case, builder, on_twin, chip, strategy, audited=sizes == (5, 7))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("item", SCHEDULES, ids=str)
+def test_kernels_of_any_size_pass_the_audit(item: Any, builder: Any, chip: Any) -> None:
+    for sizes in ((19, 32), (40, 75)):
+        case, strategy = of_size(item, sizes)
+        task = task_of(builder, case)
+        assert audit(task, write(task, strategy, chip)).status is GateStatus.PASSED
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,14 @@ from evokernel_core.ascendc.kernels.registry import legalised
 from evokernel_core.ascendc.ops import REDUCE_INTEGERS
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.chip import load_chip
+from tests.ascendc.cores import on_all_cores_too
 from tests.ascendc.test_integer_words import draw
 from tests.tables import few
 
 SIZES = ({"n": 1, "m": 1}, {"n": 3, "m": 77}, {"n": 70, "m": 5}, {"n": 2, "m": 9001})
+SCALE = 1
+"""Rows for so many times the few cores."""
+few_cores = on_all_cores_too(SCALE=12)
 
 
 def _check(on_twin: Any, chip: Any, b: Any, results: list[Any], dtype: str, expected: Any) -> None:
@@ -90,10 +94,10 @@ def test_many_rows_a_core(kind: str, dtype: str, builder: Any, on_few_cores: Any
     x = b.input("x", ("n", "m"), dtype)
     op = "prod.dim_int" if kind == "prod" else "amax.default"
     node = b.call(op, x, 1 if kind == "prod" else (1,), shape=("n",), dtype=result)
-    task = b.task(node, symbols={"n": 170, "m": 900})
+    task = b.task(node, symbols={"n": 170 * SCALE, "m": 900})
     strategy = initial(task, few_cores)
     assert not dict(strategy.settings).get("scalar")
-    for n, m in ((260, 3), (170, 300), (140, 600)):
+    for n, m in ((260 * SCALE, 3), (170 * SCALE, 300), (140 * SCALE, 600)):
         values = draw(np.random.default_rng(n), (n, m), dtype)
         with np.errstate(over="ignore"):
             wanted = values.astype(result).prod(1) if kind == "prod" else values.max(1)
@@ -130,12 +134,12 @@ def test_short_rows(
     b = builder()
     x = b.input("x", ("n", "m"), dtype)
     task = b.task(
-        b.call("amax.default", x, (1,), shape=("n",), dtype=dtype), symbols={"n": rows, "m": columns}
+        b.call("amax.default", x, (1,), shape=("n",), dtype=dtype), symbols={"n": rows * SCALE, "m": columns}
     )
     strategy = initial(task, few_cores)
     if setting == "rows" or dtype == "int64":
         assert dict(strategy.settings)[setting]
-    for n, m in ((1, 1), (3, 700), (33, 9), (9, 60), (750, 7), (2, 9001)):
+    for n, m in ((1, 1), (3, 700), (33 * SCALE, 9), (9 * SCALE, 60), (750 * SCALE, 7), (2, 9001)):
         values = draw(np.random.default_rng(m), (n, m), dtype)
         (found,) = on_few_cores(task, {"x": values}, strategy, {"n": n, "m": m})
         np.testing.assert_array_equal(found, values.max(1))

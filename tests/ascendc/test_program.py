@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evokernel_core.ascendc import author
 from evokernel_core.ascendc.author import check, estimate_us, initial, moves, write
 from evokernel_core.ascendc.fusion.program import PROGRAM, draft, parted, plan_program
 from evokernel_core.ascendc.kernels.fused.family import FusedFamily
@@ -73,6 +74,7 @@ def test_each_kernel_of_a_program_is_drafted_once(
 
     monkeypatch.setattr(FusedFamily, "initial", counted)
     draft.cache_clear()
+    author._best_program.cache_clear()
     initial(layers(builder, 3), chip)
     assert drafted
     assert len(drafted) == len(set(drafted))

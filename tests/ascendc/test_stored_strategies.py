@@ -16,6 +16,7 @@ from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import STRATEGY_VERSION, Setting, Strategy
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.tensor import TensorSpec
+from tests.tables import few
 
 Graphs = Callable[[Any], ValueRef]
 
@@ -84,13 +85,15 @@ def _changed(rng: random.Random, strategy: Strategy) -> Strategy:
     return evolve(strategy, settings=settings)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.thorough) for n in range(1, 12))])
+@few(("seed", "draws"), [(0, 20), *((seed, 40) for seed in range(12))], keep=(0,))
 @pytest.mark.parametrize("graph", GRAPHS, ids=lambda item: item.__name__.strip("_"))
-def test_a_changed_strategy_is_read_or_refused(graph: Graphs, seed: int, builder: Any, chip: Any) -> None:
+def test_a_changed_strategy_is_read_or_refused(
+    graph: Graphs, seed: int, draws: int, builder: Any, chip: Any
+) -> None:
     b, rng = builder(), random.Random(f"{graph.__name__} {seed}")
     task = b.task(graph(b))
     start = author.initial(task, chip)
-    for _ in range(40 if seed else 20):
+    for _ in range(draws):
         strategy = _changed(rng, start)
         author.adapt(task, strategy, chip)
         try:

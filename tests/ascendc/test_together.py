@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from attrs import evolve
 
 from evokernel_core.ascendc.author import estimate_us, initial, lines_of_kernels, moves, write
@@ -58,12 +57,14 @@ def _expected(inputs: dict[str, Any], layers: int, *, softmax: bool) -> Any:
     return value
 
 
-@pytest.mark.parametrize("softmax", [False, True])
-def test_cube_and_vector_cores_take_turns(softmax: bool, builder: Any, on_twin: Any, chip: Any) -> None:
+@few(("softmax", "audited"), [(False, False), (True, True), (False, True)], keep=(0, 1))
+def test_cube_and_vector_cores_take_turns(
+    softmax: bool, audited: bool, builder: Any, on_twin: Any, chip: Any
+) -> None:
     task = perceptron(builder(), 3, softmax=softmax)
     strategy = initial(task, chip)
     source = write(task, strategy, chip)
-    assert not softmax or audit(task, source).status is GateStatus.PASSED
+    assert not audited or audit(task, source).status is GateStatus.PASSED
     assert source.op_kernel_cpp.count("<<<") == 1
     assert source.op_kernel_cpp.count(ALL) == (5 if softmax else 2)  # a relu is part of the product's kernel
     for rows in (1, 70, 700):

@@ -132,3 +132,25 @@ def test_a_copy_of_what_is_not_there_is_refused(ref: ValueRef) -> None:
     task = task_of("aten.add.Tensor", X, Y)
     with pytest.raises(TaskRefused):
         admit(evolve(task, graph=evolve(task.graph, copies=(ref,))))
+
+
+@pytest.mark.parametrize("size", ["2", "(s0 - 70)", "s0 * 99999999", "-s0 * 99999999"])
+def test_a_size_that_a_device_can_have_is_computed(size: str) -> None:
+    """Also as a number that only an operation reads, which no tensor has as its size."""
+    assert admit(task_of("aten.mul.Tensor", X, SymbolicInt(size)))
+
+
+@pytest.mark.parametrize(
+    "size", [f"s0 * {'99999999 * ' * 30}9", f"-s0 * {'99999999 * ' * 30}9", f"{2**44 + 1}", f"-{2**44 + 1}"]
+)
+def test_a_size_beyond_all_bounds_is_refused(size: str) -> None:
+    with pytest.raises(TaskRefused, match="beyond all bounds"):
+        admit(task_of("aten.mul.Tensor", X, SymbolicInt(size)))
+
+
+def test_a_size_that_is_a_truth_value_is_refused() -> None:
+    """Python counts it among the integers."""
+    spec = TensorSpec((True, 8), "float32")
+    graph = Graph((GraphInput("x", spec),), (), (X,))
+    with pytest.raises(TaskRefused, match="beyond all bounds"):
+        admit(KernelTask("t", graph, (), TOLERANCES["float32"], "other"))

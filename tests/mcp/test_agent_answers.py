@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evokernel_mcp.answers import MOST_ANSWER, MOST_TEXT, MemoryItemAnswer, part_of, verdict_answer
+from evokernel_mcp.answers import MOST_ANSWER, MOST_TEXT, MemoryItemAnswer, fitting, part_of, verdict_answer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,6 +82,13 @@ def test_parts_make_the_whole_and_fit(lengths: list[int], limit: int) -> None:
         seen += [len(item.body) for item in shown]
         assert offset is None or offset == len(seen)
     assert seen == lengths
+
+
+@pytest.mark.parametrize(("room", "told"), [(-1, 1), (0, 2), (1, 2)])
+def test_an_answer_is_filled_to_the_last_character(room: int, told: int) -> None:
+    items = [MemoryItemAnswer(id="", kind="", title="", body="x" * 9) for _ in range(3)]
+    most = 2 * len(items[0].model_dump_json()) + room
+    assert len(fitting(items, lambda item: item, most)) == told
 
 
 @pytest.mark.parametrize("length", [10, 500, 10 * MOST_TEXT])

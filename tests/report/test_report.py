@@ -21,8 +21,8 @@ from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.ledger import Reward
 from evokernel_core.memory.store import Memory
-from evokernel_core.report.figures import Evidence, Report
-from evokernel_core.report.gather import LEAST_PAIRS, gather
+from evokernel_core.report.figures import Belief, Evidence, Report
+from evokernel_core.report.gather import LEAST_PAIRS, _agreements, gather
 from evokernel_core.report.page import write_page
 from evokernel_core.synthesis.engine import Engine
 from tests.synthesis.conftest import OPTIMUM_US, ToyVerifier, make_task, memory, settings, toy_engine
@@ -173,6 +173,22 @@ def test_agreement_says_how_sure_it_is(memory: Memory, run: Callable[..., None])
     assert refine.low <= refine.rho <= refine.high
     assert refine.rho > 0, "the same switches pay on every task"
     assert "draft" not in stages, "five drafts say nothing"
+
+
+@pytest.mark.parametrize("constant", ["nothing", "believed", "raw", "both"])
+def test_agreement_of_what_does_not_vary_is_not_said(constant: str) -> None:
+    """Ranks of numbers that are all alike say nothing, whichever side they are on."""
+
+    def value(side: str, number: int) -> float:
+        return 0.5 if constant in (side, "both") else float(number)
+
+    beliefs = [
+        Belief("draft", "activation", "t", value("believed", number), value("raw", number), 0.0)
+        for number in range(LEAST_PAIRS)
+    ]
+    (found,) = _agreements(beliefs)
+    assert found.n == LEAST_PAIRS
+    assert [found.rho, found.low, found.high] == ([1.0] * 3 if constant == "nothing" else [None] * 3)
 
 
 def test_what_people_did(memory: Memory, run: Callable[..., None], tmp_path: Path) -> None:

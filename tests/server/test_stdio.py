@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, cast
 
 import pytest
 from evokernel_server.stdio import Incoming, QueuedStream
@@ -134,3 +136,57 @@ def test_a_client_that_is_gone_breaks_nothing(pipe: tuple[int, int]) -> None:
         stream.write(b"x" * size)
     stream.close()
     stream._stream.close()
+
+
+class Slow(io.RawIOBase):
+    """Takes a few bytes at a time, and tells ``begun`` when it has taken the first of them."""
+
+    def __init__(self, end: int) -> None:
+        self._end = end
+        self.begun = threading.Event()
+
+    def fileno(self) -> int:
+        return self._end
+
+    def write(self, data: Any) -> int:
+        written = os.write(self._end, data[:4])
+        self.begun.set()
+        time.sleep(0.02)  # the other thread would write now
+        return written
+
+
+def test_two_threads_write_one_after_the_other(pipe: tuple[int, int]) -> None:
+    """A message of another thread, such as a log, does not begin inside of one."""
+    slow = Slow(pipe[1])
+    stream = QueuedStream(cast(BinaryIO, slow))
+    first = threading.Thread(target=stream.write, args=(b"first message",))
+    first.start()
+    assert slow.begun.wait(5)
+    stream.write(b"second message")
+    first.join()
+    stream.close()
+    assert os.read(pipe[0], 100) == b"first messagesecond message"
+
+
+class Counted(QueuedStream):
+    """Its counter takes a while to be read, in which another thread may change it."""
+
+    @property
+    def _queued(self) -> int:
+        counted: int = self.__dict__.get("counted", 0)
+        time.sleep(0.004 if threading.current_thread() is self._thread else 0.003)
+        return counted
+
+    @_queued.setter
+    def _queued(self, value: int) -> None:
+        self.__dict__["counted"] = value
+
+
+def test_what_is_queued_is_counted_once_whoever_counts(pipe: tuple[int, int]) -> None:
+    """Two threads count: a lost step would leave every later message to the thread, or let it overtake."""
+    stream = Counted(os.fdopen(pipe[1], "wb", buffering=0))
+    for _ in range(10):
+        stream.write(b"x" * 5000)  # too large to be written at once
+    stream.close()
+    stream._stream.close()
+    assert stream._queued == 0

@@ -80,6 +80,7 @@ KERNEL_CHEATS = [
     ("an exit before the work", PROCESS, "exit(0);", "audit-callee"),
     ("an exception", PROCESS, "try { kernel.Process(); } catch (...) {}", "audit-forbidden-name"),
     ("heap memory", PROCESS, "auto p = new float[4];", "audit-forbidden-name"),
+    ("heap memory given back", PROCESS, "delete tensors;", "audit-forbidden-name"),
     ("memory between launches", PROCESS, "static int calls = 0; calls++;", "audit-global-state"),
     ("a variable of the file", INCLUDE, INCLUDE + "\nint calls = 0;", "audit-global-state"),
     ("a variable after a class", INCLUDE, INCLUDE + "\nstruct S { int a; } shared;", "audit-global-state"),
@@ -165,6 +166,7 @@ def test_cheats_in_the_tiling(old: str, new: str, code: str, task_of: Tasks, sou
         "using Queue = AscendC::TQue<AscendC::QuePosition::VECIN, 2>;\n",
         "static constexpr int32_t WIDTH = 64;\n",
         "struct Pair { uint32_t a; uint32_t b; };\n",
+        "struct Only { Only() = default; Only(const Only &) = delete; };\n",
         # an address of one kernel of a program is no address in the next
         "namespace one {\ninline __aicore__ void Take(GM_ADDR a) {}\n}\n"
         "namespace two {\ninline __aicore__ void Take(AscendC::LocalTensor<half> a) {\n"

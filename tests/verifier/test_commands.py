@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import sys
 import venv
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from click.testing import CliRunner
 
 from evokernel_core.ascendc.print.package import Placed, write_package
+from evokernel_core.capture import interpreter
 from evokernel_core.cli import doctor
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.call_site import CallSite
-from evokernel_core.domain.errors import PackageChanged, UsageError, VerifierUnavailable
+from evokernel_core.domain.errors import (
+    InterpreterUnavailable,
+    PackageChanged,
+    UsageError,
+    VerifierUnavailable,
+)
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin import compiler
@@ -114,6 +121,23 @@ def test_an_interpreter_without_torch(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert not checks["interpreter"]["ok"]
     assert checks["interpreter"]["advice"]
+
+
+@pytest.mark.parametrize(
+    ("named", "asked"),
+    [("/usr/bin/false", "/usr/bin/false"), ("", sys.executable)],
+    ids=["named", "not named"],
+)
+def test_the_python_of_the_npu_is_the_named_one_or_this_one(
+    named: str, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no Python with torch is known: the one that is named is asked, and says itself what it lacks."""
+
+    def unknown(*_: object) -> NoReturn:
+        raise InterpreterUnavailable("There is none: name one.")
+
+    monkeypatch.setattr(interpreter, "find_interpreter", unknown)
+    assert doctor.npu_python(named) == asked
 
 
 def test_a_torch_that_is_too_old_is_one_sentence_everywhere(tmp_path: Path) -> None:

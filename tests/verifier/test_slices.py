@@ -342,6 +342,20 @@ def test_where_a_few_places_are_all_that_fits_nobody_knows_which() -> None:
     assert len(rows) > 8 and all(len(places) < choices.SEVERAL for places in rows)
 
 
+@pytest.mark.parametrize(("room", "grows"), [(-1, False), (0, True), (1, True)])
+def test_slices_grow_to_the_last_byte_that_a_kernel_may_touch(
+    room: int, grows: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A draw with no bound shows what two slices touch; with that bound they are chosen, with less one is."""
+    task = evolve(make_task("softmax"), symbols=(Symbol("s0", 2), Symbol("s1", 100_000)))
+    monkeypatch.setattr(choices, "PLACES", 2)
+    both = _chosen(task, "0")
+    assert dict(both.sizes)["s0"] == 2
+    touched = choices._touched(task, both)
+    monkeypatch.setattr(choices, "TOUCHED", touched + room)
+    assert (dict(_chosen(task, "0").sizes)["s0"] == 2) is grows
+
+
 def test_inputs_that_may_be_indices_are_left_alone() -> None:
     def taken(graph: GraphBuilder) -> ValueRef:
         x, i = graph.input("x", ("a", "b")), graph.input("i", ("n",), "int64")

@@ -31,10 +31,12 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
+from tests.ascendc.cores import on_all_cores_too
 from tests.tables import few
 
 IMAGE, WEIGHT, MADE = (2, 6, 9, 40), (48, 6, 3, 3), (2, 48, 9, 40)
 """Several tiles for each of few cores, output channels in three tiles, panels for each tile."""
+few_cores = on_all_cores_too(IMAGE=(6, 6, 12, 40), MADE=(6, 48, 12, 40))
 SCHEDULE = ConvolutionSchedule(16, 32, 2, 16, 32, 3, stay=True, chunk_kib=1)
 
 ROWS = RowsSchedule(16, 96, 2, 16, 480)

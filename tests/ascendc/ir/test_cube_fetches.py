@@ -25,6 +25,7 @@ from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, Status, TensorFile, run_kernel
 from tests.ascendc import conftest
+from tests.ascendc.cores import on_all_cores_too
 from tests.ascendc.transposed import Layer, close, expected, task_of, values_of
 from tests.tables import few
 
@@ -136,6 +137,7 @@ LAYER = Layer((Axis(2, 1, 1, 1), Axis()), (5, 3), 40, 40, ((1, 41, 9),), bias=Tr
 STRATEGY = Strategy("transposed", asdict(Schedule(16, 32, 2, 16, 16, 3, turned=True, own_weights=True)))
 """Weights pass through L1, several results lie in L0C, and each of few cores has more tiles than its rings
 places."""
+few_cores = on_all_cores_too(LAYER=evolve(LAYER, sizes=((1, 230, 9),)))
 
 
 def test_a_kernel_that_fetches_is_right(builder: Any, on_few_cores: Any) -> None:

@@ -28,10 +28,12 @@ from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
+from tests.ascendc.cores import on_all_cores_too
 
 ROWS, DEPTH, COLUMNS = 160, 200, 80
 """Several tiles for each of few cores, panels for each tile and steps for each panel."""
 SIZES = {"m": ROWS, "k": DEPTH, "n": COLUMNS}
+few_cores = on_all_cores_too(ROWS=1600, SIZES={**SIZES, "m": 1600})
 SCHEDULE = MatmulSchedule(32, 32, 32, 64, 2, 2)
 
 

@@ -31,10 +31,12 @@ from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
 from tests.ascendc.conftest import GraphBuilder
+from tests.ascendc.cores import on_all_cores_too
 from tests.ascendc.test_attention import attention, task_of
 
 QUERIES, KEYS = 60, 200
 SIZES = {"q": QUERIES, "k": KEYS}
+few_cores = on_all_cores_too(QUERIES=900, KEYS=300, SIZES={"q": 900, "k": 300})
 SCHEDULE = AttentionSchedule(32, 64, 8, 16, 16, 32, 2, 2)
 """Several units of several steps for each of few cores, several results, panels and steps in L0 for each
 product."""

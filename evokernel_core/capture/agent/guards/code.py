@@ -149,8 +149,13 @@ def _codes(text: str, file: str) -> Mapping[tuple[str, int], types.CodeType]:
     return found
 
 
-def chains(code: types.CodeType) -> Iterator[tuple[str, ...]]:
+@lru_cache(maxsize=2048)  # calls go through the same functions, many of them torch's
+def chains(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
     """Each global that code reads, with the attributes that follow."""
+    return tuple(_chains(code))
+
+
+def _chains(code: types.CodeType) -> Iterator[tuple[str, ...]]:
     chain: list[str] = []
     for step in dis.get_instructions(code):
         if chain and step.opname in _ATTRIBUTES:

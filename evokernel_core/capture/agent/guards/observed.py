@@ -69,10 +69,11 @@ def observed(
     the text that reaches them; ``module`` is the file that it stands in, ``project`` the folder that imports
     start from. ``without`` names functions, by file and qualified name, whose text the edit itself keeps, as
     does ``codes`` by what they were compiled to. Raises what the call raises."""
-    reads = Reads(roots, _shared_objects(module), project)
+    imported = _modules_of_workspace(module)
+    reads = Reads(roots, _shared_objects(module, imported), project)
     for path, called in modules.items():
         reads.know(called, path)
-    _forget_results(module)
+    _forget_results((module, *imported.values()))
     ran: dict[types.CodeType, Ran] = {}
     of_torch: dict[types.CodeType, Ran] = {}
     with recording(reads), functions_noted(ran, of_torch, is_of_layers):
@@ -104,23 +105,30 @@ def _names(codes: Iterable[types.CodeType]) -> tuple[frozenset[str], frozenset[s
     return frozenset(names), frozenset(texts)
 
 
-def _shared_objects(module: types.ModuleType) -> dict[str, Any]:
+def _shared_objects(module: types.ModuleType, others: Mapping[str, types.ModuleType]) -> dict[str, Any]:
     """Modules and settings that the workspace's modules hold, by the text that reaches them."""
     found: dict[str, Any] = {}
-    for name, item in list(sys.modules.items()):
-        if item is not module and is_workspace(getattr(item, "__file__", None) or "<"):
-            prefix = f'guards.module("{name}").'
-            found |= {prefix + key: value for key, value in vars(item).items() if _is_state(value)}
+    for name, item in others.items():
+        prefix = f'guards.module("{name}").'
+        found |= {prefix + key: value for key, value in vars(item).items() if _is_state(value)}
     return found | {key: value for key, value in vars(module).items() if _is_state(value)}
 
 
-def _forget_results(module: types.ModuleType) -> None:
+def _forget_results(modules: Iterable[types.ModuleType]) -> None:
     """Functions that keep results run again, so that it is seen what they read."""
-    for item in (module, *list(sys.modules.values())):
-        if is_workspace(getattr(item, "__file__", None) or "<"):
-            for value in list(vars(item).values()):
-                if isinstance(value, functools._lru_cache_wrapper):
-                    value.cache_clear()
+    for item in modules:
+        for value in list(vars(item).values()):
+            if isinstance(value, functools._lru_cache_wrapper):
+                value.cache_clear()
+
+
+def _modules_of_workspace(module: types.ModuleType) -> dict[str, types.ModuleType]:
+    """The user's modules that are imported, by name, but for ``module``."""
+    return {
+        name: item
+        for name, item in list(sys.modules.items())
+        if item is not module and is_workspace(getattr(item, "__file__", None) or "<")
+    }
 
 
 def _is_state(value: Any) -> bool:

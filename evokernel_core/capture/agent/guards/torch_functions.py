@@ -85,19 +85,26 @@ def _looked_up(code: types.CodeType, names: Mapping[str, Any]) -> Iterator[str]:
     for chain in chains(code):
         if chain[0] in names:
             yield from _of_chain(names, chain, followed)
-    steps = list(dis.get_instructions(code))
-    imports_torch = any(
-        step.opname == "IMPORT_NAME" and str(step.argval).split(".")[0] == "torch" for step in steps
-    )
+    imports_torch, operators = _steps_of(code)
     for name in sorted(set(code.co_names) - followed):
         if imports_torch and name not in names:  # an import within the function hides what it belongs to
             yield from _of_owner(torch.nn.functional, name)
             yield from _of_owner(torch, name)
         yield from _of_owner(torch.Tensor, name)
-    for step in steps:
-        if step.opname == "BINARY_OP":
-            for name in _OPERATORS.get(step.argrepr, ()):
-                yield from _of_owner(torch.Tensor, name)
+    for operator in operators:
+        for name in _OPERATORS.get(operator, ()):
+            yield from _of_owner(torch.Tensor, name)
+
+
+@functools.lru_cache(maxsize=2048)
+def _steps_of(code: types.CodeType) -> tuple[bool, tuple[str, ...]]:
+    """Whether code imports torch, or some of it, itself, and the operators that it has between two values."""
+    steps = list(dis.get_instructions(code))
+    imports_torch = any(
+        step.opname == "IMPORT_NAME" and str(step.argval).split(".")[0] == "torch" for step in steps
+    )
+    operators = (step.argrepr for step in steps if step.opname == "BINARY_OP")
+    return imports_torch, tuple(dict.fromkeys(operators))
 
 
 def _of_chain(names: Mapping[str, Any], chain: tuple[str, ...], followed: set[str]) -> Iterator[str]:

@@ -7,6 +7,7 @@ import builtins
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -67,21 +68,27 @@ def names_of(texts: Iterable[str], local_names: frozenset[str] = frozenset()) ->
     found: dict[str, None] = {}
     called: set[str] = set()
     for text in dict.fromkeys(texts):
-        nodes = list(ast.walk(ast.parse(text, mode="eval")))
-        functions = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
-        names = [node for node in nodes if isinstance(node, ast.Name)]
-        own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-        for node in names:
-            known = node.id in _KNOWN and (node.id not in local_names or id(node) in functions)
-            if known:
-                called.add(node.id)
-            elif node.id not in own:
-                found[node.id] = None
+        for name, is_called, is_own in _names_in(text):
+            if name in _KNOWN and (name not in local_names or is_called):
+                called.add(name)
+            elif not is_own:
+                found[name] = None
     if twice := sorted(called & found.keys()):
         raise Unsupported(
             "Its variable {name} hides what guards are made of: give it another name.", name=twice[0]
         )
     return sorted(found, key=lambda name: name != "self")
+
+
+@lru_cache(maxsize=4096)  # the regions of a file, and its captures, have most of their guards in common
+def _names_in(text: str) -> tuple[tuple[str, bool, bool], ...]:
+    """The names of a Python text in order, each once for each way: whether it is called there, and whether
+    the text itself binds it."""
+    nodes = list(ast.walk(ast.parse(text, mode="eval")))
+    functions = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    return tuple(dict.fromkeys((node.id, id(node) in functions, node.id in own) for node in names))
 
 
 def escaped(text: str) -> str:

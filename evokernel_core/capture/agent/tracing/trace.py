@@ -112,6 +112,7 @@ def trace(
     """``pinned`` are the keys of sizes to trace as numbers; None pins all. Raises what torch raises."""
     environment = ShapeEnv(duck_shape=False)
     mode = FakeTensorMode(shape_env=environment, allow_non_fake_inputs=True)
+    mode.cache_enabled = False  # to note a result of symbolic sizes takes longer than to compute it again
     results: list[Any] = []
     convolutions, inference, rounding = plain_operations(), _no_inference(), rounded_once()
     with torch.no_grad(), mode, convolutions, inference, rounding, enable_python_dispatcher():
