@@ -287,7 +287,7 @@ def region_answer(offer: Offer) -> RegionAnswer:
         "now_us": round(estimate.now_us, 2),
         "kernel_us": round(estimate.after_us, 2),
         "bound_us": round(estimate.bound_us, 2),
-        "gain": round(estimate.gain, 3),
+        "gain": round(estimate.gain, 4),
         "verified": estimate.is_verified,
         "worth_it": estimate.wins,
         "source": estimate.source,
