@@ -1,7 +1,8 @@
 """What command line, editor and coding agents say of the same files, row by row: it has to be the same.
 
-Each client's own code makes its rows, from the options or messages that it is given to what it would show. They
-share one session, so that a file is captured once. Prints the rows that differ by file; status 1 where one does.
+Each client's own code makes its rows, from the options or messages that it is given to what it would show.
+They share one session, so that a file is captured once. Prints the rows that differ by file; status 1 where
+one does.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import io
 import json
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Command line, editor and coding agents say the same of a file: same lines, ids, kinds, reasons, estimates."""
+"""Command line, editor and coding agents give a file the same lines, ids, kinds, reasons and estimates."""
 
 from __future__ import annotations
 

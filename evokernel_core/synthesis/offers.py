@@ -187,10 +187,9 @@ def choose(offers: Iterable[Offer]) -> tuple[Offer, ...]:
     for n, offer in enumerate(offers):
         if not offer.is_program or offer.estimate is None:
             continue
-        inside = {
-            m: item for m, item in found.items() if item.estimate and covers(offer.region, item.region)
-        }
-        mine, *others = _alike([offer.estimate, *(item.estimate for item in inside.values() if item.estimate)])
+        inside = {m: item for m, item in found.items() if item.estimate and covers(offer.region, item.region)}
+        estimates = [item.estimate for item in inside.values() if item.estimate]
+        mine, *others = _alike([offer.estimate, *estimates])
         if not inside or mine.saved_us > math.fsum(other.saved_us for other in others):
             found = {m: item for m, item in found.items() if m not in inside}
             found[n] = evolve(offer, instead=tuple(inside.values()))
