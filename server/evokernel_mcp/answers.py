@@ -220,11 +220,21 @@ class OperatorAnswer(BaseModel):
     latency_us: float = 0.0
 
 
-class HazardRuleAnswer(BaseModel):
+class HazardCodeAnswer(BaseModel):
     code: str
     severity: str
     what: str
-    help: str
+
+
+class HazardRuleAnswer(BaseModel):
+    """One rule, or several codes to choose from."""
+
+    code: str = ""
+    severity: str = ""
+    what: str = ""
+    help: str = Field(default="", description="What mends it.")
+    codes: list[HazardCodeAnswer] = Field(default=[], description="Where words speak of several.")
+    next_offset: int | None = None
 
 
 class BriefAnswer(BaseModel):

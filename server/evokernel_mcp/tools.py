@@ -52,7 +52,7 @@ async def plan(
     symbol: Annotated[str, Field(description="Only this class or function, as Block.forward.")] = "",
     programs: Annotated[
         bool,
-        Field(description="Also several kernels in a row, up to a whole forward; false is faster."),
+        Field(description="Also several kernels in a row, up to a whole forward: on unless given."),
     ] = True,
     offset: Offset = 0,
     limit: Limit = 20,
