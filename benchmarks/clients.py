@@ -16,14 +16,16 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 from attrs import frozen
 from click.testing import CliRunner
-from evokernel_mcp.access import Access
+from evokernel_mcp.access import Access, Rules
 from evokernel_mcp.answers import region_answer
+from evokernel_mcp.pool import Pool
 from evokernel_mcp.state import State
+from evokernel_server import worker as editor
 from evokernel_server.capture import Capture
 from evokernel_server.text import Text
 from evokernel_server.trust import Trust
@@ -42,17 +44,14 @@ from evokernel_core.synthesis.worker import Worker, reason_of
 
 @frozen
 class Row:
-    """An offer or a refusal as a client shows it; microseconds and gain rounded as where it is told most
-    coarsely."""
+    """An offer or a refusal as a client shows it. ``figures``: microseconds in eager mode, of the kernel and
+    of its bound, and the gain, rounded as where they are told most coarsely; none of a refusal."""
 
     id: str
     lines: tuple[int, int]
     kind: str
     reason: str = ""
-    eager_us: float | None = None
-    estimate_us: float | None = None
-    bound_us: float | None = None
-    gain: float | None = None
+    figures: tuple[float, ...] = ()
     vendor: str = ""
 
 
@@ -97,8 +96,8 @@ def of_command_line(session: Session, file: Path) -> Rows:
     return tuple(
         Row(
             row["id"], (row["line"], row["end_line"]), row["op_category"], row["reason"],
-            *_figures(row["baseline_us"], row["estimate_us"], row["roofline_us"], row["gain"]),
-            vendor=row["vendor"] or "",
+            _figures(row["baseline_us"], row["estimate_us"], row["roofline_us"], row["gain"]),
+            row["vendor"] or "",
         )
         for row in rows
     )  # fmt: skip
@@ -110,7 +109,7 @@ def of_editor(session: Session, file: Path) -> Rows:
     async def captured(asked: _Asked) -> Document:
         document = Document(file.as_uri(), file, 1, Text(file.read_text()))
         capture = Capture(
-            asked, lambda: 0.0, _ignore, _always, lambda: True, _ignore,
+            cast("editor.Worker", asked), lambda: 0.0, _ignore, _always, lambda: True, _ignore,
             lambda _: str(file.parent), _ignore,
         )  # fmt: skip
         capture.soon(document, now=True)
@@ -129,8 +128,8 @@ def of_editor(session: Session, file: Path) -> Rows:
             (document.text.span(item.extent).line, document.text.span(item.extent).end_line),
             item.region.op_category,
             item.region.reason,
-            *(_figures(found.now_us, found.after_us, found.bound_us, found.gain) if found else ()),
-            vendor=found.rival.name if found and found.rival else "",
+            _figures(found.now_us, found.after_us, found.bound_us, found.gain) if found else (),
+            found.rival.name if found and found.rival else "",
         )
         for item in document.tracked
         for found in (item.found.estimate,)
@@ -141,18 +140,18 @@ def of_agent(session: Session, file: Path) -> Rows:
     """What the tool plan answers."""
     with _asked(session) as asked:
         access = Access((file.parent,), Trust(folders=(file.parent,)), may_write=False)
-        offers = asyncio.run(State(None, asked).plan(file, access)).offers
+        offers = asyncio.run(State(Rules(), cast("Pool", asked)).plan(file, access)).offers
     return tuple(
         Row(
             row.id, (row.line, row.end_line), row.category, row.reason,
-            *_figures(row.now_us, row.kernel_us, row.bound_us, row.gain), vendor=row.vendor,
+            _figures(row.now_us, row.kernel_us, row.bound_us, row.gain), row.vendor,
         )
         for row in map(region_answer, offers)
     )  # fmt: skip
 
 
-def _figures(*figures: float | None) -> tuple[float | None, ...]:
-    return tuple(figure if figure is None else round(figure, 2) for figure in figures)
+def _figures(*figures: float | None) -> tuple[float, ...]:
+    return tuple(round(figure, 2) for figure in figures if figure is not None)
 
 
 def _ignore(*_: object) -> None:
@@ -203,7 +202,7 @@ def _lost(planned: Sequence[Row], rows: Sequence[Mapping[str, Any]]) -> Iterator
     refusals that the plan does not have."""
     tried = {row["id"] for row in rows if row["status"] != "unsupported"}
     refused = {(row["id"], row["reason"]) for row in rows if row["status"] == "unsupported"}
-    offers = {row.id: row for row in planned if row.estimate_us is not None}
+    offers = {row.id: row for row in planned if row.figures}
     lines = [offers[id].lines for id in tried & offers.keys()]
     for row in offers.values():
         if not any(first <= row.lines[1] and row.lines[0] <= last for first, last in lines):

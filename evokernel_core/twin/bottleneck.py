@@ -56,9 +56,10 @@ def bottleneck_words(counted: Mapping[str, Any], overhead: Overhead = Overhead()
 
 
 def _facts(counted: Mapping[str, Any], overhead: Overhead) -> Iterator[Sentence]:
-    told = {"pipe": str(counted["pipe"]), "busy": int(counted["busy"])}
+    busy = int(counted["busy"])
+    told = {"pipe": str(counted["pipe"]), "busy": busy}
     to_issue = float(counted.get("idle", 0)) - overhead.start if counted.get("for") == _SCALAR else 0.0
-    if to_issue > told["busy"]:
+    if to_issue > busy:
         yield Sentence(
             "issue-bound: {pipe} busy {busy} %, idle {idle} % waiting for the scalar unit to issue",
             idle=f"{to_issue:.0f}",
