@@ -31,6 +31,7 @@ from evokernel_server.text import Text
 from evokernel_server.trust import Trust
 from evokernel_server.workspace import Document
 
+from evokernel_core.capture import finder
 from evokernel_core.cli import synth
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import EvoKernelError
@@ -65,9 +66,12 @@ class _Asked:
     worker: Worker
 
     async def request(self, method: str, params: Mapping[str, Any], **_: Any) -> dict[str, Any]:
-        """Through JSON, as over a pipe."""
+        """Through JSON, as over a pipe. Raises WorkerError."""
         call = self.worker._methods[method]
-        answer: dict[str, Any] = json.loads(json.dumps(call(0, json.loads(json.dumps(params)))))
+        try:
+            answer: dict[str, Any] = json.loads(json.dumps(call(0, json.loads(json.dumps(params)))))
+        except EvoKernelError as error:
+            raise editor.WorkerError(reason_of(error), error.sentence) from error
         return answer
 
     request_again = request
@@ -174,20 +178,25 @@ def said(client: Callable[[Session, Path], Rows], session: Session, file: Path) 
     try:
         return client(session, file)
     except EvoKernelError as error:
-        return (Row(reason_of(error), (1, 1), "other", str(error)),)
+        return (Row("", (1, 1), "other", str(error)),)
 
 
 def written(session: Session, file: Path) -> list[dict[str, Any]]:
     """The rows of ``evokernel synth`` where no kernel can be verified: all that it tries, and all that it
-    refuses."""
+    refuses. None of a file that cannot be captured."""
     none = SynthesisResult(Status.INFEASIBLE, "", None, 0, None, 0)
     with patch.object(Session, "synthesise", lambda *_, **__: none):
-        return command_line(session, file)[0]
+        try:
+            return command_line(session, file)[0]
+        except EvoKernelError:
+            return []
 
 
 def compare(session: Session, file: Path) -> tuple[Rows, list[str]]:
     """The command line's rows of a file, and where the others differ from them or ``synth`` from its plan."""
-    first, *others = ((name, said(client, session, file)) for name, client in CLIENTS.items())
+    served = finder.imports_torch(file.read_text())  # an editor asks about no other file
+    clients = {name: client for name, client in CLIENTS.items() if served or name != "editor"}
+    first, *others = ((name, said(client, session, file)) for name, client in clients.items())
     found = [
         f"{name}: {row}"
         for name, rows in others
