@@ -23,6 +23,7 @@ from evokernel_core.capture.observations import ObservationStore
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.region import RegionStatus
 from evokernel_core.domain.settings import Settings
+from evokernel_core.synthesis.offers import choose
 from evokernel_core.synthesis.session import Session
 
 CLI = (sys.executable, "-c", "from evokernel_core.cli.main import main; main()")
@@ -65,7 +66,7 @@ def captured(session: Session, file: Path) -> dict[str, Any]:
     """The regions of one file, and the most frequent reason of the definitions that were called and have
     none."""
     try:
-        regions = [offer.region for offer in session.chosen_offers(file)]
+        regions = [offer.region for offer in choose(session.offers(file))]
     except EvoKernelError as error:
         return {"file": str(file), "regions": 0, "reason": str(error)}
     found = [region for region in regions if region.task is not None]

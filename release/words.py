@@ -38,7 +38,8 @@ ENGLISH = tuple(
     f"evokernel_core/{place}"
     for place in (
         *("cli/", "report/", "synthesis/steps.py", "synthesis/suite.py", "memory/packs.py"),
-        *("capture/observe.py", "twin/apart.py", "twin/bare.py", "twin/framework.py", "twin/hazards.py"),
+        *("capture/observe.py", "twin/apart.py", "twin/bare.py", "twin/fills.py", "twin/framework.py"),
+        "twin/hazards.py",
         *("twin/api/", "twin/operators/", "twin/program.py", "twin/sources.py"),
         *("verifier/first_run", "verifier/queue", "verifier/schema.py", "verifier/service"),
         *("verifier/serving/", "verifier/workers.py"),

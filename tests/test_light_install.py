@@ -15,9 +15,12 @@ from packaging.requirements import Requirement
 from pytest_lsp import LanguageClient
 
 from evokernel_core import extras
+from evokernel_core.memory.store import Memory
 from tests import warm
 from tests.light import PROJECT, Light, bare_environment, make_light
 from tests.server.conftest import Editor, capabilities, eventually
+from tests.synthesis.conftest import make_task
+from tests.synthesis.test_rules import record_kernel
 
 ORDERED = {"pygls", "lsprotocol", "torch", "torch-npu", "openai", "sqlite-utils", "watchdog"}
 """Packages that the project is to be built on, in the light install or in an extra."""
@@ -117,6 +120,39 @@ def test_learning_from_verdicts_names_the_extra(light: Light) -> None:
     done = light.run("-c", LEARN)
     assert "ExtraMissing: Learning from verdicts" in done.stderr
     assert "install evokernel-lsp[statistics]: pip install '" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["stats", "top", "rules", "rules --json", "why {kernel}", "rebuild"])
+def test_a_memory_of_failures_is_looked_into(light: Light, failures: Path, command: str) -> None:
+    """`memory rules` ended with the name of an extra, though rules of the hardware take no statistics."""
+    with Memory(failures / "memory.db") as memory:
+        kernel = memory.attempts()[0].source_id
+    arguments = command.format(kernel=kernel[:12]).split()
+    done = light.run("-c", ENTRY, "memory", *arguments, environment={"EVOKERNEL_HOME": str(failures)})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    if "rules" in command:
+        assert "You cannot" in done.stdout
+        assert done.stderr.startswith("Rules about schedules are left out: ")
+        assert "evokernel-lsp[statistics]" in done.stderr
+
+
+def test_what_takes_statistics_alone_names_them(light: Light, failures: Path) -> None:
+    environment = {"EVOKERNEL_HOME": str(failures)}
+    done = light.run("-c", ENTRY, "memory", "estimates", "--chip", "chip", environment=environment)
+    assert done.returncode != 0
+    assert "evokernel-lsp[statistics]" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.fixture(scope="module")
+def failures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of a memory in which kernels of several schedules failed, often enough to learn from."""
+    home = tmp_path_factory.mktemp("failures")
+    with Memory(home / "memory.db") as memory:
+        for n in range(1, 9):
+            record_kernel(memory, make_task(n % 3), n, fails=n > 4)
+    return home
 
 
 def test_where_it_came_from_is_where_an_extra_comes_from(

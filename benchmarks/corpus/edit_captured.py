@@ -24,6 +24,8 @@ from evokernel_core.domain.region import Region
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.import_root import import_root
+
+from evokernel_core.synthesis.offers import choose
 from evokernel_core.synthesis.session import Session
 
 NO_SOURCE = KernelSource("", "", Strategy("none"))
@@ -39,7 +41,7 @@ def main() -> int:
     settings = evolve(Settings(interpreter=args.interpreter), programs=not args.single)
     try:
         with Session(settings, file.parent) as session:
-            regions = [offer.region for offer in session.chosen_offers(file)]
+            regions = [offer.region for offer in choose(session.offers(file))]
     except EvoKernelError as error:
         print(f"evokernel: {error}", file=sys.stderr)
         return error.exit_status

@@ -18,6 +18,7 @@ from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.domain.serial import dumps, to_data
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.step import Purpose
+from evokernel_core.extras import STATISTICS
 from evokernel_core.memory.ledger import ALPHA
 from evokernel_core.memory.packs import LONGEST_LINE, export_pack, import_pack
 from evokernel_core.memory.store import Memory
@@ -27,7 +28,7 @@ from evokernel_core.synthesis.data_card import as_markdown, data_card
 from evokernel_core.synthesis.residual import MOST, trust
 from evokernel_core.synthesis.rules import in_words, learned_rules
 from evokernel_core.synthesis.steps import PER_TASK, Choice, Tally, steps
-from evokernel_core.synthesis.why import why
+from evokernel_core.synthesis.why import kernel_named, why
 
 
 @click.group("memory", context_settings={"help_option_names": ["-h", "--help"]})
@@ -203,15 +204,10 @@ def import_(file: Path) -> None:
 @command.command("why")
 @click.argument("kernel")
 def why_(kernel: str) -> None:
-    """Say what KERNEL, the beginning of its id, was made from, and what moved by it."""
+    """Say what KERNEL was made from, and what moved by it: the folder or the name of its package, or the
+    beginning of its id."""
     with _memory() as memory:
-        found = memory.kernels_from(kernel)
-        if len(found) != 1:
-            what = "no kernel" if not found else f"{len(found)} kernels"
-            raise UsageError(
-                f"The memory has {what} whose id begins with {kernel!r}; see kernel.json's source_id."
-            )
-        for sentence in why(memory, found[0]):
+        for sentence in why(memory, kernel_named(memory, kernel, Path.cwd())):
             say(sentence)
 
 
@@ -219,15 +215,17 @@ def why_(kernel: str) -> None:
 @_json
 def rules_(as_json: bool) -> None:
     """The rules that failures taught, and the evidence for each."""
+    learns = STATISTICS.is_installed
     with _memory() as memory:
-        found = learned_rules(memory)
+        found = learned_rules(memory, schedules=learns)
     if as_json:
         say(json.dumps(to_data(found)))
-        return
-    for rule in found:
+    for rule in () if as_json else found:
         say("\n  ".join(in_words(rule)))
-    if not found:
+    if not (found or as_json):
         say("The memory holds no rules: no kernel has broken a rule of the hardware yet.")
+    if not learns:
+        say(f"Rules about schedules are left out: {STATISTICS.missing()}", err=True)
 
 
 @command.command()

@@ -23,7 +23,7 @@ from evokernel_core.domain.defects import contained
 from evokernel_core.domain.errors import EvoKernelError, ShapesNeeded, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.synthesis.engine import AttemptEvent, SynthesisResult
-from evokernel_core.synthesis.offers import Offer, better_us, gain_of, why_left_alone
+from evokernel_core.synthesis.offers import Offer, better_us, choose, gain_of, why_left_alone
 from evokernel_core.synthesis.proposers.base import Candidate
 from evokernel_core.synthesis.session import Package, Session
 from evokernel_core.vendor.rival import Rival
@@ -33,8 +33,9 @@ from evokernel_core.vendor.rival import Rival
 class Row:
     """A region as ``--json`` reports it; latencies in microseconds. ``vendor`` is the function of torch_npu
     that the region is, with its latency and whether that is modelled or measured. ``gain`` is the share
-    that the best kernel saves of the better of the baseline and that function. ``left_alone``: verified,
-    and not applied since it would gain too little; the reason says so."""
+    that the best kernel saves of the better of the baseline and that function; with ``--plan``, what the
+    kernel of ``estimate_us`` would save. ``left_alone``: verified, and not applied since it would gain too
+    little; the reason says so."""
 
     id: str
     line: int
@@ -56,6 +57,8 @@ class Row:
     vendor: str | None = None
     vendor_us: float | None = None
     vendor_source: str | None = None
+    symbol: str = ""
+    estimate_us: float | None = None
 
 
 @click.command("synth", context_settings={"help_option_names": ["-h", "--help"]})
@@ -76,7 +79,15 @@ class Row:
     help="Write packages beside the file and put the calls into it; a kernel whose gain is within the "
     "model's own error takes --symbol or --line.",
 )
-@click.option("--preview", is_flag=True, help="Print what a model would be asked, and ask nothing.")
+@click.option(
+    "--plan",
+    "only",
+    flag_value="plan",
+    help="List all that can be chosen, and why there is no more; write nothing.",
+)
+@click.option(
+    "--preview", "only", flag_value="preview", help="Print what a model would be asked, and ask nothing."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
     file: Path,
@@ -84,7 +95,7 @@ def command(
     line: int | None,
     programs: bool,
     apply_: bool,
-    preview: bool,
+    only: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -94,16 +105,18 @@ def command(
     with Session(settings, Path.cwd()) as session:
         session.proposer()  # wrong settings are wrong usage, whatever the file holds
         try:
-            offers = session.chosen_offers(file, symbol)
-            offers = tuple(offer for offer in offers if _on(offer.region, line))
+            offers = session.offers(file, symbol=symbol)
         except ShapesNeeded as error:
             rows = [Row("", line or 1, line or 1, "other", RegionStatus.NEEDS_SHAPES.value, str(error))]
         else:
-            if preview:
-                _preview(session, offers)
+            if only == "plan":
+                rows = [_planned(session, offer) for offer in offers if _on(offer.region, line)]
+            elif only == "preview":
+                _preview(session, _chosen(offers, line))
                 return
-            run = _Run(session, file, apply_, by_name=bool(symbol or line), quiet=as_json)
-            rows = run.rows(offers)
+            else:
+                run = _Run(session, file, apply_, by_name=bool(symbol or line), quiet=as_json)
+                rows = run.rows(_chosen(offers, line))
     if as_json:
         say(json.dumps({"file": str(file), "regions": [asdict(row) for row in rows]}))
     else:
@@ -112,6 +125,14 @@ def command(
     if complaint:
         say(f"evokernel: {complaint}", err=True)
         sys.exit(1)
+
+
+def _chosen(offers: Iterable[Offer], line: int | None) -> tuple[Offer, ...]:
+    """What kernels are written for: of the whole file what saves most, as far as it is on the line, and
+    where nothing of that is, what saves most there."""
+    offers = tuple(offers)
+    chosen = tuple(offer for offer in choose(offers) if _on(offer.region, line))
+    return chosen or choose(offer for offer in offers if _on(offer.region, line))
 
 
 def _preview(session: Session, offers: Iterable[Offer]) -> None:
@@ -137,7 +158,7 @@ def _complaint(asked: str, rows: Iterable[Row]) -> str:
     failed = [row for row in found if row.status == RegionStatus.INFEASIBLE]
     if failed:
         return _placed(failed[0])
-    if any(row.status == RegionStatus.VERIFIED for row in found):
+    if any(row.status in (RegionStatus.VERIFIED, RegionStatus.CANDIDATE) for row in found):
         return ""
     if found:
         return _placed(found[0])
@@ -248,6 +269,23 @@ def _unsupported(region: Region) -> Row:
         op_category=region.op_category,
         status=region.status.value,
         reason=region.reason,
+        symbol=region.symbol,
+    )
+
+
+def _planned(session: Session, offer: Offer) -> Row:
+    """An offer as it stands in the list, before anything is written."""
+    row, estimate = _unsupported(offer.region), offer.estimate
+    if estimate is None:
+        return row
+    return evolve(
+        _with_rival(row, estimate.rival),
+        baseline_us=estimate.now_us,
+        roofline_us=estimate.bound_us,
+        estimate_us=estimate.after_us,
+        latency_source=estimate.source,
+        chip=session.settings.chip,
+        gain=estimate.gain,
     )
 
 
@@ -288,33 +326,57 @@ def _with_rival(row: Row, rival: Rival | None) -> Row:
 
 
 def _print(file: Path, rows: Iterable[Row]) -> None:
-    """The verified kernels as a table, then what was left alone, then each reason once with its lines."""
+    """What is planned and the verified kernels as tables, then what was left alone, then each reason once
+    with its lines."""
     found = list(rows)
-    names = ("line", "op", "attempts", "eager us", "vendor us", "first us", "best us", "gain", "bound us")
-    table = Table(*map(column, names), "evidence", title=shown(file.name))
-    for row in found:
-        if row.status == RegionStatus.VERIFIED:
-            latencies = [figure(us) for us in (row.first_latency_us, row.best_latency_us)]
-            vendor = f"{figure(row.vendor_us)} {row.vendor_source}" if row.vendor else ""
-            cells = (
-                str(row.attempts),
-                figure(row.baseline_us),
-                vendor,
-                *latencies,
-                f"{row.gain or 0.0:.0%}",
-                figure(row.roofline_us),
-            )
-            add_row(table, str(row.line), row.op_category, *cells, f"{row.latency_source} on {row.chip}")
-    if table.row_count:
-        print_table(table)
+    for table in (_plan_table(file, found), _verified_table(file, found)):
+        if table.row_count:
+            print_table(table)
     for row in found:
         if row.kernel_dir and not row.left_alone:
             say(f"line {row.line}: {row.kernel_dir}")
     for row in found:
         if row.left_alone:
             say(f"line {row.line}: {row.reason}")
-    for lines, row in _grouped(row for row in found if row.status != RegionStatus.VERIFIED):
+    told = (RegionStatus.VERIFIED, RegionStatus.CANDIDATE)
+    for lines, row in _grouped(row for row in found if row.status not in told):
         say(f"{lines}: {row.status}: {row.reason}")
+
+
+def _plan_table(file: Path, rows: Iterable[Row]) -> Table:
+    names = ("lines", "op", "eager us", "vendor us", "estimated us", "gain", "roofline us")
+    table = Table(*map(column, names), "code", title=shown(file.name))
+    for row in rows:
+        if row.status == RegionStatus.CANDIDATE:
+            lines = str(row.line) if row.line == row.end_line else f"{row.line}-{row.end_line}"
+            figures = (figure(row.baseline_us), _vendor(row), figure(row.estimate_us))
+            add_row(
+                table, lines, row.op_category, *figures, f"{row.gain or 0.0:.0%}",
+                figure(row.roofline_us), row.symbol,
+            )  # fmt: skip
+    return table
+
+
+def _verified_table(file: Path, rows: Iterable[Row]) -> Table:
+    names = ("line", "op", "attempts", "eager us", "vendor us", "first us", "best us", "gain", "bound us")
+    table = Table(*map(column, names), "evidence", title=shown(file.name))
+    for row in rows:
+        if row.status == RegionStatus.VERIFIED:
+            latencies = [figure(us) for us in (row.first_latency_us, row.best_latency_us)]
+            cells = (
+                str(row.attempts),
+                figure(row.baseline_us),
+                _vendor(row),
+                *latencies,
+                f"{row.gain or 0.0:.0%}",
+                figure(row.roofline_us),
+            )
+            add_row(table, str(row.line), row.op_category, *cells, f"{row.latency_source} on {row.chip}")
+    return table
+
+
+def _vendor(row: Row) -> str:
+    return f"{figure(row.vendor_us)} {row.vendor_source}" if row.vendor else ""
 
 
 def _grouped(rows: Iterable[Row]) -> Iterator[tuple[str, Row]]:

@@ -82,6 +82,9 @@ def run(source: Path, as_json: bool, **options: Any) -> None:
       {"out": "z.npy", "shape": [8, 2048], "dtype": "float16"}, {"scalar": "uint32", "value": 2048},
       {"bytes": "tiling.bin"}, {"workspace": 0}, {"null": true}, {"same": 1},
       {"list": [{"in": "a.npy"}, {"in": "b.npy"}]}], "expect": {"z.npy": "golden.npy"}, "rtol": 1e-3}
+    An input may be made for the run, with fill random, zeros, ones or arange:
+      {"in": {"fill": "random", "shape": [8, 2048], "dtype": "float16", "seed": 0}}
+    An output may hold a file before: {"out": "z.npy", "from": "before.npy", "shape": ..., "dtype": ...}
     What an operator package's build would give, each optional:
       "tiling_key": 1                      for TILING_KEY_IS and KERNEL_TASK_TYPE
       "template": ["float16", 8, true]     arguments of a kernel that is a template

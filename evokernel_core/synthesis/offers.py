@@ -1,7 +1,8 @@
 """Which regions of a file a person is offered: single fused kernels, or programs of several.
 
-Only winners are offered and applied unasked: kernels whose gain is greater than the error of the figures
-that it is computed from.
+``side_by_side`` makes the one list that command line, editor and coding agents show; ``choose`` takes from
+it what is applied where a person does not choose. Only winners are offered and applied unasked: kernels
+whose gain is greater than the error of the figures that it is computed from.
 """
 
 from __future__ import annotations
@@ -110,30 +111,49 @@ def why_left_alone(latency: Latency, rival: Rival | None = None) -> str:
 
 @frozen
 class Offer:
-    """A region with its latencies, None where no kernel can be written for it. ``instead``: what is left
-    to offer inside a program that turns out not to be written."""
+    """A region with its latencies, None where no kernel can be written for it. ``is_program``: it comes of a
+    trace of whole functions and may stand around others. ``instead``: what is left to offer inside a program
+    that turns out not to be written."""
 
     region: Region
     estimate: Estimate | None
+    is_program: bool = False
     instead: tuple[Offer, ...] = ()
 
 
 def side_by_side(single: Iterable[Offer], programs: Iterable[Offer]) -> tuple[Offer, ...]:
     """All that a person may choose from, in source order and the smaller first: each single kernel, and
     programs around them, unless they are the same kernel. What a program covers is not said to be
-    unsupported."""
-    found, programs = list(single), list(programs)
+    unsupported; why a single kernel cannot be had gives way to why a program of the very code cannot."""
+    found, programs = list(single), [evolve(offer, is_program=True) for offer in programs]
     written = [offer.region for offer in found if offer.estimate is not None]
     around = [
         offer
         for offer in programs
         if offer.estimate is not None and not any(_is_same(offer.region, other) for other in written)
     ]
+    found = [_as_program(offer, programs) for offer in found]
     if around:
         spans = [offer.region.span for offer in around]
         outside = (item for item in found if item.estimate or not any(map(item.region.span.overlaps, spans)))
         found = list(_unexplained(outside, programs))
-    return tuple(sorted([*found, *around], key=_place))
+    return tuple(sorted([*found, *around, *_unsaid([*found, *around], programs)], key=_place))
+
+
+def _unsaid(found: Sequence[Offer], programs: Iterable[Offer]) -> Iterator[Offer]:
+    """The programs that were refused for code of which nothing else is said."""
+    spans = [offer.region.span for offer in found]
+    for offer in programs:
+        if offer.estimate is None and not any(map(offer.region.span.overlaps, spans)):
+            yield offer
+
+
+def _as_program(offer: Offer, programs: Sequence[Offer]) -> Offer:
+    """An offer that has no kernel, with the reason of the program that was refused for the same code."""
+    if offer.estimate is not None:
+        return offer
+    refused = (item for item in programs if item.estimate is None and item.region.span == offer.region.span)
+    return evolve(next(refused, offer), is_program=False)
 
 
 def _is_same(program: Region, single: Region) -> bool:
@@ -155,25 +175,25 @@ def _place(offer: Offer) -> tuple[int, int, int]:
     return span.line, span.column, span.end_line
 
 
-def choose(single: Iterable[Offer], programs: Iterable[Offer]) -> tuple[Offer, ...]:
-    """What is applied where a person does not choose: offers in source order of which no two overlap.
+def choose(offers: Iterable[Offer]) -> tuple[Offer, ...]:
+    """What is applied where a person does not choose, from the list of ``side_by_side``: offers in source
+    order of which no two overlap, and all reasons why there are no others.
 
     Those of one fused kernel each stand, unless several kernels in a row are modelled to save more than
-    all of these that they overlap. What only a program covers beside them is not said to be unsupported.
+    all of these that they overlap.
     """
-    found, programs = list(single), list(programs)
-    taken = False
-    for offer in programs:
-        if offer.estimate is None or any(offer.region.id == other.region.id for other in found):
+    offers = tuple(offers)
+    found = {n: offer for n, offer in enumerate(offers) if not offer.is_program}
+    for n, offer in enumerate(offers):
+        if not offer.is_program or offer.estimate is None:
             continue
-        inside = [other for other in found if covers(offer.region, other.region)]
-        kept = [other for other in inside if other.estimate is not None]
-        mine, *others = _alike([offer.estimate, *(other.estimate for other in kept if other.estimate)])
-        apart = [other for other in found if other not in inside]
-        better = not kept or mine.saved_us > math.fsum(other.saved_us for other in others)
-        found = [*apart, evolve(offer, instead=tuple(kept))] if better else [*apart, *kept]
-        taken = taken or better
-    return tuple(sorted(_unexplained(found, programs) if taken else found, key=_place))
+        inside = {m: item for m, item in found.items() if item.estimate and covers(offer.region, item.region)}
+        estimates = [item.estimate for item in inside.values() if item.estimate]
+        mine, *others = _alike([offer.estimate, *estimates])
+        if not inside or mine.saved_us > math.fsum(other.saved_us for other in others):
+            found = {m: item for m, item in found.items() if m not in inside}
+            found[n] = evolve(offer, instead=tuple(inside.values()))
+    return tuple(found[n] for n in sorted(found))
 
 
 def _alike(estimates: Sequence[Estimate]) -> Sequence[Estimate]:

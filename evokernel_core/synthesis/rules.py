@@ -88,12 +88,14 @@ class _Judged:
     at: float
 
 
-def learned_rules(memory: Memory) -> tuple[Rule, ...]:
-    """Every rule that the memory holds or has met once, those that were broken most often first."""
+def learned_rules(memory: Memory, *, schedules: bool = True) -> tuple[Rule, ...]:
+    """Every rule that the memory holds or has met once, those that were broken most often first; with
+    ``schedules`` those too that its records teach about schedules. Raises ExtraMissing where these take the
+    statistics and they are not installed."""
     held = memory.experiences((ExperienceKind.RULE,))
     texts: dict[str, Experience] = {item.id: item for item in held if not is_refuted(item)}
     known = frozenset(texts)
-    forbidden = _forbidden(memory)
+    forbidden = _forbidden(memory) if schedules else {}
     kernels = tuple(_judged(memory, texts, forbidden))
     values = {(value.stage, value.item): value.q for value in memory.values() if not value.op_category}
     says_where = {rule.id for rules_of in forbidden.values() for rule in rules_of}

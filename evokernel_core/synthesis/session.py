@@ -18,8 +18,7 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc import author
 from evokernel_core.ascendc.bounds import least_us
 from evokernel_core.ascendc.features import task_features
-from evokernel_core.ascendc.kernels.registry import covered_ops
-from evokernel_core.ascendc.lowering.opset import fused_ops
+from evokernel_core.ascendc.kernels.registry import covered_ops, single_ops
 from evokernel_core.ascendc.print.backup import back_up_changed
 from evokernel_core.ascendc.print.package import (
     ROOT_PACKAGE,
@@ -55,7 +54,7 @@ from evokernel_core.memory.store import Memory
 from evokernel_core.paths import cache_dir, memory_path
 from evokernel_core.synthesis.agent import SharedAgent
 from evokernel_core.synthesis.engine import AttemptEvent, Engine, Status, SynthesisResult
-from evokernel_core.synthesis.offers import Estimate, Offer, choose, side_by_side
+from evokernel_core.synthesis.offers import Estimate, Offer, side_by_side
 from evokernel_core.synthesis.policies import open_policy
 from evokernel_core.synthesis.proposers import open_proposer
 from evokernel_core.synthesis.proposers.base import Candidate, Proposer
@@ -155,7 +154,8 @@ class Session:
         fixed, or else the smaller ones inside it take its place, and it says why.
         """
         if not programs:
-            return tuple(map(self._planned, self.agent.capture(path, text, fused_ops(), symbol, group=group)))
+            captured = self.agent.capture(path, text, single_ops(), symbol, group=group)
+            return tuple(map(self._planned, captured))
         return self._program_regions(path, text, symbol, self.agent, group)
 
     def _program_regions(
@@ -190,27 +190,30 @@ class Session:
         found = self.agent.interpreter(path)
         return Sentence("{path} ({how})", path=found.path, how=found.how)
 
-    def single_offers(self, path: Path, text: str | None, symbol: str | None = None) -> tuple[Offer, ...]:
-        """The regions of a file that one kernel computes, and why others have none."""
-        return self._offers(self.regions(path, text, symbol))
+    def offers(
+        self,
+        path: Path,
+        text: str | None = None,
+        symbol: str | None = None,
+        *,
+        programs: bool | None = None,
+        apart: bool = False,
+    ) -> tuple[Offer, ...]:
+        """All that can be had for a file's code, and why there is no more: the one list that command line,
+        editor and coding agents show.
 
-    def all_offers(self, path: Path, text: str | None) -> tuple[Offer, ...]:
-        """Single kernels and, where the settings ask for them, the programs around them; these take a
-        trace of whole functions, which may be long for a large network."""
-        single = self.single_offers(path, text)
-        if not self.settings.programs:
-            return single
+        These are single kernels and with ``programs``, as in the settings unless given, the programs around
+        them; those take a trace of whole functions, which may be long for a large network. ``apart``: by an
+        agent of its own, so that others use this session's meanwhile. Raises CaptureError.
+        """
+        single = self._offers(self.regions(path, text, symbol))
         settings = self.settings
-        # an agent of its own: synthesis goes on meanwhile
-        with SharedAgent(settings.interpreter, self.agent.workspace, evaluation=settings.evaluation) as agent:
-            return self._with_programs(path, text, None, agent, single, side_by_side)
-
-    def chosen_offers(self, path: Path, symbol: str | None = None) -> tuple[Offer, ...]:
-        """The offers that together save most; no two overlap."""
-        single = self.single_offers(path, None, symbol)
-        if not self.settings.programs:
+        if not (settings.programs if programs is None else programs):
             return single
-        return self._with_programs(path, None, symbol, self.agent, single, choose)
+        if not apart:
+            return self._with_programs(path, text, symbol, self.agent, single)
+        with SharedAgent(settings.interpreter, self.agent.workspace, evaluation=settings.evaluation) as agent:
+            return self._with_programs(path, text, symbol, agent, single)
 
     def _with_programs(
         self,
@@ -219,9 +222,9 @@ class Session:
         symbol: str | None,
         agent: SharedAgent,
         single: tuple[Offer, ...],
-        join: Callable[[tuple[Offer, ...], tuple[Offer, ...]], tuple[Offer, ...]],
     ) -> tuple[Offer, ...]:
-        """Single kernels joined with programs. A trace that fails costs these alone, and that is said."""
+        """Single kernels and the programs around them. A trace that fails costs these alone, and that is
+        said."""
         try:
             with contained(Sentence("tracing whole functions of {name}", name=path.name)):
                 programs = self._offers(self._program_regions(path, text, symbol, agent))
@@ -230,7 +233,7 @@ class Session:
         except EvoKernelError as error:
             log.warning("Programs of several kernels are left out for %s: %s", path, error)
             return (*single, Offer(_left_out(path, error), None))
-        return join(single, programs)
+        return side_by_side(single, programs)
 
     def _offers(self, regions: Iterable[Region]) -> tuple[Offer, ...]:
         return tuple(map(self._offer, regions))
@@ -239,7 +242,7 @@ class Session:
         """An offer with its estimate; a region that cannot be priced is unsupported, with the reason."""
         try:
             with contained(Sentence("pricing its kernels"), region.span.line):
-                return Offer(region, self.estimate(region))
+                return _priced(region, self.estimate(region))
         except (PlanError, InternalError) as error:
             return Offer(_unsupported(region, error.sentence), None)
 
@@ -464,6 +467,20 @@ class Session:
 
 def _unsupported(region: Region, reason: Sentence) -> Region:
     return evolve(region, status=RegionStatus.UNSUPPORTED, reason=reason, task=None)
+
+
+def _priced(region: Region, estimate: Estimate | None) -> Offer:
+    """An offer, unless its figures are none that a time can have: every client divides by them."""
+    if estimate is None or estimate.is_sound:
+        return Offer(region, estimate)
+    reason = Sentence(
+        "Line {line} takes {now} us as PyTorch runs it and {after} us as a kernel, as estimated: these are "
+        "no times to compare.",
+        line=region.span.line,
+        now=f"{estimate.now_us:.1f}",
+        after=f"{estimate.after_us:.1f}",
+    )
+    return Offer(_unsupported(region, reason), None)
 
 
 def _left_out(path: Path, error: EvoKernelError) -> Region:

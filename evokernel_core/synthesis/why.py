@@ -4,17 +4,71 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
+from evokernel_core.ascendc.print.integrity import MANIFEST
+from evokernel_core.ascendc.print.package import ROOT_PACKAGE
+from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.experience import Stage
+from evokernel_core.foreign import read_foreign_object
 from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.ledger import Effect, Reward
 from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import start_item
+from evokernel_core.paths import cache_path
 from evokernel_core.synthesis.lessons import summary
 
 SHORT = 12
 """Letters of an id that people read."""
 _STAGES = {Stage.DRAFT: "drafted", Stage.REFINE: "refined"}
+
+
+def kernel_named(memory: Memory, given: str, near: Path) -> str:
+    """The id of the kernel that a person names: by the beginning of its id, by a package's folder, or by a
+    package's name as it stands in the edited file. Packages are looked for beside the files whose calls the
+    memory follows, in the folder ``near`` and those around it, and among those that were never applied.
+
+    Raises UsageError where none or several are meant, and where the memory does not have the kernel.
+    """
+    folder = near / given
+    is_folder = given != "" and folder.is_dir()
+    ids = () if is_folder else memory.kernels_from(given)
+    if not ids:
+        named = [folder] if is_folder else _packages(memory, given, near)
+        ids = tuple(dict.fromkeys(filter(None, map(_source_id, named))))
+    if len(ids) != 1:
+        what = "no kernel" if not ids else f"{len(ids)} kernels"
+        raise UsageError(
+            "{given} means {what} of the memory; give a package's folder, its name, or the beginning of the "
+            "source_id in its kernel.json.",
+            what=what,
+            given=repr(given),
+        )
+    if not memory.kernels_from(ids[0]):
+        raise UsageError(
+            "The memory does not have the kernel of {given}: it was made elsewhere, or forgotten.",
+            given=repr(given),
+        )
+    return ids[0]
+
+
+def _packages(memory: Memory, name: str, near: Path) -> Iterator[Path]:
+    """Folders that may be the package of a name."""
+    if Path(name).name != name:
+        return
+    for placement in memory.called(name):
+        yield from (folder / ROOT_PACKAGE / name for folder in placement.file.parents)
+    yield from (folder / ROOT_PACKAGE / name for folder in (near, *near.parents))
+    yield cache_path() / "packages" / ROOT_PACKAGE / name
+
+
+def _source_id(folder: Path) -> str:
+    """The kernel of a package; empty where the folder is none."""
+    try:
+        found = read_foreign_object(folder / MANIFEST).get("source_id")
+    except (OSError, ValueError):
+        return ""
+    return found if isinstance(found, str) else ""
 
 
 def why(memory: Memory, source_id: str) -> tuple[str, ...]:

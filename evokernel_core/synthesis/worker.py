@@ -141,8 +141,14 @@ class Worker:
     def _regions(self, id: int, params: Params) -> Mapping[str, Any]:
         path = Path(params["path"])
         session = self._open(Path(params.get("workspace") or path.parent))
-        offers = session.all_offers if params.get("programs") else session.single_offers
-        found = [to_data(offer) for offer in offers(path, params.get("text"))]
+        offers = session.offers(
+            path,
+            params.get("text"),
+            params.get("symbol"),
+            programs=bool(params.get("programs")),
+            apart=bool(params.get("apart")),
+        )
+        found = [to_data(offer) for offer in offers]
         return {"regions": found, "interpreter": Sentence(session.interpreter(path)).data()}
 
     def _synthesise(self, id: int, params: Params) -> Mapping[str, Any]:

@@ -15,17 +15,14 @@ import numpy as np
 from evokernel_core import temporary
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.foreign import read_foreign
-from evokernel_core.twin.bare import DTYPES
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.dtypes import DTYPES
 from evokernel_core.twin.job import Job, as_data, run_job
 from evokernel_core.twin.operators.folder import project_of
 from evokernel_core.twin.operators.report import compiled_operators, ran_case
 from evokernel_core.twin.run import GIB, Limits, Mode
 from evokernel_core.twin.sources import ProgramSource, read_sources
 
-MOST_INPUT_BYTES = GIB
-"""Of all inputs that are made for a launch."""
-FILLS = ("random", "zeros", "ones", "arange")
 _LONGEST_NAME = 1024
 SHOWN = 8
 """First elements of an output that are told of."""
@@ -118,7 +115,7 @@ def _check_includes(program: ProgramSource, roots: Sequence[Path]) -> None:
 def _launch(params: Mapping[str, Any], roots: Sequence[Path], work: Path) -> Path:
     """LAUNCH.json in the folder of the run, with inputs as absolute paths and outputs as names in it."""
     launch = dict(params["launch"])
-    place = _Place(Path(params["folder"]), roots, work)
+    place = _Place(Path(params["folder"]), roots)
     launch["args"] = [place.argument(arg) for arg in launch["args"]]
     launch["expect"] = {name: place.read(file) for name, file in launch.get("expect", {}).items()}
     path = work / "launch.json"
@@ -127,19 +124,16 @@ def _launch(params: Mapping[str, Any], roots: Sequence[Path], work: Path) -> Pat
 
 
 class _Place:
-    """Where a launch's files are: inputs below ``folder``, what is made in ``work``."""
+    """Where a launch's files are: inputs below ``folder``, and nothing outside of ``roots``."""
 
-    def __init__(self, folder: Path, roots: Sequence[Path], work: Path) -> None:
-        self._folder, self._roots, self._work = folder, roots, work
-        self._made, self._bytes = 0, 0
+    def __init__(self, folder: Path, roots: Sequence[Path]) -> None:
+        self._folder, self._roots = folder, roots
 
     def argument(self, arg: Mapping[str, Any]) -> dict[str, Any]:
         given = dict(arg)
         for name in ("in", "bytes", "from"):
             if isinstance(given.get(name), str):
                 given[name] = self.read(given[name])
-        if isinstance(given.get("in"), Mapping):
-            given["in"] = self._filled(given["in"])
         if "list" in given:
             given["list"] = [self.argument(each) for each in given["list"]]
         if "out" in given and Path(given["out"]).name != given["out"]:
@@ -158,38 +152,6 @@ class _Place:
                 f"{path} of the launch does not exist; paths are relative to the source's folder."
             )
         return str(path)
-
-    def _filled(self, fill: Mapping[str, Any]) -> str:
-        dtype, shape = fill["dtype"], tuple(fill["shape"])
-        if dtype not in DTYPES or fill["fill"] not in FILLS:
-            raise UsageError(f"An input is filled with one of {', '.join(FILLS)} of {', '.join(DTYPES)}.")
-        self._bytes += np.dtype(DTYPES[dtype]).itemsize * int(np.prod(shape, dtype=object))
-        if self._bytes > MOST_INPUT_BYTES:
-            raise UsageError("The inputs of a launch have more than a GiB together; make them smaller.")
-        self._made += 1
-        path = self._work / f"made{self._made}.{'bin' if dtype == 'bfloat16' else 'npy'}"
-        values = _values(
-            fill, shape, np.dtype("float32" if dtype == "bfloat16" else DTYPES[dtype]), self._made
-        )
-        if dtype == "bfloat16":
-            path.write_bytes((values.view(np.uint32) >> 16).astype(np.uint16).tobytes())
-        else:
-            np.save(path, values)
-        return str(path)
-
-
-def _values(fill: Mapping[str, Any], shape: tuple[int, ...], dtype: np.dtype[Any], number: int) -> Any:
-    match fill["fill"]:
-        case "zeros":
-            return np.zeros(shape, dtype)
-        case "ones":
-            return np.ones(shape, dtype)
-        case "arange":
-            return np.arange(int(np.prod(shape)), dtype=np.float64).astype(dtype).reshape(shape)
-    drawn = np.random.default_rng([fill.get("seed", 0), number])
-    if dtype.kind == "f":
-        return drawn.standard_normal(shape).astype(dtype)
-    return drawn.integers(0, 2 if dtype.kind == "b" else 100, shape).astype(dtype)
 
 
 def _outputs(launch: Mapping[str, Any], work: Path) -> Iterator[dict[str, Any]]:

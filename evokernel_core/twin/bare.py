@@ -17,6 +17,8 @@ from evokernel_core import temporary
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin.build import BuiltKernel, CandidateError, build_files, check_callees, prepare
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.dtypes import DTYPES
+from evokernel_core.twin.fills import Fills, check_fill
 from evokernel_core.twin.framework import (
     DTYPE_MACROS,
     Framework,
@@ -31,16 +33,6 @@ from evokernel_core.twin.preprocess import LaunchSyntaxError, without_launches
 from evokernel_core.twin.program import define_flags
 from evokernel_core.twin.run import Limits, Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
 from evokernel_core.twin.sources import ProgramSource, active_units, read_sources
-
-DTYPES: Mapping[str, str] = {
-    **{name: name for name in ("float16", "float32", "float64", "bool")},
-    **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-    "half": "float16",
-    "float": "float32",
-    "double": "float64",
-    "bfloat16": "uint16",
-}
-"""Names of dtypes in a LAUNCH.json, and numpy's (bfloat16 stays as its 16 bits)."""
 
 SCALARS: Mapping[str, str] = {
     **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
@@ -103,10 +95,19 @@ def _check_argument(position: int, arg: Mapping[str, Any], path: Path) -> None:
         raise UsageError(f'Argument {position} of {path} has "same": {arg["same"]!r}; name one before it.')
     for each in arg.get("list", ()):
         _check_argument(position, each, path)
+    if isinstance(arg.get("in"), Mapping):
+        check_fill(arg["in"])
+    elif not isinstance(arg.get("in", ""), str):
+        raise UsageError(f'Argument {position} of {path} needs "in" to be a file, or how to fill it.')
     if "out" in arg and (arg.get("dtype") not in DTYPES or not isinstance(arg.get("shape"), list)):
         raise UsageError(f'Argument {position} of {path} needs "shape" and a "dtype" of {", ".join(DTYPES)}.')
     if "scalar" in arg and (arg["scalar"] not in SCALARS or "value" not in arg):
         raise UsageError(f'Argument {position} of {path} needs "value" and a type of {", ".join(SCALARS)}.')
+
+
+def filled(launch: LaunchFile, folder: Path) -> LaunchFile:
+    """The launch with files in a folder in place of inputs that it says how to fill. Raises UsageError."""
+    return evolve(launch, args=tuple(map(Fills(folder).filled, launch.args)))
 
 
 def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path) -> Bare:

@@ -5,27 +5,67 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from attrs import frozen
+
 from evokernel_core.domain.sentence import Sentence
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.roofline import launch_us
 
 _SCALAR = "S"
 
 
-def bottleneck_words(counted: Mapping[str, Any]) -> Sentence:
+@frozen
+class Overhead:
+    """What a launch takes before anything is issued: ``launch`` percent of its whole time, of which ``start``
+    percent of the slowest core's own. ``own`` is that core's time as a share of the whole."""
+
+    launch: float = 0.0
+    start: float = 0.0
+    own: float = 1.0
+
+
+def overhead_of(chip: Chip, latency_us: float, block_dim: int) -> Overhead:
+    """Of a launch of so many blocks that took ``latency_us`` by the time model."""
+    launch = launch_us(chip, max(1, min(block_dim, chip.aiv)))
+    own = latency_us - launch + chip.launch.start_us
+    if latency_us <= 0 or own <= 0:
+        return Overhead()
+    return Overhead(100 * min(1.0, launch / latency_us), 100 * chip.launch.start_us / own, own / latency_us)
+
+
+def bottleneck_words(counted: Mapping[str, Any], overhead: Overhead = Overhead()) -> Sentence:
     """``counted`` is what ``time/bottleneck.cpp`` writes; "" where it is empty.
 
-    As in "MTE2-bound: 81 % busy; V idle 64 % waiting for copies of 2.0 KB, below the efficient 16 KB."
+    As in "MTE2-bound: 81 % busy; V idle 64 % waiting for copies of 2.0 KB, below the efficient 16 KB." A pipe
+    that is busy for less than the launch takes, or than it waits to be issued, binds nothing.
     """
     if not counted:
         return Sentence()
-    first, *others = _facts(counted)
+    busy = float(counted["busy"])
+    if overhead.launch > busy * overhead.own and overhead.launch > 100 - overhead.launch:
+        return Sentence(
+            "launch-bound: {launch} % of the time is the launch, {pipe} busy {busy} %.",
+            launch=f"{overhead.launch:.0f}",
+            pipe=str(counted["pipe"]),
+            busy=int(busy),
+        )
+    first, *others = _facts(counted, overhead)
     for other in others:
         first = Sentence("{facts}; {fact}", facts=first, fact=other)
     return Sentence("{facts}.", facts=first)
 
 
-def _facts(counted: Mapping[str, Any]) -> Iterator[Sentence]:
-    told = {"pipe": str(counted["pipe"]), "busy": int(counted["busy"])}
-    if "for" in counted:
+def _facts(counted: Mapping[str, Any], overhead: Overhead) -> Iterator[Sentence]:
+    busy = int(counted["busy"])
+    told = {"pipe": str(counted["pipe"]), "busy": busy}
+    to_issue = float(counted.get("idle", 0)) - overhead.start if counted.get("for") == _SCALAR else 0.0
+    if to_issue > busy:
+        yield Sentence(
+            "issue-bound: {pipe} busy {busy} %, idle {idle} % waiting for the scalar unit to issue",
+            idle=f"{to_issue:.0f}",
+            **told,
+        )
+    elif "for" in counted:
         waiting = {"idle": int(counted["idle"]), "cause": _cause(counted)}
         yield Sentence("{pipe}-bound: {busy} % busy, idle {idle} % waiting for {cause}", **told, **waiting)
     else:

@@ -7,9 +7,10 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from evokernel_core import temporary
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.verdict import Hazard, Severity
-from evokernel_core.twin.bare import build_bare, read_launch, run_bare
+from evokernel_core.twin.bare import build_bare, filled, read_launch, run_bare
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.program import build_program, run_program
@@ -82,9 +83,10 @@ def run_job(job: Job) -> Outcome:
 
 def _run_bare(job: Job, launch: Path) -> Outcome:
     cwd = job.cwd or launch.parent
-    bare = build_bare(job.program, job.entry, read_launch(launch), cwd)
     how = (job.mode, load_chip(job.chip), job.trace)
-    result, mismatches = run_bare(bare, cwd, how, job.limits, auto_sync=job.auto_sync)
+    with temporary.folder("inputs") as made:
+        bare = build_bare(job.program, job.entry, filled(read_launch(launch), Path(made)), cwd)
+        result, mismatches = run_bare(bare, cwd, how, job.limits, auto_sync=job.auto_sync)
     return Outcome(result, bare.built.compile_s, mismatches)
 
 

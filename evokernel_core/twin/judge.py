@@ -28,7 +28,7 @@ from evokernel_core import temporary
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.lifeline import lifeline
 from evokernel_core.twin.build import BuiltKernel
-from evokernel_core.twin.chip import runner_text
+from evokernel_core.twin.chip import Chip, runner_text
 from evokernel_core.twin.run import (
     KERNEL_LIMITS,
     Finished,
@@ -107,7 +107,7 @@ def _run_in(
         str(built.library),
     )
     pair = _run_pair(judge, candidate, folder, built.library.parent, limits.wall_s)
-    return _verdict(result_file, pair, limits)
+    return _verdict(result_file, pair, limits, request.chip)
 
 
 def _of_candidate(limits: Limits) -> Limits:
@@ -123,10 +123,10 @@ class _Pair:
     alone: bool
 
 
-def _verdict(result_file: Path, pair: _Pair, limits: Limits) -> RunResult:
+def _verdict(result_file: Path, pair: _Pair, limits: Limits, chip: Chip) -> RunResult:
     """The judge's result, or how the candidate's process ended where it left the judge without an answer."""
     launcher_failed = pair.candidate.exit_code == 120 and "evokernel-launcher" in pair.candidate.stderr
-    result = read_result(result_file, pair.candidate if launcher_failed else pair.judge, limits)
+    result = read_result(result_file, pair.candidate if launcher_failed else pair.judge, limits, chip)
     unanswered = result.status is Status.ERROR and result.message.startswith(ENDED_EARLY)
     if unanswered and pair.alone:
         early = ended_early(pair.candidate, limits)

@@ -200,4 +200,4 @@ def run_program(
         }
         command = [*limited(program.twin, bounds), str(program.executable), *arguments]
         finished = run_process(command, cwd, bounds.wall_s, environment)
-        return read_result(folder / "result.json", finished, bounds)
+        return read_result(folder / "result.json", finished, bounds, chip)

@@ -22,7 +22,7 @@ from evokernel_core.domain.errors import BuildError
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.verdict import Hazard, LineTime, Severity
 from evokernel_core.lifeline import lifeline
-from evokernel_core.twin.bottleneck import bottleneck_words
+from evokernel_core.twin.bottleneck import bottleneck_words, overhead_of
 from evokernel_core.twin.build import BuiltKernel, Twin
 from evokernel_core.twin.chip import Chip, runner_text
 from evokernel_core.twin.said import sentence_said
@@ -225,7 +225,7 @@ def _run_in(
         str(folder / "request.txt"),
     ]
     finished = run_process(command, folder, limits.wall_s, clean_environment())
-    return read_result(result_file, finished, limits)
+    return read_result(result_file, finished, limits, request.chip)
 
 
 def request_text(library: Path, request: RunRequest, folder: Path) -> str:
@@ -319,8 +319,8 @@ def head_of(file: IO[bytes], limit: int = 65536) -> str:
     return file.read(limit).decode(errors="replace")
 
 
-def read_result(path: Path, finished: Finished, limits: Limits) -> RunResult:
-    """The result that the runner left, or why it left none."""
+def read_result(path: Path, finished: Finished, limits: Limits, chip: Chip) -> RunResult:
+    """The result that the runner left on a chip, or why it left none."""
     if finished.exit_code == 120 and "evokernel-launcher" in finished.stderr:
         raise BuildError("The kernel's process could not be confined: {said}", said=finished.stderr.strip())
     if finished.exit_code == -signal.SIGKILL and "evokernel-launcher: quota" in finished.stderr:
@@ -334,7 +334,7 @@ def read_result(path: Path, finished: Finished, limits: Limits) -> RunResult:
         return ended_early(finished, limits)
     if finished.exit_code < 0:
         return _ended(Status.CRASH, _crash_words(finished), finished)
-    return _parsed(data, finished)
+    return _parsed(data, finished, chip)
 
 
 def _load(path: Path) -> dict[str, Any] | None:
@@ -401,7 +401,7 @@ def _ended(status: Status, message: Sentence, finished: Finished) -> RunResult:
     )
 
 
-def _parsed(data: dict[str, Any], finished: Finished) -> RunResult:
+def _parsed(data: dict[str, Any], finished: Finished, chip: Chip) -> RunResult:
     error = sentence_said(data.get("error") or "")
     if not error and finished.exit_code:
         error = Sentence("The program ended with exit status {status}.", status=finished.exit_code)
@@ -409,7 +409,7 @@ def _parsed(data: dict[str, Any], finished: Finished) -> RunResult:
         status=_status(error, declined=data.get("declined") is True),
         message=error,
         hazards=tuple(_hazard(item) for item in data.get("hazards", ())),
-        launches=tuple(_launch(item) for item in data.get("launches", ())),
+        launches=tuple(_launch(item, chip) for item in data.get("launches", ())),
         latency_us=float(data.get("latency_us", 0.0)),
         instructions=int(data.get("instructions", 0)),
         outputs_written=tuple(bool(item) for item in data.get("outputs_written", ())),
@@ -436,13 +436,15 @@ def _hazard(item: Mapping[str, Any]) -> Hazard:
     )
 
 
-def _launch(item: Mapping[str, Any]) -> LaunchReport:
+def _launch(item: Mapping[str, Any], chip: Chip) -> LaunchReport:
+    block_dim, latency_us = int(item["block_dim"]), float(item["latency_us"])
+    overhead = overhead_of(chip, latency_us, block_dim)
     return LaunchReport(
         kernel=str(item["kernel"]),
-        block_dim=int(item["block_dim"]),
-        latency_us=float(item["latency_us"]),
+        block_dim=block_dim,
+        latency_us=latency_us,
         pipes=tuple((str(pipe), float(us)) for pipe, us in item.get("pipes", {}).items()),
-        bottleneck=bottleneck_words(item.get("bottleneck", {})),
+        bottleneck=bottleneck_words(item.get("bottleneck", {}), overhead),
         slowest_block=int(item.get("blocks", {}).get("slowest", 0)),
         work=tuple((str(pipe), _work(counted)) for pipe, counted in item.get("work", {}).items()),
         lines=tuple(_lines(item.get("lines", {}))),

@@ -220,11 +220,21 @@ class OperatorAnswer(BaseModel):
     latency_us: float = 0.0
 
 
-class HazardRuleAnswer(BaseModel):
+class HazardCodeAnswer(BaseModel):
     code: str
     severity: str
     what: str
-    help: str
+
+
+class HazardRuleAnswer(BaseModel):
+    """One rule, or several codes to choose from."""
+
+    code: str = ""
+    severity: str = ""
+    what: str = ""
+    help: str = Field(default="", description="What mends it.")
+    codes: list[HazardCodeAnswer] = Field(default=[], description="Where words speak of several.")
+    next_offset: int | None = None
 
 
 class BriefAnswer(BaseModel):
@@ -287,7 +297,7 @@ def region_answer(offer: Offer) -> RegionAnswer:
         "now_us": round(estimate.now_us, 2),
         "kernel_us": round(estimate.after_us, 2),
         "bound_us": round(estimate.bound_us, 2),
-        "gain": round(estimate.gain, 3),
+        "gain": round(estimate.gain, 4),
         "verified": estimate.is_verified,
         "worth_it": estimate.wins,
         "source": estimate.source,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -10,6 +11,7 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp_types import CallToolResult, InputRequiredResult, TextContent
 from pydantic import ValidationError
 
+from evokernel_mcp.slim import without_empty
 from evokernel_mcp.state import State
 
 MOST_FAULTS = 5
@@ -18,7 +20,10 @@ MOST_FAULTS = 5
 
 class PlainServer(MCPServer[State]):
     """Tells what tools answer. The SDK's own words for it have the tool's name before each error, several
-    lines with an address for an argument that is wrong, and an indented line for each value."""
+    lines with an address for an argument that is wrong, an indented line for each value, and every field that
+    is empty."""
+
+    _schemas: Mapping[str, dict[str, Any]] = {}
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[State, Any] | None = None
@@ -31,7 +36,15 @@ class PlainServer(MCPServer[State]):
             raise UnexpectedToolError(said) from error.__cause__
         except ToolError as error:
             raise ToolError(_sentence(name, error)) from error.__cause__
-        return _compact(answer) if isinstance(answer, CallToolResult) else answer
+        if not isinstance(answer, CallToolResult):
+            return answer
+        return _compact(answer, await self._schema(name))
+
+    async def _schema(self, name: str) -> Mapping[str, Any]:
+        """The schema of a tool's answers."""
+        if not self._schemas:
+            self._schemas = {tool.name: tool.output_schema or {} for tool in await self.list_tools()}
+        return self._schemas.get(name, {})
 
 
 def _sentence(name: str, error: ToolError) -> str:
@@ -47,9 +60,11 @@ def _faults(error: ValidationError) -> str:
     return "; ".join([*told, *([f"{len(found) - MOST_FAULTS} more"] if len(found) > MOST_FAULTS else [])])
 
 
-def _compact(answer: CallToolResult) -> CallToolResult:
-    """The structured content as text, for clients that give their model that."""
+def _compact(answer: CallToolResult, schema: Mapping[str, Any]) -> CallToolResult:
+    """The structured content without what is empty, and as text for clients that give their model that."""
     if answer.structured_content is None:
         return answer
-    text = json.dumps(answer.structured_content, ensure_ascii=False, separators=(",", ":"))
-    return answer.model_copy(update={"content": [TextContent(type="text", text=text)]})
+    told = without_empty(answer.structured_content, schema)
+    text = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+    content = [TextContent(type="text", text=text)]
+    return answer.model_copy(update={"structured_content": told, "content": content})

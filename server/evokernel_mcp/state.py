@@ -10,6 +10,7 @@ from attrs import define, field, frozen
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.region import Region
+from evokernel_core.domain.sentence import sentence_of
 from evokernel_core.domain.serial import from_data
 from evokernel_core.synthesis.offers import Offer
 from evokernel_mcp.access import Access, Rules
@@ -20,7 +21,7 @@ MOST_PLANS = 32
 
 @frozen
 class Plan:
-    """The offers of a text of a file."""
+    """The offers of a text of a file, or of one class or function in it."""
 
     digest: str
     offers: tuple[Offer, ...]
@@ -33,23 +34,25 @@ class State:
 
     rules: Rules
     pool: Pool
-    _plans: OrderedDict[tuple[Path, bool], Plan] = field(factory=OrderedDict)
+    _plans: OrderedDict[tuple[Path, str, bool], Plan] = field(factory=OrderedDict)
     _guides: OrderedDict[str, str] = field(factory=OrderedDict)
 
-    async def plan(self, path: Path, access: Access, *, programs: bool) -> Plan:
+    async def plan(self, path: Path, access: Access, symbol: str = "", *, programs: bool = True) -> Plan:
         """The offers of a file now. Raises UsageError, WorkerError."""
         text = access.text(access.trusted(path))
         params = {
             "path": str(path),
             "text": text,
+            "symbol": symbol or None,
             "programs": programs,
             "workspace": str(access.root_of(path)),
         }
         answer = await self.pool.request("regions", params)
         offers = tuple(from_data(item, Offer) for item in answer["regions"])
-        plan = Plan(_digest(text), offers, str(answer.get("interpreter", "")))
-        self._plans[path, programs] = plan
-        self._plans.move_to_end((path, programs))
+        plan = Plan(_digest(text), offers, str(sentence_of(answer.get("interpreter", ""))))
+        key = (path, symbol, programs)
+        self._plans[key] = plan
+        self._plans.move_to_end(key)
         while len(self._plans) > MOST_PLANS:
             self._plans.popitem(last=False)
         return plan
@@ -57,19 +60,23 @@ class State:
     async def offer(self, path: Path, region: str, access: Access) -> Offer:
         """A region of a file as it is now; planned again where the text has changed. Raises UsageError,
         WorkerError."""
-        digest = _digest(access.text(access.trusted(path)))
-        for programs in (False, True):
-            plan = self._plans.get((path, programs))
-            if plan is None and not programs:
-                plan = await self.plan(path, access, programs=False)
-            elif plan is not None and plan.digest != digest:
-                plan = await self.plan(path, access, programs=programs)
-            found = [item for item in plan.offers if item.region.id == region] if plan else []
-            if found:
-                return found[0]
+        found = self._known(path, region, _digest(access.text(access.trusted(path))))
+        if not found:
+            plan = await self.plan(path, access)
+            found = [item for item in plan.offers if item.region.id == region]
+        if found:
+            return found[0]
         raise UsageError(
             f"{path.name} has no region {region[:32]!r} now: plan the file again for its regions."
         )
+
+    def _known(self, path: Path, region: str, digest: str) -> list[Offer]:
+        """A region in the plans of a text, the latest first. One that has no kernel of its own may have one
+        in a plan with programs, which says all."""
+        plans = (plan for (of, _, _), plan in reversed(self._plans.items()) if of == path)
+        offers = (item for plan in plans if plan.digest == digest for item in plan.offers)
+        found = [item for item in offers if item.region.id == region]
+        return sorted(found, key=lambda item: item.region.task is None)
 
     async def region(self, path: Path, region: str, access: Access) -> Region:
         """A region for which a kernel can be written. Raises UsageError that says why another has none."""

@@ -51,8 +51,9 @@ async def plan(
     access: Allowed,
     symbol: Annotated[str, Field(description="Only this class or function, as Block.forward.")] = "",
     programs: Annotated[
-        bool, Field(description="Also regions of several kernels in a row, up to a whole forward: slower.")
-    ] = False,
+        bool,
+        Field(description="Also several kernels in a row, up to a whole forward: on unless given."),
+    ] = True,
     offset: Offset = 0,
     limit: Limit = 20,
 ) -> PlanAnswer:
@@ -62,22 +63,17 @@ async def plan(
     if not access.trust.covers(path):
         return await _parsed(path, access, symbol, offset, limit)
     async with telling(ctx, "Imports the file in its Python and traces it."):
-        found = await state_of(ctx).plan(path, access, programs=programs)
-    offers = [
-        item
-        for item in found.offers
-        if not symbol or item.region.symbol == symbol or item.region.symbol.startswith(f"{symbol}.")
-    ]
-    shown, more = part_of(offers, region_answer, offset, limit)
+        found = await state_of(ctx).plan(path, access, symbol, programs=programs)
+    shown, more = part_of(found.offers, region_answer, offset, limit)
     return PlanAnswer(
         file=str(path),
         trusted=True,
         regions=shown,
-        total=len(offers),
+        total=len(found.offers),
         next_offset=more,
         interpreter=found.interpreter,
         chip=state_of(ctx).pool.settings.chip,
-        note="" if offers else "Nothing in it is code that a kernel could replace.",
+        note="" if found.offers else "Nothing in it is code that a kernel could replace.",
     )
 
 

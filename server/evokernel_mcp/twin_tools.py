@@ -9,10 +9,12 @@ from pydantic import BaseModel, Field
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin import hazards
+from evokernel_core.twin.hazards import HazardRule
 from evokernel_mcp.access import Access, Allowed
 from evokernel_mcp.answers import (
     MOST_ANSWER,
     MOST_TEXT,
+    HazardCodeAnswer,
     HazardRuleAnswer,
     Kind,
     LaunchAnswer,
@@ -183,11 +185,24 @@ async def run_op(
 
 @answering
 async def explain(
-    code: Annotated[str, Field(description="A hazard's code, as missing-sync.", max_length=64)],
+    code: Annotated[
+        str, Field(description="A code, as missing-sync, or words, as race; none: all codes.", max_length=64)
+    ] = "",
+    offset: Offset = 0,
+    limit: Limit = 20,
 ) -> HazardRuleAnswer:
-    """What a hazard's code means, and what mends it."""
-    rule = hazards.explain(code)
+    """What a hazard's code means, and what mends it; for words the codes that they speak of, without any the
+    list of all codes."""
+    found = hazards.find(code)
+    if len(found) > 1:
+        shown, more = part_of(found, _code, offset, limit)
+        return HazardRuleAnswer(codes=shown, next_offset=more)
+    rule = found[0] if found else hazards.explain(code)
     return HazardRuleAnswer(code=rule.code, severity=rule.severity, what=rule.what, help=rule.help)
+
+
+def _code(rule: HazardRule) -> HazardCodeAnswer:
+    return HazardCodeAnswer(code=rule.code, severity=rule.severity, what=rule.what)
 
 
 @answering

@@ -170,7 +170,7 @@ class Capture:
     async def _ask(self, document: Document, text: Text, *, programs: bool) -> tuple[Found, ...]:
         params = {
             "path": str(document.path), "text": text.content, "programs": programs,
-            "workspace": self.root_of(document),
+            "apart": programs, "workspace": self.root_of(document),
         }  # fmt: skip
         began = time.monotonic()
         try:

@@ -13,9 +13,11 @@ From the worker:
     ``{"id": n, "event": {"kind": "attempt", ...}}``                  while a synthesis runs
 
 Methods and results:
-    ``regions {path, text, programs, workspace}`` -> ``{"regions": [{"region", "estimate"}],
-        "interpreter"}``; ``programs`` asks for those too that several kernels in a row compute, which takes
-        longer; ``workspace`` is where an interpreter is looked for that is not found from the file upwards
+    ``regions {path, text, symbol, programs, apart, workspace}`` -> ``{"regions": [{"region", "estimate",
+        "is_program"}], "interpreter"}``; ``symbol`` is the only class or function that is wanted, none: all;
+        ``programs`` asks for those too that several kernels in a row compute, which takes longer, ``apart``
+        for an agent of their own; ``workspace`` is where an interpreter is looked for that is not found from
+        the file upwards
     ``synthesise {region, budget, job_id, mode}`` -> ``{"status", "reason", "attempts",
         "first_latency_us", "best": {"source_id", "latency", "verifier"} | null}``
     ``preview {region}`` -> ``{"text"}``: the request that a model would be asked first; nothing is sent

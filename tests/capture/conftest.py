@@ -32,6 +32,9 @@ FUSIBLE = {
     for name in names.split()
 }
 
+SINGLE = dict.fromkeys(covered_ops(), "program") | FUSIBLE
+"""With what programs compute, for the reasons why there is no single kernel."""
+
 Capture = Callable[..., tuple[Region, ...]]
 
 
@@ -51,7 +54,7 @@ def capture(agent: AgentClient, tmp_path: Path) -> Capture:
     """Capture a text as if it were ``model.py``; ``symbol`` filters."""
 
     def run(text: str, symbol: str | None = None) -> tuple[Region, ...]:
-        return agent.capture(tmp_path / "model.py", dedent(text).lstrip("\n"), FUSIBLE, symbol)
+        return agent.capture(tmp_path / "model.py", dedent(text).lstrip("\n"), SINGLE, symbol)
 
     return run
 

@@ -12,6 +12,7 @@ from evokernel_core.cli.main import cli
 from evokernel_core.cli.report import _counted
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.experience import ExperienceKind, Stage
+from evokernel_core.domain.placement import Placement
 from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.experiences import make_experience
@@ -19,6 +20,8 @@ from evokernel_core.memory.ledger import Reward
 from evokernel_core.memory.store import Memory
 from evokernel_core.paths import memory_path
 from evokernel_core.report.figures import Kernel
+from tests.synthesis.conftest import make_task
+from tests.synthesis.test_rules import record_kernel
 
 ITEM = make_experience(ExperienceKind.PRACTICE, "double buffer", "Use two buffers.")
 
@@ -72,6 +75,59 @@ def test_rules() -> None:
     assert run("memory", "rules").output.startswith("You cannot.\n  No kernel here broke it")
     (rule,) = json.loads(run("memory", "rules", "--json").output)
     assert (rule["text"], rule["known"], rule["broken"]) == ("You cannot.", True, 0)
+
+
+@pytest.mark.parametrize(
+    "named",
+    ["{id}", "{short}", "evokernel_kernels/gate_1", "./evokernel_kernels/gate_1/", "{folder}", "gate_1",
+     "gate_2", "gate_3"],
+)  # fmt: skip
+def test_why_takes_what_a_person_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    """An id, a folder, the name in the edited file: here, of a call elsewhere, or never applied."""
+    with Memory(memory_path()) as memory:
+        record_kernel(memory, make_task(1), 1, fails=False)
+        id = memory.attempts()[0].source_id
+        elsewhere = tmp_path / "elsewhere" / "pkg" / "net.py"
+        memory.put_placement(Placement(elsewhere, "gate_2", "region", make_task(1).task_id, id, 1.0))
+    roots = {
+        "gate_1": tmp_path / "here",
+        "gate_2": elsewhere.parents[1],
+        "gate_3": tmp_path / "cache/packages",
+    }
+    for name, root in roots.items():
+        folder = root / "evokernel_kernels" / name
+        folder.mkdir(parents=True)
+        (folder / "kernel.json").write_text(json.dumps({"source_id": id}))
+    monkeypatch.chdir(tmp_path / "here")
+    folder = tmp_path / "here" / "evokernel_kernels" / "gate_1"
+    said = run("memory", "why", named.format(id=id, short=id[:7], folder=folder)).output
+    assert said.startswith(f"Kernel {id[:12]} was drafted by toy")
+
+
+@pytest.mark.parametrize(
+    ("named", "reason"),
+    [
+        ("nothing", "'nothing' means no kernel of the memory"),
+        ("", "means 2 kernels of the memory"),
+        ("../x", "means no kernel"),
+        ("bare", "'bare' means no kernel"),
+        ("odd", "'odd' means no kernel"),
+        ("theirs", "does not have the kernel of 'theirs'"),
+    ],
+)
+def test_why_says_what_it_cannot_find(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, reason: str
+) -> None:
+    with Memory(memory_path()) as memory:
+        for n in (1, 2):
+            record_kernel(memory, make_task(1), n, fails=False)
+    for name, manifest in (("odd", "[]"), ("theirs", '{"source_id": "5e1f"}')):
+        (tmp_path / "here" / name).mkdir(parents=True)
+        (tmp_path / "here" / name / "kernel.json").write_text(manifest)
+    (tmp_path / "here" / "bare").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(UsageError, match=reason):
+        run("memory", "why", named)
 
 
 def test_steps_come_with_their_cards(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import AgentFailed, InternalError, ProposerError
 from evokernel_core.domain.region import RegionStatus
 from evokernel_core.domain.settings import Settings
+from evokernel_core.synthesis.offers import choose
 from evokernel_core.synthesis.proposers import moves, schedule
 from evokernel_core.synthesis.session import Session
 
@@ -84,7 +85,7 @@ def test_what_cannot_be_planned_or_priced_is_one_region(
     name: str,
 ) -> None:
     monkeypatch.setattr(author, name, broken(getattr(author, name)))
-    for offers in (session.single_offers(model, None), session.chosen_offers(model)):
+    for offers in (session.offers(model, programs=False), choose(session.offers(model))):
         good, bad = sorted(offers, key=lambda offer: offer.region.span.line)
         assert good.region.task is not None
         assert good.estimate is not None
@@ -148,7 +149,7 @@ def test_a_trace_that_fails_costs_the_programs(
         return capture(self, *given, whole=whole, **more)
 
     monkeypatch.setattr(type(session.agent), "capture", fails)
-    for found in (session.chosen_offers(model), session.all_offers(model, None)):
+    for found in (session.offers(model), choose(session.offers(model, apart=True))):
         assert [offer.region.symbol for offer in found] == ["good", "bad", "model"]
         assert all(offer.estimate for offer in found[:2])
         assert found[2].region.reason.startswith("Programs of several kernels are left out: The torch agent ")

@@ -42,10 +42,13 @@ def offer(name: str, lines: tuple[int, int], saved: float | None) -> Offer:
         ([("a", (1, 1), 20), ("x", (2, 2), None)], [("ax", (1, 2), 18)], ["a"]),
         ([("x", (2, 2), None)], [("x2", (2, 2), -3)], ["x2"]),
         # what no family covers stays, with its reason
-        ([("a", (1, 1), 20), ("x", (5, 5), None)], [("a", (1, 1), 20), ("y", (5, 5), None)], ["a", "x"]),
+        ([("a", (1, 1), 20), ("x", (5, 5), None)], [("a", (1, 1), 20), ("x", (5, 5), None)], ["a", "x"]),
         # what lies in a function that a program's calls is no longer said, what it leaves open is
         ([("a", (1, 1), 20), ("x", (9, 9), None)], [("ab", (1, 3), 62)], ["ab"]),
-        ([("a", (1, 1), 20), ("x", (9, 9), None)], [("ab", (1, 3), 62), ("y", (9, 9), None)], ["ab", "x"]),
+        ([("a", (1, 1), 20), ("x", (9, 9), None)], [("ab", (1, 3), 62), ("y", (9, 9), None)], ["ab", "y"]),
+        ([("a", (1, 1), 20), ("x", (9, 9), None)], [("ab", (1, 3), 62), ("y", (8, 9), None)], ["ab", "x"]),
+        # a program in the place of a single kernel that cannot be had: the command line lost these
+        ([("x", (2, 2), None)], [("x", (2, 2), 40)], ["x"]),
         # programs apart from each other are chosen one by one
         ([("a", (1, 1), 20), ("b", (7, 7), 40)], [("p", (1, 2), 24), ("q", (6, 7), 36)], ["p", "b"]),
         # a gain within the model's own error counts as none
@@ -54,7 +57,7 @@ def offer(name: str, lines: tuple[int, int], saved: float | None) -> Offer:
     ],
 )
 def test_what_is_offered(single: list[Any], programs: list[Any], expected: list[str]) -> None:
-    found = choose([offer(*item) for item in single], [offer(*item) for item in programs])
+    found = choose(side_by_side([offer(*item) for item in single], [offer(*item) for item in programs]))
     assert [item.region.id for item in found] == expected
 
 
@@ -69,8 +72,11 @@ def test_what_is_offered(single: list[Any], programs: list[Any], expected: list[
         ([("a", (1, 1), 10)], [("p", (1, 1), 12)], ["a"]),
         # what a program computes is not said to be unsupported, there and in the functions that it calls
         ([("x", (2, 2), None), ("helper", (9, 9), None)], [("p", (1, 3), 4)], ["p"]),
-        # what none computes is
-        ([("x", (5, 5), None)], [("p", (1, 3), 4), ("y", (5, 5), None)], ["p", "x"]),
+        # what none computes is, with the reason of the program where that is of the same code
+        ([("x", (5, 5), None)], [("p", (1, 3), 4), ("y", (5, 5), None)], ["p", "y"]),
+        ([("x", (5, 5), None)], [("p", (1, 3), 4), ("y", (4, 5), None)], ["p", "x"]),
+        # and where no single kernel is refused, the program's own refusal
+        ([("a", (1, 1), 20)], [("y", (4, 5), None)], ["a", "y"]),
         ([("x", (5, 5), None)], [], ["x"]),
     ],
 )
@@ -123,5 +129,5 @@ def test_the_models_error_is_the_documented_one() -> None:
 
 def test_what_a_program_displaces_is_left_to_offer() -> None:
     single = [offer("a", (1, 1), 20), offer("x", (2, 2), None)]
-    (found,) = choose(single, [offer("ax", (1, 2), 22)])
+    (found,) = choose(side_by_side(single, [offer("ax", (1, 2), 22)]))
     assert [item.region.id for item in found.instead] == ["a"]

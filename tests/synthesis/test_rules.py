@@ -54,6 +54,16 @@ def judge(memory: Memory, task: KernelTask, n: int, breaks: bool, **settings: Se
     memory.record_attempt(Attempt("job", n, *where), ())
 
 
+def record_kernel(memory: Memory, task: KernelTask, n: int, *, fails: bool) -> None:
+    """The same with a record of its schedule, whose tile is large where it fails."""
+    judge(memory, task, n, fails, tile=4096 if fails else 64)
+    source = memory.attempts()[-1].source_id
+    features = (("rows.tile", math.log2(4097 if fails else 65) / 10),)
+    made = TuningRecord(task.task_id, source, "chip", "twin", "rows", 9.0, 9.0, features)
+    failed = evolve(made, latency_us=None, failure="correctness:ub-capacity")
+    memory.record_tuning(failed if fails else made)
+
+
 @pytest.mark.parametrize(
     ("broke", "kept", "conditions", "held"),
     [
@@ -101,17 +111,20 @@ def test_a_rule_about_schedules_has_the_failures_that_it_came_from(
     memory: Memory, toy_task: Callable[..., KernelTask]
 ) -> None:
     for n in range(1, 9):
-        task, fails = toy_task(n % 3), n > 4
-        judge(memory, task, n, fails, tile=4096 if fails else 64)
-        source = memory.attempts()[-1].source_id
-        features = (("rows.tile", math.log2(4097 if fails else 65) / 10),)
-        made = TuningRecord(task.task_id, source, "chip", "twin", "rows", 9.0, 9.0, features)
-        failed = evolve(made, latency_us=None, failure="correctness:ub-capacity")
-        memory.record_tuning(failed if fails else made)
+        record_kernel(memory, toy_task(n % 3), n, fails=n > 4)
     about_hazards, about_schedules = sorted(learned_rules(memory), key=lambda rule: "schedule" in rule.text)
     assert about_schedules.text.startswith("You cannot use a rows schedule with tile of ")
     assert (about_schedules.broken, about_schedules.judged) == (about_hazards.broken, 8)
     assert about_schedules.preconditions == () and len(about_schedules.tasks) > 1
+
+
+def test_rules_of_the_hardware_need_no_statistics(
+    memory: Memory, toy_task: Callable[..., KernelTask]
+) -> None:
+    for n in range(1, 9):
+        record_kernel(memory, toy_task(n % 3), n, fails=n > 4)
+    (rule,) = learned_rules(memory, schedules=False)
+    assert (rule.text, rule.broken) == (UB, 4)
 
 
 def test_a_rule_of_a_pack_has_no_evidence_here(memory: Memory) -> None:

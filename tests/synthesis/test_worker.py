@@ -35,7 +35,7 @@ FAKE = textwrap.dedent(
         def close(self):
             pass
 
-        def single_offers(self, path, text):
+        def offers(self, path, text, symbol, *, programs, apart):
             print("user code prints")
             if text == "boom":
                 raise ZeroDivisionError("boom")

@@ -290,7 +290,7 @@ def test_a_process_without_a_result_is_explained(
     exit_code: int, stderr: str, timed_out: bool, status: Status, words: str, tmp_path: Path
 ) -> None:
     finished = Finished(exit_code, "", stderr, 1.0, timed_out)
-    result = read_result(tmp_path / "none.json", finished, KERNEL_LIMITS)
+    result = read_result(tmp_path / "none.json", finished, KERNEL_LIMITS, load_chip())
     assert result.status is status
     assert words in result.message
 
@@ -298,7 +298,7 @@ def test_a_process_without_a_result_is_explained(
 def test_a_forged_result_does_not_hide_a_crash(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text('{"ok": true, "error": "", "hazards": [], "launches": []}')
     finished = Finished(-signal.SIGSEGV, "", "", 1.0, False)
-    assert read_result(tmp_path / "result.json", finished, KERNEL_LIMITS).status is Status.CRASH
+    assert read_result(tmp_path / "result.json", finished, KERNEL_LIMITS, load_chip()).status is Status.CRASH
 
 
 def test_the_whole_group_is_killed(tmp_path: Path) -> None:

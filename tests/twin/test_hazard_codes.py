@@ -10,7 +10,7 @@ import pytest
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.synthesis.lessons import RULES
 from evokernel_core.twin.build import INCLUDE, SOURCES
-from evokernel_core.twin.hazards import HazardRule, as_page, explain, hazard_rules
+from evokernel_core.twin.hazards import HazardRule, as_page, explain, find, hazard_rules
 from tests.chinese import in_chinese, left_in_english
 
 TABLE = Path(__file__).parents[2] / "docs" / "hazards.md"
@@ -67,3 +67,28 @@ def test_a_code_that_is_none_names_the_closest() -> None:
 def test_a_hazard_is_explained_in_chinese(rule: HazardRule) -> None:
     for said in (rule.what, rule.help):
         assert left_in_english(said) == "" and re.search("[\u4e00-\u9fff]", in_chinese(said))
+
+
+@pytest.mark.parametrize(
+    ("words", "first", "among"),
+    [
+        ("missing-sync", ("missing-sync",), ()),
+        ("race", ("cross-core-race", "cache-line-race"), ("missing-sync",)),
+        ("Race", ("cross-core-race", "cache-line-race"), ()),
+        ("cross-core race", ("cross-core-race",), ()),
+        ("capacity", ("ub-capacity", "l1-capacity"), ()),
+        ("data race", ("missing-sync",), ()),
+        ("WAR", (), ("missing-sync",)),
+        ("missing-synk", (), ()),
+        ("qqq", (), ()),
+    ],
+)
+def test_words_find_codes(words: str, first: tuple[str, ...], among: tuple[str, ...]) -> None:
+    codes = [rule.code for rule in find(words)]
+    assert tuple(codes[: len(first)]) == first
+    assert set(among) <= set(codes)
+    assert len(set(codes)) == len(codes)
+
+
+def test_no_words_list_all_codes() -> None:
+    assert find("") == find("  ") == tuple(hazard_rules().values())

@@ -10,7 +10,7 @@ from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import Latency, LatencySource
-from evokernel_core.synthesis.offers import Estimate, Offer, better_us, choose, why_left_alone
+from evokernel_core.synthesis.offers import Estimate, Offer, better_us, choose, side_by_side, why_left_alone
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.roofline import eager_us, fused_us, launch_us
 from evokernel_core.vendor.functions import TABLE
@@ -113,7 +113,7 @@ def test_parts_of_an_operators_code_have_to_save_more_than_the_operator(
 
     part = offer("part", 1, Estimate(100.0, 100.0 - saved, 1.0, "ascend910b1"))
     whole = offer("whole", 2, Estimate(100.0, 30.0, 1.0, "ascend910b1", rival=MODELLED))
-    assert [item.region.id for item in choose([part], [whole])] == chosen
+    assert [item.region.id for item in choose(side_by_side([part], [whole]))] == chosen
 
 
 def test_what_is_measured_is_compared_with_what_is_measured() -> None:

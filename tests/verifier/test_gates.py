@@ -43,6 +43,44 @@ def compared(
     return compare.compare(tmp_path / "left", expected, np.shape(right), dtype, tolerance)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "left", "right", "element"),
+    [
+        ("float32", [[1.0, 2.0], [3.0, 4.5]], [[1.0, 2.0], [3.0, 4.0]], "[1, 1]: got 4.5, wanted 4"),
+        ("float32", [1.0, 16777216.0], [1.0, 16777218.0], "[1]: got 16777216, wanted 16777218"),
+        ("float16", [0.1, 2.0], [0.1, 2.002], "[1]: got 2, wanted 2.002"),
+        ("float64", [1.0], [1.0 + 1e-15], "[0]: got 1, wanted 1.0000000000000011"),
+        ("float32", [math.nan, math.inf], [1.0, -math.inf], "[0]: got nan, wanted 1"),
+        ("float32", [math.inf], [-math.inf], "[0]: got inf, wanted -inf"),
+        ("int64", [2**53 + 1], [2**53], "[0]: got 9007199254740993, wanted 9007199254740992"),
+        ("uint8", [0, 255], [0, 254], "[1]: got 255, wanted 254"),
+        ("bool", [True], [False], "[0]: got true, wanted false"),
+        ("float32", 2.0, 3.0, "got 2, wanted 3"),
+    ],
+)
+def test_the_first_wrong_element_has_both_values(
+    tmp_path: Path, dtype: str, left: Any, right: Any, element: str
+) -> None:
+    sides = (np.asarray(side, dtype) for side in (left, right))
+    found = compared(tmp_path, *sides, dtype, Tolerance(0.0, 0.0))
+    said = compare.words(found, 0, np.shape(right), Tolerance(0.0, 0.0))
+    assert f"First wrong element: {element}." in said
+
+
+def test_the_first_wrong_element_is_of_the_first_chunk(tmp_path: Path) -> None:
+    right = np.zeros(3 * compare.CHUNK, np.float32)
+    left = right.copy()
+    left[compare.CHUNK + 5], left[-1] = 7.0, 9.0
+    found = compared(tmp_path, left, right)
+    assert found.first == compare.Element((compare.CHUNK + 5,), "7", "0")
+    assert found.farthest == compare.Element((right.size - 1,), "9", "0")
+
+
+def test_bfloat16_is_said_as_a_number(tmp_path: Path) -> None:
+    found = compared(tmp_path, np.array([0x3FC0], np.uint16), np.array([0x3F80], np.uint16), "bfloat16")
+    assert found.first == compare.Element((0,), "1.5", "1")
+
+
 NAN, INF = math.nan, math.inf
 
 
@@ -74,7 +112,7 @@ def test_integers_must_be_equal(dtype: str, tmp_path: Path) -> None:
     assert compared(tmp_path, left, right, dtype).equal
     left[2] = 0
     found = compared(tmp_path, left, right, dtype, Tolerance(1.0, 1.0))
-    assert (found.wrong, found.first, found.max_abs) == (1, (2,), 1.0)
+    assert (found.wrong, found.first and found.first.index, found.max_abs) == (1, (2,), 1.0)
 
 
 def test_bfloat16_is_compared_by_value(tmp_path: Path) -> None:
@@ -138,7 +176,7 @@ def test_the_wrong_region_is_boxed_and_a_tail_is_named(tmp_path: Path) -> None:
     left = right.copy()
     left[1:3, 96:] = 0
     found = compared(tmp_path, left, right)
-    assert (found.wrong, found.first, found.box) == (8, (1, 96), ((1, 2), (96, 99)))
+    assert (found.wrong, found.first and found.first.index, found.box) == (8, (1, 96), ((1, 2), (96, 99)))
     words = compare.words(found, 0, (4, 100), SINGLE)
     for part in ("8 of 400", "2 %", "[1, 96]", "1:3, 96:100", "end of dimension 1", "zero"):
         assert part in words
@@ -151,7 +189,7 @@ def test_a_comparison_spans_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     left[0, 5] += 1
     left[4, 2] = NAN
     found = compared(tmp_path, left, right)
-    assert (found.wrong, found.first, found.box) == (2, (0, 5), ((0, 4), (2, 5)))
+    assert (found.wrong, found.first and found.first.index, found.box) == (2, (0, 5), ((0, 4), (2, 5)))
     assert any("NaN" in note for note in found.notes)
 
 

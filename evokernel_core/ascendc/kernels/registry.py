@@ -30,6 +30,7 @@ from evokernel_core.ascendc.kernels.scatter import family as put
 from evokernel_core.ascendc.kernels.sort import family as sort
 from evokernel_core.ascendc.kernels.space_to_depth import family as phases
 from evokernel_core.ascendc.kernels.tril import family as triangle
+from evokernel_core.ascendc.lowering.opset import fused_ops
 from evokernel_core.ascendc.rewrites import registry as rewriting
 from evokernel_core.ascendc.rewrites.complexes import offered
 from evokernel_core.domain.errors import PlanError
@@ -77,6 +78,12 @@ def covered_ops() -> Mapping[str, str]:
     for family in FAMILIES:
         found = {**family.ops, **found}
     return dict.fromkeys(rewriting.rewrites(layers_together), "kernel") | found | dict(offered())
+
+
+def single_ops() -> Mapping[str, str]:
+    """ATen name to its category in a single fused kernel, to ``program`` where only programs of several
+    kernels compute it."""
+    return dict.fromkeys(covered_ops(), "program") | fused_ops()
 
 
 def view_ops() -> frozenset[str]:

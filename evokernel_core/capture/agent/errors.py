@@ -56,8 +56,9 @@ _ADVICE = {
 }
 
 
-def uncovered(op: str, line: int) -> Sentence:
-    """Why a line has no kernel, from the overload name of the op that stands in the way."""
+def uncovered(op: str, line: int, *, in_programs: bool = False) -> Sentence:
+    """Why a line has no kernel, from the overload name of the op that stands in the way. ``in_programs``: one
+    fused kernel of that line alone cannot be, a program of several may."""
     if op.startswith("evokernel."):
         return Sentence("Line {line} already calls a generated kernel.", line=line)
     name = ".".join(op.removesuffix(OF_COMPLEX).split(".")[:2])
@@ -70,21 +71,22 @@ def uncovered(op: str, line: int) -> Sentence:
     what: str = name
     if op.endswith(OF_COMPLEX):
         what = Sentence("{op} on complex numbers", op=name)
-    for words, ops in _PLAIN_WORDS.items():
-        if name.removeprefix("aten.") in ops:
-            return _named(words, what, line)
-    return Sentence("Line {line} uses {op}, which the kernels on offer do not compute.", line=line, op=what)
-
-
-def _named(words: Sentence, op: str, line: int) -> Sentence:
-    told = {"line": line, "what": words, "op": op}
-    if words in _ADVICE:
+    words = next((words for words, ops in _PLAIN_WORDS.items() if name.removeprefix("aten.") in ops), None)
+    if words is not None:
+        what = Sentence("{what} ({op})", what=words, op=what)
+    if in_programs:
         return Sentence(
-            "Line {line} is {what} ({op}), which the kernels on offer do not compute: {advice}.",
-            advice=_ADVICE[words],
-            **told,
+            "Line {line} computes {op}, which is not supported as a single fused kernel.", line=line, op=what
         )
-    return Sentence("Line {line} is {what} ({op}), which the kernels on offer do not compute.", **told)
+    if words in _ADVICE:
+        advice = _ADVICE[str(words)]
+        return Sentence(
+            "Line {line} computes {op}, which no kernel supports: {advice}.",
+            line=line,
+            op=what,
+            advice=advice,
+        )
+    return Sentence("Line {line} computes {op}, which no kernel supports.", line=line, op=what)
 
 
 class Refused(Told):

@@ -11,7 +11,7 @@ import numpy as np
 from attrs import frozen
 
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.twin.bare import DTYPES
+from evokernel_core.twin.dtypes import DTYPES
 from evokernel_core.twin.framework import DATA_TYPES, DTYPE_MACROS
 from evokernel_core.twin.operators.definition import Attribute, Operator, Parameter
 from evokernel_core.twin.operators.kernel import at

@@ -10,8 +10,9 @@ import numpy as np
 from attrs import evolve, frozen
 
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.twin.bare import DTYPES, Bare, run_bare
+from evokernel_core.twin.bare import Bare, run_bare
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.dtypes import DTYPES
 from evokernel_core.twin.operators.build import Launch, build_operator
 from evokernel_core.twin.operators.case import (
     Case,

@@ -34,10 +34,20 @@ OWN_ROUNDING = 4.0
 
 
 @frozen
-class Comparison:
-    """What differs: ``wrong`` of ``total`` elements, the worst errors, the first index and the region.
+class Element:
+    """An element by its index: what the kernel gave there, and what PyTorch gives."""
 
-    ``box`` is (first, last) index of the wrong elements in each dimension. ``notes`` are sentences.
+    index: tuple[int, ...]
+    got: str
+    wanted: str
+
+
+@frozen
+class Comparison:
+    """What differs: ``wrong`` of ``total`` elements, the worst errors, the first of them and the region.
+
+    ``farthest`` is the element with the largest difference of floats, wrong or not. ``box`` is (first, last)
+    index of the wrong elements in each dimension. ``notes`` are sentences.
     ``rms_ratio`` is the root mean square of the difference over that of the reference, and ``largest`` the
     largest difference, both of all finite elements of floats.
     """
@@ -46,7 +56,8 @@ class Comparison:
     wrong: int = 0
     max_abs: float = 0.0
     max_rel: float = 0.0
-    first: tuple[int, ...] = ()
+    first: Element | None = None
+    farthest: Element | None = None
     box: tuple[tuple[int, int], ...] = ()
     rms_ratio: float = 0.0
     largest: float = 0.0
@@ -213,7 +224,8 @@ class _Scan:
         self._wrong = 0
         self._max_abs = self._max_rel = 0.0
         self._squares = self._error_squares = self._largest = 0.0
-        self._first = -1
+        self._first: Element | None = None
+        self._farthest: Element | None = None
         self._low = np.full(len(shape), np.iinfo(np.int64).max)
         self._high = np.full(len(shape), -1)
         self._nans = self._infinities = self._zeros = self._missed = 0
@@ -227,7 +239,7 @@ class _Scan:
         if different.any():
             gap = np.abs(left[different].astype(np.float64) - right[different].astype(np.float64))
             self._max_abs = max(self._max_abs, float(gap.max()))
-            self._locate(start, different)
+            self._locate(start, different, left, right)
 
     def _add_floats(self, start: int, left: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> None:
         with np.errstate(invalid="ignore", over="ignore"):
@@ -239,7 +251,9 @@ class _Scan:
             if not np.isfinite(largest):
                 self._add_odd_floats(start, left, right, error <= bound)
                 return
-            self._largest = max(self._largest, largest)
+            if largest > self._largest:
+                self._largest = largest
+                self._farthest = self._element(start, int(error.argmax()), left, right)
             # einsum, for dot would start the threads of BLAS
             self._squares += float(np.einsum("i,i->", right, right))
             self._error_squares += float(np.einsum("i,i->", error, error))
@@ -296,7 +310,7 @@ class _Scan:
             gap, size = gap[finite], size[finite]
             self._max_abs = max(self._max_abs, float(gap.max()))
             self._max_rel = max(self._max_rel, float((gap / np.maximum(size, 1e-30)).max()))
-        self._locate(start, wrong)
+        self._locate(start, wrong, left, right)
 
     def _note_values(self, left: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> None:
         self._nans += int((np.isnan(left) & ~np.isnan(right)).sum())
@@ -304,27 +318,35 @@ class _Scan:
         self._zeros += int(((left == 0) & (right != 0)).sum())
         self._missed += int((np.isfinite(left) & ~np.isfinite(right)).sum())
 
-    def _locate(self, start: int, wrong: npt.NDArray[np.bool_]) -> None:
+    def _locate(
+        self, start: int, wrong: npt.NDArray[np.bool_], left: npt.NDArray[Any], right: npt.NDArray[Any]
+    ) -> None:
         flat = np.flatnonzero(wrong) + start
         self._wrong += flat.size
-        if self._first < 0:
-            self._first = int(flat[0])
+        if self._first is None:
+            self._first = self._element(start, int(flat[0]) - start, left, right)
         for axis, indices in enumerate(np.unravel_index(flat, self._shape) if self._shape else ()):
             self._low[axis] = min(self._low[axis], indices.min())
             self._high[axis] = max(self._high[axis], indices.max())
+
+    def _element(self, start: int, at: int, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Element:
+        """The element at a place of the chunk that begins at flat index ``start``."""
+        index = np.unravel_index(start + at, self._shape) if self._shape else ()
+        got, wanted = (_digits(side[at], self._dtype) for side in (left, right))
+        return Element(tuple(int(number) for number in index), got, wanted)
 
     def result(self, total: int) -> Comparison:
         """The comparison of everything added."""
         ratio = (self._error_squares / self._squares) ** 0.5 if self._squares else 0.0
         if not self._wrong:
-            return Comparison(total, rms_ratio=ratio, largest=self._largest)
-        first = np.unravel_index(self._first, self._shape) if self._shape else ()
+            return Comparison(total, rms_ratio=ratio, largest=self._largest, farthest=self._farthest)
         return Comparison(
             total=total,
             wrong=self._wrong,
             max_abs=self._max_abs,
             max_rel=self._max_rel,
-            first=tuple(int(index) for index in first),
+            first=self._first,
+            farthest=self._farthest,
             box=tuple((int(low), int(high)) for low, high in zip(self._low, self._high, strict=True)),
             rms_ratio=ratio,
             largest=self._largest,
@@ -343,6 +365,25 @@ class _Scan:
             yield Sentence("{count} elements are finite where the reference is not.", count=self._missed)
         if self._zeros > self._wrong // 2:
             yield Sentence("Most wrong elements are zero: that part may never have been computed.")
+
+
+_DIGITS = {"float16": 5, "bfloat16": 4, "float32": 9, "float64": 17}
+"""Significant decimal digits that tell every number of a type from its neighbours."""
+
+
+def _digits(value: Any, dtype: str) -> str:
+    """An element as a person reads it."""
+    if dtype in FLOATS:
+        return f"{float(value):.{_DIGITS[dtype]}g}"
+    return str(bool(value)).lower() if dtype == "bool" else str(int(value))
+
+
+def element_words(element: Element) -> Sentence:
+    """An element with both values; one of a tensor without dimensions has no place."""
+    told = {"got": element.got, "wanted": element.wanted}
+    if not element.index:
+        return Sentence("got {got}, wanted {wanted}", **told)
+    return Sentence("{place}: got {got}, wanted {wanted}", place=list(element.index), **told)
 
 
 def words(comparison: Comparison, output: int, shape: tuple[int, ...], tolerance: Tolerance) -> Sentence:
@@ -369,8 +410,9 @@ def words(comparison: Comparison, output: int, shape: tuple[int, ...], tolerance
                 relative=f"{comparison.max_rel:.4g}",
             )
         )
-    if comparison.first:
-        parts.append(Sentence("First wrong element: {place}.", place=list(comparison.first)))
+    if comparison.first is not None:
+        parts.append(Sentence("First wrong element: {element}.", element=element_words(comparison.first)))
+    if comparison.box:
         region = ", ".join(f"{low}:{high + 1}" for low, high in comparison.box)
         parts.append(Sentence("Wrong elements lie in [{region}].", region=region))
         parts.append(_tail_hint(comparison, shape))

@@ -23,7 +23,7 @@ from evokernel_core.verifier.gates.cases import (
     tensor_bytes,
     total_products,
 )
-from evokernel_core.verifier.gates.compare import FLOATS, Comparison, Expected, compare, words
+from evokernel_core.verifier.gates.compare import FLOATS, Comparison, Expected, compare, element_words, words
 from evokernel_core.verifier.gates.slices.choice import Choice
 from evokernel_core.verifier.gates.special_values import strictness
 from evokernel_core.verifier.gates.tolerances import RANDOM, agreement_of, tolerance_of
@@ -204,10 +204,11 @@ def _wrong(output: _Output, found: Comparison, *, is_random: bool) -> Iterator[s
         yield (
             Sentence(
                 "Output {output} of shape {shape} is within the tolerance only because its values are "
-                "small: it is {away} % away from PyTorch's (root mean square).",
+                "small: it is {away} % away from PyTorch's (root mean square), most at {element}.",
                 output=output.index,
                 shape=list(output.shape),
                 away=f"{100 * found.rms_ratio:.2g}",
+                element=element_words(found.farthest) if found.farthest else "",
             )
         )
     elif is_random:

@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..decompositions.composites import stacks_kept
 from ..decompositions.not_decomposed import kept_whole
-from ..errors import AgentError, Refused, Unsupported, describe, uncovered
+from ..errors import AgentError, Refused, Unsupported, describe
 from ..graph.complex_names import names_in
 from ..graph.convert import Converter
 from ..graph.unread import states
@@ -532,7 +532,7 @@ def _scalar_owners(plan: Plan) -> frozenset[int]:
 def _check_ops(graph: dict[str, Any], fusibility: Fusibility) -> None:
     for name, line in names_in(graph["nodes"]):
         if not fusibility.fits(name):
-            raise Unsupported(uncovered(name, line))
+            raise Unsupported(fusibility.unfit(name, line))
     if not any(fusibility.computes(node["op"]) for node in graph["nodes"]):
         raise Unsupported("Nothing is left to compute after simplification.")
     if mixed := types_that_differ(graph):

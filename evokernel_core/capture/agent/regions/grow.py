@@ -9,11 +9,10 @@ from typing import Any
 
 import torch
 
-from ..errors import uncovered
-from ..graph.complex_names import name_for
 from ..loading.record import OpCall
 from ..loading.source import OPAQUE, number_of
 from ..sentence import Sentence
+from ..tracing.fusibility import Fusibility
 from .absorb import Absorber, names_in
 from .liveness import Place, is_live
 from .parts import Parts, Plan, Refusal, total
@@ -276,10 +275,10 @@ def _reason(absorber: Absorber, node: ast.expr) -> Sentence:
         return Sentence(
             "Line {line} reduces over more than one shape of rows: split the expression.", line=node.lineno
         )
-    return _obstacle_reason(obstacles, node.lineno)
+    return _obstacle_reason(absorber.fusibility, obstacles, node.lineno)
 
 
-def _obstacle_reason(obstacles: list[OpCall], line: int) -> Sentence:
+def _obstacle_reason(fusibility: Fusibility, obstacles: list[OpCall], line: int) -> Sentence:
     call = _telling(obstacles)
     if call is None:
         return Sentence()
@@ -292,4 +291,4 @@ def _obstacle_reason(obstacles: list[OpCall], line: int) -> Sentence:
             line=line,
             op=call.name,
         )
-    return uncovered(name_for(call.name, call.args, call.kwargs), line)
+    return fusibility.unfit_call(call, line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import torch
@@ -14,10 +14,11 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from ..decompositions import compositions, index_put, windows
-from ..errors import OF_COMPLEX
+from ..errors import OF_COMPLEX, uncovered
 from ..graph.complex_names import name_for
 from ..graph.mutations import counts, updates
 from ..loading.record import Evaluation, OpCall
+from ..sentence import Sentence
 from ..torch_compat import default_decompositions
 
 NO_OPS = frozenset({
@@ -73,20 +74,38 @@ class CoreOp:
 
 
 class Fusibility:
-    """Answers for one request; ``categories`` maps op names to pointwise, reduction, kernel or view.
+    """Answers for one request; ``categories`` maps op names to pointwise, reduction, kernel or view, and to
+    ``program`` where the request is for single kernels and only programs of several can compute them.
 
     ``whole`` lets a region have reductions over several grids, which takes several kernels.
     """
 
     def __init__(self, categories: Mapping[str, str], whole: bool = False) -> None:
-        self.categories = categories
+        self.categories = {name: kind for name, kind in categories.items() if kind != "program"}
         self.whole = whole
-        self.table = {**_table(frozenset(categories)), **index_put.TABLE}
+        self._in_programs = categories if len(self.categories) < len(categories) else {}
+        self.table = {**_table(frozenset(self.categories)), **index_put.TABLE}
         self._known: dict[str, tuple[CoreOp, ...]] = {}
 
     def fits(self, name: str) -> bool:
         """Whether an op can be in a kernel as it is."""
         return _fits(name, self.categories)
+
+    @cached_property
+    def _programs(self) -> Fusibility:
+        """What programs of several kernels can compute, or nothing where the request is for these."""
+        return Fusibility(dict.fromkeys(self._in_programs, "kernel"), whole=True)
+
+    def unfit(self, name: str, line: int) -> Sentence:
+        """Why an op of a graph is in no kernel of the request."""
+        return uncovered(name, line, in_programs=name in self._in_programs)
+
+    def unfit_call(self, call: OpCall, line: int) -> Sentence:
+        """The same of a call, which programs may compute as what it decomposes into."""
+        name = name_for(call.name, call.args, call.kwargs)
+        programs = self._programs
+        fits = bool(self._in_programs) and all(programs.fits(op.name) for op in programs.core_ops(call))
+        return uncovered(name, line, in_programs=fits)
 
     def computes(self, name: str) -> bool:
         """Whether the op is work for a kernel, rather than a view, a cast or nothing at all."""

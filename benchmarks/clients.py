@@ -1,0 +1,248 @@
+"""What command line, editor and coding agents say of the same files, row by row: it has to be the same.
+
+Each client's own code makes its rows, from the options or messages that it is given to what it would show.
+They share one session, so that a file is captured once. Prints the rows that differ by file; status 1 where
+one does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import io
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, cast
+from unittest.mock import patch
+
+from attrs import frozen
+from click.testing import CliRunner
+from evokernel_mcp.access import Access, Rules
+from evokernel_mcp.answers import region_answer
+from evokernel_mcp.pool import Pool
+from evokernel_mcp.state import State
+from evokernel_server import worker as editor
+from evokernel_server.capture import Capture
+from evokernel_server.text import Text
+from evokernel_server.trust import Trust
+from evokernel_server.workspace import Document
+
+from evokernel_core.capture import finder
+from evokernel_core.cli import synth
+from evokernel_core.cli.main import cli
+from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.domain.settings import Settings
+from evokernel_core.memory.store import Memory
+from evokernel_core.synthesis import session as sessions
+from evokernel_core.synthesis.engine import Status, SynthesisResult
+from evokernel_core.synthesis.session import Session
+from evokernel_core.synthesis.worker import Worker, reason_of
+
+
+@frozen
+class Row:
+    """An offer or a refusal as a client shows it. ``figures``: microseconds in eager mode, of the kernel and
+    of its bound, and the gain, rounded as where they are told most coarsely; none of a refusal."""
+
+    id: str
+    lines: tuple[int, int]
+    kind: str
+    reason: str = ""
+    figures: tuple[float, ...] = ()
+    vendor: str = ""
+
+
+Rows = tuple[Row, ...]
+
+
+@frozen
+class _Asked:
+    """A worker as server and agents' server know one, which answers in this process."""
+
+    worker: Worker
+
+    async def request(self, method: str, params: Mapping[str, Any], **_: Any) -> dict[str, Any]:
+        """Through JSON, as over a pipe. Raises WorkerError."""
+        call = self.worker._methods[method]
+        try:
+            answer: dict[str, Any] = json.loads(json.dumps(call(0, json.loads(json.dumps(params)))))
+        except EvoKernelError as error:
+            raise editor.WorkerError(reason_of(error), error.sentence) from error
+        return answer
+
+    request_again = request
+
+
+@contextmanager
+def _asked(session: Session) -> Iterator[_Asked]:
+    worker = Worker(io.StringIO())
+    worker._session = session
+    with patch.object(sessions, "SharedAgent", lambda *_, **__: nullcontext(session.agent)):
+        yield _Asked(worker)
+
+
+def command_line(session: Session, file: Path, *options: str) -> tuple[list[dict[str, Any]], int]:
+    """The rows of ``evokernel synth``, and its status."""
+    with patch.object(synth, "Session", lambda *_: nullcontext(session)):
+        done = CliRunner().invoke(cli, ["synth", str(file), "--json", *options])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return json.loads(done.stdout)["regions"], done.exit_code
+
+
+def of_command_line(session: Session, file: Path) -> Rows:
+    """What ``evokernel synth --plan`` lists."""
+    rows, _ = command_line(session, file, "--plan")
+    return tuple(
+        Row(
+            row["id"], (row["line"], row["end_line"]), row["op_category"], row["reason"],
+            _figures(row["baseline_us"], row["estimate_us"], row["roofline_us"], row["gain"]),
+            row["vendor"] or "",
+        )
+        for row in rows
+    )  # fmt: skip
+
+
+def of_editor(session: Session, file: Path) -> Rows:
+    """What an editor has on the page of an open file once its programs are traced."""
+
+    async def captured(asked: _Asked) -> Document:
+        document = Document(file.as_uri(), file, 1, Text(file.read_text()))
+        capture = Capture(
+            cast("editor.Worker", asked), lambda: 0.0, _ignore, _always, lambda: True, _ignore,
+            lambda _: str(file.parent), _ignore,
+        )  # fmt: skip
+        capture.soon(document, now=True)
+        await asyncio.sleep(0)
+        while capture._timers or capture.is_analysing(document):
+            await asyncio.sleep(0.001)
+        return document
+
+    with _asked(session) as asked:
+        document = asyncio.run(captured(asked))
+    if document.problem is not None:
+        raise EvoKernelError(document.problem.message)
+    return tuple(
+        Row(
+            item.region.id,
+            (document.text.span(item.extent).line, document.text.span(item.extent).end_line),
+            item.region.op_category,
+            item.region.reason,
+            _figures(found.now_us, found.after_us, found.bound_us, found.gain) if found else (),
+            found.rival.name if found and found.rival else "",
+        )
+        for item in document.tracked
+        for found in (item.found.estimate,)
+    )
+
+
+def of_agent(session: Session, file: Path) -> Rows:
+    """What the tool plan answers."""
+    with _asked(session) as asked:
+        access = Access((file.parent,), Trust(folders=(file.parent,)), may_write=False)
+        offers = asyncio.run(State(Rules(), cast("Pool", asked)).plan(file, access)).offers
+    return tuple(
+        Row(
+            row.id, (row.line, row.end_line), row.category, row.reason,
+            _figures(row.now_us, row.kernel_us, row.bound_us, row.gain), row.vendor,
+        )
+        for row in map(region_answer, offers)
+    )  # fmt: skip
+
+
+def _figures(*figures: float | None) -> tuple[float, ...]:
+    return tuple(round(figure, 2) for figure in figures if figure is not None)
+
+
+def _ignore(*_: object) -> None:
+    return
+
+
+def _always(_: object) -> bool:
+    return True
+
+
+CLIENTS: Mapping[str, Callable[[Session, Path], Rows]] = {
+    "command line": of_command_line,
+    "editor": of_editor,
+    "agent": of_agent,
+}
+
+
+def said(client: Callable[[Session, Path], Rows], session: Session, file: Path) -> Rows:
+    """A client's rows; of a file that has none, the reason as one."""
+    try:
+        return client(session, file)
+    except EvoKernelError as error:
+        return (Row("", (1, 1), "other", str(error)),)
+
+
+def written(session: Session, file: Path) -> list[dict[str, Any]]:
+    """The rows of ``evokernel synth`` where no kernel can be verified: all that it tries, and all that it
+    refuses. None of a file that cannot be captured."""
+    none = SynthesisResult(Status.INFEASIBLE, "", None, 0, None, 0)
+    with patch.object(Session, "synthesise", lambda *_, **__: none):
+        try:
+            return command_line(session, file)[0]
+        except EvoKernelError:
+            return []
+
+
+def compare(session: Session, file: Path) -> tuple[Rows, list[str]]:
+    """The command line's rows of a file, and where the others differ from them or ``synth`` from its plan."""
+    served = finder.imports_torch(file.read_text())  # an editor asks about no other file
+    clients = {name: client for name, client in CLIENTS.items() if served or name != "editor"}
+    first, *others = ((name, said(client, session, file)) for name, client in clients.items())
+    found = [
+        f"{name}: {row}"
+        for name, rows in others
+        for row in sorted({*rows} ^ {*first[1]}, key=lambda row: row.lines)
+    ]
+    found += [f"{name}: in another order" for name, rows in others if not found and rows != first[1]]
+    return first[1], found + list(_lost(first[1], written(session, file)))
+
+
+def _lost(planned: Sequence[Row], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Offers of a plan that ``synth`` neither tries nor leaves for one that it tries on the same lines, and
+    refusals that the plan does not have."""
+    tried = {row["id"] for row in rows if row["status"] != "unsupported"}
+    refused = {(row["id"], row["reason"]) for row in rows if row["status"] == "unsupported"}
+    offers = {row.id: row for row in planned if row.figures}
+    lines = [offers[id].lines for id in tried & offers.keys()]
+    for row in offers.values():
+        if not any(first <= row.lines[1] and row.lines[0] <= last for first, last in lines):
+            yield f"synth: does not try {row}"
+    for id, reason in sorted(refused - {(row.id, row.reason) for row in planned}):
+        yield f"synth: refuses {id}: {reason}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    results: dict[str, list[str]] = {}
+    count = 0
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Memory(Path(folder) / "memory.db") as memory,
+        Session(Settings(), Path.cwd(), memory) as session,
+    ):
+        for file in args.files:
+            rows, results[str(file)] = compare(session, file.absolute())
+            count += len(rows)
+            print(f"{file}: {len(rows)} rows", *results[str(file)], sep="\n    ")
+    differing = sum(map(bool, results.values()))
+    print(f"\n{len(results)} files, {count} rows of each client; {differing} files in which they differ")
+    if args.json:
+        summary = {"files": len(results), "rows": count, "differing": differing}
+        args.json.write_text(json.dumps({"files": results, "summary": summary}, indent=1) + "\n")
+    return int(differing > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
