@@ -209,6 +209,11 @@ class AgentClient:
             self._channel.kill()
             self._channel = None
 
+    @property
+    def pid(self) -> int | None:
+        """The number of the agent's process, None while there is none."""
+        return self._channel.pid if self._channel is not None else None
+
     def last_words(self) -> str:
         """What the agent and the user's code wrote last."""
         return self._channel.last_words() if self._channel else ""

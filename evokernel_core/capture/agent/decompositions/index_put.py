@@ -42,8 +42,8 @@ def _chosen(x: torch.Tensor, indices: list[torch.Tensor | None], value: torch.Te
 
 
 def added(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: float = 1) -> Any:
-    """aten.index_add as it is, once the sizes of the source are those of what is written: unlike aten.index_put
-    it takes no indices that count from the end, and nothing of the source is repeated."""
+    """aten.index_add as it is, once the sizes of the source are those of what is written: unlike
+    aten.index_put it takes no indices that count from the end, and nothing of the source is repeated."""
     dim %= max(x.dim(), 1)
     _check_source(x, dim, index, source)
     return NotImplemented if x.dim() else x + (source if alpha == 1 else source * alpha).sum()

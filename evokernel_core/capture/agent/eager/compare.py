@@ -37,7 +37,7 @@ _WIDE = {
 }  # fmt: skip
 _SMALL = 3
 """Sizes that vary are as small as this, each by one larger than the one before."""
-_MOST_ELEMENTS = 1 << 22
+_MOST_ELEMENTS = 1 << 24
 """Elements of all values of a graph, and of what its code is given."""
 _SEED = 20
 _REFUSING = (IndexError, RuntimeError)
