@@ -3,8 +3,8 @@
     python benchmarks/eager.py FILE... [--json OUT]
 
 Regions are those of single kernels and of programs. Each is compared as the product does it before a kernel
-of it counts: small sizes at all draws, the file's own at one. Seconds are processor seconds of the agent and of
-its forks, which include the capture of the file anew.
+of it counts: small sizes at all draws, the file's own at one. Seconds are processor seconds of the agent and
+of its forks, which include the capture of the file anew.
 """
 
 from __future__ import annotations

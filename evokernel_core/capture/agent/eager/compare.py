@@ -21,6 +21,7 @@ from ..inputs.trials import Known
 from ..loading.devices import on_host
 from ..loading.load import isolation
 from ..loading.outside import Stopped, confined
+from ..npu import functions as npu
 from ..reference.precision import widened
 from ..reference.reference import first_values, in_order, run, shapes_of, size_of
 from ..regions.capture import Asked, capture
@@ -138,16 +139,21 @@ def compare_draws(subject: Subject, wanted: Wanted, report: Report, path: Path) 
     it: ``{"draw", "difference"}``, empty where there is none, or ``{"draw", "reason"}``."""
     own = {item["name"]: item["size"] for item in wanted.symbols}
     small = _small(wanted, own)
-    names = draws.names_of(subject, wanted.graph, small)
-    report({"draws": [*names, *(["file_sizes"] if small != own else [])]})
-    if reason := _not_drawable(subject, wanted.graph):
-        for name in (*names, *(["file_sizes"] if small != own else [])):
-            report({"draw": name, "reason": reason.data()})
-        return
-    for number, name in enumerate(names):
-        report(_event(name, lambda: _compare(subject, wanted.graph, small, name, _SEED + number, path)))  # noqa: B023
+    cases = [(name, small) for name in draws.names_of(subject, wanted.graph, small)]
     if small != own:
-        report(_event("file_sizes", lambda: _compare(subject, wanted.graph, own, draws.NORMAL, _SEED, path)))
+        cases.append((draws.FILE_SIZES, own))
+    report({"draws": [name for name, _ in cases]})
+    npu.called.clear()
+    reason = _not_drawable(subject, wanted.graph)
+    for number, (name, sizes) in enumerate(cases):
+        work = partial(_compare, subject, wanted.graph, sizes, name, _SEED + number, path)
+        report({"draw": name, "reason": reason.data()} if reason else _event(name, work))
+    if npu.called:
+        said = Sentence(
+            "an NPU computes {names}, for which stands what its documentation says",
+            names=", ".join(sorted(npu.called)),
+        )
+        report({"draw": "", "reason": said.data()})
 
 
 def _event(name: str, work: Callable[[], Sentence]) -> dict[str, Any]:
@@ -262,7 +268,7 @@ def _run_code(subject: Subject, given: Given, path: Path) -> list[Any]:
     state = torch.get_rng_state()
     try:
         with torch.no_grad(), in_order(), on_host(), confined(path):
-            found = pytree.tree_leaves(subject.call(*given.of_code))
+            found: list[Any] = pytree.tree_leaves(subject.call(*given.of_code))
     except Stopped as error:
         raise NotCompared(error.sentence) from error
     if any(isinstance(item, FakeTensor) for item in found):

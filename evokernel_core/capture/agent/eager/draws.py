@@ -19,6 +19,8 @@ NORMAL, NANS, INFINITIES, ZEROS, EXTREMES, EQUALS = (
     "normal", "nan", "infinity", "zero", "extreme", "equal",
 )  # fmt: skip
 NEGATIVE, BEYOND = "negative_index", "index_out_of_range"
+FILE_SIZES = "file_sizes"
+"""Ordinary values, at the sizes of the file."""
 OF_FLOATS = (NANS, INFINITIES, ZEROS, EXTREMES, EQUALS)
 OF_INDICES = (NEGATIVE, BEYOND)
 _SHARE = 1 / 4
@@ -45,7 +47,7 @@ def _copy(value: Any) -> Any:
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-def names_of(subject: Subject, graph: Mapping[str, Any], sizes: Mapping[str, int]) -> tuple[str, ...]:
+def names_of(subject: Subject, graph: dict[str, Any], sizes: dict[str, int]) -> tuple[str, ...]:
     """The draws that say something of a region: special values take floats or numbers, indices an input that
     is read as such."""
     has_numbers = any(spec["dtype"] != "bool" for spec in subject.specs)

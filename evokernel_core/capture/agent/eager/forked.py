@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ def bounded(work: Callable[[Report], None], seconds: float, most_bytes: int) -> 
         os.waitpid(child, 0)
 
 
-def _events(reader: int, until: float) -> Iterator[dict[str, Any]]:
+def _events(reader: int, until: float) -> Generator[dict[str, Any], None, bool | None]:
     """Gives the events; returns whether the work came to its end, None where its time was over."""
     rest = b""
     finished = False

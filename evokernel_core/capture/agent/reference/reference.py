@@ -177,7 +177,7 @@ def in_order() -> Iterator[None]:
         torch.use_deterministic_algorithms(before, warn_only=warns)
 
 
-def shapes_of(graph: dict[str, Any], sizes: dict[str, int]) -> dict[tuple[str, int], tuple[int, ...]]:
+def shapes_of(graph: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[tuple[str, int], tuple[int, ...]]:
     """The size of every value, by its name and the number of the result."""
     specs = {(item["name"], 0): item["spec"] for item in graph["inputs"]}
     for node in graph["nodes"]:
