@@ -56,6 +56,14 @@ def copied(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor)
     return NotImplemented
 
 
+def filled(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> Any:
+    """aten.index_fill: indices may count from the end, unlike those of aten.index_copy."""
+    if not x.dim():
+        return NotImplemented
+    number = value.to(x.dtype) if isinstance(value, torch.Tensor) else x.new_full((), value)
+    return put(x, [*[None] * (dim % x.dim()), index], number)
+
+
 def reduced(
     x: torch.Tensor,
     dim: int,
@@ -112,6 +120,8 @@ TABLE = {
     aten.index_put.default: put,
     aten.index_add.default: added,
     aten.index_copy.default: copied,
+    aten.index_fill.int_Scalar: filled,
+    aten.index_fill.int_Tensor: filled,
     aten.index_reduce.default: reduced,
     aten.masked_scatter.default: taken_by_mask,
     aten.put.default: written,

@@ -41,6 +41,13 @@ _SMALL = 3
 _MOST_ELEMENTS = 1 << 24
 """Elements of all values of a graph, and of what its code is given."""
 _SEED = 20
+_ADDING = frozenset(
+    """sum mean var var_mean std native_layer_norm native_group_norm native_batch_norm linalg_vector_norm mm
+    bmm addmm baddbmm convolution cumsum logsumexp _softmax _log_softmax avg_pool2d
+    scaled_dot_product_attention index_add scatter_add""".split()  # noqa: SIM905
+)
+"""Operations that add up many terms, or scale and shift by such sums: of which sign a zero is that is left of
+them depends on the order, which PyTorch's own kernels choose otherwise than its decompositions."""
 _REFUSING = (IndexError, RuntimeError)
 _NO_MEMORY = ("can't allocate memory", "not enough memory", "DefaultCPUAllocator")
 
@@ -315,6 +322,7 @@ class _Both:
     ) -> None:
         self._subject, self._graph, self._sizes, self._path = subject, graph, sizes, path
         self._given = given
+        self._signed = not any(node["op"].split(".")[1] in _ADDING for node in graph["nodes"])
         self._wide: tuple[list[Any], list[Any], Given] | None = None
         self._tried = False
 
@@ -324,7 +332,7 @@ class _Both:
             if not isinstance(of_code[position], torch.Tensor):
                 continue
             pair = Pair(of_code[position], of_graph[number])
-            if found := difference(pair, partial(self._exact, position, number)):
+            if found := difference(pair, partial(self._exact, position, number), signed=self._signed):
                 return Sentence("result {number} is {what}", number=number + 1, what=found)
         return Sentence()
 
@@ -344,7 +352,8 @@ class _Both:
                 found = self._kept(after, before + update["step"])
             else:
                 pair = Pair(after, of_graph[update["output"]])
-                found = difference(pair, partial(self._exact_input, index, update["output"]))
+                exact = partial(self._exact_input, index, update["output"])
+                found = difference(pair, exact, signed=self._signed)
             if found:
                 return Sentence("{input} is left as {what}", input=leaf.expression, what=found)
         return Sentence()

@@ -39,8 +39,8 @@ Wide = Callable[[], "Pair | None"]
 """The same result in float64; None where one of the two cannot be computed so."""
 
 
-def difference(pair: Pair, wide: Wide) -> Sentence:
-    """What differs, empty where nothing but rounding does."""
+def difference(pair: Pair, wide: Wide, *, signed: bool = True) -> Sentence:
+    """What differs, empty where nothing but rounding does. With ``signed`` no zero is the other zero."""
     code, graph = pair.code, pair.graph
     if code.dtype != graph.dtype:
         return Sentence(
@@ -54,8 +54,11 @@ def difference(pair: Pair, wide: Wide) -> Sentence:
         return difference(
             Pair(torch.view_as_real(code.resolve_conj()), torch.view_as_real(graph.resolve_conj())),
             lambda: _parts(wide()),
+            signed=signed,
         )
     apart = unequal(code, graph, _UNITS)
+    if not signed:
+        apart &= (code != 0) | (graph != 0)
     if not bool(apart.any()):
         return Sentence()
     exact = wide()
