@@ -34,8 +34,8 @@ place of a write, and classes that PyTorch checks on the host."""
 FEW = (
     "expand_write", "expand_add", "in_place_view_of_input", "index_add", "index_copy", "index_fill",
     "index_read", "gather", "one_hot", "where_nan", "amax", "sort", "softmax_masked", "rsub_zero",
-    "floor_divide", "to_int", "promote_zero_dim", "bool_sum", "var_one", "empty_sum", "group_norm", "gelu_half",
-    "bce_logits",
+    "floor_divide", "to_int", "promote_zero_dim", "bool_sum", "var_one", "empty_sum", "group_norm",
+    "gelu_half", "bce_logits",
 )  # fmt: skip
 """Of the table in every run; all of it takes a minute."""
 
