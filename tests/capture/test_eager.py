@@ -163,6 +163,12 @@ def test_what_cannot_be_compared_is_said_and_has_no_effect(
     assert agent.ping()["torch"] == torch.__version__
 
 
+def test_results_that_no_output_stands_for_are_not_compared(compare: Compare) -> None:
+    found = compare(HEAD + "y = x.exp() * 2\n    return y.chunk(2, 1)\n")
+    assert not found.compared
+    assert {str(item.reason) for item in found.uncompared} == {"several of its results are views of one"}
+
+
 def test_code_that_does_not_end_is_stopped(
     agent: AgentClient, compare: Compare, monkeypatch: pytest.MonkeyPatch
 ) -> None:

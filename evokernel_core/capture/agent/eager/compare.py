@@ -151,7 +151,7 @@ def compare_draws(subject: Subject, wanted: Wanted, report: Report, path: Path) 
         cases.append((draws.FILE_SIZES, own))
     report({"draws": [name for name, _ in cases]})
     npu.called.clear()
-    reason = _not_drawable(subject, wanted.graph)
+    reason = _not_comparable(subject, wanted.graph)
     for number, (name, sizes) in enumerate(cases):
         work = partial(_compare, subject, wanted.graph, sizes, name, _SEED + number, path)
         report({"draw": name, "reason": reason.data()} if reason else _event(name, work))
@@ -195,14 +195,18 @@ def _small(wanted: Wanted, own: dict[str, int]) -> dict[str, int]:
     return sizes
 
 
-def _not_drawable(subject: Subject, graph: Mapping[str, Any]) -> Sentence:
-    """Why no values can be given to both, empty where they can."""
+def _not_comparable(subject: Subject, graph: Mapping[str, Any]) -> Sentence:
+    """Why the two cannot be given the same, or their results be told apart; empty where they can."""
     known = {leaf.expression for leaf in subject.leaves}
     for item in graph["inputs"]:
         if item["expression"] not in known and item.get("value") is None:
             return Sentence(
                 "{what} is made by the call itself, as random numbers are", what=item["expression"]
             )
+    known_results = {number for _, number in subject.places}
+    known_results |= {item["output"] for item in graph.get("updates", ())}
+    if not known_results >= set(range(len(graph["outputs"]))):
+        return Sentence("several of its results are views of one")
     return Sentence()
 
 
