@@ -24,7 +24,6 @@ from evokernel_core.domain.region import Region
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.import_root import import_root
-
 from evokernel_core.synthesis.offers import choose
 from evokernel_core.synthesis.session import Session
 

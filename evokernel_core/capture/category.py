@@ -20,7 +20,8 @@ _POOLING = {
     "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d",
 }  # fmt: skip
 _INDEX = {
-    "gather", "scatter", "scatter_add", "index_select", "index", "index_put", "embedding", "nll_loss_forward",
+    "gather", "scatter", "scatter_add", "index_select", "index", "index_put", "index_add", "index_copy",
+    "embedding", "nll_loss_forward",
 }  # fmt: skip
 _LAYOUT = {
     "permute", "transpose", "t", "cat", "stack", "constant_pad_nd", "slice", "select", "flip", "roll",

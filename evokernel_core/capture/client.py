@@ -10,6 +10,8 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal
 
+from attrs import field, frozen
+
 from evokernel_core.capture import agent
 from evokernel_core.capture.calls import Calls
 from evokernel_core.capture.channel import AgentEnded, Channel
@@ -18,6 +20,7 @@ from evokernel_core.capture.reference import ReferenceCase
 from evokernel_core.capture.regions import Outline, regions_of
 from evokernel_core.capture.text import read_python
 from evokernel_core.domain.admission import admit
+from evokernel_core.domain.eager import EagerComparison
 from evokernel_core.domain.errors import (
     AgentFailed,
     CaptureError,
@@ -40,10 +43,23 @@ _CACHE_SIZE = 64
 Way = Literal["parts", "fixed"]
 _TIMES_WHOLE = 3
 """A trace of whole functions may take so many times as long as other calls."""
+COMPARE_S = 60.0
+"""Seconds of a comparison with the user's own code, with the capture of it; what is left then is said."""
+COMPARE_BYTES = 4 << 30
+"""Memory that it may take beyond what the agent has."""
 REFERENCE_S = 900.0
 """A reference runs a fixed graph, no code of the user's: it always ends, late where a network is deep."""
 
 log = logging.getLogger(__name__)
+
+
+@frozen
+class CaptureWay:
+    """How a file is captured: as ``AgentClient.capture`` says."""
+
+    fusible: Mapping[str, str]
+    whole: bool = False
+    ways: Mapping[str, Way] = field(factory=dict)
 
 
 class AgentClient:
@@ -141,6 +157,35 @@ class AgentClient:
     def _given(self) -> Mapping[str, str]:
         return os.environ if self._environment is None else self._environment
 
+    def compare(
+        self, region: Region, text: str, captures: Sequence[CaptureWay], *, group: int = 0
+    ) -> EagerComparison:
+        """A region's own code, run eagerly beside its graph on several draws, in a fork of the agent that is
+        bounded in time and memory. ``text`` is that of the region's file; ``captures`` are the ways of a
+        capture that may have given the region, in the order in which they are tried. Raises as ``capture``,
+        and UnsupportedRegion for a region without a task."""
+        if region.task is None:
+            raise UnsupportedRegion(region.reason)
+        path, span = Path(region.file).absolute(), region.span
+        wanted = {
+            "symbol": region.symbol,
+            "span": [span.line, span.column, span.end_line, span.end_column],
+            "graph": to_data(region.task.graph),
+            "symbols": to_data(region.task.symbols),
+            "seconds": COMPARE_S,
+            "bytes": COMPARE_BYTES,
+        }
+        params = {
+            "path": str(path), "text": text, "annotations": Outline.of(text).annotations,
+            "symbol": region.symbol, "group": group, "evaluation": self._evaluation,
+            "observations": observations_of(path), "wanted": wanted, "imports": self._imports(path),
+            "captures": [
+                {"fusible": dict(item.fusible), "whole": item.whole, "ways": dict(item.ways)}
+                for item in captures
+            ],
+        }  # fmt: skip
+        return from_data(self._call("compare", params, 2 * COMPARE_S), EagerComparison)
+
     def reference(
         self,
         task: KernelTask,
@@ -175,6 +220,11 @@ class AgentClient:
         if self._channel is not None:
             self._channel.kill()
             self._channel = None
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the agent's process, None while there is none."""
+        return self._channel.pid if self._channel is not None else None
 
     def last_words(self) -> str:
         """What the agent and the user's code wrote last."""

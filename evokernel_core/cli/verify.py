@@ -74,4 +74,6 @@ def as_text(verdict: Verdict) -> str:
     cases = f"cases {how} {verdict.draw or 'fixed'}"
     if verdict.full_size:
         lines.append(f"Compared at full size: {verdict.full_size}.")
+    if verdict.feasible and verdict.eager is None:
+        lines.append("The file's own code was not run: a package has its graph alone.")
     return "\n".join([*lines, f"Verified by {verdict.verifier}; {cases}{confined}."])

@@ -13,6 +13,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 from cattrs.preconf.json import make_converter
 
 from evokernel_core.domain.descriptor import Descriptor, read_descriptor
+from evokernel_core.domain.eager import EagerComparison, Uncompared
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.graph import Arg, DTypeArg, Graph, GraphInput, SymbolicInt, ValueRef
 from evokernel_core.domain.kernel import Setting, Strategy
@@ -74,18 +75,19 @@ def _make() -> cattrs.Converter:
     hook = make_dict_unstructure_fn(Graph, converter, updates=updates, copies=copies)
     converter.register_unstructure_hook(Graph, hook)
     converter.register_structure_hook(Descriptor, lambda data, _: read_descriptor(data))
-    for kind in (Hazard, Latency, GateResult, Verdict, Strategy, Experience):
-        _say_beside(converter, kind)
+    for kind in (Uncompared, EagerComparison, Hazard, Latency, GateResult, Verdict, Strategy, Experience):
+        # services and stores from before a comparison was kept know no word of it
+        _say_beside(converter, kind, **({"eager": updates} if kind is Verdict else {}))
     strategy = converter.get_structure_hook(Strategy)
     converter.register_structure_hook(Strategy, lambda data, kind: strategy({"version": 1, **data}, kind))
     return converter
 
 
-def _say_beside(converter: cattrs.Converter, kind: type) -> None:
+def _say_beside(converter: cattrs.Converter, kind: type, **overrides: Any) -> None:
     """An object's sentences travel as English text, with what they are made of beside them: readers from
     before there were sentences show the text."""
     names = [item.name for item in fields(resolve_types(kind)) if item.type is Sentence]
-    write: Any = make_dict_unstructure_fn(kind, converter)
+    write: Any = make_dict_unstructure_fn(kind, converter, **overrides)
     read: Any = make_dict_structure_fn(kind, converter)
 
     def unstructure(value: Any) -> Any:

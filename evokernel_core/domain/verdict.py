@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from attrs import field, frozen
 
+from evokernel_core.domain.eager import EagerComparison
 from evokernel_core.domain.sentence import Sentence
 
 
@@ -116,7 +117,8 @@ class Verdict:
     ``replayed`` says that it was given, so that the kernel may have known its cases. ``confinement`` says
     how far the candidate was confined, in the words of docs/security.md; it is "" in verdicts from before
     that was recorded. ``full_size`` says what of the file's own sizes was compared with PyTorch, where
-    they are too large to be run as they are; "" elsewhere and in earlier verdicts."""
+    they are too large to be run as they are; "" elsewhere and in earlier verdicts. ``eager`` says what came
+    of the user's own code beside the graph; None where nobody had that code, and in earlier verdicts."""
 
     task_id: str
     source_id: str
@@ -128,6 +130,7 @@ class Verdict:
     replayed: bool = False
     confinement: str = ""
     full_size: Sentence = field(default=Sentence(), converter=Sentence)
+    eager: EagerComparison | None = None
 
     @property
     def feasible(self) -> bool:

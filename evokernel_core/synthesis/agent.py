@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from evokernel_core.capture.calls import Calls
-from evokernel_core.capture.client import AgentClient, Way
+from evokernel_core.capture.client import AgentClient, CaptureWay, Way
 from evokernel_core.capture.environments import Interpreter
 from evokernel_core.capture.interpreter import find_interpreter
 from evokernel_core.capture.reference import ReferenceCase
+from evokernel_core.domain.eager import EagerComparison
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.task import KernelTask
 
@@ -55,6 +56,11 @@ class SharedAgent:
         """As AgentClient.calls."""
         with self._lock:
             return self._near(path).calls(path)
+
+    def compare(self, region: Region, text: str, captures: Sequence[CaptureWay]) -> EagerComparison:
+        """As AgentClient.compare."""
+        with self._lock:
+            return self._near(Path(region.file)).compare(region, text, captures)
 
     def reference(
         self,

@@ -19,6 +19,7 @@ from functools import partial
 from attrs import evolve, field, frozen
 
 from evokernel_core.domain.defects import contained
+from evokernel_core.domain.eager import EagerComparison
 from evokernel_core.domain.errors import (
     BudgetExhausted,
     EndpointError,
@@ -115,7 +116,8 @@ def _stage(start: Candidate | None) -> Stage:
 @frozen
 class Engine:
     """Runs the two stages for one task at a time. ``features`` gives a task's structural vector,
-    ``reachable`` the microseconds that the time model can reach for it (0: not known)."""
+    ``reachable`` the microseconds that the time model can reach for it (0: not known). ``eager`` is what came
+    of the user's own code, which feasible verdicts say."""
 
     memory: Memory
     verifier: Verifier
@@ -124,6 +126,7 @@ class Engine:
     settings: Settings
     features: Callable[[KernelTask], Mapping[str, float]] = field(default=_no_features)
     reachable: Callable[[KernelTask], float] = field(default=_unknown)
+    eager: EagerComparison | None = None
 
     def run(
         self,
@@ -395,8 +398,9 @@ class _Run:
         verdict = verifier.verify(
             self.search.task, source, cancelled=self.flight.cancelled, below_us=below_us
         )
+        eager = self.engine.eager if verdict.feasible else None
         # kept under the name by which this verifier is asked for again
-        return evolve(verdict, verifier=verifier.name)
+        return evolve(verdict, verifier=verifier.name, eager=eager)
 
     def _no_kernel(self, error: ProposerError, start: Candidate | None) -> None:
         """An exhausted start point costs nothing; an answer without a kernel costs an attempt, one that

@@ -31,6 +31,7 @@ from evokernel_core.capture.bind import bound, settings_of
 from evokernel_core.capture.client import Way
 from evokernel_core.capture.edit import plan_edit
 from evokernel_core.domain.defects import contained
+from evokernel_core.domain.eager import EagerComparison
 from evokernel_core.domain.errors import (
     EvoKernelError,
     InternalError,
@@ -53,6 +54,7 @@ from evokernel_core.memory.candidates import Stored
 from evokernel_core.memory.store import Memory
 from evokernel_core.paths import cache_dir, memory_path
 from evokernel_core.synthesis.agent import SharedAgent
+from evokernel_core.synthesis.comparisons import Comparisons, refusal
 from evokernel_core.synthesis.engine import AttemptEvent, Engine, Status, SynthesisResult
 from evokernel_core.synthesis.offers import Estimate, Offer, side_by_side
 from evokernel_core.synthesis.policies import open_policy
@@ -95,6 +97,7 @@ class Session:
         self.settings = with_keys(settings)
         self.chip: Chip = load_chip(settings.chip)
         self.agent = SharedAgent(settings.interpreter, workspace, evaluation=settings.evaluation)
+        self.comparisons = Comparisons(self.agent)
         self._given_memory = memory
         self._own_memory: Memory | None = None
         self._opening, self._opening_memory = threading.Lock(), threading.Lock()
@@ -153,6 +156,7 @@ class Session:
         a row can compute; where the planner refuses one, it is taken with all sizes but those of batches
         fixed, or else the smaller ones inside it take its place, and it says why.
         """
+        self.comparisons.seen(path, text)
         if not programs:
             captured = self.agent.capture(path, text, single_ops(), symbol, group=group)
             return tuple(map(self._planned, captured))
@@ -325,8 +329,8 @@ class Session:
                 self._proposer = open_proposer(self.settings, lambda: self.memory)
             return self._proposer
 
-    def engine(self) -> Engine:
-        """An engine over this session's parts."""
+    def engine(self, eager: EagerComparison | None = None) -> Engine:
+        """An engine over this session's parts. Verdicts say what came of the user's own code, ``eager``."""
         policy = open_policy(self.settings.policy)
         return Engine(
             self.memory,
@@ -336,6 +340,7 @@ class Session:
             self.settings,
             task_features,
             self._reachable_us,
+            eager,
         )
 
     def preview(self, region: Region) -> str:
@@ -368,12 +373,16 @@ class Session:
         because a person waits for it. Jobs of a ``background`` run leave others' first on a shared verifier.
 
         Raises UsageError for a region without a task, VerifierUnavailable while the verifier is away.
-        A defect of ours ends the run as infeasible, with a sentence that names it.
+        A defect of ours ends the run as infeasible, with a sentence that names it; so does a graph that does
+        not mean what the region's code does.
         """
         task = _task(region)
+        eager = self.comparisons.of(region)
+        if eager.difference:
+            return SynthesisResult(Status.INFEASIBLE, refusal(region, eager), None, 0, None, 0)
         try:
             with contained(Sentence("writing its kernels"), region.span.line):
-                engine = self.engine()
+                engine = self.engine(eager)
                 self._rank(background)
                 return engine.run(
                     task,
@@ -390,8 +399,10 @@ class Session:
         self, region: Region, source: KernelSource, author: str, *, cancelled: Callable[[], bool] = never
     ) -> Candidate:
         """Verifies a kernel that ``author`` wrote for a region; the memory keeps it as any other. Raises
-        UsageError for a region without a task, VerifierError."""
-        return self.engine().judge(_task(region), source, author, cancelled=cancelled)
+        UsageError for a region without a task, UnsupportedRegion where its graph does not mean what its code
+        does, VerifierError."""
+        task, eager = _task(region), self.comparisons.same(region)
+        return self.engine(eager).judge(task, source, author, cancelled=cancelled)
 
     def _rank(self, background: bool) -> None:
         """Tells a verifier that others share whether somebody waits for the next jobs."""
@@ -405,7 +416,8 @@ class Session:
     def package(self, region: Region, source_id: str) -> Package:
         """Writes the package of a verified kernel beside the user's file; it is complete or absent.
 
-        Raises StoreError where the memory holds no feasible verdict for the kernel.
+        Raises StoreError where the memory holds no feasible verdict for the kernel, UnsupportedRegion where
+        the region's graph does not mean what its code does.
         """
         return self._write(region, self.verified(region, source_id))
 
@@ -438,22 +450,30 @@ class Session:
 
     def borrow(self, region: Region) -> Package:
         """Writes the package that calls the vendor's operator for a region beside the user's file. Raises
-        UsageError where the region is no such operator."""
+        UsageError where the region is no such operator, UnsupportedRegion as ``package``."""
+        self.comparisons.same(region)
         folder = write_vendor_package(import_root(Path(region.file).resolve()), region, self.settings.chip)
         return Package(folder.name, folder)
 
     def _write(self, region: Region, candidate: Candidate) -> Package:
+        candidate = self._compared(region, candidate)
         root = import_root(Path(region.file).resolve())
         backup = back_up_changed(root / ROOT_PACKAGE / kernel_name(_task(region), placed(region).site))
         return evolve(_write_below(root, region, candidate), backup=backup)
 
+    def _compared(self, region: Region, candidate: Candidate) -> Candidate:
+        """The kernel, whose verdict says what came of this region's own code: it may have been given for
+        other code of the same mathematics, or before any was run. Raises UnsupportedRegion."""
+        return evolve(candidate, verdict=evolve(candidate.verdict, eager=self.comparisons.same(region)))
+
     def stage(self, region: Region, candidate: Candidate) -> Package:
-        """Writes the package into the cache, to be read or verified; nothing of the user's changes."""
-        return _write_below(cache_dir() / "packages", region, candidate)
+        """Writes the package into the cache, to be read or verified; nothing of the user's changes. Raises
+        UnsupportedRegion as ``package``."""
+        return _write_below(cache_dir() / "packages", region, self._compared(region, candidate))
 
     def apply(self, path: Path, region: Region, candidate: Candidate) -> Package:
-        """Writes the package, then puts the call into the file. Raises EditConflict, then the file is
-        as it was."""
+        """Writes the package, then puts the call into the file. Raises EditConflict, or UnsupportedRegion as
+        ``package``; then the file is as it was."""
         if not candidate.verdict.feasible:
             raise UsageError("Only a verified kernel can be applied; this one failed.")
         data = path.read_bytes()  # bytes: the file keeps its line ends, and a mark of UTF-8

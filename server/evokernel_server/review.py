@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 from attrs import frozen
 
+from evokernel_core.domain.eager import EagerComparison
 from evokernel_core.domain.graph import GraphInput
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, tolerance_for
@@ -202,7 +203,42 @@ def _compared(verdict: Verdict, task: KernelTask) -> str:
             sizes="; ".join(named),
         )
     full = _(" Of the full size: {what}.", what=verdict.full_size) if verdict.full_size else ""
-    return f"{said}{full}"
+    return f"{said}{full}{_beside_code(verdict.eager)}"
+
+
+def _beside_code(eager: EagerComparison | None) -> str:
+    """What came of the file's own code, run beside the captured graph that PyTorch computed."""
+    if eager is None:
+        return _(" The file's own code has not been run beside its graph yet; accepting the kernel does so.")
+    same = ", ".join(map(_draw, eager.compared))
+    said = _(" The file's own code gave the same as its graph for {draws}.", draws=same) if same else ""
+    reasons: dict[str, list[str]] = {}
+    for item in eager.uncompared:
+        reasons.setdefault(told(item.reason), []).append(item.draw)
+    left = "; ".join(_uncompared(reason, draws) for reason, draws in reasons.items())
+    return said + (_(" Not compared with the file's own code: {what}.", what=left) if left else "")
+
+
+def _uncompared(reason: str, draws: list[str]) -> str:
+    if not any(draws):
+        return reason
+    return f"{', '.join(map(_draw, draws))} ({reason})"
+
+
+def _draw(name: str) -> str:
+    """What both were given, in words; a name of a later version stands for itself."""
+    words = {
+        "normal": _("ordinary values"),
+        "nan": "NaN",
+        "infinity": _("infinities"),
+        "zero": _("zeros of both signs"),
+        "extreme": _("extremes of the dtype"),
+        "equal": _("equal values"),
+        "negative_index": _("negative indices"),
+        "index_out_of_range": _("indices out of range"),
+        "file_sizes": _("the file's own sizes"),
+    }
+    return words.get(name, name)
 
 
 def _sizes(binding: tuple[tuple[str, int], ...]) -> str:

@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.sentence import sentence_of
 from evokernel_core.domain.serial import from_data, to_data
-from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.candidates import Stored
 from evokernel_core.memory.store import Memory
@@ -81,7 +80,7 @@ class Reviews:
         installed = spot.installed.source_id if spot.installed else ""
         return tuple(
             Variant(
-                _shown(item, spot.task),
+                _shown(item, spot),
                 installed=item.source.source_id == installed,
                 rejected=item.source.source_id in verified.rejected,
                 best=best is not None and item.source.source_id == best.source.source_id,
@@ -147,10 +146,10 @@ class Reviews:
         raise Refused(_("The file changes too fast for a review; ask again when you pause."))
 
     async def _gather(self, spot: Spot, verified: Verified, chosen: Stored, planned: Planned) -> Review:
-        kernel, document = _shown(chosen, spot.task), spot.document
+        kernel, document = _shown(chosen, spot), spot.document
         vendor = _vendor(planned.rival, kernel)
         old = await self._installed(spot.installed, verified) if spot.installed else None
-        installed = _shown(old, spot.task) if old else None
+        installed = _shown(old, spot) if old else None
         changes: tuple[str, ...] = ()
         if old is not None and installed is not None:
             differences = strategy_changes(old.source.strategy, chosen.source.strategy)
@@ -213,8 +212,12 @@ def _asked(spot: Spot, text: Text) -> dict[str, Any]:
     return {"region": to_data(region), "text": text.content}
 
 
-def _shown(item: Stored, task: KernelTask) -> Kernel:
-    return kernel_of(item.source, item.verdict, latency_of(item), task)
+def _shown(item: Stored, spot: Spot) -> Kernel:
+    """A comparison with other code of the same mathematics says nothing of the code here."""
+    verdict = item.verdict
+    if verdict.eager is not None and verdict.eager.source_hash != spot.region.source_hash:
+        verdict = evolve(verdict, eager=None)
+    return kernel_of(item.source, verdict, latency_of(item), spot.task)
 
 
 def _of_package(installed: Installed) -> Stored | None:

@@ -89,6 +89,22 @@ def test_rows_that_are_put(builder: Any, chip: Any, on_twin: Any, dtype: str, ad
         np.testing.assert_array_equal(found.astype(np.float64), expected)
 
 
+@pytest.mark.parametrize("op", ["index_add", "index_copy"])
+def test_slices_of_a_dimension_that_are_put(builder: Any, on_twin: Any, op: str) -> None:
+    b = builder()
+    x, index, values = b.input("x", (4, 9, 7)), b.input("i", (6,), "int64"), b.input("v", (4, 6, 7))
+    more = {"alpha": 2.0} if op == "index_add" else {}
+    source, given = (RANDOM.integers(-9, 9, (4, size, 7)).astype(np.float32) for size in (9, 6))
+    places = RANDOM.permutation(9)[:6] if op == "index_copy" else RANDOM.integers(0, 9, 6)
+    task = b.task(b.call(f"{op}.default", x, 1, index, values, shape=(4, 9, 7), **more))
+    (found,) = on_twin(task, {"x": source, "i": places, "v": given})
+    expected = source.copy()
+    for number, place in enumerate(places):
+        before = expected[:, place] if op == "index_add" else 0
+        expected[:, place] = before + given[:, number] * more.get("alpha", 1)
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize(
     ("dtype", "adds", "sums"),
     [("float32", False, 0), ("int16", False, 0), ("int32", True, 0), ("float32", True, 4096)],

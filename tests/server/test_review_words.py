@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Overlap, Stages
+from evokernel_core.domain.eager import EagerComparison, Uncompared
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.kernel import THEN, KernelSource, Setting, Strategy
 from evokernel_core.domain.sentence import Sentence
@@ -246,9 +247,35 @@ def test_the_data_are_those_of_the_contract() -> None:
     assert data["kernel"]["error"] == {"abs": 2e-3, "rel": 1e-4}
     details = {gate["name"]: gate["detail"] for gate in data["kernel"]["gates"]}
     assert details["correctness"] == (
-        "Compared with PyTorch (rtol 0.01, atol 0.01) at 2 sets of sizes, among them s0=1; s0=8."
+        "Compared with PyTorch (rtol 0.01, atol 0.01) at 2 sets of sizes, among them s0=1; s0=8. "
+        "The file's own code has not been run beside its graph yet; accepting the kernel does so."
     )
     assert details["latency"].startswith("A launch at the sizes of the file: 10.0 µs modelled on ascend910b1")
+
+
+EAGER = EagerComparison(
+    ("normal", "nan"),
+    (Uncompared("file_sizes", "its tensors are too large"), Uncompared("later", "its tensors are too large")),
+)
+
+
+@pytest.mark.parametrize(
+    ("eager", "told"),
+    [
+        (
+            EAGER,
+            " The file's own code gave the same as its graph for ordinary values, NaN. Not compared with the "
+            "file's own code: the file's own sizes, later (its tensors are too large).",
+        ),
+        (
+            EagerComparison(uncompared=(Uncompared("", "it draws random numbers"),)),
+            " Not compared with the file's own code: it draws random numbers.",
+        ),
+    ],
+)
+def test_what_came_of_the_files_own_code_is_said(eager: EagerComparison, told: str) -> None:
+    gates = kernel_of(SOURCE, evolve(VERDICT, eager=eager), LATENCY, TASK).gates
+    assert next(gate.detail for gate in gates if gate.name == "correctness").endswith(told)
 
 
 @pytest.mark.parametrize("stages", Stages)

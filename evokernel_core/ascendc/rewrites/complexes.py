@@ -384,8 +384,8 @@ _BY_PART = frozenset({
     "aten.index_select.default", "aten.index.Tensor", "aten.where.self",
     "aten.sum.default", "aten.sum.dim_IntList", "aten.mean.default", "aten.mean.dim",
     "aten.slice_scatter.default", "aten.select_scatter.default", "aten.index_put.default",
-    "aten.gather.default", "aten.cumsum.default", "aten.tril.default", "aten.triu.default",
-})  # fmt: skip
+    "aten.index_add.default", "aten.index_copy.default", "aten.gather.default", "aten.cumsum.default",
+"aten.tril.default", "aten.triu.default", })  # fmt: skip
 """Operations that either part goes through by itself."""
 
 

@@ -25,7 +25,8 @@ _ALONG = (
         "flip.default",
     ),
     *("scatter.reduce", "scatter.value_reduce"),
-    *("scatter.src", "scatter.value", "scatter_add.default", "scatter_reduce.two", "index_add.default"),
+    *("scatter.src", "scatter.value", "scatter_add.default", "scatter_reduce.two"),
+    *("index_add.default", "index_copy.default"),
     *("flip.default", "_softmax.default", "_log_softmax.default"),
 )
 """Operations along a dimension that give a number for a number."""

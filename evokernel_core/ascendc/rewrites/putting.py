@@ -274,6 +274,28 @@ def _index_put(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     return (view(writer, found, shape),)
 
 
+def _slices(kind: str) -> Rewrite:
+    """Whole slices of a dimension, at indices of its own: index_add and index_copy."""
+
+    def rewrite(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+        x, index, dim = scatter_arguments(node, writer)
+        shape, source = writer.shape(x), _scaled(writer, tensor(node, 3), argument(node, 4, "alpha", 1))
+        count = writer.shape(index)[0] if writer.shape(index) else 1
+        outer, size, run = times(shape[:dim]), shape[dim], times(shape[dim + 1 :])
+        whole, given = view(writer, x, (outer, size, run)), view(writer, source, (outer, count, run))
+        places = view(writer, index, (1, count))
+        return (view(writer, put(writer, whole, [places], given, kind, False), shape),)
+
+    return rewrite
+
+
+def _scaled(writer: GraphWriter, source: ValueRef, alpha: object) -> ValueRef:
+    if alpha == 1:
+        return source
+    spec = writer.spec(source)
+    return writer.call("aten.mul.Tensor", source, _number(alpha), shape=spec.shape, dtype=spec.dtype)
+
+
 def _broadcast(writer: GraphWriter, indices: Sequence[ValueRef]) -> tuple[Dim, ...]:
     """The shape that the indices have together."""
     shapes = [writer.shape(index) for index in indices]
@@ -294,6 +316,8 @@ def _sorted_cycles(rows: int, size: int, count: float, chip: Chip) -> float:
 
 REWRITES: Mapping[str, Rewrite] = {
     "aten.index_put.default": _index_put,
+    "aten.index_add.default": _slices("add"),
+    "aten.index_copy.default": _slices(LAST),
     "aten.scatter.src": _scatter(LAST),
     "aten.scatter.value": _scatter(LAST),
     "aten.scatter_add.default": _scatter("add"),

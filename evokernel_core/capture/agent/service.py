@@ -1,4 +1,4 @@
-"""The agent's methods: ping, calls, capture, reference, shutdown."""
+"""The agent's methods: ping, calls, capture, compare, reference, shutdown."""
 
 from __future__ import annotations
 
@@ -33,6 +33,21 @@ def _capture(params: dict[str, Any]) -> Any:
     known = Known(params["annotations"], params.get("observations", []), params.get("group", 0))
     imports = _imports(params)
     return capture(params["path"], params["text"], imports, params["fusible"], known, asked)
+
+
+def _compare(params: dict[str, Any]) -> Any:
+    with importing(f"{__package__}.eager.compare"):
+        from .eager.compare import Captures, Wanted, compare
+        from .inputs.trials import Known
+        from .regions.capture import Asked
+
+    known = Known(params["annotations"], params["observations"], params["group"])
+    ways = [
+        (way["fusible"], Asked(params["symbol"], way["whole"], way["ways"], params["evaluation"]))
+        for way in params["captures"]
+    ]
+    wanted = Wanted(**params["wanted"])
+    return compare(params["path"], params["text"], _imports(params), wanted, Captures(ways, known))
 
 
 def _calls(params: dict[str, Any]) -> Any:
@@ -87,7 +102,8 @@ def main() -> None:
     """Serve on stdin and stdout until the client goes away."""
     reader, writer = take_channel()
     handlers: dict[str, Handler] = {
-        "ping": _ping, "calls": _calls, "capture": _capture, "reference": _reference,
+        "ping": _ping, "calls": _calls, "capture": _capture, "compare": _compare,
+        "reference": _reference,
     }  # fmt: skip
     guarded = {name: _guarded(handler) for name, handler in handlers.items()}
     serve(reader, writer, {**guarded, "shutdown": lambda _: None})

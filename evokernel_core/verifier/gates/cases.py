@@ -275,7 +275,7 @@ def bytes_between(task: KernelTask, sizes: Mapping[str, int]) -> int:
     return sum(spec.nbytes(sizes) for node in task.graph.nodes for spec in node.outputs)
 
 
-_PUTS = ("aten.index_put.", "aten.scatter")
+_PUTS = ("aten.index_put.", "aten.index_add.", "aten.index_copy.", "aten.scatter")
 """Operations that copy a tensor, into which they put values where indices say so."""
 
 

@@ -82,6 +82,16 @@ def _index_put(call: Call) -> Shapes:
     return same(call)
 
 
+def _slices(call: Call) -> Shapes:
+    """index_add and index_copy: the source has as many slices as there are indices."""
+    shape, index = call.shape(), call.shape(2)
+    dim = call.dim(1, len(shape), 0)
+    need(len(index) <= 1)
+    count = index[0] if index else 1
+    need(call.shape(3) == (*shape[:dim], count, *shape[dim + 1 :]))
+    return same(call)
+
+
 def _searched(call: Call) -> Shapes:
     edges, shape = call.shape(), call.shape(1)
     need(len(edges) == 1 or edges[:-1] == shape[:-1])
@@ -115,6 +125,7 @@ RULES: Mapping[str, Rule] = {
     "gather": _gathered,
     "index_select": _index_selected,
     "index_put": _index_put,
+    **dict.fromkeys(("index_add", "index_copy"), _slices),
     "embedding": _embedded,
     "embedding_dense_backward": _embedding_gradient,
     "searchsorted": _searched,

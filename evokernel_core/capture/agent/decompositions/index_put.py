@@ -41,16 +41,27 @@ def _chosen(x: torch.Tensor, indices: list[torch.Tensor | None], value: torch.Te
     return torch.where(mask.bool(), value.expand(x.shape), x)
 
 
-def added(
-    x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: float = 1
-) -> torch.Tensor:
-    """aten.index_add: nothing of the source is repeated."""
+def added(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: float = 1) -> Any:
+    """aten.index_add as it is, once the sizes of the source are those of what is written: unlike
+    aten.index_put it takes no indices that count from the end, and nothing of the source is repeated."""
     dim %= max(x.dim(), 1)
     _check_source(x, dim, index, source)
-    values = source if alpha == 1 else source * alpha
+    return NotImplemented if x.dim() else x + (source if alpha == 1 else source * alpha).sum()
+
+
+def copied(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor) -> Any:
+    """aten.index_copy as it is, as ``added``."""
+    dim %= max(x.dim(), 1)
+    _check_source(x, dim, index, source)
+    return NotImplemented
+
+
+def filled(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> Any:
+    """aten.index_fill: indices may count from the end, unlike those of aten.index_copy."""
     if not x.dim():
-        return x + values.sum()
-    return aten.index_put(x, [*[None] * dim, index], values, True)
+        return NotImplemented
+    number = value.to(x.dtype) if isinstance(value, torch.Tensor) else x.new_full((), value)
+    return put(x, [*[None] * (dim % x.dim()), index], number)
 
 
 def reduced(
@@ -108,6 +119,9 @@ TABLE = {
     aten.embedding_dense_backward.default: gradient,
     aten.index_put.default: put,
     aten.index_add.default: added,
+    aten.index_copy.default: copied,
+    aten.index_fill.int_Scalar: filled,
+    aten.index_fill.int_Tensor: filled,
     aten.index_reduce.default: reduced,
     aten.masked_scatter.default: taken_by_mask,
     aten.put.default: written,

@@ -15,6 +15,10 @@ _OPERATIONS = ("npu_", "_npu_")
 they are there."""
 
 
+called: set[str] = set()
+"""The names of operations that this process has called since somebody cleared it."""
+
+
 @functools.cache
 def function(name: str) -> Callable[..., Any] | None:
     """What stands for ``torch_npu.<name>`` in a trace; None where that is no operation."""
@@ -24,6 +28,7 @@ def function(name: str) -> Callable[..., Any] | None:
 
     @functools.wraps(composed or opaque.call)
     def traced(*args: Any, **kwargs: Any) -> Any:
+        called.add(name)
         if composed is None:
             return opaque.call(name, args, kwargs)
         try:

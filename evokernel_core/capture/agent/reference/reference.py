@@ -46,6 +46,8 @@ _ROUNDINGS = 4
 """Ways in which long sums are rounded to see how far that moves the results."""
 After = Callable[[str, "list[Any]", "dict[str, Any]", Any], Any]
 """What becomes of a node: its op, both kinds of arguments, and result."""
+Rules = Mapping[str, Callable[..., Any]]
+"""By operation, how it is computed."""
 _EXTREME = 30.0
 _BEYOND = ("out of range", "out of bounds", "out of DATA bounds")
 """What PyTorch says of an index that a tensor does not have."""
@@ -65,7 +67,7 @@ def reference(
     the table."""
     for node in graph["nodes"]:
         _operator(node["op"])
-    with torch.no_grad(), _in_order():
+    with torch.no_grad(), in_order():
         sums = LongSums(graph)
         values, results = _first_run(graph, sizes, seed, distribution, sums)
         precise = run_widened(graph, values, sizes, results, sums)
@@ -106,13 +108,20 @@ def _first_run(
     return values, _in_range(lambda: run(graph, values, sizes, sums.note))
 
 
+def first_values(graph: dict[str, Any], sizes: dict[str, int], seed: int) -> dict[str, Any]:
+    """Ordinary values of the graph's inputs, by name, for which it computes something. Raises AgentError
+    where its indices lie beyond its tensors at these sizes."""
+    with torch.no_grad(), in_order():
+        return _first_run(graph, sizes, seed, "normal", LongSums(graph))[0]
+
+
 def _drawn(
     graph: dict[str, Any], sizes: dict[str, int], seed: int, distribution: str, integers: Range
 ) -> dict[str, Any]:
     """The inputs by name; ``integers`` has the values of those that are neither indices nor free."""
     generator = torch.Generator().manual_seed(seed)
     values: dict[str, Any] = {}
-    shapes = _shapes(graph, sizes)
+    shapes = shapes_of(graph, sizes)
     limits, factors = ranges(graph, shapes), lengths(graph, shapes)
     unbounded = free(graph) - limits.keys()
     of_layers, in_order = layers_take(graph), boundaries(graph, shapes)
@@ -157,7 +166,7 @@ def _around(value: float, distribution: str, generator: torch.Generator) -> torc
 
 
 @contextmanager
-def _in_order() -> Iterator[None]:
+def in_order() -> Iterator[None]:
     """Of several values for one place the last one stays, as in one thread."""
     before = torch.are_deterministic_algorithms_enabled()
     warns = torch.is_deterministic_algorithms_warn_only_enabled()
@@ -168,7 +177,7 @@ def _in_order() -> Iterator[None]:
         torch.use_deterministic_algorithms(before, warn_only=warns)
 
 
-def _shapes(graph: dict[str, Any], sizes: dict[str, int]) -> dict[tuple[str, int], tuple[int, ...]]:
+def shapes_of(graph: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[tuple[str, int], tuple[int, ...]]:
     """The size of every value, by its name and the number of the result."""
     specs = {(item["name"], 0): item["spec"] for item in graph["inputs"]}
     for node in graph["nodes"]:
@@ -207,7 +216,7 @@ def _has_faint_rows(results: list[torch.Tensor]) -> bool:
 def _is_small(graph: dict[str, Any], sizes: dict[str, int]) -> bool:
     is_resized = any(node["op"] in precision.RESIZED for node in graph["nodes"])
     most = _MOST_RESIZED if is_resized else _MOST_WIDENED
-    return sum(math.prod(shape) for shape in _shapes(graph, sizes).values()) <= most
+    return sum(math.prod(shape) for shape in shapes_of(graph, sizes).values()) <= most
 
 
 def _run_as(
@@ -277,16 +286,23 @@ def _in_range(compute: Callable[[], list[torch.Tensor]]) -> list[torch.Tensor]:
 
 
 def run(
-    graph: dict[str, Any], values: dict[str, Any], sizes: dict[str, int], after: After | None = None
+    graph: dict[str, Any],
+    values: dict[str, Any],
+    sizes: dict[str, int],
+    after: After | None = None,
+    *,
+    rules: Rules | None = None,
 ) -> list[torch.Tensor]:
-    """Interpret the graph, node by node; ``after`` may change a node's result. A value is let go behind the
-    last node that reads it: those of a whole network take gigabytes."""
+    """Interpret the graph, node by node; ``after`` may change a node's result, and ``rules`` take the places
+    of PyTorch's kernels. A value is let go behind the last node that reads it: those of a whole network take
+    gigabytes."""
+    rules = _RULES if rules is None else rules
     values = dict(values)
     unread = _last_read(graph)
     for node in graph["nodes"]:
         args = [_argument(item, values, sizes) for item in node["args"]]
         kwargs = {name: _argument(item, values, sizes) for name, item in node["kwargs"]}
-        compute = _RULES.get(node["op"]) or half_precision.computed(_operator(node["op"]))
+        compute = rules.get(node["op"]) or half_precision.computed(_operator(node["op"]))
         result = compute(*args, **kwargs)
         values[node["name"]] = after(node["op"], args, kwargs, result) if after is not None else result
         del args, kwargs, result

@@ -18,6 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..decompositions.composites import stacks_kept
 from ..decompositions.not_decomposed import kept_whole
+from ..eager.subject import KEY, Subject, taken_out
 from ..errors import AgentError, Refused, Unsupported, describe
 from ..graph.complex_names import names_in
 from ..graph.convert import Converter
@@ -67,7 +68,7 @@ from .results import statements_of
 _MAX_PINNINGS = 3
 _MOST_TRIED = 16
 """Whole functions of a file that are tried, with those that refused ones call."""
-_Captured = tuple[dict[str, Any], list[dict[str, Any]], list[str]]
+_Captured = tuple[dict[str, Any], list[dict[str, Any]], list[str], tuple[dict[str, Any], ...]]
 _MAX_REGROWTHS = 12
 _OUTPUT_DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
 
@@ -85,10 +86,16 @@ class Asked:
 
 
 def capture(
-    path: str, text: str, imports: Imports, fusible: dict[str, str], known: Known, asked: Asked
+    path: str,
+    text: str,
+    imports: Imports,
+    fusible: dict[str, str],
+    known: Known,
+    asked: Asked,
+    subjects: list[tuple[dict[str, Any], Subject]] | None = None,
 ) -> dict[str, Any]:
     """``{"regions", "executed": [qualnames], "helpers": [those that take no tensors], "problems", "defects":
-    [tracebacks]}``. Raises AgentError.
+    [tracebacks]}``. Raises AgentError. The code of candidates joins ``subjects``, each with its region.
 
     A region is ``{"symbol", "span", "replacement", "status", "reason", "graph", "symbols"}``, a candidate
     also what ``CallSite.data`` gives; graph and symbols are None for any other, whose reason says why.
@@ -148,6 +155,10 @@ def capture(
     ]  # fmt: skip
     executed = [item.qualname for item in source.functions if request.was_executed(item)]
     regions.sort(key=lambda region: region["span"])
+    candidates = taken_out(regions)
+    if subjects is not None:
+        recorder.watch = None  # the code runs again, and nothing is to be noted then
+        subjects += candidates
     return {
         "regions": regions,
         "executed": executed,
@@ -438,7 +449,7 @@ class _Request:
             bindings, expressions = bound(plan, self.source)
             receiver = self._receiver(plan.function)
             function = region_function(plan, self.module, receiver, self.source.path, expressions)
-            graph, symbols, unread = self._graph(plan, function)
+            graph, symbols, unread, specs = self._graph(plan, function)
             template, original = of_region(plan, self.source, bindings)
             seen = self._observed(plan, function, receiver)
             graph, operands = lifted(graph, seen.settings, lambda: self._graph(plan, function)[0])
@@ -453,7 +464,8 @@ class _Request:
             reason = Sentence("torch.export could not trace it ({error}).", error=describe(error))
             return _scalar_owners(plan) or self._refused(plan, reason)
         region = _region(self.source, plan.function, list(plan.body), template, "")
-        return {**region, **site, "status": "candidate", "graph": graph, "symbols": symbols}
+        subject = Subject(function.call, function.inputs, specs, ((0, 0),))
+        return {**region, **site, "status": "candidate", "graph": graph, "symbols": symbols, KEY: subject}
 
     def _observed(self, plan: Plan, function: RegionFunction, receiver: Any) -> Observed:
         """What the region reads. Raises Unsupported for what no guard can ask."""
@@ -483,8 +495,8 @@ class _Request:
         return None
 
     def _graph(self, plan: Plan, function: RegionFunction) -> _Captured:
-        """The graph, its symbols and the conditions on tensors that it does not take. Raises Unsupported, or
-        what torch raises."""
+        """The graph, its symbols, the conditions on tensors that it does not take, and the specs of all that
+        the region does. Raises Unsupported, or what torch raises."""
         table = self.fusibility.table
         traced = export(function, table)
         for _ in range(_MAX_PINNINGS):
@@ -500,7 +512,9 @@ class _Request:
         _check_ops(graph, self.fusibility)
         _check_outputs(graph, plan)
         read = [leaf.known_as for leaf in function.inputs if not leaf.member]
-        return graph, _symbols(converter, function, graph), converter.asked_of_unread(read)
+        specs = tuple(_bound(spec, converter) for spec in converter.input_specs)
+        symbols = _symbols(converter, function, graph, list(specs))
+        return graph, symbols, converter.asked_of_unread(read), specs
 
 
 def _numbers(function: Function) -> Iterator[int]:
@@ -553,13 +567,17 @@ def _check_outputs(graph: dict[str, Any], plan: Plan) -> None:
             raise Unsupported("A Python number decides the result's dtype: convert the tensor explicitly.")
 
 
-def _symbols(converter: Converter, function: RegionFunction, graph: dict[str, Any]) -> list[dict[str, Any]]:
+def _symbols(
+    converter: Converter,
+    function: RegionFunction,
+    graph: dict[str, Any],
+    specs_of_inputs: list[dict[str, Any]],
+) -> list[dict[str, Any]]:
     sizes = converter.sizes
     captured = {name: sizes.hints[symbol] for symbol, name in sizes.names.items()}
     traced = {name: sizes.minimums[symbol] for symbol, name in sizes.names.items()}
     specs = {node["name"]: node["outputs"] for node in graph["nodes"]}
     outputs = [specs[item["ref"]][item["index"]]["shape"] for item in graph["outputs"][:1]]
-    specs_of_inputs = [_bound(spec, converter) for spec in converter.input_specs]
     least = least_sizes(function, specs_of_inputs, outputs, captured, traced)
     return sizes.symbols(least)
 

@@ -13,6 +13,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ..decompositions.composites import ATEN_NAMES, TABLE, overridden, stacks_kept
+from ..eager.subject import KEY, Subject
 from ..errors import Refused, Unsupported, describe, uncovered
 from ..graph.complex_names import name_for, names_in
 from ..graph.convert import IGNORED, line_in
@@ -72,8 +73,8 @@ class WholeFunctions:
         self._table = table | TABLE
 
     def region(self, entry: Entry, seen: Observed, *, fixed: bool = False) -> dict[str, Any]:
-        """The call site, ``graph`` and ``symbols`` of the function's whole body, whose call read what was
-        ``seen``. With ``fixed`` only the first
+        """The call site, ``graph``, ``symbols`` and subject of the function's whole body, whose call read
+        what was ``seen``. With ``fixed`` only the first
         sizes of its tensors, as those of batches, are symbols. Raises Refused with the reason where it cannot
         be one region."""
         if entry.refusal:
@@ -193,6 +194,8 @@ class WholeFunctions:
         self._check(graph)
         self._set = frozenset(change.expression for change in call.changes)
         symbols = self._symbols(call, results, converter, graph)
+        specs, copies = tuple(converter.bound_specs()), tuple(results.copied.items())
+        subject = Subject(call, call.leaves, specs, tuple(results.places), copies)
         asked = [Guard("", text) for text in conditions]
         template, original = results.replacement(self.source)
         guards, names = (*asked, *self._seen.guards), call.entry.function.local_names
@@ -201,7 +204,7 @@ class WholeFunctions:
             site = CallSite(template, original, {}, guards, self._seen.code, names, known).data(graph)
         except Unsupported as error:
             raise Refused(error.sentence) from error
-        return {**site, "graph": graph, "symbols": symbols}
+        return {**site, "graph": graph, "symbols": symbols, KEY: subject}
 
     def _check_tensors(self, call: Call) -> None:
         """Raises Refused for a tensor that was read and is no operand: the graph holds its value for good."""

@@ -24,7 +24,8 @@ from .writes import conditions_of_states, conditions_of_writing
 
 class Results:
     """``wanted`` are the distinct values that the call gives, in its order. ``positions`` are those of
-    computed tensors in the flat result of the function, and ``shapes`` the shape of each. ``written`` are
+    computed tensors in the flat result of the function, and ``shapes`` the shape of each; ``places`` are the
+    positions that give a value wanted, with its number. ``written`` are
     the numbers of the arguments that the function writes into, and their new values. ``copied`` are those
     of tensors that it copies another input into as it is, with that of the input: a statement does that."""
 
@@ -48,6 +49,7 @@ class Results:
         self._memory: list[int] = []
         self.positions: list[int] = []
         self.shapes: list[list[int | str]] = []
+        self.places: list[tuple[int, int]] = []
         texts = []
         for position, (value, node) in enumerate(zip(values, found.outputs, strict=False)):
             texts.append(self._text(position, value, node))
@@ -109,6 +111,8 @@ class Results:
             owner, text = "", self._own(value, memory)
         if text is None:
             raise Refused("The result is a view of {owner}: return a copy of it.", owner=owner)
+        if value in self.wanted:
+            self.places.append((position, self.wanted.index(value)))
         if memory not in inputs:
             self.positions.append(position)
             self.shapes.append(self._converter.shape_of(node))

@@ -1,0 +1,223 @@
+"""The user's own code beside the captured graph: each function of a table means the same as its graph, or
+what differs is found; and whatever the code does, nothing of it stays."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from evokernel_core.ascendc.kernels.registry import covered_ops
+from evokernel_core.capture import client
+from evokernel_core.capture.agent.eager.compare import Wanted, compare_draws
+from evokernel_core.capture.agent.eager.judge import Pair, difference
+from evokernel_core.capture.agent.inputs.trials import Known
+from evokernel_core.capture.agent.regions.capture import Asked, capture
+from evokernel_core.capture.client import AgentClient, CaptureWay
+from evokernel_core.capture.regions import Outline
+from evokernel_core.domain.eager import DRAWS, EagerComparison
+from evokernel_core.domain.region import Region
+from tests.capture import eager_table
+
+PARTED = {
+    "expand_write": {"nan", "infinity", "extreme"},
+    "expand_add": {"infinity"},
+    "one_hot": {"extreme"},
+}
+"""Functions whose graphs are not what they mean, and draws at which that is seen: a sum with a difference in
+place of a write, and classes that PyTorch checks on the host."""
+FEW = (
+    "expand_write", "expand_add", "in_place_view_of_input", "index_add", "index_copy", "index_fill",
+    "index_read", "gather", "one_hot", "where_nan", "amax", "sort", "softmax_masked", "rsub_zero",
+    "floor_divide", "to_int", "promote_zero_dim", "bool_sum", "var_one", "empty_sum", "group_norm",
+    "gelu_half", "bce_logits",
+)  # fmt: skip
+"""Of the table in every run; all of it takes a minute."""
+
+
+def compared(names: Mapping[str, Any], path: Path, *, whole: bool) -> dict[str, list[dict[str, Any]]]:
+    """By function, what came of each draw; a function without a region is not in it."""
+    text = eager_table.text(names)
+    path.write_text(text)
+    subjects: list[Any] = []
+    known = Known(Outline.of(text).annotations, [])
+    answer = capture(str(path), text, covered_ops(), known, Asked(None, whole, {}, True), subjects)
+    assert not answer["defects"]
+    assert not answer["problems"]
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for region, subject in subjects:
+        graph, symbols = region["graph"], region["symbols"]
+        wanted = Wanted(region["symbol"], region["span"], graph, symbols, 60, 1 << 32)
+        compare_draws(subject, wanted, found[region["symbol"]].append, path)
+    return found
+
+
+def check(names: Mapping[str, Any], path: Path, *, whole: bool) -> None:
+    found = compared(names, path, whole=whole)
+    for name, events in found.items():
+        parted = {event["draw"] for event in events if event.get("difference")}
+        silent = [event for event in events if event.get("reason")]
+        assert not silent, name
+        assert not parted or name in PARTED, (name, events)
+        assert parted >= PARTED.get(name, set()) or not whole, name
+    assert len(found) > len(names) * 0.8
+
+
+def test_graphs_mean_what_their_code_means(tmp_path: Path) -> None:
+    check({name: eager_table.TABLE[name] for name in FEW}, tmp_path / "table.py", whole=True)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("whole", [True, False], ids=["programs", "single kernels"])
+def test_all_graphs_of_the_table(whole: bool, tmp_path: Path) -> None:
+    check(eager_table.TABLE, tmp_path / "table.py", whole=whole)
+
+
+Compare = Callable[[str], EagerComparison]
+
+
+@pytest.fixture
+def compare(agent: AgentClient, tmp_path: Path) -> Compare:
+    """What comes of the one program of a text, with the region that the agent captured."""
+
+    def run(text: str) -> EagerComparison:
+        path = tmp_path / "model.py"
+        path.write_text(text)
+        way = CaptureWay(covered_ops(), True)
+        (region,) = (item for item in captured(agent, path, text, way) if item.task is not None)
+        return agent.compare(region, text, (way,))
+
+    return run
+
+
+def captured(agent: AgentClient, path: Path, text: str, way: CaptureWay) -> tuple[Region, ...]:
+    return agent.capture(path, text, way.fusible, whole=way.whole)
+
+
+HEAD = "import os\nimport torch\n\n\n# evokernel: x=f32[8,16]\ndef f(x):\n    "
+
+
+def test_a_difference_says_what_differs_and_at_which_draw(compare: Compare) -> None:
+    body = "a = x[:, :1].clone().expand(8, 4)\n    a[:, -1] = 3.0\n    return a * 2\n"
+    found = compare(HEAD + body)
+    assert str(found.difference).startswith("result 1 is 6.0 at [")
+    assert str(found.difference).endswith(" where the graph has nan (inputs: nan)")
+    assert found.compared == ("normal",)
+
+
+def test_equal_code_is_compared_at_every_draw(compare: Compare) -> None:
+    found = compare(HEAD + "return x.softmax(-1) * 2\n")
+    assert not found.difference
+    assert not found.uncompared
+    assert set(found.compared) == set(DRAWS) - {"negative_index", "index_out_of_range"}
+
+
+EFFECTS = """
+import os
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(16))
+
+    def forward(self, x):
+        if type(x) is torch.Tensor:
+            {effect}
+        return (x + self.total).exp()
+
+
+def get_inputs():
+    return [torch.zeros(8, 16)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("open('seen', 'a').write('x')", ""),
+        ("os.remove('seen')", ""),
+        ("torch.rand(3)", "it draws random numbers"),
+        ("os.kill(os.getppid(), 9)", "it sends signals"),
+        ("sum(len(bytearray(1 << 33)) for _ in range(3))", "it takes more memory than a comparison may"),
+    ],
+)
+def test_what_cannot_be_compared_is_said_and_has_no_effect(
+    line: str, reason: str, agent: AgentClient, compare: Compare, tmp_path: Path
+) -> None:
+    found = compare(EFFECTS.format(effect=line))
+    assert not found.difference
+    assert {str(item.reason) for item in found.uncompared} == ({reason} if reason else set())
+    assert bool(found.compared) == (not reason)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.py"]
+    assert agent.ping()["torch"] == torch.__version__
+
+
+def test_results_that_no_output_stands_for_are_not_compared(compare: Compare) -> None:
+    found = compare(HEAD + "y = x.exp() * 2\n    return y.chunk(2, 1)\n")
+    assert not found.compared
+    assert {str(item.reason) for item in found.uncompared} == {"several of its results are views of one"}
+
+
+def test_code_that_does_not_end_is_stopped(
+    agent: AgentClient, compare: Compare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "COMPARE_S", 4.0)
+    found = compare(EFFECTS.format(effect="while True: pass"))
+    assert {str(item.reason) for item in found.uncompared} == {"it takes longer than 4 s"}
+    assert not found.compared
+    assert agent.ping()["torch"] == torch.__version__
+
+
+NORMAL = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+
+
+def judged(code: torch.Tensor, graph: torch.Tensor, wide: Pair | None = None) -> str:
+    return str(difference(Pair(code, graph), lambda: wide))
+
+
+def test_values_are_judged_by_what_stays_in_float64() -> None:
+    near = NORMAL * (1 + 1e-5)
+    exact = Pair(NORMAL.double(), NORMAL.double())
+    assert not judged(NORMAL, NORMAL.clone())
+    assert judged(NORMAL, near, exact)  # far less exact than the code
+    assert not judged(near, near * (1 + 3e-6), exact)
+    assert judged(NORMAL, near, Pair(NORMAL.double(), near.double()))
+    overflown = torch.tensor([math.inf, math.nan])
+    finite = torch.tensor([1.0, 2.0])
+    assert not judged(finite, overflown, Pair(finite.double(), finite.double()))
+    assert judged(finite, overflown, Pair(finite.double(), overflown.double()))
+
+
+@pytest.mark.parametrize(
+    ("code", "graph"),
+    [
+        (torch.tensor([0.0]), torch.tensor([-0.0])),
+        (torch.tensor([math.inf]), torch.tensor([-math.inf])),
+        (torch.tensor([math.nan]), torch.tensor([1.0])),
+        (torch.tensor([1]), torch.tensor([2])),
+        (torch.tensor([1.0]), torch.tensor([1.0], dtype=torch.float64)),
+        (torch.tensor([1.0]), torch.tensor([[1.0]])),
+        (torch.tensor([True]), torch.tensor([False])),
+    ],
+)
+def test_all_but_rounding_is_exact(code: torch.Tensor, graph: torch.Tensor) -> None:
+    assert judged(code, graph)
+    assert judged(code, graph, Pair(code.double(), graph.double()))
+    assert not judged(code, code.clone())
+
+
+def test_zeros_of_sums_have_no_sign() -> None:
+    zeros = Pair(torch.tensor([0.0, 0.0]), torch.tensor([-0.0, 0.0]))
+    assert not difference(zeros, lambda: None, signed=False)
+    assert difference(Pair(zeros.code, torch.tensor([-0.0, 1.0])), lambda: None, signed=False)
