@@ -19,8 +19,8 @@ from evokernel_core.domain.region import Region, Span
 _WIDTH = 100
 _TORCH_IMPORT = "import torch  # for evokernel_kernels"
 _EXPRESSION = "{call} if {holds} else {original}"
-_NOT_SCRIPTED = "not torch.jit.is_scripting() and "
-"""TorchScript compiles no branch that it can tell is never taken, and could not compile a guard."""
+_UNLESS_SCRIPTED = "False if torch.jit.is_scripting() else "
+"""TorchScript could compile no guard. In this form, and not with an ``and``, it compiles none."""
 
 
 def plan_edit(text: str, region: Region, kernel_name: str) -> str:
@@ -176,7 +176,7 @@ def _expression(text: str, place: Span, site: CallSite, kernel_name: str, origin
     stands in parentheses already."""
     newline = _newline(text)
     line, rest = _line_around(text, place)
-    holds = f"{_NOT_SCRIPTED}{kernel_name}.holds({', '.join(site.asked)})"
+    holds = f"({_UNLESS_SCRIPTED}{kernel_name}.holds({', '.join(site.asked)}))"
     call = f"{kernel_name}.run({', '.join(site.given)})"
     plain = f"{call} if {holds} else {original}"
     alone = line.endswith(("= ", "return ")) and not rest.strip()
@@ -202,7 +202,8 @@ def _line_around(text: str, place: Span) -> tuple[str, str]:
 
 
 def _holds(kernel_name: str, site: CallSite, before: str, indent: str, newline: str) -> str:
-    return _call(f"{_NOT_SCRIPTED}{kernel_name}.holds", site.asked, before, indent, newline)
+    function = f"({_UNLESS_SCRIPTED}{kernel_name}.holds"
+    return _call(function, site.asked, f"{before})", indent, newline) + ")"
 
 
 def _call(function: str, arguments: Sequence[str], before: str, indent: str, newline: str) -> str:

@@ -209,14 +209,14 @@ def _own(definition: Node) -> Iterator[Node]:
 
 
 def _condition(node: Node) -> Node | None:
-    """What a statement or an expression asks; the last of several conditions that must hold together."""
+    """What a statement or an expression asks; of ``False if ... else ...`` what it asks in the end."""
     condition = None
     if node.type == "if_statement":
         condition = node.child_by_field_name("condition")
     elif node.type == "conditional_expression":
         condition = _statements(node)[1]
-    while condition is not None and condition.type == "boolean_operator":
-        condition = condition.child_by_field_name("right")
+    while condition is not None and condition.type in ("parenthesized_expression", "conditional_expression"):
+        condition = _statements(condition)[-1]
     return condition
 
 

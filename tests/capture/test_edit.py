@@ -134,41 +134,42 @@ def imported(text: str) -> str:
     return text.replace("import torch\n\n", f"import torch\n{IMPORT}\n", 1)
 
 
-HOLDS = f"not torch.jit.is_scripting() and {KERNEL}.holds"
+HOLDS = f"(False if torch.jit.is_scripting() else {KERNEL}.holds"
 EDITED = {
     "an expression": (
-        f"return {SOFTMAX} , x", f"return (\n            {KERNEL}.run(y)\n            if {HOLDS}(y)\n"
+        f"return {SOFTMAX} , x", f"return (\n            {KERNEL}.run(y)\n            if {HOLDS}(y))\n"
         f"            else {SOFTMAX}\n        ) , x"),
     "an expression of another function": (
         "return torch.softmax(x, dim=1)",
-        f"return (\n        {KERNEL}.run(x)\n        if {HOLDS}(x)\n"
+        f"return (\n        {KERNEL}.run(x)\n        if {HOLDS}(x))\n"
         "        else torch.softmax(x, dim=1)\n    )"),
     "an expression in the parentheses of a call": (
         f"torch.exp({PRODUCT})",
         f"torch.exp({KERNEL}.run(größe, scale)\n"
-        f"                       if {HOLDS}(größe, scale)\n"
+        f"                       if {HOLDS}(\n"
+        "                           größe,\n                           scale,\n                       ))\n"
         f"                       else {PRODUCT})"),
     "an operand that is computed": (
         "y = torch.softmax(y.exp(), dim=1)",
-        f"y = (\n        {KERNEL}.run(y.exp())\n        if {HOLDS}()\n"
+        f"y = (\n        {KERNEL}.run(y.exp())\n        if {HOLDS}())\n"
         "        else torch.softmax(y.exp(), dim=1)\n    )"),
     "an operand that is computed, in the parentheses of a call": (
         "abs(y.exp() + y)",
-        f"abs({KERNEL}.run(y, y.exp())\n               if {HOLDS}(y)\n"
+        f"abs({KERNEL}.run(y, y.exp())\n               if {HOLDS}(y))\n"
         "               else y.exp() + y)"),
     "a body with an operand that is computed": (
-        COMPUTED, f"if {HOLDS}(y):\n        return {KERNEL}.run(y, eps * eps)\n    {COMPUTED}"),
+        COMPUTED, f"if {HOLDS}(y)):\n        return {KERNEL}.run(y, eps * eps)\n    {COMPUTED}"),
     "a short expression in a larger one": (
         "y.cos() * 2",
-        f"(\n        {KERNEL}.run(y)\n        if {HOLDS}(y)\n        else y.cos()\n    ) * 2"),
+        f"(\n        {KERNEL}.run(y)\n        if {HOLDS}(y))\n        else y.cos()\n    ) * 2"),
     "a short expression in the parentheses of a call": (
         "abs(y.sin())",
-        f"abs({KERNEL}.run(y)\n            if {HOLDS}(y)\n            else y.sin())"),
+        f"abs({KERNEL}.run(y)\n            if {HOLDS}(y))\n            else y.sin())"),
     "statements": (
-        RUN, f"if {HOLDS}(self, größe):\n            y = {KERNEL}.run(self, größe)\n        else:\n"
+        RUN, f"if {HOLDS}(self, größe)):\n            y = {KERNEL}.run(self, größe)\n        else:\n"
         f"            {INNER}"),
     "a whole body": (
-        BODY, f"if {HOLDS}(self, x, größe):\n            return {KERNEL}.run(self, x, größe)\n"
+        BODY, f"if {HOLDS}(self, x, größe)):\n            return {KERNEL}.run(self, x, größe)\n"
         f"        {BODY}"),
 }  # fmt: skip
 
@@ -193,7 +194,7 @@ def test_long_calls_are_wrapped() -> None:
     assert f"            {KERNEL}.run(\n{given}            )\n            if {HOLDS}" in edited
     rows = ["self", "x", "second_normalisation"]
     asked = "".join(f"                {row},\n" for row in rows)
-    assert f"            if {HOLDS}(\n{asked}            )\n            else {SOFTMAX}\n" in edited
+    assert f"            if {HOLDS}(\n{asked}            ))\n            else {SOFTMAX}\n" in edited
     assert revert_edit(edited, case, KERNEL) == text
 
 
@@ -266,7 +267,7 @@ def test_two_uses_share_the_import(turn: int) -> None:
     second = evolve(first, span=span_of(text, text.rindex("torch.relu"), len(text) - 1))
     both = plan_edit(plan_edit(text, second, KERNEL), first, KERNEL)
     assert both.count(f"from evokernel_kernels import {KERNEL}\n") == 1
-    assert both.count(f"{KERNEL}.run(x)\n") == both.count(f"if {HOLDS}(x)\n") == 2
+    assert both.count(f"{KERNEL}.run(x)\n") == both.count(f"if {HOLDS}(x))\n") == 2
     one, other = (first, second)[::turn]
     left = revert_edit(both, one, KERNEL)
     assert left.count(f"{KERNEL}.run(x)") == left.count(f"from evokernel_kernels import {KERNEL}\n") == 1

@@ -161,8 +161,8 @@ def applied_calls(source: Source) -> list[Applied]:
 
 
 def _asks(test: ast.expr, names: set[str]) -> bool:
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        test = test.values[-1]  # behind `not torch.jit.is_scripting()`
+    if isinstance(test, ast.IfExp):  # False if torch.jit.is_scripting() else ...
+        test = test.orelse
     return _is_method(test, names, "holds")
 
 
