@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -70,34 +69,29 @@ def agent() -> Iterator[AgentClient]:
         yield client
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(name, marks=[pytest.mark.thorough] * (name in MORE)) for name in MODELS],
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.thorough] * (name in MORE)) for name in MODELS]
 )
-def differences(request: Any, agent: AgentClient, tmp_path_factory: Any) -> dict[str, dict[str, list[str]]]:
-    """Of each way, without and with gradients, where kernels can run and where not."""
-    whole, body = MODELS[request.param]
+def test_what_pytorch_makes_of_the_model_it_makes_of_the_edited_one(
+    name: str, agent: AgentClient, tmp_path: Path
+) -> None:
+    """In each way, without and with gradients, where kernels can run and where not."""
+    whole, body = MODELS[name]
     text = HEAD.replace("{body}", body.replace("\n", "\n        "))
-    folder: Path = tmp_path_factory.mktemp("exports")
-    found = agent.capture(folder / "model.py", text, covered_ops() if whole else FUSIBLE, whole=whole)
+    found = agent.capture(tmp_path / "model.py", text, covered_ops() if whole else FUSIBLE, whole=whole)
     regions = apart(found)
     assert regions, [region.reason for region in found]
-    write_edited(folder, text, regions)
-    (folder / "original.py").write_text(text)
-    shutil.copy(str(export_ways.__file__), folder / "ways.py")
-    return {way: made(folder, way) for way in ("emulated", "unbuilt")}
+    write_edited(tmp_path, text, regions)
+    (tmp_path / "original.py").write_text(text)
+    shutil.copy(str(export_ways.__file__), tmp_path / "ways.py")
+    for where, ways in (("emulated", export_ways.WAYS), ("unbuilt", export_ways.WITHOUT_NPU)):
+        assert made(tmp_path, where) == {way: ["", ""] for way in ways}, where
 
 
-def made(folder: Path, way: str) -> dict[str, list[str]]:
-    code = f"import sys; sys.argv.append({way!r}); import ways; ways.main()"
-    environment = {"PATH": "/usr/bin:/bin", "EVOKERNEL_EMULATE": str(int(way == "emulated"))}
+def made(folder: Path, where: str) -> dict[str, list[str]]:
+    code = f"import sys; sys.argv.append({where!r}); import ways; ways.main()"
+    environment = {"PATH": "/usr/bin:/bin", "EVOKERNEL_EMULATE": str(int(where == "emulated"))}
     done = warm.run(code, folder, environment)
     assert done.returncode == 0, done.stderr
     found: dict[str, list[str]] = json.loads(done.stdout.splitlines()[-1])
     return found
-
-
-@pytest.mark.parametrize("way", export_ways.WAYS)
-def test_what_pytorch_makes_of_the_model_it_makes_of_the_edited_one(way: str, differences: Any) -> None:
-    for where, found in differences.items():
-        assert found.get(way, ["", ""]) == ["", ""], where
