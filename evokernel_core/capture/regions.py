@@ -116,7 +116,7 @@ def _site(item: dict[str, Any]) -> CallSite:
         bindings=tuple(item["bindings"].items()),
         rest=item["rest"],
         carried=tuple(item["carried"]),
-        asks_again=item["asks_again"],
+        asks_late=item["asks_late"],
         parameters=tuple(item["parameters"]),
         guards=tuple(Guard(**guard) for guard in item["guards"]),
         code=tuple(item["code"].items()),

@@ -31,9 +31,9 @@ class CallSite:
     ``bindings`` (name and expression) are operands that the kernel's call computes. Where the kernel takes
     one of them not, ``rest`` goes on from there: statements that return the region's value, and pop each
     operand from a list under its name. ``carried`` are names of the function that these statements read
-    beside ``parameters``, the names that guards and operands use. ``asks_again``: to compute an operand may
-    change what guards have asked. ``module_names`` are the globals of the file that guards alone use.
-    ``code`` has the digest of each further function that the kernel stands for, by ``file:qualified.name``
+    beside ``parameters``, the names that guards and operands use. ``asks_late``: to compute an operand may
+    change what guards ask, which is then asked behind it. ``module_names`` are the globals of the file that
+    guards alone use. ``code`` has the digest of each further function that the kernel stands for, by ``file:qualified.name``
     below the folder that imports start from. ``enclosed``: the region is an expression that stands right
     between two parentheses. ``default_dtype`` is PyTorch's, under which the code was traced and may be
     replaced.
@@ -53,7 +53,7 @@ class CallSite:
     default_dtype: str = "float32"
     rest: str = ""
     carried: tuple[str, ...] = ()
-    asks_again: bool = False
+    asks_late: bool = False
 
     @property
     def asked(self) -> tuple[str, ...]:

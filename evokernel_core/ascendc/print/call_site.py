@@ -33,7 +33,7 @@ def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Map
         "parameters": ", ".join([*site.asked, *computed]),
         "given": ", ".join([*site.asked, *site.carried, *computed]),
         "rest_lines": site.rest.splitlines(),
-        "asks_again": site.asks_again,
+        "asks_late": site.asks_late,
         "module_names": site.module_names,
         "original": site.original,
         "code": dict(site.code),
@@ -41,7 +41,11 @@ def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Map
         "computed_lines": list(_guard_lines(behind, (*site.parameters, *site.module_names))),
         "operands": list(names.values()),
         "expressions": _tuple(item.expression or names[item.name] for item in given),
-        "plain": _plain_operands(given, set(computed)),
+        "plain": (plain := _plain_operands(given, set(computed))),
+        "before": [
+            *([] if site.asks_late else [f"_same({', '.join(site.asked)})"]),
+            *([f"_may_fit{plain['expressions']}"] if plain["names"] else []),
+        ],
         **_contract(task, given, limits),
         "default": "" if site.default_dtype == "float32" else f", torch.{site.default_dtype}",
         "call": _call(graph),
@@ -63,15 +67,14 @@ def _names(text: str) -> set[str]:
 
 
 def _plain_operands(given: list[GraphInput], computed: set[str]) -> Mapping[str, Any]:
-    """What is asked of tensors before others are computed: their names, expressions and contract."""
+    """The tensors that are there before others are computed, and what is asked of the first: the kernel's
+    call asks all of it. It says for most calls of other programs that the code runs as it stands."""
     tensors = [item for item in given if item.kind is not InputKind.SCALAR]
     known = [item for item in tensors if not computed & _names(item.expression or python_name(item.name))]
     return {
         "names": [python_name(item.name) for item in known],
         "expressions": _tuple(item.expression or python_name(item.name) for item in known),
-        "dense": _tuple(python_name(item.name) for item in known if item.spec.contiguous),
-        "strided": _tuple(python_name(item.name) for item in known if not item.spec.contiguous),
-        "kinds": list(_refuse_unless(list(map(_kind, known)))),
+        "dtype": next((f"{python_name(item.name)}.dtype is torch.{item.spec.dtype}" for item in known), ""),
     }
 
 

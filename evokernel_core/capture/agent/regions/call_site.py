@@ -25,8 +25,9 @@ _KNOWN = frozenset(dir(builtins)) | {"torch", "guards"}
 class CallSite:
     """``template`` has ``{holds}``, ``{call}`` and ``{original}`` where the guard, the call and the code that
     stood there go. ``bindings`` name the operands that the call computes, from which ``rest`` goes on where
-    the kernel does not take them; ``asks_again``: to compute them may change what guards ask. ``local_names``
-    are those that the function binds, ``module_names`` the globals of its file."""
+    the kernel does not take them; ``asks_late``: to compute them may change what guards ask, so that they are
+    asked behind it. ``local_names`` are those that the function binds, ``module_names`` the globals of its
+    file."""
 
     template: str
     original: str
@@ -36,7 +37,7 @@ class CallSite:
     module_names: Collection[str]
     bindings: Mapping[str, str] = field(default_factory=dict)
     rest: Rest = NONE_LEFT
-    asks_again: bool = False
+    asks_late: bool = False
     enclosed: bool = False
 
     def data(self, graph: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,7 +55,7 @@ class CallSite:
             "bindings": dict(self.bindings),
             "rest": self.rest.text,
             "carried": [name for name in self.rest.carried if name not in parameters],
-            "asks_again": self.asks_again,
+            "asks_late": self.asks_late,
             "parameters": [*parameters, *self.bindings],
             "guards": [guard.data() for guard in self.guards],
             "code": dict(self.code),
