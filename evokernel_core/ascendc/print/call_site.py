@@ -67,13 +67,13 @@ def _names(text: str) -> set[str]:
 
 
 def _plain_operands(given: list[GraphInput], computed: set[str]) -> Mapping[str, Any]:
-    """The tensors that are there before others are computed, and what is asked of the first: the kernel's
-    call asks all of it. It says for most calls of other programs that the code runs as it stands."""
+    """The tensors that have a name before others are computed, and what is asked of the first. This tells
+    most calls that the kernel does not fit, at little cost: ``run`` asks all of it."""
     tensors = [item for item in given if item.kind is not InputKind.SCALAR]
-    known = [item for item in tensors if not computed & _names(item.expression or python_name(item.name))]
+    known = [item for item in tensors if item.expression.isidentifier() and item.expression not in computed]
     return {
         "names": [python_name(item.name) for item in known],
-        "expressions": _tuple(item.expression or python_name(item.name) for item in known),
+        "expressions": _tuple(item.expression for item in known),
         "dtype": next((f"{python_name(item.name)}.dtype is torch.{item.spec.dtype}" for item in known), ""),
     }
 

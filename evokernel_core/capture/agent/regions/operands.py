@@ -109,7 +109,7 @@ def rest_of(plan: Plan, operands: Computed, module_names: Collection[str]) -> Re
     if isinstance(last, ast.expr):
         body[-1] = ast.Return(body[-1])
     elif not isinstance(last, ast.Return):
-        target = last.target if isinstance(last, ast.AnnAssign) else last.targets[0]
+        target: Any = last.target if isinstance(last, ast.AnnAssign) else last.targets[0]
         body.append(ast.Return(ast.Name(target.id, ast.Load())))
     text = ast.unparse(ast.fix_missing_locations(ast.Module(body, [])))
     return Rest(text, _carried(text, plan.function, {*operands.texts}, module_names))
@@ -184,5 +184,5 @@ def _is_torchs(function: Any) -> bool:
     if not isinstance(function, _C_FUNCTIONS):
         return False
     owner = getattr(function, "__self__", None)
-    module = getattr(function, "__module__", None) or getattr(owner, "__name__", "")
-    return isinstance(owner, torch.Tensor) or module.split(".")[0] in ("torch", "math", "builtins")
+    module = getattr(function, "__module__", None) or getattr(owner, "__name__", None) or ""
+    return isinstance(owner, torch.Tensor) or str(module).split(".")[0] in ("torch", "math", "builtins")
