@@ -34,9 +34,9 @@ class CallSite:
     beside ``parameters``, the names that guards and operands use. ``asks_late``: to compute an operand may
     change what guards ask, which is then asked behind it. ``module_names`` are the globals of the file that
     guards alone use. ``code`` has the digest of each further function that the kernel stands for, by
-    ``file:qualified.name`` below the folder that imports start from. ``enclosed``: the region is an expression that stands right
-    between two parentheses. ``default_dtype`` is PyTorch's, under which the code was traced and may be
-    replaced.
+    ``file:qualified.name`` below the folder that imports start from. ``enclosed``: the region is an
+    expression that stands right between two parentheses. ``default_dtype`` is PyTorch's, under which the code
+    was traced and may be replaced.
 
     A site with bindings and without a ``rest`` is of an earlier version: its guard computed the operands, and
     ``original`` reads their names.
