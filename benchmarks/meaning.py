@@ -43,6 +43,8 @@ UNREACHED = "needs_shapes"
 """The status of a definition that a driver does not call, which nobody refused."""
 OTHER_ROUNDING = {"OMP_NUM_THREADS": "1", "ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41"}
 """The same program without threads and wide vectors: its sums are in another order."""
+MOST_MEMORY = 1.01
+"""Times the peak memory of the original that the code behind guards may take."""
 PLAIN_EVERY = 4
 """Without an NPU a guard never holds, so that a part of the perturbations tells all."""
 
@@ -61,7 +63,8 @@ def main() -> int:
     _print(results, summary)
     if args.json:
         args.json.write_text(json.dumps({"entries": results, "summary": summary}, indent=1) + "\n")
-    return 1 if summary["silent_differences"] or summary["tracebacks"] else 0
+    wrong = ("silent_differences", "tracebacks", "fallbacks_rewritten")
+    return 1 if any(summary[name] for name in wrong) or (summary["most_memory"] or 1) > MOST_MEMORY else 0
 
 
 def _arguments() -> argparse.Namespace:
@@ -111,6 +114,8 @@ def tested(entry: Entry, folder: Path, edits: str, seconds: float) -> Row:
     result: Row = {"entry": entry.name, "project": entry.project.name, "file": entry.file}
     result |= edited(entry, folder, edits)
     if result["kernels"]:
+        result["rewritten"] = rewritten(entry, result["regions"])
+        result["memory"] = memory(entry, folder)
         result["perturbations"] = perturbed(entry, folder, seconds)
     return result
 
@@ -163,6 +168,38 @@ def _regions(text: str) -> list[Row]:
     start = text.find('{"file"')
     regions: list[Row] = json.loads(text[start:])["regions"] if start >= 0 else []
     return regions
+
+
+def rewritten(entry: Entry, regions: Iterable[Row]) -> list[str]:
+    """The kernels behind whose guard stands other text than in the file, white space at line starts apart."""
+    source = _flat((entry.project / entry.file).read_text())
+    found = []
+    for folder in (Path(region["kernel_dir"]) for region in regions if region.get("kernel_dir")):
+        original = json.loads((folder / "kernel.json").read_text())["call"]["site"]["original"]
+        if _flat(original) not in source:
+            found.append(folder.name)
+    return found
+
+
+def _flat(text: str) -> str:
+    return "\n".join(line.lstrip() for line in text.splitlines())
+
+
+def memory(entry: Entry, folder: Path) -> Row:
+    """The most bytes of a call of the original and of the edited program, whose guards do not hold."""
+    sides = {"original": entry.project, "edited": folder / "edited"}
+    return {name: _peak(entry, tree, folder) for name, tree in sides.items()}
+
+
+def _peak(entry: Entry, tree: Path, folder: Path) -> int | None:
+    """None where the call fails, as the perturbations tell."""
+    command = [entry.interpreter, HERE / "trial" / "memory.py", entry.driver or tree / entry.file]
+    environment = {**entry.environment(tree), "EVOKERNEL_EMULATE": "0"}
+    done = _run([*command, "--file", entry.file], environment, folder, 300)
+    try:
+        return int(json.loads(done.stdout)["bytes"])
+    except (ValueError, LookupError):
+        return None
 
 
 # --- the comparison
@@ -279,6 +316,8 @@ def summarised(results: Iterable[Row]) -> Row:
         "silent_differences": verdicts["differs"],
         "raised": verdicts["raised"] + verdicts["lost"],
         "noise": verdicts["noise"],
+        "fallbacks_rewritten": sum(len(result.get("rewritten", ())) for result in found),
+        "most_memory": max((ratio for result in found if (ratio := _ratio(result))), default=None),
         "tracebacks": sum(
             1 for result in found for part in ("observed", "edit") if _failed(result.get(part))
         ),
@@ -288,6 +327,12 @@ def summarised(results: Iterable[Row]) -> Row:
         ),
         "reasons": reasons(found),
     }
+
+
+def _ratio(result: Row) -> float | None:
+    """The peak memory of the edited program over that of the original, where both are known."""
+    before, after = (result.get("memory", {}).get(name) for name in ("original", "edited"))
+    return round(after / before, 4) if before and after is not None else None
 
 
 def _failed(part: Row | None) -> bool:

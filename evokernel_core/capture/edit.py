@@ -19,6 +19,8 @@ from evokernel_core.domain.region import Region, Span
 _WIDTH = 100
 _TORCH_IMPORT = "import torch  # for evokernel_kernels"
 _EXPRESSION = "{call} if {holds} else {original}"
+_UNLESS_SCRIPTED = "False if torch.jit.is_scripting() else "
+"""TorchScript could compile no guard. In this form, and not with an ``and``, it compiles none."""
 
 
 def plan_edit(text: str, region: Region, kernel_name: str) -> str:
@@ -59,14 +61,15 @@ def revert_edit(text: str, region: Region, kernel_name: str) -> str:
     site = region.site
     taken = nearest.span if site is not None and site.enclosed else nearest.taken
     stands = nearest.is_prefix
-    if stands and site is not None and site.bindings:
+    if stands and site is not None and site.bindings and not site.rest:
         taken, stands = _with_fallback(text, nearest, site), False
     restored = apply_change(text, TextChange(taken, "" if stands else region.source))
     return _checked(text, _without_imports(restored, kernel_name), region)
 
 
 def _with_fallback(text: str, guard: Guarded, site: CallSite) -> Span:
-    """A guard and the code behind it, which names what the guard computes. Raises EditConflict."""
+    """A guard of an earlier version and the code behind it, which names what that guard computes. Raises
+    EditConflict."""
     start, end = span_offsets(text, guard.taken)
     original = site.original.replace("\n", _newline(text))
     if not text.startswith(original, end):
@@ -158,13 +161,13 @@ def _replacement(text: str, place: Span, region: Region, kernel_name: str) -> st
     newline = _newline(text)
     line = text_at(text, Span(place.line, 0, place.line, place.column))
     indent = line[: len(line) - len(line.lstrip())]
-    is_moved = bool(site.bindings) or "else:" in site.template
+    is_moved = "else:" in site.template
     original = site.original.replace("\n", newline) if is_moved else text_at(text, place)
     if site.template == _EXPRESSION:
         return _expression(text, place, site, kernel_name, original)
     inner = indent + "    "
-    holds = _call(f"{kernel_name}.holds", _asked(site), f"{indent}if :", indent, newline)
-    call = _call(f"{kernel_name}.run", list(site.parameters), f"{inner}return ", inner, newline)
+    holds = _holds(kernel_name, site, f"{indent}if :", indent, newline)
+    call = _call(f"{kernel_name}.run", site.given, f"{inner}return ", inner, newline)
     return site.template.replace("\n", newline).format(holds=holds, call=call, original=original)
 
 
@@ -173,8 +176,8 @@ def _expression(text: str, place: Span, site: CallSite, kernel_name: str, origin
     stands in parentheses already."""
     newline = _newline(text)
     line, rest = _line_around(text, place)
-    holds = f"{kernel_name}.holds({', '.join(_asked(site))})"
-    call = f"{kernel_name}.run({', '.join(site.parameters)})"
+    holds = f"({_UNLESS_SCRIPTED}{kernel_name}.holds({', '.join(site.asked)}))"
+    call = f"{kernel_name}.run({', '.join(site.given)})"
     plain = f"{call} if {holds} else {original}"
     alone = line.endswith(("= ", "return ")) and not rest.strip()
     if newline not in original and len(line) + len(plain) + len(rest) + 2 <= _WIDTH:
@@ -182,8 +185,8 @@ def _expression(text: str, place: Span, site: CallSite, kernel_name: str, origin
     indent = line[: len(line) - len(line.lstrip())]
     inner = " " * len(line) if site.enclosed else f"{indent}    "
     rows = [
-        _call(f"{kernel_name}.run", list(site.parameters), inner, inner, newline),
-        f"if {_call(f'{kernel_name}.holds', _asked(site), f'{inner}if ', inner, newline)}",
+        _call(f"{kernel_name}.run", site.given, inner, inner, newline),
+        f"if {_holds(kernel_name, site, f'{inner}if ', inner, newline)}",
         f"else {original}",
     ]
     joined = f"{newline}{inner}".join(rows)
@@ -198,13 +201,12 @@ def _line_around(text: str, place: Span) -> tuple[str, str]:
     return text_at(text, Span(place.line, 0, place.line, place.column)), text[last:end].rstrip("\r\n")
 
 
-def _asked(site: CallSite) -> list[str]:
-    """What the guard is passed: operands that are computed get their name there."""
-    bindings = dict(site.bindings)
-    return [f"{name} := {bindings[name]}" if name in bindings else name for name in site.parameters]
+def _holds(kernel_name: str, site: CallSite, before: str, indent: str, newline: str) -> str:
+    function = f"({_UNLESS_SCRIPTED}{kernel_name}.holds"
+    return _call(function, site.asked, f"{before})", indent, newline) + ")"
 
 
-def _call(function: str, arguments: list[str], before: str, indent: str, newline: str) -> str:
+def _call(function: str, arguments: Sequence[str], before: str, indent: str, newline: str) -> str:
     """The call on one line where it fits behind ``before``, else an argument a line."""
     text = f"{function}({', '.join(arguments)})"
     if len(before) + len(text) <= _WIDTH:

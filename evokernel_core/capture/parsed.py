@@ -209,11 +209,15 @@ def _own(definition: Node) -> Iterator[Node]:
 
 
 def _condition(node: Node) -> Node | None:
+    """What a statement or an expression asks; of ``False if ... else ...`` what it asks in the end."""
+    condition = None
     if node.type == "if_statement":
-        return node.child_by_field_name("condition")
-    if node.type == "conditional_expression":
-        return _statements(node)[1]
-    return None
+        condition = node.child_by_field_name("condition")
+    elif node.type == "conditional_expression":
+        condition = _statements(node)[1]
+    while condition is not None and condition.type in ("parenthesized_expression", "conditional_expression"):
+        condition = _statements(condition)[-1]
+    return condition
 
 
 def _with_parentheses(node: Node) -> Node:

@@ -27,12 +27,19 @@ class Guard:
 class CallSite:
     """``template`` takes the region's place, with ``{holds}``, ``{call}`` and ``{original}`` in it.
 
-    ``original`` is the code that runs where a guard fails: the region's own, in which ``bindings`` (name and
-    expression) stand for operands that are computed in front of it. ``parameters`` are the names that guards
-    and operands use, ``module_names`` the globals of the file that guards alone use. ``code`` has the digest
-    of each further function that the kernel stands for, by ``file:qualified.name`` below the folder that
-    imports start from. ``enclosed``: the region is an expression that stands right between two parentheses.
-    ``default_dtype`` is PyTorch's, under which the code was traced and may be replaced.
+    ``original`` is the code that runs where a guard fails: the region's own, as it stands in the file.
+    ``bindings`` (name and expression) are operands that the kernel's call computes. Where the kernel takes
+    one of them not, ``rest`` goes on from there: statements that return the region's value, and pop each
+    operand from a list under its name. ``carried`` are names of the function that these statements read
+    beside ``parameters``, the names that guards and operands use. ``asks_late``: to compute an operand may
+    change what guards ask, which is then asked behind it. ``module_names`` are the globals of the file that
+    guards alone use. ``code`` has the digest of each further function that the kernel stands for, by
+    ``file:qualified.name`` below the folder that imports start from. ``enclosed``: the region is an
+    expression that stands right between two parentheses. ``default_dtype`` is PyTorch's, under which the code
+    was traced and may be replaced.
+
+    A site with bindings and without a ``rest`` is of an earlier version: its guard computed the operands, and
+    ``original`` reads their names.
     """
 
     template: str
@@ -44,6 +51,20 @@ class CallSite:
     enclosed: bool = False
     module_names: tuple[str, ...] = ()
     default_dtype: str = "float32"
+    rest: str = ""
+    carried: tuple[str, ...] = ()
+    asks_late: bool = False
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The names that guards are passed, before an operand is computed."""
+        computed = dict(self.bindings)
+        return tuple(name for name in self.parameters if name not in computed)
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The expressions that the kernel's call is passed; the computed operands come last."""
+        return (*self.asked, *self.carried, *(text for _, text in self.bindings))
 
     @property
     def digest(self) -> str:

@@ -125,6 +125,8 @@ def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 def _asks(test: ast.AST, name: str = "") -> bool:
     """Whether a test is the guard of a kernel, or of the one named."""
+    if isinstance(test, ast.IfExp):  # False if torch.jit.is_scripting() else ...
+        test = test.orelse
     if not isinstance(test, ast.Call) or not isinstance(test.func, ast.Attribute):
         return False
     owner = test.func.value

@@ -85,6 +85,19 @@ def test_what_the_code_calls_and_the_default_dtype_are_said() -> None:
     assert "The default dtype is torch.float16, and no global module hooks are set." in words
 
 
+def test_an_operand_that_is_computed_is_called_by_its_source() -> None:
+    """Its name stands in the package alone."""
+    item = evolve(GRAPH.inputs[0], expression="scores")
+    task = evolve(TASK, graph=evolve(GRAPH, inputs=(item, *GRAPH.inputs[1:])))
+    site = evolve(SITE, bindings=(("scores", "q @ k"),), rest="return scores.pop() * self.weight",
+                  guards=(Guard("", "scores.stride(0) == 8"),))  # fmt: skip
+    words = guard_words(task, site)
+    assert words[0] == "q @ k is float16 of s0 x 2048 (8 x 2048 when it was captured)."
+    assert "q @ k.stride(0) equals 8." in words
+    assert any(text.startswith("The call computes q @ k, once.") for text in words)
+    assert words[-1] == ELSE
+
+
 def test_every_function_that_conditions_call_has_words() -> None:
     """Those of the agent's texts that say what a value should be."""
     texts = "".join(path.read_text() for path in AGENT.rglob("*.py"))

@@ -43,15 +43,19 @@ def name_of(region: Region) -> str:
 def edited_module(text: str, *regions: Region, emulate: bool = True) -> ModuleType:
     """The edited text, imported as ``model``; its kernels compute what their references do."""
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        for region in regions:
-            here = evolve(region, file=str(root / "model.py"))
-            assert here.task is not None
-            verdict = Verdict(here.task.task_id, _SOURCE.source_id, "test", ())
-            write_package(root, here.task, placed(here), _SOURCE, verdict)
-        path = root / "model.py"
-        path.write_text(edited_text(text, regions))
-        return _imported(path, emulate)
+        return _imported(write_edited(Path(folder), text, regions), emulate)
+
+
+def write_edited(root: Path, text: str, regions: Iterable[Region]) -> Path:
+    """The edited text as ``model.py`` of a folder, beside the packages of its kernels."""
+    path = root / "model.py"
+    for region in regions:
+        here = evolve(region, file=str(path))
+        assert here.task is not None
+        verdict = Verdict(here.task.task_id, _SOURCE.source_id, "test", ())
+        write_package(root, here.task, placed(here), _SOURCE, verdict)
+    path.write_text(edited_text(text, regions))
+    return path
 
 
 def _imported(path: Path, emulate: bool) -> ModuleType:

@@ -109,14 +109,15 @@ def cases(text: str) -> dict[str, Region]:
             text, PRODUCT, ["größe", "scale"], enclosed=True, symbol="enclosed"),
         "an operand that is computed": region(
             text, "torch.softmax(y.exp(), dim=1)", ["exp"], symbol="computed",
-            original="torch.softmax(exp, dim=1)", bindings=(("exp", "y.exp()"),)),
+            bindings=(("exp", "y.exp()"),), rest="return torch.softmax(exp.pop(), dim=1)"),
         "an operand that is computed, in the parentheses of a call": region(
-            text, "y.exp() + y", ["y", "exp"], symbol="computed_inside", enclosed=True, original="exp + y",
-            bindings=(("exp", "y.exp()"),)),
+            text, "y.exp() + y", ["y", "exp"], symbol="computed_inside", enclosed=True,
+            bindings=(("exp", "y.exp()"),), rest="return exp.pop() + y"),
         "a body with an operand that is computed": region(
             text, COMPUTED.replace("\n", newline), ["y", "operand"], symbol="computed_body",
             template="if {holds}:\n        return {call}\n    {original}",
-            original=COMPUTED.replace("eps * eps", "operand"), bindings=(("operand", "eps * eps"),)),
+            original=COMPUTED, bindings=(("operand", "eps * eps"),),
+            rest="d = y + 1\nreturn torch.sqrt(d + operand.pop())"),
         "a short expression in a larger one": region(text, "y.cos()", ["y"], symbol="short"),
         "a short expression in the parentheses of a call": region(
             text, "y.sin()", ["y"], symbol="short", enclosed=True),
@@ -133,38 +134,42 @@ def imported(text: str) -> str:
     return text.replace("import torch\n\n", f"import torch\n{IMPORT}\n", 1)
 
 
+HOLDS = f"(False if torch.jit.is_scripting() else {KERNEL}.holds"
 EDITED = {
     "an expression": (
-        f"return {SOFTMAX} , x", f"return (\n            {KERNEL}.run(y)\n            if {KERNEL}.holds(y)\n"
+        f"return {SOFTMAX} , x", f"return (\n            {KERNEL}.run(y)\n            if {HOLDS}(y))\n"
         f"            else {SOFTMAX}\n        ) , x"),
     "an expression of another function": (
         "return torch.softmax(x, dim=1)",
-        f"return {KERNEL}.run(x) if {KERNEL}.holds(x) else torch.softmax(x, dim=1)"),
+        f"return (\n        {KERNEL}.run(x)\n        if {HOLDS}(x))\n"
+        "        else torch.softmax(x, dim=1)\n    )"),
     "an expression in the parentheses of a call": (
         f"torch.exp({PRODUCT})",
         f"torch.exp({KERNEL}.run(größe, scale)\n"
-        f"                       if {KERNEL}.holds(größe, scale)\n"
+        f"                       if {HOLDS}(\n"
+        "                           größe,\n                           scale,\n                       ))\n"
         f"                       else {PRODUCT})"),
     "an operand that is computed": (
         "y = torch.softmax(y.exp(), dim=1)",
-        f"y = (\n        {KERNEL}.run(exp)\n        if {KERNEL}.holds(exp := y.exp())\n"
-        "        else torch.softmax(exp, dim=1)\n    )"),
+        f"y = (\n        {KERNEL}.run(y.exp())\n        if {HOLDS}())\n"
+        "        else torch.softmax(y.exp(), dim=1)\n    )"),
     "an operand that is computed, in the parentheses of a call": (
         "abs(y.exp() + y)",
-        f"abs({KERNEL}.run(y, exp)\n               if {KERNEL}.holds(y, exp := y.exp())\n"
-        "               else exp + y)"),
+        f"abs({KERNEL}.run(y, y.exp())\n               if {HOLDS}(y))\n"
+        "               else y.exp() + y)"),
     "a body with an operand that is computed": (
-        COMPUTED, f"if {KERNEL}.holds(y, operand := eps * eps):\n"
-        f"        return {KERNEL}.run(y, operand)\n    " + COMPUTED.replace("eps * eps", "operand")),
+        COMPUTED, f"if {HOLDS}(y)):\n        return {KERNEL}.run(y, eps * eps)\n    {COMPUTED}"),
     "a short expression in a larger one": (
-        "y.cos() * 2", f"({KERNEL}.run(y) if {KERNEL}.holds(y) else y.cos()) * 2"),
+        "y.cos() * 2",
+        f"(\n        {KERNEL}.run(y)\n        if {HOLDS}(y))\n        else y.cos()\n    ) * 2"),
     "a short expression in the parentheses of a call": (
-        "abs(y.sin())", f"abs({KERNEL}.run(y) if {KERNEL}.holds(y) else y.sin())"),
+        "abs(y.sin())",
+        f"abs({KERNEL}.run(y)\n            if {HOLDS}(y))\n            else y.sin())"),
     "statements": (
-        RUN, f"if {KERNEL}.holds(self, größe):\n            y = {KERNEL}.run(self, größe)\n        else:\n"
+        RUN, f"if {HOLDS}(self, größe)):\n            y = {KERNEL}.run(self, größe)\n        else:\n"
         f"            {INNER}"),
     "a whole body": (
-        BODY, f"if {KERNEL}.holds(self, x, größe):\n            return {KERNEL}.run(self, x, größe)\n"
+        BODY, f"if {HOLDS}(self, x, größe)):\n            return {KERNEL}.run(self, x, größe)\n"
         f"        {BODY}"),
 }  # fmt: skip
 
@@ -182,11 +187,29 @@ def test_long_calls_are_wrapped() -> None:
     )
     names = ["self", "x", "first_attention", "second_normalisation"]
     bindings = (("first_attention", "self.attention(self.first_normalisation(x), self.first_mask)"),)
-    rows = ["self", "x", f"first_attention := {bindings[0][1]}", "second_normalisation"]
-    edited = plan_edit(text, region(text, SOFTMAX, names, bindings=bindings), KERNEL)
+    case = region(text, SOFTMAX, names, bindings=bindings, rest="return 0", carried=("carried_beside_them",))
+    edited = plan_edit(text, case, KERNEL)
+    rows = ["self", "x", "second_normalisation", "carried_beside_them", bindings[0][1]]
+    given = "".join(f"                {row},\n" for row in rows)
+    assert f"            {KERNEL}.run(\n{given}            )\n            if {HOLDS}" in edited
+    rows = ["self", "x", "second_normalisation"]
     asked = "".join(f"                {row},\n" for row in rows)
-    assert f"            if {KERNEL}.holds(\n{asked}            )\n            else {SOFTMAX}\n" in edited
-    assert revert_edit(edited, region(text, SOFTMAX, names, bindings=bindings), KERNEL) == text
+    assert f"            if {HOLDS}(\n{asked}            ))\n            else {SOFTMAX}\n" in edited
+    assert revert_edit(edited, case, KERNEL) == text
+
+
+def earlier_edit() -> tuple[Region, str]:
+    """An edit of an earlier version: its guard computed operands, which the code behind it named."""
+    before = f"if {KERNEL}.holds(y, operand := eps * eps):\n        return {KERNEL}.run(y, operand)\n    "
+    original = COMPUTED.replace("eps * eps", "operand")
+    case = region(MODEL, COMPUTED, ["y", "operand"], symbol="computed_body", original=original,
+                  template=RETURN, bindings=(("operand", "eps * eps"),))  # fmt: skip
+    return case, imported(MODEL.replace(COMPUTED, before + original))
+
+
+def test_an_edit_of_an_earlier_version_is_reverted() -> None:
+    case, edited = earlier_edit()
+    assert revert_edit(edited, case, KERNEL) == MODEL
 
 
 @pytest.mark.parametrize("name", EDITED)
@@ -244,7 +267,7 @@ def test_two_uses_share_the_import(turn: int) -> None:
     second = evolve(first, span=span_of(text, text.rindex("torch.relu"), len(text) - 1))
     both = plan_edit(plan_edit(text, second, KERNEL), first, KERNEL)
     assert both.count(f"from evokernel_kernels import {KERNEL}\n") == 1
-    assert both.count(f"{KERNEL}.run(x) if {KERNEL}.holds(x) else torch.relu(x)") == 2
+    assert both.count(f"{KERNEL}.run(x)\n") == both.count(f"if {HOLDS}(x))\n") == 2
     one, other = (first, second)[::turn]
     left = revert_edit(both, one, KERNEL)
     assert left.count(f"{KERNEL}.run(x)") == left.count(f"from evokernel_kernels import {KERNEL}\n") == 1
@@ -290,7 +313,7 @@ def test_code_that_was_only_added_to_is_a_conflict_unless_it_is_an_expression_st
     case = region(f"def f(x):\n    {source}\n", source, ["x"], symbol="f", **site)
     text = f"def f(x):\n    {longer}\n"
     if source == "x.exp()":
-        assert f"else {source}).abs" in plan_edit(text, case, KERNEL)
+        assert f"else {source}\n    ).abs" in plan_edit(text, case, KERNEL)
         return
     with pytest.raises(EditConflict):
         plan_edit(text, case, KERNEL)
@@ -356,10 +379,9 @@ def test_code_elsewhere_may_be_newer_than_our_python_or_half_written(code: str) 
 
 
 def test_code_that_needs_the_guard_is_not_left_without_it() -> None:
-    case = cases(MODEL)["a body with an operand that is computed"]
-    edited = plan_edit(MODEL, case, KERNEL).replace("d = y + 1", "d = y + 2")
+    case, edited = earlier_edit()
     with pytest.raises(EditConflict, match="uses what the guard computes"):
-        revert_edit(edited, case, KERNEL)
+        revert_edit(edited.replace("d = y + 1", "d = y + 2"), case, KERNEL)
 
 
 def test_nothing_to_revert_is_a_conflict() -> None:

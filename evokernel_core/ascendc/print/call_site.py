@@ -25,14 +25,27 @@ def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Map
     names = {item.name: python_name(item.name) for item in given}
     results = [f"result_{index}" for index in range(graph.returned)]
     written = [f"new_{python_name(item.name)}" for item in graph.updates if item.output is not None]
+    computed = [name for name, _ in site.bindings]
+    before, behind = _guards_apart(site)
     return {
-        "parameters": ", ".join(site.parameters),
+        "asked": ", ".join(site.asked),
+        "computed": computed,
+        "parameters": ", ".join([*site.asked, *computed]),
+        "given": ", ".join([*site.asked, *site.carried, *computed]),
+        "rest_lines": site.rest.splitlines(),
+        "asks_late": site.asks_late,
         "module_names": site.module_names,
         "original": site.original,
         "code": dict(site.code),
-        "guard_lines": list(_guard_lines(site)),
+        "guard_lines": list(_guard_lines(before, (*site.asked, *site.module_names))),
+        "computed_lines": list(_guard_lines(behind, (*site.parameters, *site.module_names))),
         "operands": list(names.values()),
         "expressions": _tuple(item.expression or names[item.name] for item in given),
+        "plain": (plain := _plain_operands(given, set(computed))),
+        "before": [
+            *([] if site.asks_late else [f"_same({', '.join(site.asked)})"]),
+            *([f"_may_fit{plain['expressions']}"] if plain["names"] else []),
+        ],
         **_contract(task, given, limits),
         "default": "" if site.default_dtype == "float32" else f", torch.{site.default_dtype}",
         "call": _call(graph),
@@ -40,6 +53,34 @@ def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Map
         "assigned": ", ".join([*results, *written]) + " = " * bool(results or written),
         "update_lines": [_update(item) for item in graph.updates],
     }
+
+
+def _guards_apart(site: CallSite) -> tuple[list[Guard], list[Guard]]:
+    """The guards that can be asked before an operand is computed, and those that speak of one."""
+    computed = {name for name, _ in site.bindings}
+    behind = [guard for guard in site.guards if computed & _names(guard.condition)]
+    return [guard for guard in site.guards if guard not in behind], behind
+
+
+def _names(text: str) -> set[str]:
+    return {node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)}
+
+
+def _plain_operands(given: list[GraphInput], computed: set[str]) -> Mapping[str, Any]:
+    """The tensors that have a name before others are computed, and what is asked of the first. This tells
+    most calls that the kernel does not fit, at little cost: ``run`` asks all of it."""
+    tensors = [item for item in given if item.kind is not InputKind.SCALAR]
+    known = [item for item in tensors if item.expression.isidentifier() and item.expression not in computed]
+    return {
+        "names": [python_name(item.name) for item in known],
+        "expressions": _tuple(item.expression for item in known),
+        "dtype": next((f"{python_name(item.name)}.dtype is torch.{item.spec.dtype}" for item in known), ""),
+    }
+
+
+def _kind(item: GraphInput) -> str:
+    name = python_name(item.name)
+    return f"{name}.dtype is torch.{item.spec.dtype} and {name}.dim() == {item.spec.rank}"
 
 
 def is_operand(item: GraphInput) -> bool:
@@ -51,12 +92,12 @@ def is_operand(item: GraphInput) -> bool:
     return all(ast.unparse(node.func).endswith(("view_as_real", "resolve_conj", "getattr")) for node in calls)
 
 
-def _guard_lines(site: CallSite) -> Iterable[str]:
+def _guard_lines(guards: Iterable[Guard], names: Iterable[str]) -> Iterable[str]:
     """Statements that end the function where a guard fails. An object below another is reached once."""
-    known = {name: name for name in (*site.parameters, *site.module_names)}
+    known = {name: name for name in names}
     taken = set(known)
     asked: list[str] = []
-    for guard in site.guards:
+    for guard in guards:
         if guard.owner and guard.owner not in known:
             yield from _refuse_unless(asked)
             asked = []
@@ -106,7 +147,7 @@ def _contract(task: KernelTask, given: list[GraphInput], limits: Iterable[str]) 
     tensors = [item for item in given if item.kind is not InputKind.SCALAR]
     sources = symbol_sources(task)
     names = [(python_name(item.name), item.spec) for item in tensors]
-    kinds = [f"{name}.dtype is torch.{spec.dtype} and {name}.dim() == {spec.rank}" for name, spec in names]
+    kinds = list(map(_kind, tensors))
     numbers = [f"type({python_name(item.name)}) is float" for item in given if item.kind is InputKind.SCALAR]
     owned = set(sources.values())
     shapes = [

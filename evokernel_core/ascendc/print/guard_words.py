@@ -7,7 +7,10 @@ They say what the ``call.py`` of a package asks, one sentence for each condition
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from attrs import evolve
 
 from evokernel_core.ascendc.print.call_site import is_operand
 from evokernel_core.domain.call_site import CallSite
@@ -26,18 +29,41 @@ BUILT = Sentence(
 
 def guard_words(task: KernelTask, site: CallSite) -> tuple[Sentence, ...]:
     """What must hold in a call, the operands first, and what runs where it does not."""
-    given = [item for item in task.graph.inputs if is_operand(item)]
+    given = [_in_source(item, site) for item in task.graph.inputs if is_operand(item)]
     tensors = [item for item in given if item.kind is not InputKind.SCALAR]
     return (
         *(_operand(item, task) for item in given),
         *_sizes(task),
         *_layout(tensors),
-        *(_condition(guard.condition) for guard in site.guards),
+        *(_condition(_as_written(guard.condition, site)) for guard in site.guards),
         *_ordinary(site),
         *_code(site),
+        *_computed(site),
         BUILT,
         ELSE,
     )
+
+
+def _in_source(item: GraphInput, site: CallSite) -> GraphInput:
+    return evolve(item, expression=_as_written(item.expression, site))
+
+
+def _as_written(text: str, site: CallSite) -> str:
+    """A text with the source of computed operands for their names, which stand nowhere in the file."""
+    if not site.rest:
+        return text
+    texts = {name: _short(text) for name, text in site.bindings}
+    return re.sub(r"[^\W\d]\w*", lambda found: texts.get(found[0], found[0]), text)
+
+
+def _computed(site: CallSite) -> Iterator[Sentence]:
+    """What becomes of operands that the call computes: they are known only when they are there."""
+    if site.rest:
+        yield Sentence(
+            "The call computes {names}, once. Where the kernel does not take that, your code goes on from "
+            "it, by the copy in the package's call.py.",
+            names=", ".join(dict.fromkeys(_short(text) for _, text in site.bindings)),
+        )
 
 
 def _code(site: CallSite) -> Iterator[Sentence]:
@@ -104,9 +130,12 @@ def _condition(text: str) -> Sentence:
 
 
 def _as_it_is(text: str) -> Sentence:
+    return Sentence("{condition} holds.", condition=_short(text))
+
+
+def _short(text: str) -> str:
     shown = " ".join(text.split())
-    rest = "..." if len(shown) > _LONGEST else ""
-    return Sentence("{condition} holds.", condition=f"{shown[:_LONGEST]}{rest}")
+    return f"{shown[:_LONGEST]}..." if len(shown) > _LONGEST else shown
 
 
 def _equal(value: str, expected: str) -> Sentence:

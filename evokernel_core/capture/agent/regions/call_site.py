@@ -6,17 +6,17 @@ import ast
 import builtins
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import torch
 
 from ..errors import Unsupported
-from ..graph.names import input_name
 from ..guards.guard import Guard
 from ..loading.source import Source
-from .parts import Leaf, Plan
+from .operands import NONE_LEFT, Rest
+from .parts import Plan
 
 _KNOWN = frozenset(dir(builtins)) | {"torch", "guards"}
 """Names that guards may use without being passed them, unless the function binds them itself."""
@@ -25,17 +25,20 @@ _KNOWN = frozenset(dir(builtins)) | {"torch", "guards"}
 @dataclass(frozen=True)
 class CallSite:
     """``template`` has ``{holds}``, ``{call}`` and ``{original}`` where the guard, the call and the code that
-    stood there go; ``original`` is that code with the names of ``bindings`` for the values that are computed
-    in front of the call. ``local_names`` are those that the function binds, ``module_names`` the globals of
-    its file."""
+    stood there go. ``bindings`` name the operands that the call computes, from which ``rest`` goes on where
+    the kernel does not take them; ``asks_late``: to compute them may change what guards ask, so that they are
+    asked behind it. ``local_names`` are those that the function binds, ``module_names`` the globals of its
+    file."""
 
     template: str
     original: str
-    bindings: Mapping[str, str]
     guards: tuple[Guard, ...]
     code: Mapping[str, str]
     local_names: frozenset[str]
     module_names: Collection[str]
+    bindings: Mapping[str, str] = field(default_factory=dict)
+    rest: Rest = NONE_LEFT
+    asks_late: bool = False
     enclosed: bool = False
 
     def data(self, graph: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,11 +49,15 @@ class CallSite:
         names = [name for name in names_of(texts, self.local_names) if name not in self.bindings]
         operands = names_of(expressions, self.local_names)
         of_module = [name for name in names if self._is_global(name) and name not in operands]
+        parameters = [name for name in names if name not in of_module]
         return {
             "replacement": self.template,
             "original": self.original,
             "bindings": dict(self.bindings),
-            "parameters": [*(name for name in names if name not in of_module), *self.bindings],
+            "rest": self.rest.text,
+            "carried": [name for name in self.rest.carried if name not in parameters],
+            "asks_late": self.asks_late,
+            "parameters": [*parameters, *self.bindings],
             "guards": [guard.data() for guard in self.guards],
             "code": dict(self.code),
             "enclosed": self.enclosed,
@@ -95,35 +102,6 @@ def escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def bound(plan: Plan, source: Source) -> tuple[dict[str, str], dict[Any, str]]:
-    """Names for the operands of a region that are more than a variable or an attribute, which must be
-    computed once: what each stands for, and the expression of every leaf by its key."""
-    taken = set(plan.function.local_names) | {
-        node.id for node in ast.walk(plan.function.node) if isinstance(node, ast.Name)
-    }
-    bindings: dict[str, str] = {}
-    expressions: dict[Any, str] = {}
-    for leaf in plan.parts.leaves:
-        if leaf.key in expressions:
-            continue
-        if _is_path(leaf):
-            expressions[leaf.key] = leaf.expression
-            continue
-        name = input_name(_head(leaf.node), taken)
-        taken.add(name)
-        bindings[name] = _segment(leaf, source)
-        expressions[leaf.key] = leaf.expression.replace(bindings[name], name)
-    return bindings, expressions
-
-
-def _head(node: ast.expr) -> str:
-    """What an operand is called after: ``gate`` for ``self.gate(x)``."""
-    while isinstance(node, (ast.Call, ast.Subscript)):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-    return name if name.strip("_") else "operand"
-
-
 def is_enclosed(plan: Plan, source: Source) -> bool:
     """Whether an expression stands right between two parentheses."""
     node = plan.first
@@ -134,30 +112,13 @@ def is_enclosed(plan: Plan, source: Source) -> bool:
     return before.endswith(b"(") and behind.startswith(b")")
 
 
-def _segment(leaf: Leaf, source: Source) -> str:
-    text = source.segment(leaf.node)
-    return text if "\n" not in text else ast.unparse(leaf.node)
-
-
-def _is_path(leaf: Leaf) -> bool:
-    """Whether reading a leaf twice is no more than reading it once."""
-    kinds = (ast.Name, ast.Attribute, ast.Load)
-    return bool(leaf.member) or all(isinstance(item, kinds) for item in ast.walk(leaf.node))
-
-
-def of_region(plan: Plan, source: Source, bindings: Mapping[str, str]) -> tuple[str, str]:
-    """The template, and the region's code on the names of its bindings. Raises Unsupported for statements
-    that cannot stand in a block of their own."""
-    names = {text: name for name, text in bindings.items()}
-    named = {
-        id(leaf.node): names[_segment(leaf, source)]
-        for leaf in plan.parts.leaves
-        if not _is_path(leaf) and _segment(leaf, source) in names
-    }
+def of_region(plan: Plan, source: Source) -> tuple[str, str]:
+    """The template, and the region's code as it stands there. Raises Unsupported for statements that cannot
+    stand in a block of their own."""
+    original = source.between(plan.first, plan.last)
     if len(plan.body) == 1 and isinstance(plan.first, ast.expr):
-        return "{call} if {holds} else {original}", _with_names(plan.first, plan.first, source, named)
+        return "{call} if {holds} else {original}", original
     indent, step = source.indent(plan.first)
-    original = _with_names(plan.first, plan.last, source, named)
     if plan.replacement == "return {call}":
         return f"if {{holds}}:\n{indent}{step}return {{call}}\n{indent}{{original}}", original
     if _has_text_over_lines(plan):
@@ -172,34 +133,6 @@ def _has_text_over_lines(plan: Plan) -> bool:
     texts = (node for statement in plan.body for node in ast.walk(statement))
     kinds = (ast.JoinedStr, ast.Constant)
     return any(isinstance(node, kinds) and node.lineno != node.end_lineno for node in texts)
-
-
-def _with_names(first: Any, last: Any, source: Source, named: Mapping[int, str]) -> str:
-    """The source text from one node to another, with names for the nodes that have one."""
-    text = source.between(first, last)
-    lines = [line.encode() for line in text.split("\n")]
-    starts = [-first.col_offset] + [0] * (len(lines) - 1)
-    nodes = (item for statement in _range(first, last, source) for item in ast.walk(statement))
-    places = [(node, named[id(node)]) for node in nodes if id(node) in named]
-    for node, name in sorted(places, key=lambda item: (item[0].lineno, item[0].col_offset), reverse=True):
-        row, end_row = node.lineno - first.lineno, node.end_lineno - first.lineno
-        start, end = node.col_offset + starts[row], node.end_col_offset + starts[end_row]
-        joined = lines[row][:start] + name.encode() + lines[end_row][end:]
-        lines[row : end_row + 1] = [joined]
-        starts[row : end_row + 1] = [starts[row]]
-    return b"\n".join(lines).decode()
-
-
-def _range(first: Any, last: Any, source: Source) -> list[Any]:
-    """The nodes from one to another: themselves, or the statements of one block."""
-    if first is last:
-        return [first]
-    for node in ast.walk(source.tree):
-        for block in ("body", "orelse", "finalbody"):
-            body = getattr(node, block, None)
-            if isinstance(body, list) and first in body and last in body:
-                return body[body.index(first) : body.index(last) + 1]
-    return [first, last]
 
 
 _IMPORT = "evokernel_kernels"
@@ -236,6 +169,8 @@ def applied_calls(source: Source) -> list[Applied]:
 
 
 def _asks(test: ast.expr, names: set[str]) -> bool:
+    if isinstance(test, ast.IfExp):  # False if torch.jit.is_scripting() else ...
+        test = test.orelse
     return _is_method(test, names, "holds")
 
 

@@ -58,10 +58,11 @@ from ..tracing.fusibility import Fusibility
 from ..tracing.sizes import InexpressibleSize
 from ..tracing.zero_one import least_sizes
 from .absorb import Absorber
-from .call_site import Applied, CallSite, applied_calls, bound, is_enclosed, of_region
+from .call_site import Applied, CallSite, applied_calls, is_enclosed, of_region
 from .data_dependent import size_unknown
 from .full_graph import WholeFunctions
 from .grow import grow
+from .operands import Computed, computed, may_run_code, rest_of
 from .parts import SCALAR, Plan, Refusal
 from .results import statements_of
 
@@ -446,26 +447,46 @@ class _Request:
     def _export(self, plan: Plan) -> dict[str, Any] | frozenset[int]:
         """A region, or the expressions to keep outside and try again."""
         try:
-            bindings, expressions = bound(plan, self.source)
+            operands = computed(plan, self.source)
             receiver = self._receiver(plan.function)
-            function = region_function(plan, self.module, receiver, self.source.path, expressions)
+            function = region_function(plan, self.module, receiver, self.source.path, operands.expressions)
             graph, symbols, unread, specs = self._graph(plan, function)
-            template, original = of_region(plan, self.source, bindings)
             seen = self._observed(plan, function, receiver)
-            graph, operands = lifted(graph, seen.settings, lambda: self._graph(plan, function)[0])
+            graph, settings = lifted(graph, seen.settings, lambda: self._graph(plan, function)[0])
             texts = (*unread, *states(function.inputs, seen.attributes, seen.by_text))
-            asked = (*seen.without(operands), *_sized(plan), *(Guard("", text) for text in texts))
-            names, inside = plan.function.local_names, is_enclosed(plan, self.source)
-            known = vars(self.module)
-            site = CallSite(template, original, bindings, asked, seen.code, names, known, inside).data(graph)
+            asked = (*seen.without(settings), *_sized(plan), *(Guard("", text) for text in texts))
+            site = self._site(plan, operands, asked, seen.code).data(graph)
         except Unsupported as error:
             return self._refused(plan, error.sentence)
         except Exception as error:
             reason = Sentence("torch.export could not trace it ({error}).", error=describe(error))
             return _scalar_owners(plan) or self._refused(plan, reason)
-        region = _region(self.source, plan.function, list(plan.body), template, "")
+        region = _region(self.source, plan.function, list(plan.body), site["replacement"], "")
         subject = Subject(function.call, function.inputs, specs, ((0, 0),))
         return {**region, **site, "status": "candidate", "graph": graph, "symbols": symbols, KEY: subject}
+
+    def _site(
+        self, plan: Plan, operands: Computed, asked: tuple[Guard, ...], code: Mapping[str, str]
+    ) -> CallSite:
+        """Where a plan's kernel is called. Raises Unsupported for code that a call cannot stand beside."""
+        template, original = of_region(plan, self.source)
+        known = vars(self.module)
+        return CallSite(
+            template,
+            original,
+            asked,
+            code,
+            plan.function.local_names,
+            known,
+            operands.texts,
+            rest_of(plan, operands, known),
+            may_run_code(plan, operands, self._value),
+            is_enclosed(plan, self.source),
+        )
+
+    def _value(self, node: ast.AST) -> Any:
+        evaluation = self.recorder.evaluations.get(number_of(node))
+        return evaluation.value if evaluation else None
 
     def _observed(self, plan: Plan, function: RegionFunction, receiver: Any) -> Observed:
         """What the region reads. Raises Unsupported for what no guard can ask."""

@@ -201,7 +201,7 @@ class WholeFunctions:
         guards, names = (*asked, *self._seen.guards), call.entry.function.local_names
         try:
             known = vars(self.module)
-            site = CallSite(template, original, {}, guards, self._seen.code, names, known).data(graph)
+            site = CallSite(template, original, guards, self._seen.code, names, known).data(graph)
         except Unsupported as error:
             raise Refused(error.sentence) from error
         return {**site, "graph": graph, "symbols": symbols, KEY: subject}
