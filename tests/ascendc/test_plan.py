@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -129,6 +130,32 @@ def test_what_is_not_covered_is_refused_with_its_reason(
     sentence = str(caught.value)
     assert sentence.endswith(".")
     assert sentence[0].isupper() or sentence.startswith("aten.")
+
+
+def test_a_kernel_has_as_many_results_as_queues(builder: Any) -> None:
+    for count in (8, 9):
+        b = builder()
+        x = b.input("x", [64])
+        task = b.task(*(b.call("mul.Tensor", x, float(item + 2), shape=[64]) for item in range(count)))
+        if count == 8:
+            assert len(plan(task, load_chip()).outputs) == 8
+        else:
+            with pytest.raises(PlanError, match="has 9 outputs; one kernel has queues for 8"):
+                plan(task, load_chip())
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("float16", 2)])
+def test_a_copy_steps_over_as_many_bytes_as_its_field_holds(
+    dtype: str, size: int, builder: Any, chip: Chip
+) -> None:
+    """Columns of lanes: from one row to the next a copy steps over all lanes, counted in 32 bits of bytes."""
+    b = builder()
+    x = b.input("x", (64, 300, 500), dtype)
+    task = b.task(b.call("sum.dim_IntList", x, (1,), shape=[64, 500], dtype=dtype))
+    (divisor,) = re.findall(
+        r"MOST_COLUMNS = UINT32_MAX / (\d+);", write(task, initial(task, chip), chip).tiling_h
+    )
+    assert int(divisor) == size
 
 
 def test_every_rule_has_one_of_three_kinds() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -325,3 +326,18 @@ def test_time_is_up(tmp_path: Path) -> None:
 def test_the_environment_holds_nothing_of_the_person(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVOKERNEL_API_KEY", "secret")
     assert "secret" not in str(clean_environment())
+
+
+def test_a_library_is_published_by_one_at_a_time(tmp_path: Path) -> None:
+    """Who waits for another sees what that one has published, and leaves its own."""
+    folder, result = tmp_path / "kernel", tmp_path / "result"
+    result.mkdir()
+    with ThreadPoolExecutor(1) as pool:
+        with build._locked(folder.with_suffix(".lock")):
+            waiting = pool.submit(build.publish, result, folder)
+            with pytest.raises(TimeoutError):
+                waiting.result(0.2)
+            folder.mkdir()
+        waiting.result(10)
+    assert folder.is_dir()
+    assert result.is_dir()
