@@ -17,6 +17,7 @@ from evokernel_core.capture import client
 from evokernel_core.capture.agent.eager.compare import Wanted, compare_draws
 from evokernel_core.capture.agent.eager.judge import Pair, difference
 from evokernel_core.capture.agent.inputs.trials import Known
+from evokernel_core.capture.agent.loading.imports import Imports
 from evokernel_core.capture.agent.regions.capture import Asked, capture
 from evokernel_core.capture.client import AgentClient, CaptureWay
 from evokernel_core.capture.regions import Outline
@@ -46,7 +47,8 @@ def compared(names: Mapping[str, Any], path: Path, *, whole: bool) -> dict[str, 
     path.write_text(text)
     subjects: list[Any] = []
     known = Known(Outline.of(text).annotations, [])
-    answer = capture(str(path), text, covered_ops(), known, Asked(None, whole, {}, True), subjects)
+    asked = Asked(None, whole, {}, True)
+    answer = capture(str(path), text, Imports(path.parent), covered_ops(), known, asked, subjects)
     assert not answer["defects"]
     assert not answer["problems"]
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
