@@ -17,6 +17,7 @@ from evokernel_core.capture import client
 from evokernel_core.capture.agent.eager.compare import Wanted, compare_draws
 from evokernel_core.capture.agent.eager.judge import Pair, difference
 from evokernel_core.capture.agent.inputs.trials import Known
+from evokernel_core.capture.agent.loading.imports import Imports
 from evokernel_core.capture.agent.regions.capture import Asked, capture
 from evokernel_core.capture.client import AgentClient, CaptureWay
 from evokernel_core.capture.regions import Outline
@@ -27,10 +28,9 @@ from tests.capture import eager_table
 PARTED = {
     "expand_write": {"nan", "infinity", "extreme"},
     "expand_add": {"infinity"},
-    "one_hot": {"extreme"},
 }
 """Functions whose graphs are not what they mean, and draws at which that is seen: a sum with a difference in
-place of a write, and classes that PyTorch checks on the host."""
+place of a write."""
 FEW = (
     "expand_write", "expand_add", "in_place_view_of_input", "index_add", "index_copy", "index_fill",
     "index_read", "gather", "one_hot", "where_nan", "amax", "sort", "softmax_masked", "rsub_zero",
@@ -46,7 +46,9 @@ def compared(names: Mapping[str, Any], path: Path, *, whole: bool) -> dict[str, 
     path.write_text(text)
     subjects: list[Any] = []
     known = Known(Outline.of(text).annotations, [])
-    answer = capture(str(path), text, covered_ops(), known, Asked(None, whole, {}, True), subjects)
+    answer = capture(
+        str(path), text, Imports(path.parent), covered_ops(), known, Asked(None, whole, {}, True), subjects
+    )
     assert not answer["defects"]
     assert not answer["problems"]
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
