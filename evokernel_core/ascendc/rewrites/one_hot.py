@@ -1,4 +1,4 @@
-"""aten.one_hot as a comparison with the numbers of its classes, which every family fuses with what reads it."""
+"""aten.one_hot as a comparison with the numbers of its classes, which fuses with what reads it."""
 
 from __future__ import annotations
 

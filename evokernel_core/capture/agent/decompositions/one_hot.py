@@ -1,4 +1,4 @@
-"""aten.one_hot as one node: PyTorch checks its classes, which the comparison that it decomposes into does not."""
+"""aten.one_hot as one node: PyTorch checks its classes, and the comparison of its decomposition does not."""
 
 from __future__ import annotations
 

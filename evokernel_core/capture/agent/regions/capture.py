@@ -522,6 +522,7 @@ class _Request:
             return self._exported(plan, function)
 
     def _exported(self, plan: Plan, function: RegionFunction) -> _Captured:
+        """The same, with sizes as numbers where they cannot be expressed."""
         table = self.fusibility.table
         traced = export(function, table)
         for _ in range(_MAX_PINNINGS):
