@@ -16,7 +16,7 @@ from evokernel_core.domain.tensor import TensorSpec
 
 _OPS = """gather.default index_select.default index.Tensor embedding.default nll_loss_forward.default
     nll_loss2d_forward.default scatter.value arange.start_step eq.Tensor remainder.Scalar any.dim any.dims
-    logical_not.default ge.Scalar slice.Tensor zeros_like.default"""
+    logical_not.default ge.Scalar slice.Tensor zeros_like.default one_hot.default"""
 
 
 @pytest.fixture
@@ -47,6 +47,7 @@ ROWS = [
     ("x=f32[9,5], n=i64[4]", "x.index_select(1, n) + 1", (0, 5)),
     ("x=f32[9,5], n=i64[4]", "x[:, n] + 1", (-5, 5)),
     ("x=f32[9,5], n=i64[4]", "F.embedding(n.unsqueeze(0).expand(2, 4), x) + 1", (0, 9)),
+    ("x=f32[9,5], n=i64[9]", "F.one_hot(n, 5) * x", (0, 5)),
     ("x=f32[9,5], n=i64[9]", "F.nll_loss(x, n, reduction='none') + 1", (0, 5)),
     ("x=f32[9,5,2], n=i64[9,2]", "F.cross_entropy(x, n)", (0, 5)),
     ("x=f32[9,5], n=i64[9,5]", "(x * 0).scatter(1, n, 1.0) + x", (0, 5)),

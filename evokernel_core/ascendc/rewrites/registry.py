@@ -22,6 +22,7 @@ from evokernel_core.ascendc.rewrites import (
     losses,
     matmul,
     measuring,
+    one_hot,
     pooling,
     prod,
     putting,
@@ -53,6 +54,7 @@ Pass = Callable[[KernelTask, Chip], KernelTask]
 
 PASSES: tuple[Pass, ...] = (
     checked_calls,
+    one_hot.one_hot_as_comparison,
     complexes.complex_in_parts,
     integers.integers_in_float32,
     integer_reductions.integer_reductions,
@@ -93,6 +95,7 @@ _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     sorting.REWRITES,
     sampling.REWRITES,
     measuring.REWRITES,
+    one_hot.REWRITES,
     attention.REWRITES,
     complexes.REWRITES,
 )

@@ -92,6 +92,12 @@ def _slices(call: Call) -> Shapes:
     return same(call)
 
 
+def _one_hot(call: Call) -> Shapes:
+    classes = call.number(1, -1)
+    need(classes > 0)
+    return [(*call.shape(), classes)]
+
+
 def _searched(call: Call) -> Shapes:
     edges, shape = call.shape(), call.shape(1)
     need(len(edges) == 1 or edges[:-1] == shape[:-1])
@@ -126,6 +132,7 @@ RULES: Mapping[str, Rule] = {
     "index_select": _index_selected,
     "index_put": _index_put,
     **dict.fromkeys(("index_add", "index_copy"), _slices),
+    "one_hot": _one_hot,
     "embedding": _embedded,
     "embedding_dense_backward": _embedding_gradient,
     "searchsorted": _searched,

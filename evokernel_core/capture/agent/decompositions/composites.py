@@ -15,7 +15,7 @@ from torch._dispatch.python import enable_python_dispatcher
 
 from ..errors import Unsupported
 from ..tracing import random_samples
-from . import attention, compositions, index_put, recurrent
+from . import attention, compositions, index_put, one_hot, recurrent
 from .embedding_bag import BagsOfRows
 
 aten = torch.ops.aten
@@ -41,6 +41,16 @@ def stacks_kept(fits: Callable[[str], bool] | None = None) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(enable_python_dispatcher())
         for operation, rule in rules.items():
+            stack.enter_context(_override(operation, rule))
+        yield
+
+
+@contextmanager
+def classes_kept(fits: Callable[[str], bool]) -> Iterator[None]:
+    """One-hot encodings are traced as nodes of their own, in parts of functions as in whole ones. To be used
+    with torch's Python dispatcher."""
+    with ExitStack() as stack:
+        for operation, rule in one_hot.rules(fits).items():
             stack.enter_context(_override(operation, rule))
         yield
 
@@ -94,7 +104,7 @@ def _rules(fits: Callable[[str], bool]) -> Mapping[Any, Callable[..., Any]]:
         aten.batch_norm.default: batch_norm,
         aten.scaled_dot_product_attention.default: attention.rule(fits),
     }
-    return rules | recurrent.rules(fits)
+    return rules | recurrent.rules(fits) | one_hot.rules(fits)
 
 
 def copied(target: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
@@ -127,6 +137,7 @@ TABLE = {
 ATEN_NAMES: Mapping[str, str] = {
     **recurrent.ATEN_NAMES,
     attention.MARK: "aten.scaled_dot_product_attention.default",
+    one_hot.MARK: "aten.one_hot.default",
 }
 """What nodes that stand for composite operations are called in a graph."""
 

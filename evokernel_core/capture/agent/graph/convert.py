@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ..decompositions import recurrent
+from ..decompositions.composites import ATEN_NAMES
 from ..errors import Unsupported
 from ..regions.parts import SCALAR, TENSOR, Leaf
 from ..tracing.export import Traced
@@ -210,6 +211,7 @@ class Converter:
         return target.dtype == source.dtype and shapes[0] == shapes[1]
 
     def _emit(self, node: Any, name: str) -> None:
+        name = ATEN_NAMES.get(name, name)
         check_numbers(node, name)
         check_complex(node)
         if name == "aten.roll.default":

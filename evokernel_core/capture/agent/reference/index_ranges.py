@@ -105,7 +105,7 @@ def _per_dimension(node: Node, shapes: Shapes) -> _Limits:
 
 
 def _one_hot(node: Node, shapes: Shapes) -> _Limits:
-    yield node["args"][0], Range(0, max(int(_argument(node, 1, "num_classes", -1)), 1))
+    yield node["args"][0], Range(0, shapes[node["name"], 0][-1])
 
 
 def _classes(ignored: int) -> _Reader:

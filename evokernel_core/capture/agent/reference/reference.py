@@ -49,8 +49,8 @@ After = Callable[[str, "list[Any]", "dict[str, Any]", Any], Any]
 Rules = Mapping[str, Callable[..., Any]]
 """By operation, how it is computed."""
 _EXTREME = 30.0
-_BEYOND = ("out of range", "out of bounds", "out of DATA bounds")
-"""What PyTorch says of an index that a tensor does not have."""
+_BEYOND = ("out of range", "out of bounds", "out of DATA bounds", "Class values must be")
+"""What PyTorch says of an index that a tensor does not have, and of a class that there is not."""
 _INTEGERS = (Range(0, 8), Range(0, 2), Range(1, 2))
 """Values of integer inputs that no operation reads as indices, and where the graph does not take those."""
 _EXTRA_SHARE = 1 / 8

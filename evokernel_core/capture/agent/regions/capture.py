@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from ..decompositions.composites import stacks_kept
+from ..decompositions.composites import classes_kept, stacks_kept
 from ..decompositions.not_decomposed import kept_whole
 from ..eager.subject import KEY, Subject, taken_out
 from ..errors import AgentError, Refused, Unsupported, describe
@@ -518,6 +518,11 @@ class _Request:
     def _graph(self, plan: Plan, function: RegionFunction) -> _Captured:
         """The graph, its symbols, the conditions on tensors that it does not take, and the specs of all that
         the region does. Raises Unsupported, or what torch raises."""
+        with classes_kept(self.fusibility.fits):
+            return self._exported(plan, function)
+
+    def _exported(self, plan: Plan, function: RegionFunction) -> _Captured:
+        """The same, with sizes as numbers where they cannot be expressed."""
         table = self.fusibility.table
         traced = export(function, table)
         for _ in range(_MAX_PINNINGS):

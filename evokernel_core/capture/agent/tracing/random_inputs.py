@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..decompositions.composites import ATEN_NAMES
 from ..errors import Unsupported
 from ..graph.buffers import Buffers
 from ..graph.convert import Converter
@@ -110,7 +109,7 @@ class DrawingConverter(Converter):
         args = [item if not hasattr(item, "meta") else item.meta["val"] for item in node.args]
         text = draw_text(name, args, dict(node.kwargs))
         if not text:
-            super()._emit(node, ATEN_NAMES.get(name, name))
+            super()._emit(node, name)
             return
         value = node.meta["val"]
         size = ", ".join(map(self.size_text, value.shape))
