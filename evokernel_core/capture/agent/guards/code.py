@@ -26,7 +26,8 @@ import torch
 _STDLIB = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")})
 _INSTALLED = (*_STDLIB, *{sysconfig.get_paths()[name] for name in ("purelib", "platlib")})
 _TORCH = str(Path(torch.__file__).parent)
-_AGENT = str(Path(__file__).resolve().parents[1])
+AGENT = str(Path(__file__).resolve().parents[1])
+"""The folder of this program."""
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 
@@ -43,7 +44,7 @@ class Ran:
 def is_workspace(file: str) -> bool:
     """Whether a file is the user's, rather than installed or made while running."""
     return (
-        not file.startswith(("<", _AGENT)) and "site-packages" not in file and not file.startswith(_INSTALLED)
+        not file.startswith(("<", AGENT)) and "site-packages" not in file and not file.startswith(_INSTALLED)
     )
 
 
@@ -75,7 +76,7 @@ def functions_noted(
         if event != "call" or code in skipped:
             return
         skipped.add(code)
-        if not code.co_filename.startswith((_TORCH, _AGENT, "<")):
+        if not code.co_filename.startswith((_TORCH, AGENT, "<")):
             found[code] = Ran(code, frame.f_globals)
         elif wanted(code.co_filename):
             of_torch[code] = Ran(code, frame.f_globals)

@@ -32,7 +32,7 @@ def _to_host(value: Any) -> Any:
 
 def _note_npu(name: str) -> None:
     if name in ("npu", "privateuseone"):
-        npu.asked.is_so = True
+        npu.asked.note()
 
 
 class _HostMode(TorchFunctionMode):

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from ..guards.code import AGENT, is_workspace
 from ..npu.functions import function
 from ..npu.table import TABLE
 
@@ -59,9 +60,13 @@ class _Asked:
 
     is_so = False
 
-    def note(self, depth: int = 1) -> None:
-        """The caller of the caller was; installed libraries look for devices too, and do not count."""
-        self.is_so = self.is_so or "site-packages" not in sys._getframe(depth + 1).f_code.co_filename
+    def note(self) -> None:
+        """The nearest caller outside this program was, if it is the person's: libraries look for devices,
+        too."""
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(AGENT):
+            frame = frame.f_back
+        self.is_so = self.is_so or is_workspace(frame.f_code.co_filename)
 
 
 asked = _Asked()
