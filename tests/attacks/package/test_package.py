@@ -351,8 +351,12 @@ HOSTILE = [
 def test_a_files_name_in_generated_code(attack: Attack) -> None:
     import ast
 
-    words = dict.fromkeys(("parameters", "call", "dense", "strided", "symbols", "numbers", "captured"), "x")
-    lists = dict.fromkeys(("guard_lines", "module_names", "kinds", "sizes", "shapes", "update_lines"), ())
+    words = dict.fromkeys(
+        ("parameters", "asked", "given", "call", "dense", "strided", "symbols", "numbers", "captured"), "x"
+    )
+    lists = dict.fromkeys(
+        ("computed", "guard_lines", "module_names", "kinds", "sizes", "shapes", "update_lines"), ()
+    )
     rest = {
         "code": {},
         "original": "x",

@@ -326,7 +326,8 @@ def test_the_reference_of_a_foreign_task_is_confined(tmp_path: Path, monkeypatch
         port = server.getsockname()[1]
         client, _ = confined._open()
         code = CONFINED.format(secret=str(secret), home=str(Path.home()), port=port, pid=os.getpid())
-        params = {"path": "/m.py", "text": code, "annotations": {}, "fusible": {}}
+        imports = {"root": "/", "first": [], "last": []}
+        params = {"path": "/m.py", "text": code, "annotations": {}, "fusible": {}, "imports": imports}
         with pytest.raises(CaptureError) as error:
             client._call("capture", params)
     words = str(error.value)
