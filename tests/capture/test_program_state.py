@@ -384,6 +384,26 @@ ROWS: dict[str, Row] = {
         "return self.layers['act'](x) * 2.0",
         lambda module, model, undo: model.layers.update({"act": nn.SiLU()}),
         init="self.layers = nn.ModuleDict({'act': nn.GELU()})"),
+    "whether a parameter wants a gradient": Row(
+        "k = 2.0 if self.norm.weight.requires_grad else 3.0\nreturn torch.relu(x) * k",
+        sets("model.norm.weight.requires_grad", False), init="self.norm = nn.LayerNorm(8)"),
+    "whether a parameter wants a gradient, by a text": Row(
+        "k = 2.0 if getattr(self.norm.weight, 'requires_grad') else 3.0\nreturn torch.relu(x) * k",
+        sets("model.norm.weight.requires_grad", False), init="self.norm = nn.LayerNorm(8)"),
+    "whether a buffer is a parameter": Row(
+        "k = 2.0 if isinstance(self.gain, nn.Parameter) else 3.0\nreturn torch.relu(x) * k",
+        lambda module, model, undo: setattr(model, "gain", nn.Parameter(torch.ones(64))),
+        init="self.gain = torch.ones(64)"),
+    "whether a parameter is one": Row(
+        "k = 2.0 if isinstance(self.gain, nn.Parameter) else 3.0\nreturn torch.relu(x) * k",
+        lambda module, model, undo: model.__dict__.update(gain=model._parameters.pop("gain").detach()),
+        init="self.gain = nn.Parameter(torch.ones(64))"),
+    "whether a parameter has a gradient": Row(
+        "k = 2.0 if self.gain.grad is None else 3.0\nreturn torch.relu(x) * k",
+        sets("model.gain.grad", torch.ones(64)), init="self.gain = nn.Parameter(torch.ones(64))"),
+    "an attribute of a parameter": Row(
+        "return torch.relu(x) * getattr(self.gain, 'factor', 2.0)",
+        sets("model.gain.factor", 5.0), init="self.gain = nn.Parameter(torch.ones(64))"),
     "the mode of a layer below": Row(
         "return self.layer(torch.relu(x)) * 2.0", lambda module, model, undo: model.layer.train() and None,
         init="self.layer = nn.Dropout(1.0)"),
@@ -484,6 +504,7 @@ def test_what_was_changed_before_the_import_counts_like_a_later_change(
 
 OF_PROGRAMS = (
     *("a default of an argument", "a default of a keyword", "a function of torch.nn.functional", "attention"),
+    *("whether a parameter wants a gradient", "whether a parameter is one", "an attribute of a parameter"),
     *("a layer of the same name", "a cached function", "a class method", "an environment variable", "a hook"),
     *(
         "an object of the file, in another one",

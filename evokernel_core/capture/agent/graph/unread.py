@@ -52,21 +52,31 @@ def _sizes(
                 yield f"{text}.shape[{dim}] >= {least[size]}"
 
 
-def states(leaves: Iterable[Leaf], attributes: Collection[str], by_text: Collection[str]) -> Iterator[str]:
-    """What no contract asks of tensors, where the code that ran names it; ``by_text`` may be attributes."""
+def states(
+    leaves: Iterable[Leaf],
+    read: Mapping[str, torch.Tensor],
+    attributes: Collection[str],
+    by_text: Collection[str],
+) -> Iterator[str]:
+    """What no contract asks of tensors, where the code that ran names it; ``by_text`` may be attributes.
+    ``read`` are tensors that the code reached beside its arguments, by the text that reaches them."""
     named = {*attributes, *by_text}
     questions = list(dict.fromkeys(text for name, text in _QUESTIONS.items() if name in named))
-    for leaf in leaves:
-        if leaf.kind != TENSOR:
-            continue
-        if "requires_grad" in named:
-            yield f"{leaf.expression}.requires_grad is {leaf.known_as.requires_grad}"
+    given = {leaf.expression: leaf.known_as for leaf in leaves if leaf.kind == TENSOR}
+    classes = not _OF_CLASSES.isdisjoint(attributes)
+    for name, tensor in {**read, **given}.items():
+        if REQUIRES_GRAD in named:
+            yield f"{name}.requires_grad is {tensor.requires_grad}"
         for text in questions:
-            yield _answered(leaf, text)
-        if not _OF_CLASSES.isdisjoint(attributes):
-            kind = "torch.nn.Parameter" if isinstance(leaf.known_as, torch.nn.Parameter) else "torch.Tensor"
-            yield f"type({leaf.expression}) is {kind}"
-        yield from _own_attributes(leaf, attributes, by_text)
+            yield _answered(name, tensor, text)
+        if classes and (name in given or PARAMETER_CLASS in named):
+            kind = "torch.nn.Parameter" if isinstance(tensor, torch.nn.Parameter) else "torch.Tensor"
+            yield f"type({name}) is {kind}"
+        yield from _own_attributes(name, tensor, attributes, by_text)
+
+
+REQUIRES_GRAD, PARAMETER_CLASS = "requires_grad", "Parameter"
+"""What code names that asks whether a tensor wants gradients, or is one of a module's parameters."""
 
 
 _QUESTIONS = {
@@ -94,29 +104,30 @@ _OF_CLASSES = frozenset({"isinstance", "type", "__class__"})
 _OF_DICTIONARIES = frozenset({"vars", "__dict__"})
 
 
-def _answered(leaf: Leaf, text: str) -> str:
+def _answered(name: str, tensor: torch.Tensor, text: str) -> str:
     """That a question has the answer which the trace got. Raises Unsupported where it got none."""
     try:
-        answer = eval(f"tensor.{text}", {"tensor": leaf.known_as})  # one of _QUESTIONS
+        answer = eval(f"tensor.{text}", {"tensor": tensor})  # one of _QUESTIONS
     except Exception as error:
-        name = leaf.expression
         raise Unsupported(
             "What the code asks of {name} has no answer while it is traced.", name=name
         ) from error
-    return f"({leaf.expression}.{text}) == {answer!r}"
+    return f"({name}.{text}) == {answer!r}"
 
 
-def _own_attributes(leaf: Leaf, attributes: Collection[str], by_text: Collection[str]) -> Iterator[str]:
+def _own_attributes(
+    owner: str, tensor: torch.Tensor, attributes: Collection[str], by_text: Collection[str]
+) -> Iterator[str]:
     """Those that a program has put on a tensor, where code may read them: ``getattr(x, "scale", 1.0)``."""
-    own = {} if isinstance(leaf.known_as, FakeTensor) else vars(leaf.known_as)
+    own = {} if isinstance(tensor, FakeTensor) else vars(tensor)
     whole = not _OF_DICTIONARIES.isdisjoint(attributes)
     named = {name for name in own if whole or name in attributes or name in by_text}
     if not all(is_plain(own[name]) for name in named):
-        raise Unsupported("{name} has attributes that no condition can ask for.", name=leaf.expression)
+        raise Unsupported("{name} has attributes that no condition can ask for.", name=owner)
     if whole:
-        yield f"{leaf.expression}.__dict__ == {literal(own)}" if own else f"not {leaf.expression}.__dict__"
+        yield f"{owner}.__dict__ == {literal(own)}" if own else f"not {owner}.__dict__"
     for name in sorted({*named, *by_text}):
         if name in own:
-            yield f"{leaf.expression}.{name} == {literal(own[name])}"
+            yield f"{owner}.{name} == {literal(own[name])}"
         elif not hasattr(torch.Tensor, name):
-            yield f"not hasattr({leaf.expression}, {name!r})"
+            yield f"not hasattr({owner}, {name!r})"

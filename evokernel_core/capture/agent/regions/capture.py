@@ -453,7 +453,7 @@ class _Request:
             graph, symbols, unread, specs = self._graph(plan, function)
             seen = self._observed(plan, function, receiver)
             graph, settings = lifted(graph, seen.settings, lambda: self._graph(plan, function)[0])
-            texts = (*unread, *states(function.inputs, seen.attributes, seen.by_text))
+            texts = (*unread, *states(function.inputs, seen.tensors, seen.attributes, seen.by_text))
             asked = (*seen.without(settings), *_sized(plan), *(Guard("", text) for text in texts))
             site = self._site(plan, operands, asked, seen.code).data(graph)
         except Unsupported as error:

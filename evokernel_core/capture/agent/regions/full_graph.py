@@ -122,7 +122,7 @@ class WholeFunctions:
         return self._traced(call_of(entry, self.module, fix_numbers=True), fixed)
 
     def _traced(self, call: Call, fixed: bool) -> dict[str, Any]:
-        inputs = inputs_of(call.leaves, fixed)
+        inputs = inputs_of(call.leaves, fixed, self._seen.attributes | self._seen.by_text)
         pinned: set[Key] = set()
         for _ in range(_MAX_ROUNDS):
             try:
@@ -185,7 +185,7 @@ class WholeFunctions:
             conditions += results.conditions_of_copying()
             conditions += results.conditions_of_states()
             conditions += aliases(call.places, graph)
-            conditions += states(call.leaves, self._seen.attributes, self._seen.by_text)
+            conditions += states(call.leaves, self._seen.tensors, self._seen.attributes, self._seen.by_text)
             conditions += converter.asked_of_unread(self._seen.tensors.values())
         except InexpressibleSize:
             raise

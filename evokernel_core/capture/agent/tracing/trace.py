@@ -6,7 +6,7 @@ size that appears in any other condition is pinned to its value, and the functio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 from torch.fx.traceback import preserve_node_meta
 from torch.utils import _pytree as pytree
 
+from ..graph.unread import PARAMETER_CLASS, REQUIRES_GRAD
 from ..regions.parts import PARAMETER, SCALAR, Leaf
 from ..torch_compat import output_node, plain_operations
 from .export import Traced, channels, settled_guards, worst
@@ -43,6 +44,8 @@ class Input:
     shares: bool = False
     fixed: bool = False
     of_complex: bool = False
+    requires_grad: bool = False
+    is_param: bool = False
 
     def key(self, index: int, dim: int) -> Key | None:
         """None where the size is always a number."""
@@ -59,19 +62,28 @@ class Input:
 _FEW_PARAMETERS = 8
 
 
-def inputs_of(leaves: tuple[Leaf, ...], fixed: bool = False) -> tuple[Input, ...]:
-    """A Python number is traced as a tensor of no dimensions."""
+def inputs_of(
+    leaves: tuple[Leaf, ...], fixed: bool = False, named: Collection[str] = ()
+) -> tuple[Input, ...]:
+    """A Python number is traced as a tensor of no dimensions. ``named``: what the code asks of tensors."""
     shares = sum(leaf.kind == PARAMETER for leaf in leaves) > _FEW_PARAMETERS
-    return tuple(_input(leaf, shares, fixed) for leaf in leaves)
+    return tuple(_input(leaf, shares, fixed, named) for leaf in leaves)
 
 
-def _input(leaf: Leaf, shares: bool, fixed: bool) -> Input:
+def _input(leaf: Leaf, shares: bool, fixed: bool, named: Collection[str]) -> Input:
     if leaf.kind == SCALAR:
         return Input((), torch.float32, False)
     parameter = leaf.kind == PARAMETER
     of_complex = leaf.original is not None
     return Input(
-        tuple(leaf.value.shape), leaf.value.dtype, parameter, parameter and shares, fixed, of_complex
+        tuple(leaf.value.shape),
+        leaf.value.dtype,
+        parameter,
+        parameter and shares,
+        fixed,
+        of_complex,
+        REQUIRES_GRAD in named and leaf.known_as.requires_grad,
+        PARAMETER_CLASS in named and isinstance(leaf.known_as, torch.nn.Parameter),
     )
 
 
@@ -122,7 +134,7 @@ def trace(
             for i, item in enumerate(inputs)
         ]
         with preserve_node_meta():
-            module = make_fx(_functional(call, results), decomposition_table=table)(*given)
+            module = make_fx(_functional(call, inputs, results), decomposition_table=table)(*given)
     _without_failed(module.graph)
     nodes = [node for node in module.graph.nodes if node.op == "placeholder"]
     constants = {
@@ -172,7 +184,9 @@ def _symbols(
     return found
 
 
-def _functional(call: Callable[..., Any], results: list[Any]) -> Callable[..., list[Any]]:
+def _functional(
+    call: Callable[..., Any], inputs: tuple[Input, ...], results: list[Any]
+) -> Callable[..., list[Any]]:
     """The call with writes into tensors turned into new values: its flat results, then the new values of
     inputs. The structure of the result, the numbers of those inputs and the memory of results and inputs go
     to ``results``."""
@@ -184,6 +198,8 @@ def _functional(call: Callable[..., Any], results: list[Any]) -> Callable[..., l
         )
         with without, FunctionalTensorMode():
             wrapped = [FunctionalTensor.to_functional(item) for item in given]
+            for tensor, item in zip(wrapped, inputs, strict=True):
+                _answer(tensor, item)
             flat, spec = pytree.tree_flatten(call(*wrapped))
             values = [_plain(item) for item in flat]
             after = [_plain(item) for item in wrapped]
@@ -192,6 +208,14 @@ def _functional(call: Callable[..., Any], results: list[Any]) -> Callable[..., l
         return [*values, *(after[index] for index in written)]
 
     return run
+
+
+def _answer(tensor: Any, item: Input) -> None:
+    """Makes a traced tensor answer as the user's does; nothing is recorded for gradients anyway."""
+    if item.requires_grad:
+        tensor.requires_grad_()
+    if item.is_param:
+        tensor._is_param = True
 
 
 def _memory(values: list[Any]) -> list[int]:
