@@ -19,10 +19,12 @@ from unittest.mock import patch
 
 import pytest
 import torch
+import torch.autograd.forward_ad as forward_ad
 import torch.nn.functional as F  # noqa: N812 - as everybody writes it
 from attrs import frozen
 from torch import nn
 from torch.nn.utils.parametrize import register_parametrization
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
@@ -109,6 +111,20 @@ class Doubled(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         return result + 1.0 if func in (torch.relu, F.relu, torch.Tensor.mul) else result
+
+
+class Dispatched(TorchDispatchMode):  # type: ignore[misc]
+    """A mode below autograd, as those that count or record operators are."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        return result + 1.0 if func is torch.ops.aten.relu.default else result
+
+
+def gives_tangents(module: ModuleType, model: Any, undo: ExitStack) -> Callable[[torch.Tensor], Any]:
+    """A program that computes derivatives forwards: each call gives that of its result."""
+    undo.enter_context(forward_ad.dual_level())
+    return lambda x: forward_ad.unpack_dual(model(forward_ad.make_dual(x, torch.ones_like(x)))).tangent
 
 
 class Negated(nn.Module):
@@ -268,6 +284,11 @@ ROWS: dict[str, Row] = {
     "an operator of tensors": Row(
         "return torch.relu(x) * 2.0", patches(torch.Tensor, "__mul__", lambda self, other: self)),
     "a mode of torch functions": Row(RELU, enters(Doubled)),
+    "a mode of dispatch": Row(RELU, enters(Dispatched)),
+    "a default device": Row("return torch.relu(x) + torch.arange(64)", enters(lambda: torch.device("meta"))),
+    "a default device that is set": Row(
+        "return torch.relu(x) + torch.full((64,), 2.0)", enters(lambda: _default_device("meta"))),
+    "tangents": Row(RELU, gives_tangents),
     "a hook": Row("return self.layer(x) * 2.0", hooked, init="self.layer = nn.GELU()"),
     "a hook before": Row("return self.layer(x) * 2.0", pre_hooked, init="self.layer = nn.GELU()"),
     "a layer that is replaced": Row(
@@ -425,6 +446,17 @@ class _default_dtype:  # noqa: N801 - a context
         torch.set_default_dtype(self.before)
 
 
+class _default_device:  # noqa: N801 - a context
+    def __init__(self, device: str) -> None:
+        self.device = device
+
+    def __enter__(self) -> None:
+        torch.set_default_device(self.device)
+
+    def __exit__(self, *_: object) -> None:
+        torch.set_default_device(None)
+
+
 def imported(text: str, folder: Path) -> ModuleType:
     """The original, as a module of a file of its own."""
     path = folder / "original.py"
@@ -518,6 +550,18 @@ CASES = [
     for name in ROWS
     for whole in (False, True)
 ]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cpu:0"])
+def test_a_default_device_that_is_that_of_the_operands_changes_nothing(
+    device: str, state_capture: Any
+) -> None:
+    text = ROWS["a default device"].text
+    (region, *_) = [region for region in state_capture(text, whole=False) if region.task]
+    edited, x = edited_module(text, region), torch.randn(16, 64)
+    with torch.no_grad(), torch.device(device):
+        edited.Model()(x)
+    assert runs(edited) == 1
 
 
 @pytest.mark.parametrize(("name", "whole"), CASES)
