@@ -78,6 +78,12 @@ def test_operands_sizes_and_what_runs_otherwise_are_said() -> None:
     assert words[-1] == ELSE
 
 
+def test_a_whole_number_is_an_operand_of_its_type() -> None:
+    words = words_of("type(self.eps) is int")
+    assert "self.eps is a Python int, of any value." in words
+    assert not any("float," in text or text.startswith("type(") for text in words)
+
+
 def test_what_the_code_calls_and_the_default_dtype_are_said() -> None:
     site = evolve(SITE, code=(("model.py:helper", "1f"),), default_dtype="float16")
     words = guard_words(TASK, site)

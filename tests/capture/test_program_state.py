@@ -19,10 +19,10 @@ from unittest.mock import patch
 
 import pytest
 import torch
-import torch.autograd.forward_ad as forward_ad
 import torch.nn.functional as F  # noqa: N812 - as everybody writes it
 from attrs import frozen
 from torch import nn
+from torch.autograd import forward_ad
 from torch.nn.utils.parametrize import register_parametrization
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -92,6 +92,10 @@ def sets(path: str, value: Any) -> Change:
     return change
 
 
+def sets_count(value: float) -> Change:
+    return lambda module, model, undo: module.LOG.__setitem__(0, value)
+
+
 def patches(owner: Any, name: str, value: Any) -> Change:
     return lambda module, model, undo: undo.enter_context(patch.object(owner, name, value)) and None
 
@@ -152,6 +156,11 @@ def same_name(module: ModuleType, model: Any, undo: ExitStack) -> None:
     model.layer = other.Own()
 
 
+COUNTED = """
+LOG = [2]
+def counted():
+    return LOG[0]
+"""
 OWN = """
 class Own(nn.Module):
     def forward(self, x):
@@ -425,6 +434,18 @@ ROWS: dict[str, Row] = {
     "an attribute of a parameter": Row(
         "return torch.relu(x) * getattr(self.gain, 'factor', 2.0)",
         sets("model.gain.factor", 5.0), init="self.gain = nn.Parameter(torch.ones(64))"),
+    "a whole number of a call": Row(
+        "k = counted()\nreturn torch.relu(x) * 2.0 + k", sets_count(7), tail=COUNTED),
+    "a whole number of a call that is no name": Row(
+        "return torch.relu(x) * 2.0 + counted()", sets_count(7), tail=COUNTED),
+    "a whole number that becomes a float": Row(
+        "k = counted()\nreturn torch.relu(x) * 2.0 + k", sets_count(2.5), tail=COUNTED),
+    "a float that becomes a whole number": Row(
+        "k = counted()\nreturn torch.relu(x) * 2.0 + k", sets_count(7),
+        tail=COUNTED.replace("[2]", "[2.5]")),
+    "a whole number and truths": Row(
+        "k = counted()\ny = torch.relu(x) * 2.0\nreturn y + torch.sin((x > 0) * k)",
+        sets_count(3.5), tail=COUNTED),
     "the mode of a layer below": Row(
         "return self.layer(torch.relu(x)) * 2.0", lambda module, model, undo: model.layer.train() and None,
         init="self.layer = nn.Dropout(1.0)"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from evokernel_core.ascendc.print.reference import python_name, symbol_sources
@@ -16,6 +16,7 @@ from evokernel_core.domain.task import KernelTask
 _LINE = 60
 """Characters of arguments that stand on one line."""
 _LOCAL = re.compile(r"\W+")
+_WHOLE = re.compile(r"type\((.*)\) is int")
 
 
 def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Mapping[str, Any]:
@@ -46,7 +47,7 @@ def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Map
             *([] if site.asks_late else [f"_same({', '.join(site.asked)})"]),
             *([f"_may_fit{plain['expressions']}"] if plain["names"] else []),
         ],
-        **_contract(task, given, limits),
+        **_contract(task, given, whole_numbers(site), limits),
         "default": "" if site.default_dtype == "float32" else f", torch.{site.default_dtype}",
         "call": _call(graph),
         "results": ", ".join(results),
@@ -142,13 +143,26 @@ def _through(path: str, known: Mapping[str, str]) -> str:
     return path
 
 
-def _contract(task: KernelTask, given: list[GraphInput], limits: Iterable[str]) -> dict[str, Any]:
-    """What a call must be given: ranks and dtypes, then sizes on the names of symbols."""
+def whole_numbers(site: CallSite) -> frozenset[str]:
+    """The operands that the site's guards ask to be a Python int; other numbers are floats."""
+    asked = (_WHOLE.fullmatch(guard.condition) for guard in site.guards)
+    return frozenset(found[1] for found in asked if found)
+
+
+def _contract(
+    task: KernelTask, given: list[GraphInput], whole: Collection[str], limits: Iterable[str]
+) -> dict[str, Any]:
+    """What a call must be given: ranks and dtypes, then sizes on the names of symbols. ``whole`` are the
+    expressions of numbers whose type the guards ask."""
     tensors = [item for item in given if item.kind is not InputKind.SCALAR]
     sources = symbol_sources(task)
     names = [(python_name(item.name), item.spec) for item in tensors]
     kinds = list(map(_kind, tensors))
-    numbers = [f"type({python_name(item.name)}) is float" for item in given if item.kind is InputKind.SCALAR]
+    numbers = [
+        f"type({python_name(item.name)}) is float"
+        for item in given
+        if item.kind is InputKind.SCALAR and item.expression not in whole
+    ]
     owned = set(sources.values())
     shapes = [
         f"{name}.shape == {_tuple(map(str, spec.shape))}"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from attrs import evolve
 
-from evokernel_core.ascendc.print.call_site import is_operand
+from evokernel_core.ascendc.print.call_site import is_operand, whole_numbers
 from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.graph import GraphInput, InputKind
 from evokernel_core.domain.sentence import Sentence
@@ -29,13 +29,21 @@ BUILT = Sentence(
 
 def guard_words(task: KernelTask, site: CallSite) -> tuple[Sentence, ...]:
     """What must hold in a call, the operands first, and what runs where it does not."""
-    given = [_in_source(item, site) for item in task.graph.inputs if is_operand(item)]
+    operands = [item for item in task.graph.inputs if is_operand(item)]
+    given = [_in_source(item, site) for item in operands]
+    whole = whole_numbers(site)
+    numbers = {_called(new) for item, new in zip(operands, given, strict=True) if item.expression in whole}
     tensors = [item for item in given if item.kind is not InputKind.SCALAR]
     return (
-        *(_operand(item, task) for item in given),
+        *(_operand(item, task) for item in given if _called(item) not in numbers),
+        *(Sentence("{name} is a Python int, of any value.", name=name) for name in sorted(numbers)),
         *_sizes(task),
         *_layout(tensors),
-        *(_condition(_as_written(guard.condition, site)) for guard in site.guards),
+        *(
+            _condition(_as_written(guard.condition, site))
+            for guard in site.guards
+            if guard.condition not in {f"type({name}) is int" for name in whole}
+        ),
         *_ordinary(site),
         *_code(site),
         *_computed(site),

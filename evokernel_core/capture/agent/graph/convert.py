@@ -86,6 +86,13 @@ class Converter:
         wanted = [item for item, leaf in self._dropped if leaf.kind == TENSOR or id(leaf.known_as) in known]
         return list(conditions(wanted, self._taken, self._least))
 
+    def check_whole_numbers(self) -> None:
+        """Raises NotOfFloats for an int that was traced as a float and meets no floats: with them the result
+        is that of the float, of the tensor's dtype."""
+        for node, leaf in zip(self._traced.inputs, self._leaves, strict=True):
+            if is_whole(leaf) and not all(_meets_floats(node, user) for user in node.users):
+                raise NotOfFloats(leaf.expression)
+
     def _needed(self, inputs: list[dict[str, Any]], outputs: list[Any]) -> list[dict[str, Any]]:
         """The inputs that are read, and those that alone tell a size which is used."""
         used = _names_read(self._nodes) | {item["ref"] for item in outputs if isinstance(item, dict)}
@@ -371,6 +378,26 @@ def _becomes_of_default_dtype(node: Any) -> bool:
     floats = any(item.dtype.is_floating_point or item.dtype.is_complex for item in tensors if item.dim())
     makes = isinstance(value, torch.Tensor) and value.dtype.is_floating_point
     return makes and bool(tensors) and not floats and node.kwargs.get("dtype") is None
+
+
+class NotOfFloats(Exception):
+    """A whole number meets tensors that are no floats."""
+
+
+def is_whole(leaf: Leaf) -> bool:
+    """Whether an operand is a Python int, which is traced as a float."""
+    return leaf.kind == SCALAR and isinstance(leaf.value, int)
+
+
+def _meets_floats(number: Any, user: Any) -> bool:
+    """Whether a node computes with the number as a float: with a float number, it would give the same."""
+    others = [item.meta["val"] for item in user.all_input_nodes if item is not number]
+    return any(
+        isinstance(other, torch.Tensor)
+        and other.dtype.is_floating_point
+        and (other.dim() > 0 or other.dtype is torch.float32)
+        for other in others
+    )
 
 
 def _is_value(item: Any) -> bool:

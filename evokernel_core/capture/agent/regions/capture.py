@@ -21,7 +21,7 @@ from ..decompositions.not_decomposed import kept_whole
 from ..eager.subject import KEY, Subject, taken_out
 from ..errors import AgentError, Refused, Unsupported, describe
 from ..graph.complex_names import names_in
-from ..graph.convert import Converter
+from ..graph.convert import Converter, is_whole
 from ..graph.unread import states
 from ..guards.guard import Guard
 from ..guards.lifting import lifted
@@ -453,7 +453,8 @@ class _Request:
             graph, symbols, unread, specs = self._graph(plan, function)
             seen = self._observed(plan, function, receiver)
             graph, settings = lifted(graph, seen.settings, lambda: self._graph(plan, function)[0])
-            texts = (*unread, *states(function.inputs, seen.tensors, seen.attributes, seen.by_text))
+            whole = [f"type({leaf.expression}) is int" for leaf in function.inputs if is_whole(leaf)]
+            texts = (*unread, *whole, *states(function.inputs, seen.tensors, seen.attributes, seen.by_text))
             asked = (*seen.without(settings), *_sized(plan), *(Guard("", text) for text in texts))
             site = self._site(plan, operands, asked, seen.code).data(graph)
         except Unsupported as error:
@@ -535,6 +536,7 @@ class _Request:
     def _converted(self, plan: Plan, function: RegionFunction, traced: Traced) -> _Captured:
         converter = Converter(traced, function.inputs, self.source.path)
         graph = converter.convert()
+        converter.check_whole_numbers()
         _check_ops(graph, self.fusibility)
         _check_outputs(graph, plan)
         read = [leaf.known_as for leaf in function.inputs if not leaf.member]
