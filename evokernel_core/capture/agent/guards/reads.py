@@ -22,7 +22,7 @@ import torch
 
 from ..sentence import Sentence
 from .code import is_called_by_workspace, is_stdlib, is_workspace
-from .guard import Guard, is_member, is_plain, same
+from .guard import Guard, is_member, is_plain, literal, same
 from .lifting import Setting
 
 _MODULE = torch.nn.Module
@@ -57,6 +57,8 @@ _SILENT = (
     torch.SymFloat,
 )
 """Values that are followed otherwise, or that hold no setting."""
+_NUMBERS_AND_TEXTS = (int, float, str)
+"""Classes of Python whose subclasses hold a value that no attribute has."""
 _MOST_ENTRIES = 4096
 
 
@@ -76,6 +78,7 @@ class Reads:
         self._shared_paths: set[str] = set()
         self._shared_roots = dict(shared)
         self._kept: list[Any] = []
+        self._entries: dict[int, str] = {}
         self._made: set[int] = set()
         self._guards: dict[Guard, None] = {}
         self._modules: dict[str, Any] = {}
@@ -164,7 +167,12 @@ class Reads:
                 )
             return
         kind = type(module)
-        self._add(Guard(path, f"guards.plain({{}}, {self._class_text(kind)})"))
+        calling = next(base for base in kind.__mro__ if "__call__" in vars(base))
+        if calling is _MODULE:
+            self._add(Guard(path, f"guards.plain({{}}, {self._class_text(kind)})"))
+        else:  # it is of a class of the user's: torch has no layers with such
+            self._add(Guard(path, f"guards.plain({{}}, {self._class_text(kind)}, False)"))
+            self._value(f"type({path})", ".__call__", vars(calling)["__call__"])
         if not _is_torchs_class(kind):
             self._add(Guard(path, f'guards.named({{}}.forward, "{_name_of(kind.forward)}")'))
 
@@ -227,7 +235,7 @@ class Reads:
         elif is_plain(value):
             self._add(same(owner, member, value))
         elif isinstance(value, enum.Enum):
-            self._add(is_member(owner, member, value))
+            self._entry(owner, member, value)
         elif isinstance(value, (tuple, list, dict)):
             self._container(owner, member, value)
         elif isinstance(value, (type, *_FUNCTIONS)):
@@ -242,10 +250,22 @@ class Reads:
         else:
             self._object(owner, member, value)
 
+    def _entry(self, owner: str, member: str, value: enum.Enum) -> None:
+        """An entry of an enumeration, which code compares by identity: two paths that reached one reach one."""
+        self._add(is_member(owner, member, value))
+        if is_plain(value.value):
+            self._add(same(owner, f"{member}.value", value.value))
+        first = self._entries.setdefault(id(value), owner + member)
+        if first != owner + member:
+            self._add(Guard(owner, f"{{}}{member} is {first}"))
+
     def _method(self, owner: str, member: str, value: types.MethodType) -> None:
-        """A method of the user's class may be set anew on an object, or be that of a subclass."""
-        if not _is_torchs(value.__func__):
+        """A method may be set anew on an object, or be that of a subclass; what all modules of torch have is
+        their way to their parts."""
+        is_torchs = _is_torchs(value.__func__)
+        if not is_torchs or value.__func__.__name__ not in vars(_MODULE):
             self._add(Guard(owner, f'guards.named({{}}{member}, "{_name_of(value.__func__)}")'))
+        if not is_torchs:
             self._defaults(f"{owner}{member}.__func__", value.__func__)
 
     def _defaults(self, path: str, function: Any) -> None:
@@ -320,6 +340,12 @@ class Reads:
             return
         kind = type(value)
         self._add(Guard(owner, f'guards.named(type({{}}{member}), "{_name_of(kind)}")'))
+        for base in _NUMBERS_AND_TEXTS:
+            if isinstance(value, base):
+                name = base.__name__
+                plain = getattr(base, f"__{name}__")(value)
+                text = f"guards.equal({name}.__{name}__({{}}{member}), {literal(plain)})"
+                self._add(Guard(owner, text))
         is_new = self._path_of(value) is None
         self._know(value, owner + member)
         if self.watch(kind) if self.is_watching else not is_new and kind in self.watched:
