@@ -139,6 +139,13 @@ def same_name(module: ModuleType, model: Any, undo: ExitStack) -> None:
     model.layer = other.Own()
 
 
+def executed(text: str, name: str) -> Any:
+    """What a text defines, as a notebook or a plug-in has it."""
+    names: dict[str, Any] = {}
+    exec(text, names)
+    return names[name]
+
+
 OWN = """
 class Own(nn.Module):
     def forward(self, x):
@@ -420,6 +427,48 @@ class Called(Own):
     "a method that a layer of torch calls": Row(
         "return self.layer(x) + 2.0", sets("model.layer._conv_forward", lambda x, weight, bias: x - 5.0),
         init="self.layer = nn.Conv1d(16, 16, 1, bias=False)\nnn.init.constant_(self.layer.weight, 0.1)"),
+    "a lambda of the same method": Row(
+        "return self.act(x) + 1.0", lambda module, model, undo: setattr(model, "act", model.acts[1]),
+        init="""
+        self.acts = [lambda x: torch.relu(x) * 2.0, lambda x: torch.tanh(x) * 3.0]
+        self.act = self.acts[0]
+        """),
+    "a lambda of the same file": Row(
+        "return ACT(x) + 1.0", lambda module, model, undo: setattr(module, "ACT", module.ACTS[1]),
+        tail="\nACTS = [lambda x: torch.relu(x) * 2.0, lambda x: torch.tanh(x) * 3.0]\nACT = ACTS[0]\n"),
+    "a function of the same name": Row(
+        "return scaled(torch.relu(x))",
+        lambda module, model, undo: setattr(
+            module, "scaled", executed("def scaled(x):\n    return x - 5.0", "scaled")),
+        tail="\ndef scaled(x):\n    return x * 3.0\n"),
+    "a function that is defined again": Row(
+        "return scaled(torch.relu(x))", lambda module, model, undo: setattr(module, "scaled", module.FIRST),
+        tail="""
+        def scaled(x):
+            return x - 5.0
+        FIRST = scaled
+        def scaled(x):
+            return x * 3.0
+        """),
+    "what a decorator encloses": Row(
+        "return scaled(x)", lambda module, model, undo: setattr(module, "scaled", module.shifted),
+        tail="""
+        def plus(function):
+            def call(x):
+                return function(x) + 1.0
+            return call
+        @plus
+        def scaled(x):
+            return torch.relu(x) * 3.0
+        @plus
+        def shifted(x):
+            return torch.relu(x) - 5.0
+        """),
+    "a forward of the same name": Row(
+        "return self.layer(x) * 2.0",
+        lambda module, model, undo: setattr(module.Own, "forward", executed(
+            "class Own:\n    def forward(self, x):\n        return x - 5.0", "Own").forward),
+        init="self.layer = Own()", tail=OWN),
     "a zero of the other sign": Row(
         "return torch.where(x > 0, 1.0 / x, self.gain).reciprocal()", sets("model.gain", -0.0),
         init="self.gain = 0.0"),

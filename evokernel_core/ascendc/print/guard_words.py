@@ -146,6 +146,10 @@ def _named(value: str, name: str) -> Sentence:
     return Sentence("{value} is {expected}.", value=value, expected=_unquoted(name))
 
 
+def _defined(value: str, place: str) -> Sentence:
+    return Sentence("{value} is the function {expected}.", value=value, expected=_unquoted(place))
+
+
 def _plain(value: str, kind: str, *_: str) -> Sentence:
     return Sentence(
         "{value} is a {kind} with its own forward and without hooks.", value=value, kind=_unquoted(kind)
@@ -163,6 +167,7 @@ def _originals(*names: str) -> Sentence:
 
 _CALLS: Mapping[str, Callable[..., Sentence]] = {
     "guards.equal": _equal,
+    "guards.defined": _defined,
     "guards.entry": _named,
     "guards.named": _named,
     "guards.originals": _originals,

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from ..sentence import Sentence
-from .code import is_called_by_workspace, is_stdlib, is_workspace
+from .code import is_called_by_workspace, is_stdlib, is_workspace, place_of
 from .guard import Guard, is_member, is_plain, literal, same
 from .lifting import Setting
 
@@ -79,6 +79,7 @@ class Reads:
         self._shared_roots = dict(shared)
         self._kept: list[Any] = []
         self._entries: dict[int, str] = {}
+        self._enclosed: set[int] = set()
         self._made: set[int] = set()
         self._guards: dict[Guard, None] = {}
         self._modules: dict[str, Any] = {}
@@ -174,7 +175,7 @@ class Reads:
             self._add(Guard(path, f"guards.plain({{}}, {self._class_text(kind)}, False)"))
             self._value(f"type({path})", ".__call__", vars(calling)["__call__"])
         if not _is_torchs_class(kind):
-            self._add(Guard(path, f'guards.named({{}}.forward, "{_name_of(kind.forward)}")'))
+            self._function(path, ".forward", kind.forward)
 
     def _class_text(self, kind: type) -> str:
         """A class of torch's itself; of others the name and the file, which is all that two imports share."""
@@ -239,7 +240,7 @@ class Reads:
         elif isinstance(value, (tuple, list, dict)):
             self._container(owner, member, value)
         elif isinstance(value, (type, *_FUNCTIONS)):
-            self._add(Guard(owner, f'guards.named({{}}{member}, "{_name_of(value)}")'))
+            self._function(owner, member, value)
             if isinstance(value, types.FunctionType) and is_workspace(value.__code__.co_filename):
                 self._closure(owner + member, value)
                 self._defaults(owner + member, value)
@@ -250,8 +251,24 @@ class Reads:
         else:
             self._object(owner, member, value)
 
+    def _function(self, owner: str, member: str, value: Any) -> None:
+        """A class, or a function: the user's by the places where they stand, as two may share a name."""
+        code = getattr(value, "__code__", None)
+        if code is None or not is_workspace(code.co_filename):
+            self._add(Guard(owner, f'guards.named({{}}{member}, "{_name_of(value)}")'))
+        elif place := place_of(code, self._project):
+            self._add(Guard(owner, f'guards.defined({{}}{member}, "{place}")'))
+        else:
+            self._refuse(
+                Sentence(
+                    "{name} stands at no place of a file that tells it from others: write it on a line of "
+                    "its own.",
+                    name=code.co_qualname,
+                )
+            )
+
     def _entry(self, owner: str, member: str, value: enum.Enum) -> None:
-        """An entry of an enumeration, which code compares by identity: two paths that reached one reach one."""
+        """An entry of an enumeration, which code compares by identity: two paths to one are such."""
         self._add(is_member(owner, member, value))
         if is_plain(value.value):
             self._add(same(owner, f"{member}.value", value.value))
@@ -264,7 +281,7 @@ class Reads:
         their way to their parts."""
         is_torchs = _is_torchs(value.__func__)
         if not is_torchs or value.__func__.__name__ not in vars(_MODULE):
-            self._add(Guard(owner, f'guards.named({{}}{member}, "{_name_of(value.__func__)}")'))
+            self._function(owner, member, value.__func__)
         if not is_torchs:
             self._defaults(f"{owner}{member}.__func__", value.__func__)
 
@@ -288,6 +305,9 @@ class Reads:
                 self._add(Guard(path, f"{{}}{member} is {self._path_of(held)}"))
             elif is_plain(held):
                 self._add(same(path, member, held))
+            elif isinstance(held, types.FunctionType) and id(held) not in self._enclosed:
+                self._enclosed.add(id(held))  # one that calls itself holds itself
+                self._value(path, member, held)
 
     def _container(self, owner: str, member: str, value: Any) -> None:
         path = owner + member
