@@ -6,6 +6,7 @@ original computes then, and a kernel ran before.
 
 from __future__ import annotations
 
+import builtins
 import math
 import os
 import sys
@@ -469,6 +470,25 @@ class Called(Own):
         lambda module, model, undo: setattr(module.Own, "forward", executed(
             "class Own:\n    def forward(self, x):\n        return x - 5.0", "Own").forward),
         init="self.layer = Own()", tail=OWN),
+    "a global that hides a builtin": Row(
+        "return torch.relu(x) * len(self.held) + 1.0", sets("module.len", lambda held: 7),
+        init="self.held = [1, 2]"),
+    "a global that hides a class of Python": Row(
+        "return torch.relu(x) * float(self.gain) + 1.0", sets("module.float", lambda value: 9.0),
+        init="self.gain = 3"),
+    "a global that hides what asks for a class": Row(
+        "k = 1.0 if isinstance(self.gain, int) else 2.0\nreturn torch.relu(x) * k + 1.0",
+        sets("module.isinstance", lambda value, kind: False), init="self.gain = 3"),
+    "a builtin that is replaced": Row(
+        "return torch.relu(x) * max(self.held) + 1.0", patches(builtins, "max", min),
+        init="self.held = [1.0, 2.0]"),
+    "a function of another module": Row(
+        "return torch.relu(x) * math.sqrt(self.gain) + 1.0", patches(math, "sqrt", lambda value: 9.0),
+        init="self.gain = 4", tail="\nimport math\n"),
+    "another module that is replaced": Row(
+        "return torch.relu(x) * math.sqrt(self.gain) + 1.0",
+        sets("module.math", type("Other", (), {"sqrt": staticmethod(lambda value: 9.0)})),
+        init="self.gain = 4", tail="\nimport math\n"),
     "a zero of the other sign": Row(
         "return torch.where(x > 0, 1.0 / x, self.gain).reciprocal()", sets("model.gain", -0.0),
         init="self.gain = 0.0"),
