@@ -42,9 +42,10 @@ def of_python(ran: Iterable[Ran], module: str) -> Iterator[Guard]:
 
 def _is_pythons(name: str) -> bool:
     """Whether a name is a function or a class of Python, as ``guards.builtin`` asks."""
-    value = getattr(builtins, name, None)
-    is_own = isinstance(value, types.BuiltinFunctionType) or type(value) is type
-    return is_own and getattr(value, "__module__", "") == "builtins" and value.__name__ == name
+    value: Any = getattr(builtins, name, None)
+    if not isinstance(value, types.BuiltinFunctionType) and type(value) is not type:
+        return False
+    return bool(value.__module__ == "builtins" and value.__name__ == name)
 
 
 def _of_module(prefix: str, names: Mapping[str, Any], chain: tuple[str, ...]) -> Iterator[Guard]:
