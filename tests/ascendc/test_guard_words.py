@@ -36,6 +36,11 @@ CONDITIONS = {
     "self.mode is None": "self.mode is None.",
     'guards.entry(self.kind, "Kind.FAST")': "self.kind is Kind.FAST.",
     'guards.named(self.act, "torch.nn.functional.gelu")': "self.act is torch.nn.functional.gelu.",
+    'guards.builtin(guards.module(__name__).HOME, "abs", "len")': (
+        "What the code uses of Python is Python's own: abs, len."
+    ),
+    'guards.defined(self.act, "model.py:act")': "self.act is the function model.py:act.",
+    'guards.function(math.sqrt, "sqrt")': "math.sqrt is the function sqrt.",
     'guards.named(type(self.cfg), "Config")': "type(self.cfg) is Config.",
     "guards.plain(self.norm, torch.nn.LayerNorm)": (
         "self.norm is a torch.nn.LayerNorm with its own forward and without hooks."
@@ -107,7 +112,9 @@ def test_an_operand_that_is_computed_is_called_by_its_source() -> None:
 def test_every_function_that_conditions_call_has_words() -> None:
     """Those of the agent's texts that say what a value should be."""
     texts = "".join(path.read_text() for path in AGENT.rglob("*.py"))
-    called = set(re.findall(r"guards\.(?:equal|named|plain|entry|originals)\b", texts))
+    called = set(
+        re.findall(r"guards\.(?:equal|named|builtin|function|defined|plain|entry|originals)\b", texts)
+    )
     assert called == set(_CALLS)
 
 

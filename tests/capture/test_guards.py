@@ -59,7 +59,7 @@ ROWS = {
     "a module of the file": ("self.norm = Norm()", "return self.norm(x)",
                              'guards.plain(self.norm, "Norm", "model.py")'),
     "a forward called by name": ("self.norm = Norm()", "return self.norm.forward(x)",
-                                 'guards.named(self.norm.forward, "Norm.forward")'),
+                                 'guards.defined(self.norm.forward, "model.py:Norm.forward")'),
     "a setting in a closure": ("scale = 0.5; self.scaled = lambda x: x * scale", "return self.scaled(x) + y",
                                "guards.equal(self.scaled.__closure__[0].cell_contents, 0.5)"),
     "the mode": ("self.drop = nn.Dropout(0.5)", "return self.drop(x)", "self.drop.training is True"),

@@ -6,6 +6,7 @@ original computes then, and a kernel ran before.
 
 from __future__ import annotations
 
+import builtins
 import math
 import os
 import sys
@@ -96,8 +97,11 @@ def sets_count(value: float) -> Change:
     return lambda module, model, undo: module.LOG.__setitem__(0, value)
 
 
-def patches(owner: Any, name: str, value: Any) -> Change:
-    return lambda module, model, undo: undo.enter_context(patch.object(owner, name, value)) and None
+def patches(owner: Any, name: str, value: Any, create: bool = False) -> Change:
+    """``create``: the owner need not have it."""
+    return lambda module, model, undo: (
+        undo.enter_context(patch.object(owner, name, value, create=create)) and None
+    )
 
 
 def enters(context: Callable[[], Any]) -> Change:
@@ -156,6 +160,13 @@ def same_name(module: ModuleType, model: Any, undo: ExitStack) -> None:
     model.layer = other.Own()
 
 
+def executed(text: str, name: str) -> Any:
+    """What a text defines, as a notebook or a plug-in has it."""
+    names: dict[str, Any] = {}
+    exec(text, names)
+    return names[name]
+
+
 COUNTED = """
 LOG = [2]
 def counted():
@@ -166,6 +177,7 @@ class Own(nn.Module):
     def forward(self, x):
         return torch.relu(x) + 1.0
 """
+MODE = "\nimport enum\nclass Mode(enum.Enum):\n    SLOW = 1\n    FAST = 2\n"
 RELU = "return torch.relu(x) * 2.0"
 ROWS: dict[str, Row] = {
     "an instance of the file, another one is called": Row(
@@ -449,6 +461,129 @@ ROWS: dict[str, Row] = {
     "the mode of a layer below": Row(
         "return self.layer(torch.relu(x)) * 2.0", lambda module, model, undo: model.layer.train() and None,
         init="self.layer = nn.Dropout(1.0)"),
+    "the call of a layer's own class": Row(
+        "return self.layer(x) * 2.0", patches(nn.GELU, "__call__", lambda self, x: x - 5.0, create=True),
+        init="self.layer = nn.GELU()"),
+    "what the call of a layer's class calls": Row(
+        "return self.layer(x) * 2.0", patches(nn.GELU, "_call_impl", lambda self, x: x - 5.0, create=True),
+        init="self.layer = nn.GELU()"),
+    "the forward of another class of torch": Row(
+        "return self.layer(x) * 2.0", patches(nn.GELU, "forward", nn.Softsign.forward),
+        init="self.layer = nn.GELU()"),
+    "what the call of a layer calls": Row(
+        "return self.layer(x) * 2.0", sets("model.layer._call_impl", lambda x: x - 5.0),
+        init="self.layer = nn.GELU()"),
+    "a compiled call of a layer": Row(
+        "return self.layer(x) * 2.0", sets("model.layer._compiled_call_impl", lambda x: x - 5.0),
+        init="self.layer = nn.GELU()"),
+    "the call of a class of the file": Row(
+        "return self.layer(x) * 2.0", sets("module.Own.__call__", lambda self, x: x - 5.0),
+        init="self.layer = Own()", tail=OWN),
+    "a call that a class of the file has": Row(
+        "return self.layer(x) * 2.0", sets("module.Called.__call__", lambda self, x: x - 5.0),
+        init="self.layer = Called()",
+        tail=f"""{OWN}
+class Called(Own):
+    def __call__(self, x):
+        return super().__call__(x) + 2.0
+"""),
+    "a method that a layer of torch calls": Row(
+        "return self.layer(x) + 2.0", sets("model.layer._conv_forward", lambda x, weight, bias: x - 5.0),
+        init="self.layer = nn.Conv1d(16, 16, 1, bias=False)\nnn.init.constant_(self.layer.weight, 0.1)"),
+    "a lambda of the same method": Row(
+        "return self.act(x) + 1.0", lambda module, model, undo: setattr(model, "act", model.acts[1]),
+        init="""
+        self.acts = [lambda x: torch.relu(x) * 2.0, lambda x: torch.tanh(x) * 3.0]
+        self.act = self.acts[0]
+        """),
+    "a lambda of the same file": Row(
+        "return ACT(x) + 1.0", lambda module, model, undo: setattr(module, "ACT", module.ACTS[1]),
+        tail="\nACTS = [lambda x: torch.relu(x) * 2.0, lambda x: torch.tanh(x) * 3.0]\nACT = ACTS[0]\n"),
+    "a function of the same name": Row(
+        "return scaled(torch.relu(x))",
+        lambda module, model, undo: setattr(
+            module, "scaled", executed("def scaled(x):\n    return x - 5.0", "scaled")),
+        tail="\ndef scaled(x):\n    return x * 3.0\n"),
+    "a function that is defined again": Row(
+        "return scaled(torch.relu(x))", lambda module, model, undo: setattr(module, "scaled", module.FIRST),
+        tail="""
+        def scaled(x):
+            return x - 5.0
+        FIRST = scaled
+        def scaled(x):
+            return x * 3.0
+        """),
+    "what a decorator encloses": Row(
+        "return scaled(x)", lambda module, model, undo: setattr(module, "scaled", module.shifted),
+        tail="""
+        def plus(function):
+            def call(x):
+                return function(x) + 1.0
+            return call
+        @plus
+        def scaled(x):
+            return torch.relu(x) * 3.0
+        @plus
+        def shifted(x):
+            return torch.relu(x) - 5.0
+        """),
+    "a forward of the same name": Row(
+        "return self.layer(x) * 2.0",
+        lambda module, model, undo: setattr(module.Own, "forward", executed(
+            "class Own:\n    def forward(self, x):\n        return x - 5.0", "Own").forward),
+        init="self.layer = Own()", tail=OWN),
+    "a global that hides a builtin": Row(
+        "return torch.relu(x) * len(self.held) + 1.0", sets("module.len", lambda held: 7),
+        init="self.held = [1, 2]"),
+    "a global that hides a class of Python": Row(
+        "return torch.relu(x) * float(self.gain) + 1.0", sets("module.float", lambda value: 9.0),
+        init="self.gain = 3"),
+    "a global that hides what asks for a class": Row(
+        "k = 1.0 if isinstance(self.gain, int) else 2.0\nreturn torch.relu(x) * k + 1.0",
+        sets("module.isinstance", lambda value, kind: False), init="self.gain = 3"),
+    "a builtin that is replaced": Row(
+        "return torch.relu(x) * max(self.held) + 1.0", patches(builtins, "max", min),
+        init="self.held = [1.0, 2.0]"),
+    "a function of another module": Row(
+        "return torch.relu(x) * math.sqrt(self.gain) + 1.0", patches(math, "sqrt", lambda value: 9.0),
+        init="self.gain = 4", tail="\nimport math\n"),
+    "another module that is replaced": Row(
+        "return torch.relu(x) * math.sqrt(self.gain) + 1.0",
+        sets("module.math", type("Other", (), {"sqrt": staticmethod(lambda value: 9.0)})),
+        init="self.gain = 4", tail="\nimport math\n"),
+    "a zero of the other sign": Row(
+        "return torch.where(x > 0, 1.0 / x, self.gain).reciprocal()", sets("model.gain", -0.0),
+        init="self.gain = 0.0"),
+    "a zero of the other sign in a list": Row(
+        "return torch.where(x > 0, 1.0 / x, self.gains[0]).reciprocal()", sets("model.gains", [-0.0]),
+        init="self.gains = [0.0]"),
+    "the order of a dictionary": Row(
+        "y = torch.relu(x)\nfor value in self.table.values():\n    y = (y + value) * value\nreturn y",
+        sets("model.table", {"b": 3.0, "a": 2.0}), init="self.table = {'a': 2.0, 'b': 3.0}"),
+    "the type of an entry": Row(
+        "y = torch.relu(x).to(torch.int32)\nfor value in self.table.values():\n    y = y + value\nreturn y",
+        sets("model.table", {"a": 2.0}), init="self.table = {'a': 2}"),
+    "a number of a class of its own": Row(
+        "return torch.relu(x) * self.gain + 1.0",
+        lambda module, model, undo: setattr(model, "gain", module.Half(3.0)), init="self.gain = Half(2.0)",
+        tail="\nclass Half(float):\n    pass\n"),
+    "a count of a class of its own": Row(
+        "return torch.relu(x) * self.gain + 1.0",
+        lambda module, model, undo: setattr(model, "gain", module.Count(3)), init="self.gain = Count(2)",
+        tail="\nclass Count(int):\n    pass\n"),
+    "a text of a class of its own": Row(
+        "return torch.relu(x) * (2.0 if self.kind == 'strong' else 3.0)",
+        lambda module, model, undo: setattr(model, "kind", module.Kind("strong")),
+        init="self.kind = Kind('weak')",
+        tail="\nclass Kind(str):\n    pass\n"),
+    "the value of an entry of an enumeration": Row(
+        "return torch.relu(x) + self.mode.value",
+        lambda module, model, undo: setattr(model, "mode", module.enum.Enum("Mode", {"SLOW": 5}).SLOW),
+        init="self.mode = Mode.SLOW", tail=MODE),
+    "an enumeration of the same name": Row(
+        "return torch.relu(x) + (1 if self.mode is Mode.SLOW else 2)",
+        lambda module, model, undo: setattr(module, "Mode", module.enum.Enum("Mode", "SLOW FAST")),
+        init="self.mode = Mode.SLOW", tail=MODE),
     "a subclass of tensors": Row(RELU, lambda module, model, undo: None),
 }  # fmt: skip
 REFUSED = {"a closure", "a descriptor", "__getattr__", "a default of an argument", "a default of a keyword"}

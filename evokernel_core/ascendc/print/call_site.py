@@ -36,6 +36,7 @@ def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Map
         "rest_lines": site.rest.splitlines(),
         "asks_late": site.asks_late,
         "module_names": site.module_names,
+        "asks_home": any("__name__" in guard.text for guard in site.guards),
         "original": site.original,
         "code": dict(site.code),
         "guard_lines": list(_guard_lines(before, (*site.asked, *site.module_names))),

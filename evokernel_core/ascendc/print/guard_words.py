@@ -154,6 +154,16 @@ def _named(value: str, name: str) -> Sentence:
     return Sentence("{value} is {expected}.", value=value, expected=_unquoted(name))
 
 
+def _defined(value: str, place: str) -> Sentence:
+    return Sentence("{value} is the function {expected}.", value=value, expected=_unquoted(place))
+
+
+def _builtin(_: str, *names: str) -> Sentence:
+    return Sentence(
+        "What the code uses of Python is Python's own: {names}.", names=", ".join(map(_unquoted, names))
+    )
+
+
 def _plain(value: str, kind: str, *_: str) -> Sentence:
     return Sentence(
         "{value} is a {kind} with its own forward and without hooks.", value=value, kind=_unquoted(kind)
@@ -171,7 +181,10 @@ def _originals(*names: str) -> Sentence:
 
 _CALLS: Mapping[str, Callable[..., Sentence]] = {
     "guards.equal": _equal,
+    "guards.builtin": _builtin,
+    "guards.defined": _defined,
     "guards.entry": _named,
+    "guards.function": _defined,
     "guards.named": _named,
     "guards.originals": _originals,
     "guards.plain": _plain,

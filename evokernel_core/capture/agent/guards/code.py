@@ -14,6 +14,7 @@ import os
 import sys
 import sysconfig
 import types
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -213,25 +214,66 @@ def _text_of(file: str) -> str:
     return "".join(linecache.getlines(file))
 
 
+def place_of(code: types.CodeType, project: Path) -> str:
+    """``model.py:Model.__init__.<lambda 1>``: where code stands, as ``guards.defined`` asks. Empty where the
+    text of its file does not tell."""
+    file, project = Path(code.co_filename).resolve(), project.resolve()
+    name = file.relative_to(project).as_posix() if file.is_relative_to(project) else file.name
+    counts: Counter[str] = Counter()
+    found = []
+    for qualified, first, node in _trees_of(_text_of(code.co_filename)):
+        counts[qualified] += 1
+        own = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+        if (own, first) == (code.co_name, code.co_firstlineno) and _holds(node, code):
+            again = f"@{counts[qualified]}" if counts[qualified] > 1 else ""
+            found.append(f"{name}:{qualified}{again}")
+    return found[0] if len(found) == 1 else ""
+
+
+def _holds(node: _Function, code: types.CodeType) -> bool:
+    """Whether code stands in a lambda: several may start on one line."""
+    if not isinstance(node, ast.Lambda):
+        return True
+    body = node.body
+    begin, end = (body.lineno, body.col_offset), (body.end_lineno or 0, body.end_col_offset or 0)
+    for line, last, column, behind in code.co_positions():
+        if line is None or last is None or column is None or behind is None:
+            continue
+        if (line, column) != (last, behind) and not (begin <= (line, column) and (last, behind) <= end):
+            return False
+    return True
+
+
 @lru_cache(maxsize=64)
 def functions_of(text: str) -> tuple[tuple[str, int, str], ...]:
     """Qualified name, first line (decorators included) and source of each function of a file."""
+    lines = text.splitlines()
+    return tuple(
+        (name, first, "\n".join(lines[first - 1 : node.end_lineno])) for name, first, node in _trees_of(text)
+    )
+
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+@lru_cache(maxsize=64)
+def _trees_of(text: str) -> tuple[tuple[str, int, _Function], ...]:
     try:
         tree = ast.parse(text)
     except SyntaxError:
         return ()
-    return tuple(_functions(tree, "", text.splitlines()))
+    return tuple(_functions(tree, ""))
 
 
-def _functions(node: ast.AST, prefix: str, lines: list[str]) -> Iterator[tuple[str, int, str]]:
+def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, int, _Function]]:
     """Lambdas are numbered within what they stand in, and are whole lines."""
     lambdas = itertools.count()
     for child in _below(node):
         name = prefix + (f"<lambda {next(lambdas)}>" if isinstance(child, ast.Lambda) else child.name)
         if not isinstance(child, ast.ClassDef):
             first = min([child.lineno, *(item.lineno for item in getattr(child, "decorator_list", ()))])
-            yield name, first, "\n".join(lines[first - 1 : child.end_lineno])
-        yield from _functions(child, f"{name}.", lines)
+            yield name, first, child
+        yield from _functions(child, f"{name}.")
 
 
 def _below(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda]:

@@ -26,6 +26,7 @@ from .code import (
     names_of_classes,
 )
 from .guard import Guard, is_plain
+from .library import of_python
 from .lifting import Setting
 from .reads import Reads, recording
 from .torch_functions import is_of_layers, originals
@@ -86,7 +87,7 @@ def observed(
     reads.read_of_classes(names_of_classes(ran))
     others = [item for item in ran.values() if item.code not in codes]
     return Observed(
-        tuple(dict.fromkeys((*reads.guards, *looked_up))),
+        tuple(dict.fromkeys((*reads.guards, *of_python(ran.values(), module.__name__), *looked_up))),
         digests(others, project, without),
         reads.problem,
         reads.tensors,

@@ -21,8 +21,8 @@ from typing import Any
 import torch
 
 from ..sentence import Sentence
-from .code import is_called_by_workspace, is_stdlib, is_workspace
-from .guard import Guard, is_member, is_plain, same
+from .code import is_called_by_workspace, is_stdlib, is_workspace, place_of
+from .guard import Guard, is_member, is_plain, literal, same
 from .lifting import Setting
 
 _MODULE = torch.nn.Module
@@ -57,6 +57,8 @@ _SILENT = (
     torch.SymFloat,
 )
 """Values that are followed otherwise, or that hold no setting."""
+_NUMBERS_AND_TEXTS = (int, float, str)
+"""Classes of Python whose subclasses hold a value that no attribute has."""
 _MOST_ENTRIES = 4096
 
 
@@ -76,6 +78,8 @@ class Reads:
         self._shared_paths: set[str] = set()
         self._shared_roots = dict(shared)
         self._kept: list[Any] = []
+        self._entries: dict[int, str] = {}
+        self._enclosed: set[int] = set()
         self._made: set[int] = set()
         self._guards: dict[Guard, None] = {}
         self._modules: dict[str, Any] = {}
@@ -164,9 +168,14 @@ class Reads:
                 )
             return
         kind = type(module)
-        self._add(Guard(path, f"guards.plain({{}}, {self._class_text(kind)})"))
+        calling = next(base for base in kind.__mro__ if "__call__" in vars(base))
+        if calling is _MODULE:
+            self._add(Guard(path, f"guards.plain({{}}, {self._class_text(kind)})"))
+        else:  # it is of a class of the user's: torch has no layers with such
+            self._add(Guard(path, f"guards.plain({{}}, {self._class_text(kind)}, False)"))
+            self._value(f"type({path})", ".__call__", vars(calling)["__call__"])
         if not _is_torchs_class(kind):
-            self._add(Guard(path, f'guards.named({{}}.forward, "{_name_of(kind.forward)}")'))
+            self._function(path, ".forward", kind.forward)
 
     def _class_text(self, kind: type) -> str:
         """A class of torch's itself; of others the name and the file, which is all that two imports share."""
@@ -227,11 +236,11 @@ class Reads:
         elif is_plain(value):
             self._add(same(owner, member, value))
         elif isinstance(value, enum.Enum):
-            self._add(is_member(owner, member, value))
+            self._entry(owner, member, value)
         elif isinstance(value, (tuple, list, dict)):
             self._container(owner, member, value)
         elif isinstance(value, (type, *_FUNCTIONS)):
-            self._add(Guard(owner, f'guards.named({{}}{member}, "{_name_of(value)}")'))
+            self._function(owner, member, value)
             if isinstance(value, types.FunctionType) and is_workspace(value.__code__.co_filename):
                 self._closure(owner + member, value)
                 self._defaults(owner + member, value)
@@ -242,10 +251,38 @@ class Reads:
         else:
             self._object(owner, member, value)
 
+    def _function(self, owner: str, member: str, value: Any) -> None:
+        """A class, or a function: the user's by the places where they stand, as two may share a name."""
+        code = getattr(value, "__code__", None)
+        if code is None or not is_workspace(code.co_filename):
+            self._add(Guard(owner, f'guards.named({{}}{member}, "{_name_of(value)}")'))
+        elif place := place_of(code, self._project):
+            self._add(Guard(owner, f'guards.defined({{}}{member}, "{place}")'))
+        else:
+            self._refuse(
+                Sentence(
+                    "{name} stands at no place of a file that tells it from others: write it on a line of "
+                    "its own.",
+                    name=code.co_qualname,
+                )
+            )
+
+    def _entry(self, owner: str, member: str, value: enum.Enum) -> None:
+        """An entry of an enumeration, which code compares by identity: two paths to one are such."""
+        self._add(is_member(owner, member, value))
+        if is_plain(value.value):
+            self._add(same(owner, f"{member}.value", value.value))
+        first = self._entries.setdefault(id(value), owner + member)
+        if first != owner + member:
+            self._add(Guard(owner, f"{{}}{member} is {first}"))
+
     def _method(self, owner: str, member: str, value: types.MethodType) -> None:
-        """A method of the user's class may be set anew on an object, or be that of a subclass."""
-        if not _is_torchs(value.__func__):
-            self._add(Guard(owner, f'guards.named({{}}{member}, "{_name_of(value.__func__)}")'))
+        """A method may be set anew on an object, or be that of a subclass; what all modules of torch have is
+        their way to their parts."""
+        is_torchs = _is_torchs(value.__func__)
+        if not is_torchs or value.__func__.__name__ not in vars(_MODULE):
+            self._function(owner, member, value.__func__)
+        if not is_torchs:
             self._defaults(f"{owner}{member}.__func__", value.__func__)
 
     def _defaults(self, path: str, function: Any) -> None:
@@ -268,6 +305,9 @@ class Reads:
                 self._add(Guard(path, f"{{}}{member} is {self._path_of(held)}"))
             elif is_plain(held):
                 self._add(same(path, member, held))
+            elif isinstance(held, types.FunctionType) and id(held) not in self._enclosed:
+                self._enclosed.add(id(held))  # one that calls itself holds itself
+                self._value(path, member, held)
 
     def _container(self, owner: str, member: str, value: Any) -> None:
         path = owner + member
@@ -320,6 +360,12 @@ class Reads:
             return
         kind = type(value)
         self._add(Guard(owner, f'guards.named(type({{}}{member}), "{_name_of(kind)}")'))
+        for base in _NUMBERS_AND_TEXTS:
+            if isinstance(value, base):
+                name = base.__name__
+                plain = getattr(base, f"__{name}__")(value)
+                text = f"guards.equal({name}.__{name}__({{}}{member}), {literal(plain)})"
+                self._add(Guard(owner, text))
         is_new = self._path_of(value) is None
         self._know(value, owner + member)
         if self.watch(kind) if self.is_watching else not is_new and kind in self.watched:

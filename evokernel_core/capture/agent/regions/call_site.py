@@ -18,7 +18,7 @@ from ..loading.source import Source
 from .operands import NONE_LEFT, Rest
 from .parts import Plan
 
-_KNOWN = frozenset(dir(builtins)) | {"torch", "guards"}
+_KNOWN = frozenset(dir(builtins)) | {"torch", "guards", "__name__"}
 """Names that guards may use without being passed them, unless the function binds them itself."""
 
 

@@ -1,0 +1,66 @@
+"""What a call looked up of Python and of installed packages by name.
+
+A global may hide a builtin, and a program may have put another function into a module such as ``math``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .code import Ran, Written, chains, is_workspace
+from .guard import Guard
+
+_OWN_MODULE = "guards.module(__name__).HOME"
+"""The module of the file, in the text of a guard: a program may have loaded it under any name."""
+_FUNCTIONS = (types.BuiltinFunctionType, types.FunctionType)
+
+
+def of_python(ran: Iterable[Ran], module: str) -> Iterator[Guard]:
+    """The guards that ask for what the user's code of ``ran`` looks up so; ``module`` is that of the file."""
+    hidden: dict[str, set[str]] = {}
+    found: dict[Guard, None] = {}
+    written = Written()
+    for item in ran:
+        if not is_workspace(item.code.co_filename):
+            continue
+        home = str(item.names.get("__name__", ""))
+        prefix = "" if home == module else f'guards.module("{home}").'
+        for chain in chains(written.code(item.code)):
+            if chain[0] in item.names:
+                found.update(dict.fromkeys(_of_module(prefix, item.names, chain)))
+            elif _is_pythons(chain[0]):
+                hidden.setdefault(home, set()).add(chain[0])
+    for home, names in hidden.items():
+        owner = _OWN_MODULE if home == module else f'guards.module("{home}")'
+        yield Guard("", f"guards.builtin({owner}, {', '.join(repr(name) for name in sorted(names))})")
+    yield from found
+
+
+def _is_pythons(name: str) -> bool:
+    """Whether a name is a function or a class of Python, as ``guards.builtin`` asks."""
+    value: Any = getattr(builtins, name, None)
+    if not isinstance(value, types.BuiltinFunctionType) and type(value) is not type:
+        return False
+    return bool(value.__module__ == "builtins" and value.__name__ == name)
+
+
+def _of_module(prefix: str, names: Mapping[str, Any], chain: tuple[str, ...]) -> Iterator[Guard]:
+    """``math is guards.module("math")``, and by its name the function that is read from there."""
+    module = names[chain[0]]
+    if not isinstance(module, types.ModuleType) or is_workspace(getattr(module, "__file__", None) or "<"):
+        return
+    name = module.__name__
+    if name.split(".")[0] == "torch" or sys.modules.get(name) is not module:
+        return
+    path = prefix + chain[0]
+    yield Guard(path, f'{{}} is guards.module("{name}")')
+    function = getattr(module, chain[1], None) if len(chain) > 1 else None
+    if isinstance(function, _FUNCTIONS):
+        code = getattr(function, "__code__", None)
+        own = code.co_qualname if code is not None else function.__qualname__
+        if (getattr(function, "__module__", None) or "").split(".")[0] != "torch":
+            yield Guard(path, f'guards.function({{}}.{chain[1]}, "{own}")')
