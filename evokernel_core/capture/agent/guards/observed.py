@@ -27,6 +27,7 @@ from .code import (
 )
 from .guard import Guard, is_plain
 from .lifting import Setting
+from .process import ProcessCalls
 from .reads import Reads, recording
 from .torch_functions import is_of_layers, originals
 
@@ -76,7 +77,8 @@ def observed(
     _forget_results((module, *imported.values()))
     ran: dict[types.CodeType, Ran] = {}
     of_torch: dict[types.CodeType, Ran] = {}
-    with recording(reads), functions_noted(ran, of_torch, is_of_layers):
+    calls = ProcessCalls(reads.is_known)
+    with recording(reads), functions_noted(ran, of_torch, is_of_layers, calls):
         run()
     looked_up = originals((*ran.values(), *of_torch.values()), module.__name__)
     read = global_reads(ran.values())
@@ -86,9 +88,9 @@ def observed(
     reads.read_of_classes(names_of_classes(ran))
     others = [item for item in ran.values() if item.code not in codes]
     return Observed(
-        tuple(dict.fromkeys((*reads.guards, *looked_up))),
+        tuple(dict.fromkeys((*reads.guards, *looked_up, *calls.guards))),
         digests(others, project, without),
-        reads.problem,
+        reads.problem or calls.end(),
         reads.tensors,
         tuple(reads.settings.values()),
         *_names(code for code in ran if not is_stdlib(code.co_filename)),

@@ -114,6 +114,10 @@ class Reads:
             if isinstance(value, _MODULE):
                 self._modules[path] = value
 
+    def is_known(self, value: Any) -> bool:
+        """Whether an object is one that the call has reached from outside."""
+        return self._path_of(value) is not None
+
     def _path_of(self, value: Any) -> str | None:
         return self._paths.get(id(value)) or self._shared.get(id(value))
 
@@ -223,7 +227,7 @@ class Reads:
         elif isinstance(value, torch.Tensor):
             self.tensors.setdefault(owner + member, value)
         elif isinstance(value, _SILENT):
-            return
+            self._know_generator(owner + member, value)
         elif is_plain(value):
             self._add(same(owner, member, value))
         elif isinstance(value, enum.Enum):
@@ -241,6 +245,11 @@ class Reads:
             self._variable(owner, member, value)
         else:
             self._object(owner, member, value)
+
+    def _know_generator(self, path: str, value: Any) -> None:
+        """A generator of random numbers holds no setting, but is the call's own or is not."""
+        if isinstance(value, torch.Generator):
+            self._know(value, path)
 
     def _method(self, owner: str, member: str, value: types.MethodType) -> None:
         """A method of the user's class may be set anew on an object, or be that of a subclass."""
@@ -297,6 +306,7 @@ class Reads:
         self._value(path, ".keywords", value.keywords)
 
     def _variable(self, owner: str, member: str, value: contextvars.ContextVar[Any]) -> None:
+        self._know(value, owner + member)
         try:
             self._value(owner, f"{member}.get()", value.get())
         except LookupError:
