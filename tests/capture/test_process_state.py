@@ -86,6 +86,24 @@ REFUSED: dict[str, tuple[Row, str]] = {
     "a variable of a context": (
         row(f"GAIN.set(GAIN.get() + 1)\n{TWICE}", tail="GAIN = contextvars.ContextVar('gain', default=0)\n"),
         "ContextVar.set"),
+    "a number of a class": (
+        row(f"type(self).count += 1\n{TWICE}", tail="Model.count = 0\n"), "sets Model.count"),
+    "a variable of a thread": (
+        row(f"LOCAL.count += 1\n{TWICE}", tail="LOCAL = threading.local()\nLOCAL.count = 0\n"),
+        "sets LOCAL.count"),
+    "a namespace": (
+        row(f"self.n.count += 1\n{TWICE}", "self.n = types.SimpleNamespace(count=0)"), "sets self.n.count"),
+    "an iterator": (row("return torch.relu(x) * next(self.it)", "self.it = iter([2.0] * 99)"), "self.it is"),
+    "a loop over an iterator": (
+        row("for k in self.it:\n    break\nreturn torch.relu(x) * k", "self.it = reversed([2.0] * 99)"),
+        "self.it is"),
+    "a counter of the file": (
+        row("return torch.relu(x) * next(COUNTER)", tail="import itertools\nCOUNTER = itertools.count()\n"),
+        "COUNTER is"),
+    "a generator": (
+        row("return torch.relu(x) * next(self.it)", "self.it = (float(k) for k in range(99))"), "self.it is"),
+    "arguments of the program": (asked("'-v' in sys.argv"), "sys.argv"),
+    "modules of the program": (asked("'nowhere' in sys.modules"), "sys.modules"),
     "gradients switched on": (
         row("with torch.enable_grad():\n    y = torch.relu(x) * 2.0\nreturn y"), "torch.enable_grad"),
     "gradients set on": (
@@ -106,6 +124,8 @@ KEPT = {
         "return helped(x)", tail=HELPER.format(mode="no_grad")),
     "a deque of the call's own": row(
         "q = collections.deque()\nq.append(2.0)\nreturn torch.relu(x) * q.pop()"),
+    "a deque that is read": row(
+        "return torch.relu(x) * self.q[-1]", "self.q = collections.deque([1.0, 2.0])"),
     "checks": row(f"torch._check(x.shape[1] == 64)\nassert torch.is_tensor(x)\n{TWICE}"),
     "an iterator of the call's own": row("it = iter([2.0])\nreturn torch.relu(x) * next(it)"),
 }  # fmt: skip
