@@ -104,6 +104,8 @@ REFUSED: dict[str, tuple[Row, str]] = {
         row("return torch.relu(x) * next(self.it)", "self.it = (float(k) for k in range(99))"), "self.it is"),
     "arguments of the program": (asked("'-v' in sys.argv"), "sys.argv"),
     "modules of the program": (asked("'nowhere' in sys.modules"), "sys.modules"),
+    "a list of the module's": (
+        row("return {'y': torch.relu(x) * 2.0, 'c': self.c}", "self.c = [1]"), "holds self.c itself"),
     "gradients switched on": (
         row("with torch.enable_grad():\n    y = torch.relu(x) * 2.0\nreturn y"), "torch.enable_grad"),
     "gradients set on": (
@@ -126,6 +128,7 @@ KEPT = {
         "q = collections.deque()\nq.append(2.0)\nreturn torch.relu(x) * q.pop()"),
     "a deque that is read": row(
         "return torch.relu(x) * self.q[-1]", "self.q = collections.deque([1.0, 2.0])"),
+    "a list that is copied": row("return torch.relu(x) * 2.0, list(self.c)", "self.c = [1]"),
     "checks": row(f"torch._check(x.shape[1] == 64)\nassert torch.is_tensor(x)\n{TWICE}"),
     "an iterator of the call's own": row("it = iter([2.0])\nreturn torch.relu(x) * next(it)"),
 }  # fmt: skip
