@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -29,6 +29,8 @@ _INSTALLED = (*_STDLIB, *{sysconfig.get_paths()[name] for name in ("purelib", "p
 _TORCH = str(Path(torch.__file__).parent)
 AGENT = str(Path(__file__).resolve().parents[1])
 """The folder of this program."""
+_WRAPPERS = (f"{_TORCH}/_compile.py", f"{_TORCH}/_dynamo/")
+"""Files of torch's that wrap functions of its own."""
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 
@@ -64,16 +66,45 @@ def is_stdlib(file: str) -> bool:
     return file.startswith(_STDLIB) and "site-packages" not in file
 
 
+class Calls(Protocol):
+    """Hears of calls that code of the user's makes of what is not the user's."""
+
+    def in_c(self, function: Any) -> None:
+        """Of a function or method in C."""
+
+    def in_python(self, frame: types.FrameType, caller: types.CodeType) -> None:
+        """Of a function in Python, whose ``frame`` begins; the nearest code around it that is not torch's
+        is the user's, and the ``caller`` is what called it."""
+
+
+def _caller(frame: types.FrameType) -> types.CodeType | None:
+    """What called, where the nearest code that is not torch's is the user's."""
+    caller = frame.f_back
+    while caller is not None and caller.f_code.co_filename.startswith(_WRAPPERS):
+        caller = caller.f_back
+    around = caller
+    while around is not None and around.f_code.co_filename.startswith(_TORCH):
+        around = around.f_back
+    return caller.f_code if caller and around and is_workspace(around.f_code.co_filename) else None
+
+
 @contextmanager
 def functions_noted(
-    found: dict[types.CodeType, Ran], of_torch: dict[types.CodeType, Ran], wanted: Callable[[str], bool]
+    found: dict[types.CodeType, Ran],
+    of_torch: dict[types.CodeType, Ran],
+    wanted: Callable[[str], bool],
+    calls: Calls,
 ) -> Iterator[None]:
     """Notes each Python function that runs meanwhile, once: those outside torch, and those of torch in files
-    that are wanted."""
+    that are wanted. ``calls`` hears of what the user's code calls that is not the user's."""
     skipped: set[types.CodeType] = set()
 
-    def note(frame: types.FrameType, event: str, _: Any) -> None:
+    def note(frame: types.FrameType, event: str, called: Any) -> None:
         code = frame.f_code
+        if event == "c_call" and is_workspace(code.co_filename):
+            calls.in_c(called)
+        elif event == "call" and not is_workspace(code.co_filename) and (caller := _caller(frame)):
+            calls.in_python(frame, caller)
         if event != "call" or code in skipped:
             return
         skipped.add(code)

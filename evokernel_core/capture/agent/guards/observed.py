@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from ..sentence import Sentence
+from .changes import shared
 from .code import (
     GlobalRead,
     Ran,
@@ -28,6 +29,7 @@ from .code import (
 from .guard import Guard, is_plain
 from .library import of_python
 from .lifting import Setting
+from .process import ProcessCalls
 from .reads import Reads, recording
 from .torch_functions import is_of_layers, originals
 
@@ -77,19 +79,26 @@ def observed(
     _forget_results((module, *imported.values()))
     ran: dict[types.CodeType, Ran] = {}
     of_torch: dict[types.CodeType, Ran] = {}
-    with recording(reads), functions_noted(ran, of_torch, is_of_layers):
+    calls, held = ProcessCalls(reads.is_known), shared((module, *imported.values()))
+    with recording(reads), functions_noted(ran, of_torch, is_of_layers, calls):
         run()
+    reads.set_anew(held)
     looked_up = originals((*ran.values(), *of_torch.values()), module.__name__)
     read = global_reads(ran.values())
     for item in read:
         _note_global(reads, item, module)
+        _note_library(reads, item)
     reads.hold_to_globals(item.value for item in read if item.names[0] not in roots)
     reads.read_of_classes(names_of_classes(ran))
     others = [item for item in ran.values() if item.code not in codes]
     return Observed(
-        tuple(dict.fromkeys((*reads.guards, *of_python(ran.values(), module.__name__), *looked_up))),
+        tuple(
+            dict.fromkeys(
+                (*reads.guards, *of_python(ran.values(), module.__name__), *looked_up, *calls.guards)
+            )
+        ),
         digests(others, project, without),
-        reads.problem,
+        calls.end() or reads.problem,
         reads.tensors,
         tuple(reads.settings.values()),
         *_names(code for code in ran if not is_stdlib(code.co_filename)),
@@ -137,6 +146,21 @@ def _is_state(value: Any) -> bool:
     kind = type(value)
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     return isinstance(value, (torch.nn.Module, types.SimpleNamespace)) or bool(file and is_workspace(file))
+
+
+def _note_library(reads: Reads, item: GlobalRead) -> None:
+    """Lists and dictionaries of Python's own modules, such as ``sys.argv``, are those of another program."""
+    reader = sys.modules.get(item.module)
+    owner = getattr(reader, item.names[0], None)
+    if (
+        len(item.names) > 1
+        and isinstance(owner, types.ModuleType)
+        and isinstance(item.value, (list, dict, set))
+    ):
+        file = getattr(owner, "__file__", None)
+        is_pythons = is_stdlib(file) if file else owner.__name__ in sys.builtin_module_names
+        if is_pythons and is_workspace(getattr(reader, "__file__", None) or "<"):
+            reads.of_process(".".join(item.names))
 
 
 def _note_global(reads: Reads, item: GlobalRead, module: types.ModuleType) -> None:

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import types
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Any
 import torch
 
 from ..sentence import Sentence
+from .changes import Held
 from .code import is_called_by_workspace, is_stdlib, is_workspace, place_of
 from .guard import Guard, is_member, is_plain, literal, same
 from .lifting import Setting
@@ -87,6 +89,7 @@ class Reads:
         self.problem: Sentence = Sentence()
         self.tensors: dict[str, torch.Tensor] = {}
         self.settings: dict[str, Setting] = {}
+        self._held = Held()
         self._roots = set(roots)
         self._registered = {
             id(module): path for root, value in roots.items() for path, module in _modules_below(root, value)
@@ -117,6 +120,27 @@ class Reads:
             self._kept.append(value)
             if isinstance(value, _MODULE):
                 self._modules[path] = value
+
+    def is_known(self, value: Any) -> bool:
+        """Whether an object is one that the call has reached from outside."""
+        return self._path_of(value) is not None
+
+    def set_anew(self, shared: Held) -> None:
+        """Refuses where the code that ran has set attributes of what is ``shared``, or of an object that it
+        reached."""
+        for text in (*self._held.changed(), *shared.changed()):
+            self._refuse(
+                Sentence("The call sets {expression} anew, which a kernel cannot do.", expression=text)
+            )
+
+    def of_process(self, name: str) -> None:
+        """Refuses for what was read of Python's own modules and belongs to the program that runs."""
+        self._refuse(
+            Sentence(
+                "It reads {name}, which differs between programs: pass what it is as an argument.",
+                name=name,
+            )
+        )
 
     def _path_of(self, value: Any) -> str | None:
         return self._paths.get(id(value)) or self._shared.get(id(value))
@@ -232,7 +256,7 @@ class Reads:
         elif isinstance(value, torch.Tensor):
             self.tensors.setdefault(owner + member, value)
         elif isinstance(value, _SILENT):
-            return
+            self._know_generator(owner + member, value)
         elif is_plain(value):
             self._add(same(owner, member, value))
         elif isinstance(value, enum.Enum):
@@ -276,6 +300,11 @@ class Reads:
         if first != owner + member:
             self._add(Guard(owner, f"{{}}{member} is {first}"))
 
+    def _know_generator(self, path: str, value: Any) -> None:
+        """A generator of random numbers holds no setting, but is the call's own or is not."""
+        if isinstance(value, torch.Generator):
+            self._know(value, path)
+
     def _method(self, owner: str, member: str, value: types.MethodType) -> None:
         """A method may be set anew on an object, or be that of a subclass; what all modules of torch have is
         their way to their parts."""
@@ -308,6 +337,8 @@ class Reads:
             elif isinstance(held, types.FunctionType) and id(held) not in self._enclosed:
                 self._enclosed.add(id(held))  # one that calls itself holds itself
                 self._value(path, member, held)
+            elif isinstance(held, Iterator):
+                self._object(path, member, held)
 
     def _container(self, owner: str, member: str, value: Any) -> None:
         path = owner + member
@@ -337,6 +368,7 @@ class Reads:
         self._value(path, ".keywords", value.keywords)
 
     def _variable(self, owner: str, member: str, value: contextvars.ContextVar[Any]) -> None:
+        self._know(value, owner + member)
         try:
             self._value(owner, f"{member}.get()", value.get())
         except LookupError:
@@ -359,6 +391,13 @@ class Reads:
             )
             return
         kind = type(value)
+        if isinstance(value, Iterator) and not is_workspace(_file_of(kind)):
+            self._refuse(
+                Sentence(
+                    "{path} is an iterator, from which each call takes: make it a list.", path=owner + member
+                )
+            )
+            return
         self._add(Guard(owner, f'guards.named(type({{}}{member}), "{_name_of(kind)}")'))
         for base in _NUMBERS_AND_TEXTS:
             if isinstance(value, base):
@@ -368,6 +407,11 @@ class Reads:
                 self._add(Guard(owner, text))
         is_new = self._path_of(value) is None
         self._know(value, owner + member)
+        if isinstance(value, deque):
+            self._container(owner, member, value)
+            return
+        if is_new:
+            self._held.add(owner + member, value)
         if self.watch(kind) if self.is_watching else not is_new and kind in self.watched:
             return
         of_c = not kind.__flags__ & _OF_PYTHON or kind is threading.local

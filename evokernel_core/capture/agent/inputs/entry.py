@@ -123,7 +123,8 @@ class Call:
 
     ``conditions`` are Python texts that must hold for the call to do what it did when it was traced.
     ``changes`` are the entries of the module, or of what is below it, that the last run set anew;
-    ``complex_results`` the flat positions of results that were complex tensors.
+    ``complex_results`` the flat positions of results that were complex tensors, ``given_back`` the text of a
+    list or dictionary that was there before and that its result holds, empty where there is none.
     """
 
     entry: Entry
@@ -133,6 +134,7 @@ class Call:
     holders: tuple[Holder, ...]
     changes: list[Any] = field(default_factory=list)
     complex_results: list[int] = field(default_factory=list)
+    given_back: str = ""
 
     def __call__(self, *values: Any) -> tuple[Any, list[Any]]:
         """The function's result, and the tensors that it set as attributes; of complex ones their parts."""
@@ -149,11 +151,32 @@ class Call:
                 watch = Watch(self.holders)
                 result = self.entry.given(*bound.args, **bound.kwargs)
                 self.changes = watch.changes()
+                self.given_back = _given_back(result, self.holders)
         finally:
             bound.arguments.update(kept)
         changed = [item.value for item in self.changes if isinstance(item.value, torch.Tensor)]
         real, self.complex_results = complex_tensors.real_results((opened(result), changed))
         return real
+
+
+def _given_back(result: Any, holders: Iterable[Holder]) -> str:
+    """How the call site reaches a list or dictionary of the holders that is in a result."""
+    known = {
+        id(value): holder.path(key)
+        for holder in holders
+        for key, value in holder.items()
+        if isinstance(value, (list, dict))
+    }
+    waiting = [result]
+    while known and waiting:
+        value = waiting.pop()
+        if id(value) in known:
+            return known[id(value)]
+        if isinstance(value, (tuple, list)):
+            waiting += value
+        elif isinstance(value, dict):
+            waiting += value.values()
+    return ""
 
 
 def call_of(entry: Entry, module: types.ModuleType, *, fix_numbers: bool) -> Call:

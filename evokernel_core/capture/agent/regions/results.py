@@ -178,6 +178,8 @@ class Results:
 
 
 def _refuse_settings(call: Call) -> None:
+    if call.given_back:
+        raise Refused("The result holds {name} itself: return a copy of it.", name=call.given_back)
     for change in call.changes:
         if not isinstance(change.value, torch.Tensor):
             raise Refused(
