@@ -477,6 +477,7 @@ class _Request:
             asked,
             code,
             plan.function.local_names,
+            plan.function.bound_names,
             known,
             operands.texts,
             rest_of(plan, operands, known),

@@ -1,0 +1,95 @@
+"""What is offered for a program can be written and put in place, and computes there what the program did."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils import _pytree as pytree
+
+from evokernel_core.ascendc.kernels.registry import covered_ops, single_ops
+from evokernel_core.capture.client import AgentClient
+from evokernel_core.domain.region import Region
+from tests import warm
+from tests.capture.edited import edited_module, edited_text, runs
+from tests.capture.test_full_graph import executed, model
+
+X = "torch.randn(4, 6)"
+PROGRAMS = {
+    "the parts of complex numbers": (
+        "",
+        "x = torch.fft.fft(x)\ny = torch.relu(x.real * 2 - x.imag)\nz = torch.stack([y, y * 2], -1)\n"
+        "return torch.view_as_complex(z)",
+        X,
+    ),
+    "an import within": (
+        "",
+        "x = x * 2\nimport torch.nn.functional as G\nfrom torch import sigmoid as s\nreturn G.gelu(x) * s(x)",
+        X,
+    ),
+}
+
+
+def names_not_known(text: str, region: Region) -> Iterator[str]:
+    """The names that the edit brings to a function, and that neither it nor its file has."""
+    known = {*dir(builtins), "torch"}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            known.add(node.name)
+        elif isinstance(node, ast.arg):
+            known.add(node.arg)
+        elif isinstance(node, ast.alias):
+            known.add((node.asname or node.name).split(".")[0])
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            known.add(node.id)
+    assert region.site is not None
+    return (name for name in (*region.site.asked, *region.site.module_names) if name not in known)
+
+
+def described(value: Any) -> Any:
+    """A result with what a program sees of it: of a tensor how it lies in memory, too."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    strides = [step for step, size in zip(value.stride(), value.shape, strict=True) if size > 1]
+    return value.dtype, value.shape, strides
+
+
+def check(text: str, region: Region) -> None:
+    assert not [*names_not_known(text, region)]
+    first, second = executed(text), edited_module(text, region)
+    torch.manual_seed(0)
+    one, other = first["Model"]().eval(), second.Model().eval()
+    other.load_state_dict(one.state_dict())
+    given = first["get_inputs"]()
+    with torch.no_grad():
+        results = [pytree.tree_leaves(item(*pytree.tree_map(torch.clone, given))) for item in (one, other)]
+    assert runs(second), "no call was the kernel's"
+    assert [*map(described, results[0])] == [*map(described, results[1])]
+    torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def evaluating() -> Iterator[AgentClient]:
+    with AgentClient(warm.interpreter(), evaluation=True) as client:
+        yield client
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_edit_of_a_program_runs(
+    name: str, whole: bool, evaluating: AgentClient, tmp_path: Path
+) -> None:
+    init, forward, inputs = PROGRAMS[name]
+    text = model(init or "self.a = 1", forward, inputs)
+    ops = covered_ops() if whole else single_ops()
+    regions = [item for item in evaluating.capture(tmp_path / "model.py", text, ops, whole=whole) if item.task]
+    assert regions or not whole
+    for region in regions:
+        check(text, region)
+    if regions:
+        edited_text(text, regions)
