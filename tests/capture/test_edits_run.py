@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -25,6 +26,24 @@ PROGRAMS = {
         "",
         "x = torch.fft.fft(x)\ny = torch.relu(x.real * 2 - x.imag)\nz = torch.stack([y, y * 2], -1)\n"
         "return torch.view_as_complex(z)",
+        X,
+    ),
+    "one text twice in a function": (
+        "",
+        "y = torch.sum(x * 2, -1)\nz = x.argmin() + torch.sum(x, -1)\nw = x.argmin() * 2\n"
+        "v = torch.sum(x, -1)\nu = x.argmin() * 2\nreturn y, z, w, v, u",
+        X,
+    ),
+    "one text twice in statements": (
+        "",
+        "if x.dim():\n    y = x.argmin()\n    x = x * 2\n    x = torch.relu(x) + 1\n    y = y + x.argmin()\n"
+        "    x = x * 2\n    x = torch.relu(x) + 1\nreturn x.argmin() + y, x",
+        X,
+    ),
+    "no tensor": (
+        "",
+        "t = torch.arange(6).float()[:, None] * torch.arange(4).float()\n"
+        "return torch.cat((t.cos(), t.sin()), -1), torch.relu(x * 2)",
         X,
     ),
     "an import within": (
@@ -81,15 +100,80 @@ def evaluating() -> Iterator[AgentClient]:
 
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_an_edit_of_a_program_runs(
-    name: str, whole: bool, evaluating: AgentClient, tmp_path: Path
-) -> None:
+def test_an_edit_of_a_program_runs(name: str, whole: bool, evaluating: AgentClient, tmp_path: Path) -> None:
     init, forward, inputs = PROGRAMS[name]
     text = model(init or "self.a = 1", forward, inputs)
     ops = covered_ops() if whole else single_ops()
-    regions = [item for item in evaluating.capture(tmp_path / "model.py", text, ops, whole=whole) if item.task]
+    regions = [
+        item for item in evaluating.capture(tmp_path / "model.py", text, ops, whole=whole) if item.task
+    ]
     assert regions or not whole
     for region in regions:
         check(text, region)
     if regions:
         edited_text(text, regions)
+
+
+REFUSED = {
+    "a function without tensors": (
+        """
+        # evokernel: n=6
+        def f(n):
+            return torch.arange(n).float()[:, None] * torch.arange(4).float() + 1
+        """,
+        "no tensor",
+    ),
+    "double numbers": (
+        """
+        # evokernel: x=f32[4,6], count=f64[]
+        def f(x, count):
+            return x * 2 / count
+        """,
+        "count is float64",
+    ),
+    "keys that are no literals": (
+        """
+        KINDS = {torch.Tensor: 2.0, float: 1.0}
+
+        # evokernel: x=f32[4,6]
+        def f(x):
+            return x * KINDS[float] + 1
+        """,
+        "KINDS",
+    ),
+    "an answer that only values give": (
+        """
+        class Norm(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("ready", torch.tensor(0, dtype=torch.uint8))
+
+            def forward(self, x):
+                if self.ready.item() == 0:
+                    self.ready.fill_(1)
+                return x * 2 + 1
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm = Norm()
+
+            def forward(self, x):
+                return self.norm(torch.relu(x) * 2)
+
+        def get_inputs():
+            return [torch.randn(4, 6)]
+        """,
+        "depends on the values",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_no_call_can_stand_for_is_refused_with_its_reason(
+    name: str, evaluating: AgentClient, tmp_path: Path
+) -> None:
+    text, reason = REFUSED[name]
+    text = "import torch\nfrom torch import nn\n" + dedent(text)
+    regions = evaluating.capture(tmp_path / "model.py", text, covered_ops(), whole=True)
+    assert any(reason in item.reason for item in regions), [item.reason for item in regions]
