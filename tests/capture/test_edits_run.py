@@ -46,6 +46,12 @@ PROGRAMS = {
         "return torch.cat((t.cos(), t.sin()), -1), torch.relu(x * 2)",
         X,
     ),
+    "a result in the order of a transposed tensor": (
+        "",
+        "g = x.permute(0, 2, 3, 1)\nh = torch.sigmoid(g) * 2\ni = x.argmin()\n"
+        "return h.permute(0, 3, 1, 2).view(x.shape[0], -1) + i, h.mean(-1), h.stride()",
+        "torch.randn(2, 4, 6, 5)",
+    ),
     "an import within": (
         "",
         "x = x * 2\nimport torch.nn.functional as G\nfrom torch import sigmoid as s\nreturn G.gelu(x) * s(x)",

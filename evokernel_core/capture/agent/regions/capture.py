@@ -600,6 +600,11 @@ def _check_outputs(graph: dict[str, Any], plan: Plan) -> None:
             )
         if not position and dtype != str(plan.value.dtype).removeprefix("torch."):
             raise Unsupported("A Python number decides the result's dtype: convert the tensor explicitly.")
+    if not plan.value.is_contiguous():
+        raise Unsupported(
+            "Its result lies in memory in the order of a transposed tensor, and that of a kernel would be "
+            "contiguous: call contiguous() on that tensor before."
+        )
 
 
 def _symbols(
