@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from evokernel_core.capture.parsed import PACKAGE, Guarded, ParsedFile
+from evokernel_core.capture.regions import identity
 from evokernel_core.capture.text import TextChange, apply_change, line_starts, span_of, span_offsets, text_at
 from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.errors import EditConflict
@@ -30,7 +31,8 @@ def plan_edit(text: str, region: Region, kernel_name: str) -> str:
     that is already there changes nothing. Raises EditConflict.
     """
     module = ParsedFile.parse(text)
-    place = _find_source(module, region, kernel_name)
+    applied = _is_applied(module, region, kernel_name)
+    place = None if applied else _find_source(module, region, kernel_name)
     if place is None:
         if any(module.guarded(kernel_name, region.symbol)):
             return _with_imports(text, kernel_name)
@@ -142,6 +144,23 @@ def _find_source(module: ParsedFile, region: Region, kernel_name: str) -> Span |
             symbol=region.symbol,
         )
     return places[0] if places else None
+
+
+def _is_applied(module: ParsedFile, region: Region, kernel_name: str) -> bool:
+    """Whether a guard of the kernel has the region's own code behind it, rather than code of the same text
+    elsewhere in its symbol: by how many times the text stands there up to it, as its id was made."""
+    text, source = module.text, _bare(region.source)
+    start, _ = span_offsets(text, module.symbol(region.symbol))
+    for guard in module.guarded(kernel_name, region.symbol):
+        _, end = span_offsets(text, guard.taken)
+        number = _bare(text[start:end]).count(source) + guard.is_prefix
+        if identity(region.symbol, region.source_hash, number) == region.id:
+            return True
+    return False
+
+
+def _bare(text: str) -> str:
+    return "".join(text.split())
 
 
 def _in_any(span: Span, others: Sequence[Span]) -> bool:

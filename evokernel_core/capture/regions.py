@@ -80,7 +80,7 @@ def _unknown(path: Path, text: str, definition: Definition, reason: str, message
     digest = hashlib.sha256(source.encode()).hexdigest()
     needs_shapes = reason == ShapesNeeded.reason
     return Region(
-        id=_identity(definition.qualname, digest, 1),
+        id=identity(definition.qualname, digest, 1),
         file=str(path),
         symbol=definition.qualname,
         span=definition.name_span,
@@ -98,7 +98,7 @@ def _region(path: Path, text: str, item: dict[str, Any]) -> Region:
     digest = hashlib.sha256(source.encode()).hexdigest()
     task = _task(item) if item["graph"] is not None else None
     return Region(
-        id=_identity(item["symbol"], digest, item["number"]),
+        id=identity(item["symbol"], digest, item["number"]),
         file=str(path),
         symbol=item["symbol"],
         span=span,
@@ -129,8 +129,8 @@ def _site(item: dict[str, Any]) -> CallSite:
     )
 
 
-def _identity(symbol: str, digest: str, number: int) -> str:
-    """Equal texts in one symbol are told apart by their number; other edits leave it alone."""
+def identity(symbol: str, digest: str, number: int) -> str:
+    """A region's id. Equal texts in one symbol are told apart by their number; other edits leave it alone."""
     return hashlib.sha256(f"{symbol}\0{digest}\0{number}".encode()).hexdigest()[:16]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -11,6 +11,8 @@ from torch.utils import _pytree as pytree
 from ..errors import Unsupported
 from ..tracing.sizes import InexpressibleSize
 
+OF_KERNELS = ("float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
+"""The dtypes of what kernels take and give."""
 FILLED = ("aten.full.default", "aten.full_like.default", "aten.scalar_tensor.default")
 """Operations that make a tensor of one number."""
 _NUMBERED: Mapping[str, tuple[int, ...]] = {
@@ -62,4 +64,20 @@ def check_complex(node: Any) -> None:
         if isinstance(item, complex) and "Tensor" not in str(wanted.type) and str(node.target) not in FILLED:
             raise Unsupported(
                 "{op} is given the complex number {value}: make it a tensor.", op=node.target, value=item
+            )
+
+
+def check_operands(tensors: Iterable[Mapping[str, Any]]) -> None:
+    """Raises Unsupported where ``tensors``, the inputs that a call has before it makes others, are none, or
+    have a dtype that no kernel takes."""
+    given = list(tensors)
+    if not given:
+        raise Unsupported("It takes no tensor that would say on which device its kernel runs.")
+    for item in given:
+        if item["spec"]["dtype"] not in OF_KERNELS:
+            raise Unsupported(
+                "{name} is {dtype}: kernels take {known}.",
+                name=item["expression"],
+                dtype=item["spec"]["dtype"],
+                known=", ".join(OF_KERNELS),
             )

@@ -17,7 +17,7 @@ from ..tracing.export import Traced
 from ..tracing.fusibility import NO_OPS, UNFILLED
 from ..tracing.sizes import InexpressibleSize, sizes_of, spec
 from .buffers import Buffers
-from .checks import FILLED, check_complex, check_numbers
+from .checks import FILLED, check_complex, check_numbers, check_operands
 from .constant_folding import complex_number, joined, numbers
 from .literals import device_of, is_table, table
 from .mutations import changed, counts, updates
@@ -107,6 +107,8 @@ class Converter:
         tensors = [(item, leaf) for item, leaf in pairs if leaf.kind != SCALAR]
         self._taken = [item for item, _ in tensors if item in kept]
         self._dropped = [(item, leaf) for item, leaf in tensors if item not in kept]
+        if self._nodes:
+            check_operands(self._taken)
         known = _sizes_told(kept)
         self.sizes.names = {key: name for key, name in self.sizes.names.items() if name in known}
         return kept

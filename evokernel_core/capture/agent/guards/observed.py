@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 import functools
 import sys
@@ -91,18 +92,29 @@ def observed(
     reads.hold_to_globals(item.value for item in read if item.names[0] not in roots)
     reads.read_of_classes(names_of_classes(ran))
     others = [item for item in ran.values() if item.code not in codes]
+    of_library = of_python(ran.values(), module.__name__)
+    guards = tuple(dict.fromkeys((*reads.guards, *of_library, *looked_up, *calls.guards)))
     return Observed(
-        tuple(
-            dict.fromkeys(
-                (*reads.guards, *of_python(ran.values(), module.__name__), *looked_up, *calls.guards)
-            )
-        ),
+        guards,
         digests(others, project, without),
-        calls.end() or reads.problem,
+        calls.end() or reads.problem or _not_written(guards),
         reads.tensors,
         tuple(reads.settings.values()),
         *_names(code for code in ran if not is_stdlib(code.co_filename)),
     )
+
+
+def _not_written(guards: Iterable[Guard]) -> Sentence:
+    """Why a guard is no Python text, as where a dictionary has classes for keys; empty where all are."""
+    for guard in guards:
+        try:
+            ast.parse(guard.condition, mode="eval")
+        except SyntaxError:
+            return Sentence(
+                "It reads {name}, which holds values that no condition can write down: use plain keys.",
+                name=guard.owner or guard.condition,
+            )
+    return Sentence()
 
 
 def _names(codes: Iterable[types.CodeType]) -> tuple[frozenset[str], frozenset[str]]:

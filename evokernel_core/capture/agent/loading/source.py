@@ -42,6 +42,11 @@ class Function:
     imports: tuple[ast.stmt, ...] = ()
     """Its own imports of names that nothing else in it binds: they mean the same in every call."""
 
+    @cached_property
+    def bound_names(self) -> frozenset[str]:
+        """What its code knows beside the globals of its file."""
+        return self.local_names.union(*(_imported(item) for item in self.imports))
+
 
 @dataclass
 class Source:
@@ -157,8 +162,9 @@ def _bound(node: ast.FunctionDef) -> Iterator[str]:
             yield from _imported(item)
 
 
-def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
-    return ((alias.asname or alias.name).split(".")[0] for alias in node.names)
+def _imported(node: ast.stmt) -> Iterator[str]:
+    """The names that an import binds."""
+    return ((alias.asname or alias.name).split(".")[0] for alias in getattr(node, "names", ()))
 
 
 def _imports(node: ast.FunctionDef) -> tuple[tuple[ast.stmt, ...], frozenset[str]]:

@@ -27,14 +27,15 @@ class CallSite:
     """``template`` has ``{holds}``, ``{call}`` and ``{original}`` where the guard, the call and the code that
     stood there go. ``bindings`` name the operands that the call computes, from which ``rest`` goes on where
     the kernel does not take them; ``asks_late``: to compute them may change what guards ask, so that they are
-    asked behind it. ``local_names`` are those that the function binds, ``module_names`` the globals of its
-    file."""
+    asked behind it. ``local_names`` are those that the function binds, ``bound_names`` these and what it
+    imports, ``module_names`` the globals of its file."""
 
     template: str
     original: str
     guards: tuple[Guard, ...]
     code: Mapping[str, str]
     local_names: frozenset[str]
+    bound_names: frozenset[str]
     module_names: Collection[str]
     bindings: Mapping[str, str] = field(default_factory=dict)
     rest: Rest = NONE_LEFT
@@ -43,10 +44,11 @@ class CallSite:
 
     def data(self, graph: Mapping[str, Any]) -> dict[str, Any]:
         """As the agent reports it, with the names that guards and arguments of the graph use. Raises
-        Unsupported where one of them means two things."""
+        Unsupported where one of them means two things, or nothing where the call stands."""
         expressions = [item["expression"] for item in (*graph["inputs"], *graph["updates"])]
         texts = [*expressions, *(guard.condition for guard in self.guards)]
         names = [name for name in names_of(texts, self.local_names) if name not in self.bindings]
+        self._check_known(names)
         operands = names_of(expressions, self.local_names)
         of_module = [name for name in names if self._is_global(name) and name not in operands]
         parameters = [name for name in names if name not in of_module]
@@ -64,6 +66,11 @@ class CallSite:
             "module_names": of_module,
             "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
         }
+
+    def _check_known(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self.bound_names and name not in self.module_names and name not in _KNOWN:
+                raise Unsupported("Its guards ask for {name}, a name that its code does not have.", name=name)
 
     def _is_global(self, name: str) -> bool:
         return name in self.module_names and name not in self.local_names

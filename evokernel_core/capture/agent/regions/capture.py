@@ -20,6 +20,7 @@ from ..decompositions.composites import classes_kept, stacks_kept
 from ..decompositions.not_decomposed import kept_whole
 from ..eager.subject import KEY, Subject, taken_out
 from ..errors import AgentError, Refused, Unsupported, describe
+from ..graph.checks import OF_KERNELS
 from ..graph.complex_names import names_in
 from ..graph.convert import Converter, is_whole
 from ..graph.unread import states
@@ -71,7 +72,6 @@ _MOST_TRIED = 16
 """Whole functions of a file that are tried, with those that refused ones call."""
 _Captured = tuple[dict[str, Any], list[dict[str, Any]], list[str], tuple[dict[str, Any], ...]]
 _MAX_REGROWTHS = 12
-_OUTPUT_DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
 
 
 @dataclass(frozen=True)
@@ -221,9 +221,17 @@ def _inside(
         for trial, state in program.inside(caller, module):
             entry = entry_of(trial, source, module, state)
             if entry is not None:
-                own = ((source.path, entry.function.qualname),)
-                with restored(entry.holders):
-                    yield entry, observed(trial.run, entry.roots, module, source.imports.root, own)
+                yield entry, _seen_again(trial, entry, source, module)
+
+
+def _seen_again(trial: Trial, entry: Entry, source: Source, module: types.ModuleType) -> Observed:
+    """What a call read that the program made; where it cannot be made again, that is the problem."""
+    own = ((source.path, entry.function.qualname),)
+    try:
+        with restored(entry.holders):
+            return observed(trial.run, entry.roots, module, source.imports.root, own)
+    except Exception as error:
+        return Observed((), {}, _explain(error, line_of(error, source.path) or entry.function.node.lineno))
 
 
 def _unentered(trial: Trial, source: Source) -> Iterator[dict[str, Any]]:
@@ -478,6 +486,7 @@ class _Request:
             asked,
             code,
             plan.function.local_names,
+            plan.function.bound_names,
             known,
             operands.texts,
             rest_of(plan, operands, known),
@@ -587,12 +596,17 @@ def _check_outputs(graph: dict[str, Any], plan: Plan) -> None:
         if not isinstance(output, dict) or output.get("ref") not in specs:
             raise Unsupported("The result is an input, a view or a constant, so there is nothing to compute.")
         dtype = specs[output["ref"]][output["index"]]["dtype"]
-        if dtype not in _OUTPUT_DTYPES:
+        if dtype not in OF_KERNELS:
             raise Unsupported(
-                "The result is {dtype}: kernels give {known}.", dtype=dtype, known=", ".join(_OUTPUT_DTYPES)
+                "The result is {dtype}: kernels give {known}.", dtype=dtype, known=", ".join(OF_KERNELS)
             )
         if not position and dtype != str(plan.value.dtype).removeprefix("torch."):
             raise Unsupported("A Python number decides the result's dtype: convert the tensor explicitly.")
+    if not plan.value.is_contiguous():
+        raise Unsupported(
+            "Its result lies in memory in the order of a transposed tensor, and that of a kernel would be "
+            "contiguous: call contiguous() on that tensor before."
+        )
 
 
 def _symbols(

@@ -198,10 +198,11 @@ class WholeFunctions:
         subject = Subject(call, call.leaves, specs, tuple(results.places), copies)
         asked = [Guard("", text) for text in conditions]
         template, original = results.replacement(self.source)
-        guards, names = (*asked, *self._seen.guards), call.entry.function.local_names
+        guards, function = (*asked, *self._seen.guards), call.entry.function
+        names, bound = function.local_names, function.bound_names
         try:
             known = vars(self.module)
-            site = CallSite(template, original, guards, self._seen.code, names, known).data(graph)
+            site = CallSite(template, original, guards, self._seen.code, names, bound, known).data(graph)
         except Unsupported as error:
             raise Refused(error.sentence) from error
         return {**site, "graph": graph, "symbols": symbols, KEY: subject}

@@ -151,7 +151,7 @@ def _carried(
     text: str, function: Function, operands: Collection[str], module_names: Collection[str]
 ) -> tuple[str, ...]:
     """The names that a text reads from its function, or from one around that, in the order of the text."""
-    bound = function.local_names.union(*(_imported(item) for item in function.imports))
+    bound = function.bound_names
     found: dict[str, None] = {}
     own: set[str] = set()
     for statement in ast.parse(text).body:
@@ -162,11 +162,6 @@ def _carried(
                 found[node.id] = None
         own.update(node.id for node in names if isinstance(node.ctx, ast.Store))
     return tuple(name for name in found if name not in operands)
-
-
-def _imported(statement: ast.stmt) -> set[str]:
-    aliases: list[ast.alias] = getattr(statement, "names", [])
-    return {(alias.asname or alias.name).split(".")[0] for alias in aliases}
 
 
 def may_run_code(plan: Plan, operands: Computed, value: Callable[[ast.AST], Any]) -> bool:
