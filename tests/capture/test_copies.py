@@ -53,17 +53,24 @@ COUNTED = {
 """Sums, and what PyTorch launches besides the last one of each."""
 
 
+X = torch.zeros(SHAPE)
+
+
+def of(text: str) -> torch.Tensor:
+    found: torch.Tensor = eval(text, {"x": X, "torch": torch})
+    return found
+
+
 def is_copied(move: str) -> bool:
-    x = torch.zeros(SHAPE)
-    moved: torch.Tensor = eval(move, {"x": x, "torch": torch})
-    return moved.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
+    return of(move).untyped_storage().data_ptr() != X.untyped_storage().data_ptr()
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["regions", "whole functions"])
 def tasks(
     agent: AgentClient, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> dict[str, KernelTask]:
-    """The task of each expression, by its name."""
+    """The task of each expression, by its name. A single kernel is none whose result follows another order of
+    elements in eager PyTorch."""
     given = {name: f"{move} + 1" for name, move in MOVES.items()}
     given |= {name: text for name, (text, _) in COUNTED.items()}
     shape = ",".join(map(str, SHAPE))
@@ -75,7 +82,11 @@ def tasks(
     path.write_text("import torch\n\n\n" + "\n\n".join(functions))
     regions = agent.capture(path, None, covered_ops(), whole=request.param)
     found = {item.symbol: item.task for item in regions if item.task}
-    return {name: found[f"f{number}"] for number, name in enumerate(given)}
+    known = {name: found.get(f"f{number}") for number, name in enumerate(given)}
+    refused = {name for name, task in known.items() if task is None}
+    follows = {name for name, text in given.items() if not of(text).is_contiguous()}
+    assert refused == (set() if request.param else follows)
+    return {name: task for name, task in known.items() if task}
 
 
 def launches(task: KernelTask) -> int:
@@ -86,9 +97,11 @@ def launches(task: KernelTask) -> int:
 
 @pytest.mark.parametrize("name", MOVES)
 def test_what_torch_copies_is_priced(tasks: dict[str, KernelTask], name: str) -> None:
-    assert launches(tasks[name]) == 1 + is_copied(MOVES[name])
+    if name in tasks:
+        assert launches(tasks[name]) == 1 + is_copied(MOVES[name])
 
 
 @pytest.mark.parametrize("name", COUNTED)
 def test_each_copy_is_priced_once(tasks: dict[str, KernelTask], name: str) -> None:
-    assert launches(tasks[name]) == 1 + COUNTED[name][1]
+    if name in tasks:
+        assert launches(tasks[name]) == 1 + COUNTED[name][1]

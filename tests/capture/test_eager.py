@@ -17,6 +17,7 @@ from evokernel_core.capture import client
 from evokernel_core.capture.agent.eager.compare import Wanted, compare_draws
 from evokernel_core.capture.agent.eager.judge import Pair, difference
 from evokernel_core.capture.agent.inputs.trials import Known
+from evokernel_core.capture.agent.loading import devices
 from evokernel_core.capture.agent.loading.imports import Imports
 from evokernel_core.capture.agent.regions.capture import Asked, capture
 from evokernel_core.capture.client import AgentClient, CaptureWay
@@ -38,6 +39,12 @@ FEW = (
     "gelu_half", "bce_logits",
 )  # fmt: skip
 """Of the table in every run; all of it takes a minute."""
+
+
+@pytest.fixture(autouse=True)
+def _no_name_for_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that torch gives its reserved device stays for good, and other tests run in this process."""
+    monkeypatch.setattr(devices, "learn_npu", lambda: None)
 
 
 def compared(names: Mapping[str, Any], path: Path, *, whole: bool) -> dict[str, list[dict[str, Any]]]:

@@ -52,7 +52,7 @@ BODIES = [
     ("x=f32[8,16,4]", "x.flatten(1).sum(dim=1, keepdim=True) * 0.5"),
     ("x=f32[8,16], m=bool[8,16]", "x.masked_fill(m, 0.0) + m"),
     ("x=f32[8,16], n=i64[8,16]", "x * n"),
-    ("x=f32[8,16]", "x.t().exp()"),
+    ("x=f32[8,16]", "x.t().exp().contiguous()"),
     ("x=f32[8,16], s=0.5", "torch.tanh(x * s)"),
     ("x=f32[8,16]", "x / x.shape[0]"),
     ("x=f32[8,16]", "x.mean() - x"),

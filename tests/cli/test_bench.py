@@ -58,7 +58,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 UNSUITABLE = {
     "broken": (POINTWISE + "def f(:", "not valid Python"),
-    "double": (POINTWISE.replace("33)", "33, dtype=torch.float64)"), "float64: kernels give"),
+    "double": (POINTWISE.replace("33)", "33, dtype=torch.float64)"), "float64: kernels take"),
     "missing": ("import no_such_package" + POINTWISE, "No module named 'no_such_package'"),
     "empty": ("import torch\n\ndef get_inputs():\n    return []\n", "no module class or function"),
     "failing": (

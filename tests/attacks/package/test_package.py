@@ -355,7 +355,18 @@ def test_a_files_name_in_generated_code(attack: Attack) -> None:
         ("parameters", "asked", "given", "call", "dense", "strided", "symbols", "numbers", "captured"), "x"
     )
     lists = dict.fromkeys(
-        ("computed", "guard_lines", "module_names", "kinds", "sizes", "shapes", "update_lines"), ()
+        (
+            "computed",
+            "before",
+            "asks_home",
+            "guard_lines",
+            "module_names",
+            "kinds",
+            "sizes",
+            "shapes",
+            "update_lines",
+        ),
+        (),
     )
     rest = {
         "code": {},

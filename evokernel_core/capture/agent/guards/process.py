@@ -34,6 +34,8 @@ _DEVICES = (
     "torch.cuda", "torch.cpu", "torch.npu", "torch.xpu", "torch.mps", "torch.mtia", "torch.accelerator",
     "torch.random", "torch.backends", "torch.autograd", "torch.distributed",
 )  # fmt: skip
+_DECORATING = "torch/utils/_contextlib.py"
+"""Calls a function below a decorator that sets a mode."""
 _OF_MODES = "torch.autograd.grad_mode"
 _OF_TENSORS = frozenset({"requires_grad_", "retain_grad", "register_hook", "backward", "share_memory_"})
 _IN_C = {
@@ -88,7 +90,8 @@ class ProcessCalls:
         """A function of Python's own or of torch begins that code of a ``caller`` has called."""
         module, code = str(frame.f_globals.get("__name__", "")), frame.f_code
         if module == _OF_MODES:
-            self._mode(frame)
+            if is_workspace(caller.co_filename) or caller.co_filename.endswith(_DECORATING):
+                self._mode(frame)  # what torch's own code sets, as for values of distributions, it undoes
         elif not is_workspace(caller.co_filename):
             return
         elif module.split(".", maxsplit=1)[0] in ("torch", "torch_npu"):
