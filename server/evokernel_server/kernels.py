@@ -191,15 +191,16 @@ class Kernels:
         """Takes a generated call out and puts the person's code back."""
         document = self._document(uri)
         region = await self.region_of(document.path, name)
-        placement = self.outcomes.unwatch(document.path, name)
-        done = await self._revert_edit(document, region, name)
-        if isinstance(done, Refusal):
+        with self.outcomes.leaving(document.path, name) as placement:
+            done = await self._revert_edit(document, region, name)
+            if isinstance(done, Refusal):
+                if placement is not None:
+                    self.outcomes.watch(placement)
+                raise Refused(done.reason)
             if placement is not None:
-                self.outcomes.watch(placement)
-            raise Refused(done.reason)
+                self.outcomes.reverted_to(placement, done)
+                await self.outcomes.record(OutcomeKind.REVERTED, placement, "command")
         if placement is not None:
-            self.outcomes.reverted_to(placement, done)
-            await self.outcomes.record(OutcomeKind.REVERTED, placement, "command")
             await self.acceptance.undo.gone(placement, Standing.REVERTED, with_package=True)
         await self.jobs.drop(str(document.path), region.id)
         offer = self.offers.find(document.path, region.id)

@@ -12,7 +12,8 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,8 @@ class OutcomeLog:
     _doubts: dict[Path, asyncio.Task[None]] = field(factory=dict)
     _watches: dict[Placement, asyncio.Task[None]] = field(factory=dict)
     _undone: set[Placement] = field(factory=set)
+    _leaving: set[str] = field(factory=set)
+    """Places whose calls a command is taking out; the memory says until its end that they are there."""
     _reverted: dict[str, str] = field(factory=dict)
     """By place, the hash of the text that the latest revert by command left: a redo of it leads there."""
 
@@ -112,12 +115,23 @@ class OutcomeLog:
         watch.add_done_callback(lambda ended: self._let_go(placement, ended))
 
     def unwatch(self, file: Path, name: str) -> Placement | None:
-        """Stops following the latest placement of a kernel in a file, as before its own revert."""
-        found = self._of(file, name)
-        if not found:
-            return None
-        self._drop(found[-1])
-        return found[-1]
+        """Stops following the latest placement of a kernel in a file."""
+        found = self.find(file, name)
+        if found is not None:
+            self._drop(found)
+        return found
+
+    @contextmanager
+    def leaving(self, file: Path, name: str) -> Iterator[Placement | None]:
+        """Its own revert takes out the latest placement of a kernel in a file, and what it does meanwhile is
+        no other's to see: a text without the call that the memory still has in it means nothing."""
+        placement = self.unwatch(file, name)
+        key = placement.key if placement is not None else ""
+        self._leaving.add(key)
+        try:
+            yield placement
+        finally:
+            self._leaving.discard(key)
 
     def reverted_to(self, placement: Placement, text: str) -> None:
         """A command took a call out and left the text of a hash."""
@@ -268,7 +282,7 @@ class OutcomeLog:
         self.observe(document)
 
     def _is_watched(self, key: str) -> bool:
-        return any(other.key == key for other in self.placements)
+        return key in self._leaving or any(other.key == key for other in self.placements)
 
     async def _take_up(self, document: Document, placement: Placement) -> None:
         """Watches the call of an acceptance again, or says what became of it."""
@@ -326,17 +340,18 @@ class OutcomeLog:
 
 
 def _record(memory: Any, outcome: Outcome, placement: Placement) -> None:
-    """What two windows see of one placement counts once."""
+    """What two windows see of one placement counts once, and it ends once, in whatever way each saw it."""
     since = placement.at
     with memory.transaction():
         if outcome.kind is OutcomeKind.REVERTED:
             standing = Standing.UNDONE if outcome.detail == UNDO else Standing.REVERTED
             memory.end_placement(placement, standing)
-        known = {
-            (o.kind, o.source_id, o.detail) for o in memory.outcomes(outcome.region_id) if o.at >= since > 0
-        }
-        if (outcome.kind, outcome.source_id, outcome.detail) not in known:
+        if _mark(outcome) not in [_mark(o) for o in memory.outcomes(outcome.region_id) if o.at >= since > 0]:
             memory.record_outcome(outcome)
+
+
+def _mark(outcome: Outcome) -> tuple[OutcomeKind, str, str]:
+    return outcome.kind, outcome.source_id, "" if outcome.kind is OutcomeKind.REVERTED else outcome.detail
 
 
 def _outcome(kind: OutcomeKind, placement: Placement, at: float, detail: str = "") -> Outcome:

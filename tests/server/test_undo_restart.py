@@ -4,13 +4,18 @@ kernels, through restarts, branches, deletions and saves."""
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from evokernel_server.branches import head_of
+from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.standing import waiting
+from evokernel_server.store import Store
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lsprotocol import types
@@ -352,3 +357,25 @@ async def test_what_one_window_decides_holds_in_the_other(
 
 async def _none_waits(editor: Any, uri: str) -> bool:
     return not await editor.labels(uri, "⚡ ready")
+
+
+async def test_a_call_that_a_command_takes_out_ends_once(tmp_path: Path) -> None:
+    """The text goes before the memory hears of it: who took up the file in between watched a call that was
+    gone, and counted a second revert. Another window that sees the file change does so, too."""
+    placement = Placement(tmp_path / "m.py", "softmax_1", "r", "t", "s", time.time())
+    document = SimpleNamespace(path=placement.file, hash="", counts=lambda: Counter(["softmax_1"]))
+    store = Store(tmp_path / "memory.db")
+    log, other = (OutcomeLog(store, lambda: 0.0, lambda: (9.0, 9.0, 9.0)) for _window in range(2))
+    await log.accept(placement)
+    other.watch(placement)
+    with log.leaving(placement.file, placement.name) as leaving:
+        assert leaving == placement
+        await log.restore(document)  # type: ignore[arg-type]
+        assert not log.placements
+        await log.record(OutcomeKind.REVERTED, placement, "command")
+    other.observe_text(placement.file, "y = x\n", "manual")
+    await eventually(lambda: not other.placements and not other._doubts)
+    await asyncio.sleep(0.05)
+    kinds = [item.kind for item in await store(lambda memory: memory.outcomes())]
+    assert kinds == [OutcomeKind.ACCEPTED, OutcomeKind.REVERTED]
+    store.close()
