@@ -26,9 +26,12 @@ class Sources(Connection):
     """Keeps kernels under their content's id."""
 
     def record_candidate(self, source: KernelSource) -> None:
+        """Keeps a kernel; one that is kept gets the strategy that it has here, and those that are written as
+        what differs from it are written anew."""
         with self.transaction():
             if self.source(source.source_id) == source:
                 return
+            differing = self._sources("b.source_id = ?", (source.source_id,))
             is_damaged = self.count("sources", "source_id = ?", (source.source_id,)) > 0
             # others may be written as what differs from this one, so it does not become a difference itself
             bases = () if is_damaged else self._bases()
@@ -36,6 +39,8 @@ class Sources(Connection):
             base, kernel = compressed(written, bases)
             row = {"source_id": source.source_id, "base": base, "kernel": kernel}
             self.upsert("sources", row, key="source_id")
+            for other in differing:
+                self.record_candidate(other)
 
     def source(self, source_id: str) -> KernelSource | None:
         return next(iter(self._sources("s.source_id = ?", (source_id,))), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,6 +77,21 @@ def test_what_others_differ_from_may_be_forgotten(memory: Memory) -> None:
     assert memory.source(kernel(1).source_id) is None
     assert [memory.source(kernel(number).source_id) for number in (2, 3)] == [kernel(2), kernel(3)]
     assert bases(memory) == [True, False]
+
+
+@pytest.mark.parametrize("move", ["", "a", "more rows of a tile", "DataCopy(x1, 2); " * 9])
+def test_what_others_differ_from_gets_another_strategy(memory: Memory, move: str) -> None:
+    """They took words of its old strategy for their own."""
+    given = [
+        evolve(kernel(number), strategy=Strategy("fused", {"tile": number}, move="fewer"))
+        for number in (1, 2, 3)
+    ]
+    for source in given:
+        memory.record_candidate(source)
+    assert bases(memory) == [True, False, False]
+    given[0] = evolve(given[0], strategy=Strategy("program", {"tile": 1, "other": 7}, (move,), move=move))
+    memory.record_candidate(given[0])
+    assert [memory.source(source.source_id) for source in given] == given
 
 
 def test_what_others_differ_from_is_mended(memory: Memory) -> None:
