@@ -23,9 +23,10 @@ from evokernel_core.domain.defects import contained
 from evokernel_core.domain.errors import EvoKernelError, ShapesNeeded, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.synthesis.engine import AttemptEvent, SynthesisResult
+from evokernel_core.synthesis.installing import Package
 from evokernel_core.synthesis.offers import Offer, better_us, choose, gain_of, why_left_alone
 from evokernel_core.synthesis.proposers.base import Candidate
-from evokernel_core.synthesis.session import Package, Session
+from evokernel_core.synthesis.session import Session
 from evokernel_core.vendor.rival import Rival
 
 

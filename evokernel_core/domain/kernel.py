@@ -14,9 +14,9 @@ from evokernel_core.domain.sentence import Sentence
 Setting = bool | int | float | str
 THEN = ", then "
 """Between the names of refinement steps that were made at once."""
-STRATEGY_VERSION = 2
+STRATEGY_VERSION = 3
 """Of what settings mean; it grows when one comes to mean something else. Stored strategies without a
-version are of the first one."""
+version are of the first one. Until the third a program's kernels were settings (``earlier_strategies``)."""
 
 
 def after(first: Sentence, step: Sentence) -> Sentence:
@@ -42,12 +42,23 @@ def _sentences(notes: Iterable[str]) -> tuple[Sentence, ...]:
 
 
 @frozen
+class KernelSchedule:
+    """The schedule of one distinct kernel of a program: its family, and its settings, sorted."""
+
+    family: str
+    settings: tuple[tuple[str, Setting], ...] = field(converter=_sorted_settings, default=())
+
+
+@frozen
 class Strategy:
     """A schedule in numbers (``settings``, sorted) and in words (``notes``).
 
     ``family`` names the schedule family, or ``model`` for what a language model wrote.
     ``move`` is the named refinement step that made it from its parent, empty for a draft.
     ``version`` is that of the settings' meaning.
+    ``groups``: of a program, the nodes that each kernel call computes, in the order of the calls; a node is
+    its number in the canonical order of the task. ``kernels`` are the distinct kernels, in the order in which
+    they are first called.
     """
 
     family: str
@@ -56,6 +67,21 @@ class Strategy:
     descriptor: Descriptor = NOT_KNOWN
     move: Sentence = field(default=Sentence(), converter=Sentence)
     version: int = STRATEGY_VERSION
+    groups: tuple[tuple[int, ...], ...] = ()
+    kernels: tuple[KernelSchedule, ...] = ()
+
+    def is_same_schedule(self, other: Strategy) -> bool:
+        """Whether two differ in words and in how they came about alone."""
+        parts = ((item.family, item.settings, item.groups, item.kernels) for item in (self, other))
+        return next(parts) == next(parts)
+
+    def all_settings(self) -> dict[str, Setting]:
+        """Its settings and, behind the number of each kernel and a dot, those of its kernels."""
+        found = dict(self.settings)
+        for number, kernel in enumerate(self.kernels):
+            found[f"{number}.family"] = kernel.family
+            found |= {f"{number}.{name}": value for name, value in kernel.settings}
+        return found
 
     def setting(self, name: str, default: Setting | None = None) -> Setting:
         """The value of a setting. Raises KeyError where it is absent and no default was given."""

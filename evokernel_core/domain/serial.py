@@ -14,6 +14,7 @@ from cattrs.preconf.json import make_converter
 
 from evokernel_core.domain.descriptor import Descriptor, read_descriptor
 from evokernel_core.domain.eager import EagerComparison, Uncompared
+from evokernel_core.domain.earlier_strategies import structured
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.graph import Arg, DTypeArg, Graph, GraphInput, SymbolicInt, ValueRef
 from evokernel_core.domain.kernel import Setting, Strategy
@@ -75,11 +76,14 @@ def _make() -> cattrs.Converter:
     hook = make_dict_unstructure_fn(Graph, converter, updates=updates, copies=copies)
     converter.register_unstructure_hook(Graph, hook)
     converter.register_structure_hook(Descriptor, lambda data, _: read_descriptor(data))
+    # services and stores from before a comparison was kept know no word of it, nor of programs' kernels
+    left_out = {Verdict: ("eager",), Strategy: ("groups", "kernels")}
     for kind in (Uncompared, EagerComparison, Hazard, Latency, GateResult, Verdict, Strategy, Experience):
-        # services and stores from before a comparison was kept know no word of it
-        _say_beside(converter, kind, **({"eager": updates} if kind is Verdict else {}))
+        _say_beside(converter, kind, **dict.fromkeys(left_out.get(kind, ()), updates))
     strategy = converter.get_structure_hook(Strategy)
-    converter.register_structure_hook(Strategy, lambda data, kind: strategy({"version": 1, **data}, kind))
+    converter.register_structure_hook(
+        Strategy, lambda data, kind: strategy(structured({"version": 1, **data}), kind)
+    )
     return converter
 
 

@@ -229,7 +229,7 @@ def _describe(trial: Trial) -> str:
     carried to other memories."""
     strategy = trial.source.strategy
     ops = " ".join(dict.fromkeys(node.op for node in trial.task.graph.nodes))
-    settings = ", ".join(f"{name}={value}" for name, value in strategy.settings)
+    settings = ", ".join(f"{name}={value}" for name, value in strategy.all_settings().items())
     lines = [f"Task: {ops}.", f"Schedule {strategy.family}: {settings}.", *strategy.notes]
     return "\n".join(
         [*lines, Privacy(trial.task).verdict(summary(trial.verdict), trial.source, trial.verdict)]

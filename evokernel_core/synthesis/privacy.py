@@ -8,8 +8,9 @@ from functools import cache, cached_property
 
 from attrs import define, evolve
 
-from evokernel_core.ascendc.author import identifier, write
+from evokernel_core.ascendc.author import write
 from evokernel_core.ascendc.lowering.program import camel
+from evokernel_core.ascendc.planned import identifier
 from evokernel_core.domain.canonical import Prefixes
 from evokernel_core.domain.errors import PlanError, ProposerError, StrategyError
 from evokernel_core.domain.experience import Experience, ExperienceKind

@@ -147,7 +147,7 @@ def _judged(
             also = forbidden.get((task.task_id, item.attempt.source_id), ())
             broke = _broken((*rules(item.verdict), *also), texts)
             strategy = item.source.strategy
-            settings = {CATEGORY: task.op_category, **dict(strategy.settings)}
+            settings = {CATEGORY: task.op_category, **strategy.all_settings()}
             yield _Judged(task, strategy.family, settings, broke, item.attempt.created)
 
 

@@ -42,8 +42,6 @@ _SETTINGS: Mapping[str, str] = {
     "whole": marked("whole rows in the unified buffer"),
     "stagger": marked("cores start at different places"),
 }
-_GROUPS = "groups"
-"""Which operations each kernel of a program computes, as numbers that say nothing to a reader."""
 _MOST_CHANGES = 12
 
 
@@ -119,8 +117,8 @@ def _settings(old: Strategy, new: Strategy) -> Iterator[str]:
     """Settings mean the same in strategies of one family and version only."""
     if (old.family, old.version) != (new.family, new.version):
         return
-    before, after = dict(old.settings), dict(new.settings)
-    if before.get(_GROUPS) != after.get(_GROUPS):
+    before, after = old.all_settings(), new.all_settings()
+    if old.groups != new.groups:
         yield _("Operations are grouped into kernels in another way.")
         return  # the kernels' numbers are others
     for name in sorted(before.keys() | after.keys()):

@@ -124,8 +124,8 @@ def test_a_draft_is_no_slower_than_its_own_cut(builder: Any, chip: Chip) -> None
     start = initial(task, chip)
     usual = strategy_of(plain, plan_program(plain, chip), chip)
     assert estimate_us(task, start, chip) <= estimate_us(task, usual, chip)
-    now = start.setting("groups")
-    offered = [move for move in moves(task, start, chip) if move.strategy.setting("groups") != now]
+    now = start.groups
+    offered = [move for move in moves(task, start, chip) if move.strategy.groups != now]
     assert offered
     assert all(move.name for move in offered)
 

@@ -75,7 +75,7 @@ def test_the_cheaper_cut_is_drafted(builder: Any, chip: Chip) -> None:
     task = squashed_mean(builder)
     plain = legalised(task, chip)
     draft = initial(task, chip)
-    assert draft.setting("groups") == strategy_of(plain, later(plain, chip), chip).setting("groups")
+    assert draft.groups == strategy_of(plain, later(plain, chip), chip).groups
     usual = strategy_of(plain, plan_program(plain, chip), chip)
     assert estimate_us(task, draft, chip) < estimate_us(task, usual, chip)
 

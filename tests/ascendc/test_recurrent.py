@@ -223,11 +223,11 @@ def test_more_units_than_a_flag_counts(builder: Any, on_twin: Any, chip: Any) ->
 
 def _with(strategy: Strategy, schedule: RecurrentSchedule) -> Strategy:
     """A program with another schedule for its recurrence."""
-    settings = dict(strategy.settings)
-    (kind,) = (key.split(".")[0] for key, value in settings.items() if value == "recurrent")
-    return evolve(
-        strategy, settings=settings | {f"{kind}.{key}": value for key, value in asdict(schedule).items()}
-    )
+    kernels = [
+        evolve(item, settings=asdict(schedule)) if item.family == "recurrent" else item
+        for item in strategy.kernels
+    ]
+    return evolve(strategy, kernels=tuple(kernels))
 
 
 def test_every_move_gives_another_kernel_that_is_right(builder: Any, on_twin: Any, chip: Any) -> None:

@@ -74,15 +74,34 @@ VALUES: tuple[Setting, ...] = (
 
 
 def _changed(rng: random.Random, strategy: Strategy) -> Strategy:
-    """The strategy with a few settings changed, added or left out."""
-    settings = dict(strategy.settings)
+    """The strategy with a few settings changed, added or left out: its own, or a kernel's; of a program also
+    its kernels and what each computes."""
     for _ in range(rng.randint(1, 3)):
-        name = rng.choice([*settings, "unknown", "0.unknown", "9.family", "chunks", "cut"])
-        if rng.random() < 0.2:
-            settings.pop(name, None)
+        at = rng.randrange(-1, len(strategy.kernels))
+        if at >= 0:
+            kernels = list(strategy.kernels)
+            own = rng.choice([kernels[at].family, kernels[0].family, "rows", ""])
+            kernels[at] = evolve(kernels[at], family=own, settings=_settings(rng, kernels[at].settings))
+            strategy = evolve(strategy, kernels=tuple(kernels[: rng.choice([None, None, -1])]))
+        elif strategy.groups and rng.random() < 0.5:
+            groups = [
+                *strategy.groups[: rng.choice([None, -1])],
+                *rng.choices([(), (0,), (99,), (-1, 0)], k=1),
+            ]
+            strategy = evolve(strategy, groups=tuple(groups))
         else:
-            settings[name] = rng.choice(VALUES)
-    return evolve(strategy, settings=settings)
+            strategy = evolve(strategy, settings=_settings(rng, strategy.settings))
+    return strategy
+
+
+def _settings(rng: random.Random, given: tuple[tuple[str, Setting], ...]) -> dict[str, Setting]:
+    settings = dict(given)
+    name = rng.choice([*settings, "unknown", "chunks", "cut"])
+    if rng.random() < 0.2:
+        settings.pop(name, None)
+    else:
+        settings[name] = rng.choice(VALUES)
+    return settings
 
 
 @few(("seed", "draws"), [(0, 20), *((seed, 40) for seed in range(12))], keep=(0,))
@@ -123,8 +142,13 @@ def test_settings_that_this_version_does_not_know_are_left_out(
     b = builder()
     task = b.task(graph(b))
     start = author.initial(task, chip)
-    prefix = "0." if start.family == "program" else ""
-    other = evolve(start, settings={**dict(start.settings), f"{prefix}colour": "blue"})
+    other = evolve(
+        start,
+        settings={**dict(start.settings), "colour": "blue"},
+        kernels=tuple(
+            evolve(item, settings={**dict(item.settings), "colour": "blue"}) for item in start.kernels
+        ),
+    )
     assert author.write(task, other, chip).op_kernel_cpp == author.write(task, start, chip).op_kernel_cpp
 
 
@@ -141,6 +165,47 @@ def test_what_was_stored_without_a_version_is_of_the_first_one() -> None:
     data = to_data(Strategy("matmul", {"base_m": 16}))
     del data["version"]
     assert from_data(data, Strategy).version == 1
+
+
+def _as_version_2(strategy: Strategy) -> dict[str, Any]:
+    """How the second version stored it: all in one dict, kernels behind their numbers, groups as a text."""
+    data = to_data(strategy)
+    groups, kernels = data.pop("groups", None), data.pop("kernels", ())
+    settings = dict(data["settings"])
+    if groups is not None:
+        settings["groups"] = "|".join(",".join(map(str, group)) for group in groups)
+    for number, kernel in enumerate(kernels):
+        settings[f"{number}.family"] = kernel["family"]
+        settings |= {f"{number}.{name}": value for name, value in kernel["settings"]}
+    return {**data, "settings": sorted(settings.items()), "version": 2}
+
+
+@pytest.mark.parametrize("graph", GRAPHS, ids=lambda item: item.__name__.strip("_"))
+def test_a_strategy_of_the_second_version_is_the_same_one(graph: Graphs, builder: Any, chip: Any) -> None:
+    b = builder()
+    task = b.task(graph(b))
+    start = author.initial(task, chip)
+    read = from_data(_as_version_2(start), Strategy)
+    assert read == evolve(start, version=2)
+    assert from_data(to_data(read), Strategy) == read
+    assert author.write(task, read, chip).source_id == author.write(task, start, chip).source_id
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"groups": ""}, {"groups": "0,x|1"}, {"groups": "0|1"}, {"groups": "0|1", "0.tile": 4},
+        {"groups": "0|1", "0.family": "matmul", "7.family": "fused"}, {"groups": 3}, {},
+    ],
+)  # fmt: skip
+def test_a_program_of_the_second_version_that_is_none_is_refused(
+    settings: dict[str, Any], builder: Any, chip: Any
+) -> None:
+    b = builder()
+    task = b.task(_chain(b))
+    data = {**to_data(Strategy("program")), "settings": list(settings.items()), "version": 2}
+    with pytest.raises(StrategyError, match=r"draft it anew\.$"):
+        author.require_legal(task, from_data(data, Strategy), chip)
 
 
 def test_a_schedule_lacks_no_setting_and_has_each_of_its_type() -> None:

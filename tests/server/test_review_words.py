@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Overlap, Stages
 from evokernel_core.domain.eager import EagerComparison, Uncompared
 from evokernel_core.domain.experience import Stage
-from evokernel_core.domain.kernel import THEN, KernelSource, Setting, Strategy
+from evokernel_core.domain.kernel import THEN, KernelSchedule, KernelSource, Setting, Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.verdict import (
     GateName,
@@ -133,11 +133,17 @@ def test_changes_of_a_strategy_are_sentences(name: str) -> None:
     assert strategy_changes(STRATEGY, new) == wanted
 
 
+def program(groups: tuple[tuple[int, ...], ...], *kernels: dict[str, Setting]) -> Strategy:
+    return Strategy(
+        "program", groups=groups, kernels=tuple(KernelSchedule("fused", settings) for settings in kernels)
+    )
+
+
 def test_kernels_of_a_program_are_numbered_from_one() -> None:
-    old = Strategy("program", {"groups": "0|1", "0.tile": 1, "1.rows": 4})
-    new = Strategy("program", {"groups": "0|1", "0.tile": 2, "1.rows": 4})
+    old = program(((0,), (1,)), {"tile": 1}, {"rows": 4})
+    new = program(((0,), (1,)), {"tile": 2}, {"rows": 4})
     assert strategy_changes(old, new) == ("Kernel 1, tile: 2 instead of 1.",)
-    cut = Strategy("program", {"groups": "0,1", "0.tile": 2})
+    cut = program(((0, 1),), {"tile": 2})
     assert strategy_changes(old, cut) == ("Operations are grouped into kernels in another way.",)
 
 

@@ -76,7 +76,7 @@ def run(*arguments: object) -> Any:
     return CliRunner().invoke(cli, ["synth", *map(str, arguments)])
 
 
-@pytest.mark.parametrize("name", ["check", "initial", "estimate_us"])
+@pytest.mark.parametrize("name", ["check", "plan"])
 def test_what_cannot_be_planned_or_priced_is_one_region(
     session: Session,
     model: Path,

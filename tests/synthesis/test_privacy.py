@@ -11,7 +11,8 @@ from attrs import evolve
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.author import identifier, initial, moves, write
+from evokernel_core.ascendc.author import initial, moves, write
+from evokernel_core.ascendc.planned import identifier
 from evokernel_core.domain.experience import ExperienceKind, Stage
 from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.kernel import KernelSource, Strategy

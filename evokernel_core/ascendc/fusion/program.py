@@ -20,7 +20,7 @@ from evokernel_core.domain.canonical import node_order
 from evokernel_core.domain.descriptor import Stages
 from evokernel_core.domain.errors import PlanError, StrategyError
 from evokernel_core.domain.graph import InputKind, ValueRef
-from evokernel_core.domain.kernel import Setting, Strategy
+from evokernel_core.domain.kernel import KernelSchedule, Setting, Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -30,8 +30,6 @@ PROGRAM = "program"
 """The family of a strategy with several kernels."""
 ONE_LAUNCH = "one_launch"
 """The setting of a program whose kernels are parts of one launch."""
-GROUPS = "groups"
-"""The setting of a program that says which nodes each of its kernels computes."""
 CHUNKS, CUT = "chunks", "cut"
 """Settings of a program: about how many chunks images come in, and how many of the stages that depend on
 their number take chunks; without them all come at once."""
@@ -172,6 +170,17 @@ def assemble(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> Program
     return Program(groups, tuple(stages), tuple(first), slots)
 
 
+def lone(task: KernelTask, family: Family) -> Program:
+    """The program of one kernel that computes the whole task."""
+    tensors = tuple(ValueRef(item.name) for item in task.graph.inputs if item.kind is not InputKind.SCALAR)
+    results = task.graph.outputs
+    inputs = tuple(Place(False, index) for index in range(len(tensors)))
+    outputs = tuple(Place(False, len(tensors) + index) for index in range(len(results)))
+    stage = Stage(Piece(task, tensors, results), 0, inputs, outputs)
+    group = frozenset(node.name for node in task.graph.nodes)
+    return Program((group,), (stage,), ((task, family),), ())
+
+
 def _places(
     task: KernelTask, groups: tuple[Group, ...], parts: tuple[Piece, ...]
 ) -> tuple[Mapping[ValueRef, Place], tuple[Slot, ...]]:
@@ -234,18 +243,14 @@ def joined(
     chunks: int = 0,
     cut: int = 0,
 ) -> Strategy:
-    """The strategy of a program: the settings of each kind under its number, the cut, whether the kernels
-    are parts of one launch, and the chunks in which the first ``cut`` take images (0: all at once). It has no
-    cell yet."""
+    """The strategy of a program: the schedule of each kind, the cut, whether the kernels are parts of one
+    launch, and the chunks in which the first ``cut`` take images (0: all at once). It has no cell yet."""
     order = {name: index for index, name in enumerate(_node_names(task))}
-    groups = "|".join(",".join(str(order[name]) for name in sorted(group, key=order.__getitem__))
-                      for group in program.groups)  # fmt: skip
-    settings: dict[str, Setting] = {GROUPS: groups, ONE_LAUNCH: one_launch}
+    groups = tuple(tuple(sorted(order[name] for name in group)) for group in program.groups)
+    settings: dict[str, Setting] = {ONE_LAUNCH: one_launch}
     if chunks:
         settings |= {CHUNKS: chunks, CUT: cut}
-    for kind, strategy in enumerate(strategies):
-        settings[f"{kind}.family"] = strategy.family
-        settings |= {f"{kind}.{key}": value for key, value in strategy.settings}
+    kernels = tuple(KernelSchedule(item.family, item.settings) for item in strategies)
     notes = _notes(program, strategies, one_launch=one_launch)
     if chunks:
         notes = (
@@ -255,7 +260,13 @@ def joined(
             ),
             *notes,
         )
-    return Strategy(PROGRAM, settings, notes, move=move)
+    return Strategy(PROGRAM, settings, notes, move=move, groups=groups, kernels=kernels)
+
+
+def whole_batch(task: KernelTask, program: Program, chip: Chip, move: str = "") -> Strategy:
+    """A program whose kernels, drafted one by one, take all images at once."""
+    drafts = tuple(draft(ById(part), family, chip) for part, family in program.kinds)
+    return joined(task, program, drafts, move)
 
 
 def described(program: Program, strategy: Strategy, chip: Chip) -> Strategy:
@@ -288,17 +299,9 @@ def _kernel_us(
 def parted(strategy: Strategy) -> tuple[Strategy, ...]:
     """The strategies of a program's kinds. Raises StrategyError where one has no family."""
     require_known(strategy)
-    found: dict[int, dict[str, Setting]] = {}
-    for key, value in strategy.settings:
-        number, dot, name = key.partition(".")
-        if dot and number.isdigit():
-            found.setdefault(int(number), {})[name] = value
-    if not all("family" in settings for settings in found.values()):
+    if not all(kernel.family for kernel in strategy.kernels):
         raise StrategyError("A program's strategy has a kernel of no family; draft it anew.")
-    return tuple(
-        Strategy(str(settings.pop("family")), settings, version=strategy.version)
-        for _, settings in sorted(found.items())
-    )
+    return tuple(Strategy(item.family, item.settings, version=strategy.version) for item in strategy.kernels)
 
 
 def program_of(task: KernelTask, strategy: Strategy, chip: Chip) -> Program:
@@ -313,20 +316,16 @@ def program_of(task: KernelTask, strategy: Strategy, chip: Chip) -> Program:
 
 def is_cut_alike(one: Strategy, other: Strategy) -> bool:
     """Whether two strategies have the same kernels, both with images in chunks or both with all at once."""
-    same = one.setting(GROUPS, "") == other.setting(GROUPS, "")
-    return same and bool(one.setting(CHUNKS, 0)) == bool(other.setting(CHUNKS, 0))
+    return one.groups == other.groups and bool(one.setting(CHUNKS, 0)) == bool(other.setting(CHUNKS, 0))
 
 
 def _groups(task: KernelTask, strategy: Strategy) -> tuple[Group, ...]:
     """The nodes of each kernel. Raises StrategyError where the task lacks one, or one comes twice."""
     if strategy.version < _CANONICAL_ORDER:
         raise StrategyError(_FOREIGN)
-    names = _node_names(task)
-    try:
-        text = str(strategy.setting(GROUPS))
-        groups = [[int(index) for index in part.split(",")] for part in text.split("|")]
-    except (KeyError, ValueError) as error:
-        raise StrategyError(_FOREIGN) from error
+    names, groups = _node_names(task), strategy.groups
+    if not groups or not all(groups):
+        raise StrategyError(_FOREIGN)
     indices = [index for group in groups for index in group]
     if len(set(indices)) < len(indices) or not all(0 <= index < len(names) for index in indices):
         raise StrategyError(_FOREIGN)

@@ -7,8 +7,9 @@ from functools import lru_cache
 
 from attrs import frozen
 
-from evokernel_core.ascendc.author import Launched, initial, launched
+from evokernel_core.ascendc.author import initial, launched
 from evokernel_core.ascendc.kernels.family import Cores
+from evokernel_core.ascendc.planned import Launched
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.twin.chip import Chip

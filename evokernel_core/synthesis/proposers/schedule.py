@@ -215,7 +215,7 @@ def _is_unwanted(draft: _Draft, context: Context) -> bool:
 
 
 def _is_one_of(strategy: Strategy, others: tuple[Strategy, ...]) -> bool:
-    return any((item.family, item.settings) == (strategy.family, strategy.settings) for item in others)
+    return any(item.is_same_schedule(strategy) for item in others)
 
 
 def _is_forbidden(priced: Priced, context: Context) -> bool:

@@ -1,0 +1,139 @@
+"""The regions of a file for which there are kernels, and why there are none for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import attrgetter
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from evokernel_core.ascendc import author
+from evokernel_core.ascendc.kernels.registry import covered_ops, single_ops
+from evokernel_core.capture.bind import bound, settings_of
+from evokernel_core.capture.client import Way
+from evokernel_core.domain.defects import contained
+from evokernel_core.domain.errors import InternalError, PlanError, UsageError
+from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_core.domain.sentence import Sentence
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.synthesis.agent import SharedAgent
+from evokernel_core.twin.chip import Chip
+
+_WORTH_A_CONSTANT = 1.01
+"""How many times as long a kernel may take with a setting as an operand as with it as a constant."""
+
+
+@frozen
+class RegionFinder:
+    """Finds the regions of a file by ``agent`` and plans a kernel for each on a chip."""
+
+    agent: SharedAgent
+    chip: Chip
+
+    def single(
+        self,
+        path: Path,
+        text: str | None = None,
+        symbol: str | None = None,
+        group: int = 0,
+    ) -> tuple[Region, ...]:
+        """The regions of a file that one fused kernel each can compute; those that no family covers are
+        unsupported, with the reason."""
+        captured = self.agent.capture(path, text, single_ops(), symbol, group=group)
+        return tuple(map(self._planned, captured))
+
+    def programs(
+        self, path: Path, text: str | None = None, symbol: str | None = None, group: int = 0
+    ) -> tuple[Region, ...]:
+        """The regions of a file, each as large as several kernels in a row can compute; where the planner
+        refuses one, it is taken with all sizes but those of batches fixed, or else the smaller ones inside it
+        take its place, and it says why."""
+        agent = self.agent
+        captured = agent.capture(path, text, covered_ops(), symbol, whole=True, group=group)
+        planned = [self._planned(region) for region in captured]
+        refused = [
+            after for before, after in zip(captured, planned, strict=True) if before.task and not after.task
+        ]
+        if not refused:
+            return tuple(planned)
+        found = [region for region in planned if region.task is not None]
+        fixed = agent.capture(
+            path, text, covered_ops(), symbol, whole=True, ways=_all_in(refused, "fixed"), group=group
+        )
+        _add(found, (region for region in map(self._planned, fixed) if region.task is not None))
+        refused = [region for region in refused if all(region.span != other.span for other in found)]
+        if not refused:
+            return tuple(sorted(found, key=_position))
+        parts = agent.capture(
+            path, text, covered_ops(), symbol, whole=True, ways=_all_in(refused, "parts"), group=group
+        )
+        _add(found, (region for region in map(self._planned, parts) if region.task is not None))
+        _add(found, self.single(path, text, symbol, group))
+        reasons = [*refused, *(region for region in captured if region.status is RegionStatus.UNSUPPORTED)]
+        found += [region for region in reasons if all(region.span != other.span for other in found)]
+        return tuple(sorted(found, key=_position))
+
+    def _planned(self, region: Region) -> Region:
+        if region.status is not RegionStatus.CANDIDATE or region.task is None:
+            return region
+        try:
+            with contained(Sentence("planning its kernels"), region.span.line):
+                region = self._with_settings(region)
+                author.check(task_of(region), self.chip)
+        except (PlanError, InternalError) as error:
+            return unsupported(region, error.sentence)
+        return region
+
+    def _with_settings(self, region: Region) -> Region:
+        """The region with settings such as an eps as operands, but for those that are constants of a faster
+        kernel."""
+        settings = settings_of(region)
+        if not settings:
+            return region
+        constant = bound(region, settings)
+        if self._is_as_fast(region, constant):
+            return region
+        found = settings
+        for name in sorted(settings):
+            if self._is_as_fast(bound(region, found - {name}), constant):
+                found -= {name}
+        return bound(region, found)
+
+    def _is_as_fast(self, region: Region, constant: Region) -> bool:
+        try:
+            return self._us(task_of(region)) <= _WORTH_A_CONSTANT * self._us(task_of(constant))
+        except PlanError:
+            return False
+
+    def _us(self, task: KernelTask) -> float:
+        return author.plan(task, self.chip).estimate_us()
+
+
+def unsupported(region: Region, reason: Sentence) -> Region:
+    """A region that no kernel computes, for a reason."""
+    return evolve(region, status=RegionStatus.UNSUPPORTED, reason=reason, task=None)
+
+
+def _all_in(regions: Iterable[Region], way: Way) -> dict[str, Way]:
+    """The functions of regions, to be taken in one way."""
+    return {region.symbol: way for region in sorted(regions, key=attrgetter("symbol"))}
+
+
+def _position(region: Region) -> tuple[int, int]:
+    return region.span.line, region.span.column
+
+
+def _add(found: list[Region], more: Iterable[Region]) -> None:
+    """Adds the regions that lie apart from those that were there before."""
+    before = [region.span for region in found]
+    found += [region for region in more if not any(region.span.overlaps(span) for span in before)]
+
+
+def task_of(region: Region) -> KernelTask:
+    """The task of a region. Raises UsageError where it has none."""
+    if region.task is None:
+        raise UsageError(
+            "No kernel can be written for {symbol}: {reason}", symbol=region.symbol, reason=region.reason
+        )
+    return region.task
