@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 
 from evokernel_core import temporary
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.twin.build import BuiltKernel, CandidateError, build_files, check_callees, prepare
+from evokernel_core.twin.build import Around, BuiltKernel, CandidateError, build_files, check_callees, prepare
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.dtypes import DTYPES
 from evokernel_core.twin.fills import Fills, check_fill
@@ -26,13 +26,13 @@ from evokernel_core.twin.framework import (
     number_definitions,
     read_framework,
 )
-from evokernel_core.twin.images import VECTOR_MACROS, kernels_of
+from evokernel_core.twin.images import device_units, kernels_of
 from evokernel_core.twin.kernels import Kernel, kernel_type
 from evokernel_core.twin.lexer import Token, tokenize
 from evokernel_core.twin.preprocess import LaunchSyntaxError, without_launches
 from evokernel_core.twin.program import define_flags
 from evokernel_core.twin.run import Limits, Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
-from evokernel_core.twin.sources import ProgramSource, active_units, read_sources
+from evokernel_core.twin.sources import ProgramSource, read_sources
 
 SCALARS: Mapping[str, str] = {
     **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
@@ -118,7 +118,7 @@ def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path
     (source,) = program.files
     texts = read_sources(program)
     kernel = find_kernel(program, texts, entry)
-    for unit in active_units(program, texts, VECTOR_MACROS):
+    for unit in device_units(program, texts):
         shown = {program.shown(path): tokens for path, tokens in unit.items()}
         check_callees(shown, constexpr_on_device=True)
     sources = {program.shown(path): text for path, text in texts.items()}
@@ -149,7 +149,7 @@ def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path
         options=(*folders, f"-DEVOKERNEL_INCLUDED_{outside}", *define_flags((*macros, *program.defines))),
         label=source.name,
         kernels={kernel.name: _as_launched(kernel, launch.framework)},
-        reads=(*reads, *{path.parent for path in texts}),
+        around=Around((*reads, *{path.parent for path in texts}), tuple(path.name for path in texts)),
     )
     return Bare(built, launch, table)
 
