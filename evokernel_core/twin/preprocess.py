@@ -17,12 +17,12 @@ from evokernel_core.twin.lexer import Kind, Token, closing_index, split_commas, 
 
 _MACRO = "ACLRT_LAUNCH_KERNEL"
 _ATTRIBUTE = re.compile(r"\[\s*(?:host\s*,\s*)?aicore\s*\]")
-_ONE_WORD = r"[a-z][a-z0-9]*(?:_r)?"
+_ONE_WORD = r"(?:[a-z][a-z0-9]*(?:_r)?|f(?:max|min)imum_\w+)"
 _LINKAGE = re.compile(
     rf'extern\s+"C"(?=\s+(?:{_ATTRIBUTE.pattern}\s*)?__global__\s(?:[^;{{(]|\b__\w+\([^()]*\))*\b{_ONE_WORD}\s*\()'
 )
 """Kernels with a name as those of the C library and of POSIX have, which a host cannot have twice with C
-linkage: one word, or one with _r behind. Kernels with names of several words keep their linkage."""
+linkage: one word, one with _r behind, or fmaximum_num and its kin. Kernels with names of several words keep their linkage."""
 _MARKS = re.compile(rf"<<<|{_MACRO}|{_ATTRIBUTE.pattern}|{_LINKAGE.pattern}")
 
 

@@ -203,8 +203,8 @@ def test_a_kernel_with_the_name_of_a_library_function_has_no_c_linkage(
 
 def test_no_function_of_the_mathematical_library_keeps_c_linkage(tmp_path: Path) -> None:
     """Whatever this machine's headers declare: a kernel may have any of their names."""
-    (tmp_path / "all.cpp").write_text("#include <math.h>\n")
-    argv = [*detect_compiler().argv, "-E", "-P", str(tmp_path / "all.cpp")]
+    (tmp_path / "all.c").write_text("#define _GNU_SOURCE\n#include <math.h>\n")
+    argv = [*detect_compiler().c_argv, "-E", "-P", str(tmp_path / "all.c")]
     text = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     names = set(re.findall(r"\bextern [\w ]+?[ *](\w+) \(", text))
     assert {"asinh", "fmod", "lgamma_r"} <= names
