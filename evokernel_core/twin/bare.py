@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -183,15 +184,22 @@ def _as_launched(kernel: Kernel, framework: Framework) -> Kernel:
     return evolve(kernel, ratio=ratio, by_key={})
 
 
+_HOST_RUNTIME = re.compile(r"\b(?:aclrt[A-Z]\w*|aclError|ACL_[A-Z]\w*)\b")
+"""Names of acl/acl.h, which the device compiler includes by itself for host functions beside a kernel."""
+
+
 def _prologue(launch: LaunchFile, source: Path, texts: Iterable[str]) -> str:
-    """What comes before the kernel's file: its tiling structures, and numbers for its conditions."""
-    header, numbers = launch.framework.tiling_header, number_definitions("\n".join(texts))
+    """What comes before the kernel's file: its tiling structures, numbers for its conditions, and the host's
+    runtime where it names it."""
+    whole = "\n".join(texts)
+    header, numbers = launch.framework.tiling_header, number_definitions(whole)
     given = launch.framework.tiling_text
-    if not (header or numbers or given):
+    runtime = '#include "acl/acl.h"\n' if _HOST_RUNTIME.search(whole) else ""
+    if not (header or numbers or given or runtime):
         return ""
     # Headers of the host define tiling structures in a namespace that kernels do not name.
     included = f'#include "{header}"\nnamespace optiling {{}} using namespace optiling;\n' if header else ""
-    return f'#include "kernel_operator.h"\n{included}{given}{numbers}#line 1 "{source.name}"\n'
+    return f'#include "kernel_operator.h"\n{runtime}{included}{given}{numbers}#line 1 "{source.name}"\n'
 
 
 @frozen

@@ -22,7 +22,7 @@ _LINKAGE = re.compile(
     rf'extern\s+"C"(?=\s+(?:{_ATTRIBUTE.pattern}\s*)?__global__\s(?:[^;{{(]|\b__\w+\([^()]*\))*\b{_ONE_WORD}\s*\()'
 )
 """Kernels with a name as those of the C library and of POSIX have, which a host cannot have twice with C
-linkage: one word, one with _r behind, or fmaximum_num and its kin. Kernels with names of several words keep their linkage."""
+linkage: one word, one with _r behind, or fmaximum_num and its kin. Names of several words keep theirs."""
 _MARKS = re.compile(rf"<<<|{_MACRO}|{_ATTRIBUTE.pattern}|{_LINKAGE.pattern}")
 
 

@@ -333,7 +333,9 @@ def test_host_functions_beside_a_kernel_are_not_built(tmp_path: Path) -> None:
     copytree(OPERATORS, tmp_path / "project")
     kernel = tmp_path / "project" / "own" / "op_kernel" / "scale_rows.cpp"
     kernel.write_text(
-        kernel.read_text() + "\nvoid start(void *s, uint8_t *x)\n{\n    no_kernel<<<1, nullptr, s>>>(x);\n}\n"
+        kernel.read_text()
+        + "\nvoid start(aclrtStream s, uint8_t *x)\n{\n    no_kernel<<<1, nullptr, s>>>(x);\n"
+        "    if (aclrtSynchronizeStream(s) != ACL_SUCCESS) {\n        return;\n    }\n}\n"
     )
     assert told(tmp_path / "project" / "own")["compiled"]
 
