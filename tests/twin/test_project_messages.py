@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from evokernel_core.twin.compiler import Diagnostic, detect_compiler, feedback, project_diagnostics
+from evokernel_core.twin.operators.report import causes_first
 
 # where the fault is written, seen from the folder of the file that is compiled
 PLACES = ("k.cpp", "near.h", "arch32/inner.h", "../shared/far.h", "../other/k.h")
@@ -81,3 +82,15 @@ def test_a_fault_is_told_once_and_leaves_room_for_others(tmp_path: Path) -> None
 
 def test_a_file_that_is_not_the_authors_has_no_line() -> None:
     assert feedback((Diagnostic("vector", 0, "no"),), "") == "vector: no"
+
+
+def test_host_code_that_has_what_a_kernel_misses_is_the_cause(tmp_path: Path) -> None:
+    """A tiling structure is made of host code: where that does not compile, the kernel lacks it."""
+    tiling, shapes = tmp_path / "rows_tiling.cpp", tmp_path / "rows_shape.cpp"
+    tiling.write_text("BEGIN_TILING_DATA_DEF(RowsTiling)\n")
+    shapes.write_text("// shapes\n")
+    left_out = (("rows_shape.cpp", "no shape"), ("rows_tiling.cpp", "no header"))
+    error = "k.cpp:3: 'RowsTiling' was not declared in this scope"
+    assert causes_first(error, left_out, (shapes, tiling)) == ("no header", error, "no shape")
+    other = "k.cpp:3: 'elsewhere' was not declared in this scope"
+    assert causes_first(other, left_out, (shapes, tiling))[0] == other
