@@ -1,16 +1,19 @@
 """How much of public operators' code compiles and runs on the twin as it is.
 
     python benchmarks/public_kernels.py --sources DIR [DIR ...] [--run] [--chip NAME] [--jobs N] [--filter T]
+        [--sample N [--seed S]]
 
 An operator is a folder with ``op_kernel`` and ``op_host``, in its first combination of dtypes. DIRs are
-projects, fetched and read in place. Folders named ``question`` hold no answers and are left out. With --run
-those that come with a reference (NPUKernelBench) run with their vendors' tiling, and are compared with it.
+projects, fetched and read in place. Folders named ``question`` hold no answers and are left out. --sample
+draws at most N folders of each project with the seed, so that what is looked at is nobody's choice. With
+--run those that come with a reference (NPUKernelBench) run with their vendors' tiling, and are compared.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import subprocess
 import sys
 import tempfile
@@ -22,7 +25,7 @@ from typing import Any
 
 from public_cases import cases_below, write_case
 
-from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.domain.errors import EvoKernelError, UsageError
 from evokernel_core.twin.chip import DEFAULT_CHIP, Chip, load_chip
 from evokernel_core.twin.operators.folder import read_folder
 from evokernel_core.twin.operators.host import build_host
@@ -39,8 +42,11 @@ def main() -> int:
     folders = [
         path
         for source in args.sources
-        for path in operator_folders(source.resolve())
-        if args.filter in str(path)
+        for path in drawn(
+            [path for path in operator_folders(source.resolve()) if args.filter in str(path)],
+            args.sample,
+            args.seed,
+        )
     ]
     with ThreadPoolExecutor(args.jobs) as pool:
         found = pool.map(lambda folder: _told(folder, args.run, load_chip(args.chip)), folders)
@@ -59,16 +65,34 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--chip", default=DEFAULT_CHIP)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--filter", default="")
+    parser.add_argument("--sample", type=int, help="folders of each project; all without it")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
     return parser.parse_args()
 
 
 def operator_folders(source: Path) -> Iterator[Path]:
-    """The folders of operators below a project; not those of their unit tests."""
+    """The folders of operators below a project, with sources on both sides; not those of their unit tests,
+    and not what a build put beside them."""
     for kernels in sorted(source.rglob("op_kernel")):
         parts = kernels.relative_to(source).parts
-        if (kernels.parent / "op_host").is_dir() and not {"question", "tests"} & set(parts):
+        if not {"question", "tests", "build_out"} & set(parts) and _has_sources(kernels.parent):
             yield kernels.parent
+
+
+def _has_sources(operator: Path) -> bool:
+    try:
+        read_folder(operator)
+    except UsageError:
+        return False
+    return True
+
+
+def drawn(folders: Sequence[Path], count: int | None, seed: int) -> Sequence[Path]:
+    """At most ``count`` of the folders at random, in their order; all of them for None."""
+    if count is None or count >= len(folders):
+        return folders
+    return sorted(random.Random(seed).sample(folders, count))
 
 
 def _told(root: Path, run: bool, chip: Chip) -> list[Row]:
@@ -102,9 +126,12 @@ def _ran(root: Path, row: Row, chip: Chip) -> Row:
 
 def summarised(rows: Sequence[Row]) -> Row:
     stages = Counter(row["stage"] for row in rows)
+    compiled, own = sum(row["compiled"] for row in rows), len(rows) - stages["chip"]
     return {
         "files": len(rows),
-        "compiled": sum(row["compiled"] for row in rows),
+        "for_other_chips": stages["chip"],
+        "compiled": compiled,
+        "compiled_percent_of_this_chips": round(100 * compiled / own) if own else 0,
         "host_failed": stages["host"],
         "kernel_failed": stages["kernel"],
         "without_case": stages["case"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from attrs import evolve, frozen
 
 from evokernel_core import temporary
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.twin.build import BuiltKernel, CandidateError, build_files, check_callees, prepare
+from evokernel_core.twin.build import Around, BuiltKernel, CandidateError, build_files, check_callees, prepare
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.dtypes import DTYPES
 from evokernel_core.twin.fills import Fills, check_fill
@@ -26,13 +27,13 @@ from evokernel_core.twin.framework import (
     number_definitions,
     read_framework,
 )
-from evokernel_core.twin.images import VECTOR_MACROS, kernels_of
+from evokernel_core.twin.images import device_units, kernels_of
 from evokernel_core.twin.kernels import Kernel, kernel_type
 from evokernel_core.twin.lexer import Token, tokenize
 from evokernel_core.twin.preprocess import LaunchSyntaxError, without_launches
 from evokernel_core.twin.program import define_flags
 from evokernel_core.twin.run import Limits, Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
-from evokernel_core.twin.sources import ProgramSource, active_units, read_sources
+from evokernel_core.twin.sources import ProgramSource, read_sources
 
 SCALARS: Mapping[str, str] = {
     **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
@@ -118,7 +119,7 @@ def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path
     (source,) = program.files
     texts = read_sources(program)
     kernel = find_kernel(program, texts, entry)
-    for unit in active_units(program, texts, VECTOR_MACROS):
+    for unit in device_units(program, texts):
         shown = {program.shown(path): tokens for path, tokens in unit.items()}
         check_callees(shown, constexpr_on_device=True)
     sources = {program.shown(path): text for path, text in texts.items()}
@@ -149,7 +150,7 @@ def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path
         options=(*folders, f"-DEVOKERNEL_INCLUDED_{outside}", *define_flags((*macros, *program.defines))),
         label=source.name,
         kernels={kernel.name: _as_launched(kernel, launch.framework)},
-        reads=(*reads, *{path.parent for path in texts}),
+        around=Around((*reads, *{path.parent for path in texts}), tuple(path.name for path in texts)),
     )
     return Bare(built, launch, table)
 
@@ -183,15 +184,22 @@ def _as_launched(kernel: Kernel, framework: Framework) -> Kernel:
     return evolve(kernel, ratio=ratio, by_key={})
 
 
+_HOST_RUNTIME = re.compile(r"\b(?:aclrt[A-Z]\w*|aclError|ACL_[A-Z]\w*)\b")
+"""Names of acl/acl.h, which the device compiler includes by itself for host functions beside a kernel."""
+
+
 def _prologue(launch: LaunchFile, source: Path, texts: Iterable[str]) -> str:
-    """What comes before the kernel's file: its tiling structures, and numbers for its conditions."""
-    header, numbers = launch.framework.tiling_header, number_definitions("\n".join(texts))
+    """What comes before the kernel's file: its tiling structures, numbers for its conditions, and the host's
+    runtime where it names it."""
+    whole = "\n".join(texts)
+    header, numbers = launch.framework.tiling_header, number_definitions(whole)
     given = launch.framework.tiling_text
-    if not (header or numbers or given):
+    runtime = '#include "acl/acl.h"\n' if _HOST_RUNTIME.search(whole) else ""
+    if not (header or numbers or given or runtime):
         return ""
     # Headers of the host define tiling structures in a namespace that kernels do not name.
     included = f'#include "{header}"\nnamespace optiling {{}} using namespace optiling;\n' if header else ""
-    return f'#include "kernel_operator.h"\n{included}{given}{numbers}#line 1 "{source.name}"\n'
+    return f'#include "kernel_operator.h"\n{runtime}{included}{given}{numbers}#line 1 "{source.name}"\n'
 
 
 @frozen

@@ -33,6 +33,7 @@ from evokernel_core.twin.compiler import (
     detect_compiler,
     diagnostics,
     feedback,
+    project_diagnostics,
 )
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
 from evokernel_core.twin.device_calls import host_calls
@@ -342,6 +343,18 @@ def candidate_files(files: Mapping[str, str]) -> tuple[dict[str, str], bool]:
         raise CandidateError("compile", error.args[0]) from error
 
 
+@frozen
+class Around:
+    """What of the author's lies beside the files of a kernel: folders that the compiler may read, and the
+    names of the files there, whose lines its errors may name."""
+
+    folders: tuple[Path, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+NOTHING_AROUND = Around()
+
+
 def build_files(
     twin: Twin,
     files: Mapping[str, str],
@@ -349,13 +362,12 @@ def build_files(
     options: Sequence[str] = (),
     label: str = "op_kernel.cpp",
     kernels: Mapping[str, Kernel] | None = None,
-    reads: Sequence[Path] = (),
+    around: Around = NOTHING_AROUND,
 ) -> BuiltKernel:
     """Compiles ``op_kernel.cpp`` among ``files`` with the glue into a library of their content's name.
 
     ``label`` is the file that errors in op_kernel.cpp are reported in. ``kernels`` says on which cores
-    kernels run where that is not to be read from the files. ``reads`` are folders that the compiler may
-    read beside the files and the twin.
+    kernels run where that is not to be read from the files.
     """
     glue_text = (SOURCES / GLUE_SOURCE).read_text() if glue is None else glue
     everything = {**files, "glue.cpp": glue_text}
@@ -371,7 +383,8 @@ def build_files(
             (work / name).parent.mkdir(parents=True, exist_ok=True)
             (work / name).write_text(_as_unit(name, text, label, known))
         flags = (*kernel_flags(twin.compiler), *header_flags(twin), "-I.", *options)
-        unit = _Unit(twin, Confinement(work, (twin.folder, *reads), TOOL_LIMITS), flags, (label, *files))
+        confinement = Confinement(work, (twin.folder, *around.folders), TOOL_LIMITS)
+        unit = _Unit(twin, confinement, flags, (label, *files, *around.names))
         _build_in(unit, folder, needs_cube_image(files.values(), known))
         publish(work / "result", folder)
     kernel_cache.added(folder)
@@ -400,7 +413,14 @@ class _Unit:
         argv = [*self.twin.compiler.argv, *flags, *image, "-c", name, "-o", output]
         status, text = self._run(argv)
         if status:
-            raise CandidateError("compile", candidate_feedback(text, (*self.names, GLUE_SOURCE)))
+            raise CandidateError("compile", self._told(text))
+
+    def _told(self, output: str) -> Sentence:
+        """A judged candidate learns of its own files alone, whoever runs a project of theirs of all."""
+        names = (*self.names, GLUE_SOURCE)
+        if self.twin.judged:
+            return candidate_feedback(output, names)
+        return feedback(project_diagnostics(output, names, self.twin.include), output)
 
     def link(self, output: str, *inputs: str) -> None:
         """Links a shared library in which nothing is left undefined."""
@@ -409,7 +429,7 @@ class _Unit:
         argv += [str(self.twin.linked), "-Wl,--no-undefined"]
         status, text = self._run(argv)
         if status:
-            raise CandidateError("link", _undefined(text))
+            raise CandidateError("link", _undefined(text) or self._told(text))
 
     def _run(self, argv: Sequence[str]) -> tuple[int, str]:
         return run_tool(self.twin, argv, self.confinement.work, confinement=self.confinement)
@@ -452,10 +472,11 @@ def _as_unit(name: str, text: str, label: str, kernels: Mapping[str, Kernel]) ->
         raise CandidateError("compile", "{file}: {error}", file=shown, error=error) from error
 
 
-def _undefined(output: str) -> Sentence:
+def _undefined(output: str) -> Sentence | None:
+    """What a linker misses, None where it ends for another reason."""
     names = sorted(set(re.findall(r"undefined reference to [`'‘]([^'’]+)['’]", output)))
     if not names:
-        return candidate_feedback(output, ())
+        return None
     return Sentence(
         "Nothing defines {names}; define it in op_kernel.cpp or call another function.",
         names=", ".join(names[:5]),

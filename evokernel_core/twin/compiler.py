@@ -9,7 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -100,6 +100,13 @@ _CONTEXT = re.compile(
     r"^(?:In file included from |\s+from |(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)?\s+"
     r"(?:required from|recursively required|note: in instantiation))"
 )
+_INCLUSION = re.compile(r"^(?:In file included from|\s+from) (?P<file>[^:\n]+):(?P<line>\d+)[:,]")
+_ABSENT = re.compile(
+    r"No such file|file not found|not declared|undeclared|does not name a type|unknown type name"
+    r"|is not a member"
+)
+"""What a name or a header that is not there makes of the line that uses it; whatever else is said of that
+line follows from it."""
 _NOISE = (
     (re.compile(r"‘|’|'"), "'"),
     (re.compile(r"\bstd::__cxx11::"), "std::"),
@@ -119,25 +126,51 @@ def clean(message: str) -> str:
 
 def diagnostics(output: str, files: Sequence[str]) -> tuple[Diagnostic, ...]:
     """The first errors, each at the line of the author's ``files`` that led to it where there is one."""
+    found = dict.fromkeys(item for item, _ in _errors(output, _named(files), inclusions=False))
+    return tuple(found)[:MAX_ERRORS]
+
+
+def project_diagnostics(output: str, files: Iterable[str], toolkit: Path) -> tuple[Diagnostic, ...]:
+    """As ``diagnostics`` of a project on this machine: every file of it may be told of, each fault once.
+    Files below ``toolkit`` are not the project's, whatever their names.
+
+    An error in a header of the toolkit's is told at the line that includes it, where no other line asked for
+    it. What is absent comes before what else the compiler says of the same line.
+    """
+    own = _named(files)
+    ours = f"{toolkit}{os.sep}"
+    found = list(_errors(output, lambda file: own(file) and not file.startswith(ours), inclusions=True))
+    first = {place: index for index, (_, place) in reversed(list(enumerate(found)))}
+    found.sort(key=lambda item: (first[item[1]], _ABSENT.search(item[0].message) is None))
+    messages = {item.message: item for item, _ in reversed(found)}
+    return tuple(item for item, _ in found if messages.pop(item.message, None) is not None)[:MAX_ERRORS]
+
+
+_Place = tuple[str, int]
+_Own = Callable[[str], bool]
+"""Whether a file, as the compiler spells it, is the author's."""
+
+
+def _named(files: Iterable[str]) -> _Own:
+    names = frozenset(Path(file).name for file in files)
+    return lambda file: Path(file).name in names
+
+
+def _errors(output: str, own: _Own, *, inclusions: bool) -> Iterator[tuple[Diagnostic, _Place]]:
+    """Each error at its author's line, with the place where the compiler stood."""
     lines = output.splitlines()
-    found: list[Diagnostic] = []
     for index, line in enumerate(lines):
-        match = _ERROR.match(line)
-        if not match:
-            continue
-        message = clean(match["message"])
-        file, number = _author_position(lines, index, match, files)
-        item = Diagnostic(file, number, message)
-        if item not in found:
-            found.append(item)
-    return tuple(found[:MAX_ERRORS])
+        if match := _ERROR.match(line):
+            file, number = _author_position(lines, index, match, own, inclusions)
+            place = (match["file"], int(match["line"]))
+            yield Diagnostic(file, number, clean(match["message"])), place
 
 
 def _author_position(
-    lines: Sequence[str], index: int, match: re.Match[str], files: Sequence[str]
-) -> tuple[str, int]:
+    lines: Sequence[str], index: int, match: re.Match[str], own: _Own, inclusions: bool
+) -> _Place:
     """An error inside a header is reported where the author's code asked for it."""
-    if Path(match["file"]).name in files:
+    if own(match["file"]):
         return Path(match["file"]).name, int(match["line"])
     following = lines[index + 1 : index + 12]
     preceding = list(reversed(lines[max(0, index - 12) : index]))
@@ -145,9 +178,22 @@ def _author_position(
         if _ERROR.match(line):
             continue
         context = _CONTEXT.match(line)
-        if context and context["file"] and Path(context["file"]).name in files:
+        if context and context["file"] and own(context["file"]):
             return Path(context["file"]).name, int(context["line"])
-    return Path(match["file"]).name, 0
+    including = _including(preceding, own) if inclusions else None
+    return including or (Path(match["file"]).name, 0)
+
+
+def _including(preceding: Sequence[str], own: _Own) -> _Place | None:
+    """The author's line nearest to the header, of the includes that the lines before an error tell."""
+    found = None
+    for line in preceding:  # from the error upwards: the outermost file comes first
+        if _ERROR.match(line):
+            break
+        inclusion = _INCLUSION.match(line)
+        if inclusion and own(inclusion["file"]):
+            found = Path(inclusion["file"]).name, int(inclusion["line"])
+    return found
 
 
 def feedback(found: Sequence[Diagnostic], output: str) -> Sentence:
@@ -156,7 +202,12 @@ def feedback(found: Sequence[Diagnostic], output: str) -> Sentence:
         tail = [line for line in output.strip().splitlines() if line.strip()][-3:]
         said = " ".join(tail) or Sentence("the compiler said nothing.")
         return Sentence("The kernel does not compile: {said}", said=said)
-    return Sentence("\n".join(f"{item.file}:{item.line}: {item.message}" for item in found))
+    return Sentence("\n".join(f"{_place(item)}: {item.message}" for item in found))
+
+
+def _place(item: Diagnostic) -> str:
+    """Where an error is; of a file that is not the author's the name alone."""
+    return f"{item.file}:{item.line}" if item.line else item.file
 
 
 _UNREADABLE = re.compile(r"No such file or directory|Permission denied|file not found", re.IGNORECASE)

@@ -13,6 +13,8 @@ from evokernel_core.twin.lexer import Kind, Token, tokenize
 MAX_DEPTH = 32
 BUILT_IN: Mapping[str, str] = {"__NPU_ARCH__": "2201", "NPU_ARCH": "2201", "__CCE_AICORE__": "220"}
 """Macros that the twin's own headers define."""
+DEVICE_COMPILER: Mapping[str, str] = {"__CCE__": "1"}
+"""Macros of the device compiler's own, by which files choose what only it can read."""
 
 _DIRECTIVE = re.compile(r"#\s*(\w+)\s*(.*)", re.DOTALL)
 _OBJECT = re.compile(r"([A-Za-z_]\w*)(?!\()(?:\s+(.*))?$", re.DOTALL)

@@ -11,9 +11,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from evokernel_core.twin.conditions import DEVICE_COMPILER
 from evokernel_core.twin.kernels import Kernel, find_kernels
 from evokernel_core.twin.lexer import Kind, Token, closing_index, tokenize
-from evokernel_core.twin.sources import ProgramSource, active_files
+from evokernel_core.twin.preprocess import has_c_linkage
+from evokernel_core.twin.sources import ProgramSource, Unit, active_files, active_units
 
 VECTOR_MACROS: Mapping[str, str] = {"__DAV_C220_VEC__": "1", "__DAV_VEC__": "1"}
 CUBE_MACROS: Mapping[str, str] = {"__DAV_C220_CUBE__": "1", "__DAV_CUBE__": "1"}
@@ -70,11 +72,21 @@ def image_flags(cube: bool) -> tuple[str, ...]:
     return ("-DEVOKERNEL_CORE_TYPE=2",)
 
 
+def device_units(source: ProgramSource, texts: Mapping[Path, str]) -> list[Unit]:
+    """The translation units as the device compiler reads them for a vector core."""
+    return active_units(source, texts, {**VECTOR_MACROS, **DEVICE_COMPILER})
+
+
 def launch_headers(texts: Iterable[str], kernels: Mapping[str, Kernel]) -> dict[str, str]:
     """``aclrtlaunch_<kernel>.h`` for each one that the program includes: the kernel's declaration."""
     wanted = {name for text in texts for name in re.findall(r'#\s*include\s*"aclrtlaunch_(\w+)\.h"', text)}
     head = '#pragma once\n#include "evokernel/twin/language.h"\n#include "evokernel/twin/launch_site.h"\n'
     return {
-        f"aclrtlaunch_{name}.h": f'{head}extern "C" void {name}({", ".join(kernels[name].parameters)});\n'
+        f"aclrtlaunch_{name}.h": f"{head}{_declared(name, kernels[name].parameters)}"
         for name in sorted(wanted & kernels.keys())
     }
+
+
+def _declared(name: str, parameters: Sequence[str]) -> str:
+    linkage = 'extern "C" ' if has_c_linkage(name) else ""
+    return f"{linkage}void {name}({', '.join(parameters)});\n"

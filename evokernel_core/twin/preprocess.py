@@ -17,15 +17,12 @@ from evokernel_core.twin.lexer import Kind, Token, closing_index, split_commas, 
 
 _MACRO = "ACLRT_LAUNCH_KERNEL"
 _ATTRIBUTE = re.compile(r"\[\s*(?:host\s*,\s*)?aicore\s*\]")
-_LIBRARY = (
-    "abs acos asin atan atan2 ceil cos cosh erf erfc exp exp2 expm1 fabs floor fma fmax fmin fmod log "
-    "log10 log1p log2 pow remainder round rsqrt sin sinh sqrt tan tanh trunc"
-)
-_TAKEN = "|".join(f"{name}f?" for name in _LIBRARY.split(" "))
+_ONE_WORD = r"(?:[a-z][a-z0-9]*(?:_r)?|f(?:max|min)imum_\w+)"
 _LINKAGE = re.compile(
-    rf'extern\s+"C"(?=\s+(?:{_ATTRIBUTE.pattern}\s*)?__global__\s[^;{{(]*\b(?:{_TAKEN})\s*\()'
+    rf'extern\s+"C"(?=\s+(?:{_ATTRIBUTE.pattern}\s*)?__global__\s(?:[^;{{(]|\b__\w+\([^()]*\))*\b{_ONE_WORD}\s*\()'
 )
-"""Kernels with the name of a function of the C library, which a host cannot have twice with C linkage."""
+"""Kernels with a name as those of the C library and of POSIX have, which a host cannot have twice with C
+linkage: one word, one with _r behind, or fmaximum_num and its kin. Names of several words keep theirs."""
 _MARKS = re.compile(rf"<<<|{_MACRO}|{_ATTRIBUTE.pattern}|{_LINKAGE.pattern}")
 
 
@@ -76,6 +73,11 @@ def rewrite_launches(text: str, kernels: Mapping[str, Kernel] | None = None, fil
         position = launch.end
     rewritten = _LINKAGE.sub(lambda found: " " * len(found[0]), "".join([*pieces, text[position:]]))
     return _without_attributes(rewritten)
+
+
+def has_c_linkage(kernel: str) -> bool:
+    """Whether a kernel that is declared ``extern "C"`` stays so where it is rewritten."""
+    return re.fullmatch(_ONE_WORD, kernel) is None
 
 
 def without_launches(text: str) -> str:

@@ -26,10 +26,10 @@ from evokernel_core.twin.build import (
     run_tool,
 )
 from evokernel_core.twin.chip import Chip, runner_text
-from evokernel_core.twin.compiler import diagnostics, feedback
+from evokernel_core.twin.compiler import feedback, project_diagnostics
 from evokernel_core.twin.depfiles import depfile_flags, read_known_files
 from evokernel_core.twin.images import (
-    VECTOR_MACROS,
+    device_units,
     image_flags,
     kernels_of,
     launch_headers,
@@ -38,7 +38,7 @@ from evokernel_core.twin.images import (
 from evokernel_core.twin.kernels import Kernel
 from evokernel_core.twin.preprocess import LaunchSyntaxError, rewrite_launches
 from evokernel_core.twin.run import Limits, Mode, RunResult, limited, read_result, run_process
-from evokernel_core.twin.sources import ProgramSource, active_units, mirrored, read_sources, write_tree
+from evokernel_core.twin.sources import ProgramSource, mirrored, read_sources, write_tree
 
 
 @frozen
@@ -92,7 +92,7 @@ def build_program(source: ProgramSource) -> Program:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with temporary.folder_in(folder.parent, "building") as work:
         kernels = kernels_of(source, texts)
-        for unit in active_units(source, texts, VECTOR_MACROS):
+        for unit in device_units(source, texts):
             shown = {source.shown(path): tokens for path, tokens in unit.items()}
             check_callees(shown, constexpr_on_device=True)
         write_tree(rewritten(source, texts, kernels), work)
@@ -149,7 +149,8 @@ def _build(job: _Job, two_images: bool) -> list[Path]:
     with ThreadPoolExecutor(max_workers=min(len(work), os.cpu_count() or 1)) as pool:
         for status, output in pool.map(lambda item: run_tool(job.twin, item[0], job.work), work):
             if status:
-                raise CandidateError("compile", feedback(diagnostics(output, job.names), output))
+                found = project_diagnostics(output, job.names, job.twin.include)
+                raise CandidateError("compile", feedback(found, output))
     more: tuple[str, ...] = ()
     if two_images:
         cube = [path for _, path, name in work if name == "cube"]

@@ -12,11 +12,12 @@ import pytest
 
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.twin.build import CandidateError, build_kernel
-from evokernel_core.twin.conditions import BUILT_IN, active_tokens
+from evokernel_core.twin.conditions import BUILT_IN, DEVICE_COMPILER, active_tokens
 from evokernel_core.twin.device_calls import HostCall, host_calls
 from evokernel_core.twin.functions import read_declarations
+from evokernel_core.twin.images import device_units
 from evokernel_core.twin.program import build_program
-from evokernel_core.twin.sources import ProgramSource
+from evokernel_core.twin.sources import ProgramSource, read_sources
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "kernels"
 ENTRY = 'extern "C" __global__ __vector__ void entry(GM_ADDR y)\n{{\n{body}\n}}\n'
@@ -24,7 +25,7 @@ ENTRY = 'extern "C" __global__ __vector__ void entry(GM_ADDR y)\n{{\n{body}\n}}\
 
 def found(text: str, tiling: str = "") -> Sequence[HostCall]:
     """The calls in op_kernel.cpp that includes tiling.h."""
-    macros = dict(BUILT_IN)
+    macros = {**BUILT_IN, **DEVICE_COMPILER}
     files = {"tiling.h": tiling, "op_kernel.cpp": text}
     return host_calls({name: tuple(active_tokens(content, macros)) for name, content in files.items()})
 
@@ -79,6 +80,14 @@ PAIRS = {
         f"#define INLINE __aicore__ inline\nINLINE {HELPER}", "Up(3, 2);",
     ),
     "the older mark": (HELPER, "Up(3, 2);", f"[aicore] {HELPER}", "Up(3, 2);"),
+    "a mark that other compilers than the device's do not see": (
+        f"#ifdef __CCE__\n#define BOTH inline\n#else\n#define BOTH [host, aicore]\n#endif\nBOTH {HELPER}", "Up(3, 2);",
+        f"#ifdef __CCE__\n#define BOTH __attribute__((always_inline)) [host, aicore]\n#else\n#define BOTH\n#endif\nBOTH {HELPER}", "Up(3, 2);",
+    ),
+    "one behind a condition of several macros": (
+        f"#if defined(__CCE__) && __NPU_ARCH__ == 1\n#define BOTH [host, aicore]\n#else\n#define BOTH\n#endif\nBOTH {HELPER}", "Up(3, 2);",
+        f"#if defined(__CCE__) && __NPU_ARCH__ == 2201\n#define BOTH [host, aicore]\n#else\n#define BOTH\n#endif\nBOTH {HELPER}", "Up(3, 2);",
+    ),
     "what a condition leaves out": (
         f"#if __NPU_ARCH__ == 2201\n{HELPER}#else\n{DEVICE}#endif\n", "Up(3, 2);",
         f"#if __NPU_ARCH__ != 2201\n{HELPER}#else\n{DEVICE}#endif\n", "Up(3, 2);",
@@ -238,3 +247,14 @@ def test_every_marked_function_of_an_emitted_kernel_is_read() -> None:
         declared = read_declarations({"op_kernel.cpp": tokens}).everything()
         marked = len(re.findall(r"__aicore__|__global__", text))
         assert sum(function.device for function in declared) == marked
+
+
+def test_programs_and_public_kernels_are_read_as_the_device_compiler_reads_them(tmp_path: Path) -> None:
+    """A project's macro for functions of both sides, empty for other compilers, is no false alarm."""
+    file = tmp_path / "k.cpp"
+    both = "#ifdef __CCE__\n#define BOTH [host, aicore]\n#else\n#define BOTH\n#endif\n"
+    for mark, calls in (("BOTH", 0), ("static", 1)):
+        file.write_text(f"{both}{mark} {HELPER}{ENTRY.format(body='Up(3, 2);')}")
+        source = ProgramSource((file,))
+        (unit,) = device_units(source, read_sources(source))
+        assert len(host_calls({path.name: tokens for path, tokens in unit.items()})) == calls

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
 from click.testing import CliRunner
 
 from evokernel_core.cli.twin import command
@@ -68,6 +69,15 @@ def test_what_the_host_code_defines(described: Description) -> None:
     assert "    int32_t first[3];" in text
     with pytest.raises(UsageError, match="AddLists, ScaleRows"):
         operator_of(described, "")
+
+
+def test_an_output_with_the_name_of_an_input_has_macros_of_its_own(described: Description) -> None:
+    """A build calls the second one x_ref."""
+    lists = operator_of(described, "AddLists")
+    (total,) = (item for item in lists.outputs if item.name == "total")
+    macros = list(type_macros(evolve(lists, outputs=(evolve(total, types=(1,)),)), 0))
+    assert {"DTYPE_TOTAL=float", "DTYPE_TOTAL_REF=half", "ORIG_DTYPE_TOTAL_REF=DT_FLOAT16"} <= set(macros)
+    assert len({macro.partition("=")[0] for macro in macros}) == len(macros)
 
 
 @pytest.mark.parametrize(
@@ -323,7 +333,9 @@ def test_host_functions_beside_a_kernel_are_not_built(tmp_path: Path) -> None:
     copytree(OPERATORS, tmp_path / "project")
     kernel = tmp_path / "project" / "own" / "op_kernel" / "scale_rows.cpp"
     kernel.write_text(
-        kernel.read_text() + "\nvoid start(void *s, uint8_t *x)\n{\n    no_kernel<<<1, nullptr, s>>>(x);\n}\n"
+        kernel.read_text()
+        + "\nvoid start(aclrtStream s, uint8_t *x)\n{\n    no_kernel<<<1, nullptr, s>>>(x);\n"
+        "    if (aclrtSynchronizeStream(s) != ACL_SUCCESS) {\n        return;\n    }\n}\n"
     )
     assert told(tmp_path / "project" / "own")["compiled"]
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evokernel_core.twin.compiler import detect_compiler
 from evokernel_core.twin.kernels import Kernel, find_kernels
 from evokernel_core.twin.lexer import Kind, tokenize
 from evokernel_core.twin.preprocess import (
     LaunchSyntaxError,
     find_launches,
+    has_c_linkage,
     rewrite_launches,
     without_launches,
 )
@@ -181,12 +185,30 @@ def test_the_older_mark_of_the_device_is_no_code(text: str, rewritten: str) -> N
     assert rewrite_launches(text) == rewritten
 
 
+@pytest.mark.parametrize("between", ["__aicore__", "__mix__(1, 2) __aicore__", "__vector__"])
 @pytest.mark.parametrize(
-    ("name", "kept"), [("sqrt", False), ("expf", False), ("my_sqrt", True), ("sqrt_v2", True)]
+    ("name", "kept"),
+    [
+        *[(name, False) for name in ("sqrt", "expf", "asinh", "div", "index", "select", "lgamma_r")],
+        *[(name, True) for name in ("my_sqrt", "sqrt_v2", "add_custom")],
+    ],
 )
-def test_a_kernel_with_the_name_of_a_library_function_has_no_c_linkage(name: str, kept: bool) -> None:
-    text = f'extern "C" __global__ __aicore__ void {name}(GM_ADDR x) {{ sqrt(2.0); }}'
+def test_a_kernel_with_the_name_of_a_library_function_has_no_c_linkage(
+    name: str, kept: bool, between: str
+) -> None:
+    text = f'extern "C" __global__ {between} void {name}(GM_ADDR x) {{ sqrt(2.0); }}'
     assert ('extern "C"' in rewrite_launches(text)) is kept
+    assert has_c_linkage(name) is kept
+
+
+def test_no_function_of_the_mathematical_library_keeps_c_linkage(tmp_path: Path) -> None:
+    """Whatever this machine's headers declare: a kernel may have any of their names."""
+    (tmp_path / "all.c").write_text("#define _GNU_SOURCE\n#include <math.h>\n")
+    argv = [*detect_compiler().c_argv, "-E", "-P", str(tmp_path / "all.c")]
+    text = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    names = set(re.findall(r"\bextern [\w ]+?[ *](\w+) \(", text))
+    assert {"asinh", "fmod", "lgamma_r"} <= names
+    assert [name for name in sorted(names) if has_c_linkage(name) and not name.startswith("_")] == []
 
 
 def test_a_file_without_its_launches_keeps_its_lines() -> None:

@@ -25,7 +25,7 @@ from evokernel_core.twin.build import (
     run_tool,
 )
 from evokernel_core.twin.chip import Chip, runner_text
-from evokernel_core.twin.compiler import diagnostics, feedback
+from evokernel_core.twin.compiler import feedback, project_diagnostics
 from evokernel_core.twin.depfiles import depfile_flags, read_known_files
 from evokernel_core.twin.operators.definition import Description, read_description
 from evokernel_core.twin.operators.folder import OperatorFolder
@@ -139,8 +139,9 @@ def _build(
 
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         results = list(zip(units, pool.map(compiled, units), strict=True))
+    own_names = [path.name for path in texts]
     failed = [
-        (source.shown(path), feedback(diagnostics(output, ()), output))
+        (source.shown(path), feedback(project_diagnostics(output, own_names, twin.include), output))
         for (path, _), (status, output) in results
         if status
     ]

@@ -82,9 +82,15 @@ def type_name(number: int) -> str:
 
 
 def type_macros(operator: Operator, combination: int) -> Iterator[str]:
-    """``DTYPE_X=half`` and the like for each parameter, in one combination."""
-    for parameter in (*operator.inputs, *operator.outputs):
-        name = parameter.name.upper()
+    """``DTYPE_X=half`` and the like for each parameter, in one combination; an output with the name of an
+    input is the one with _REF behind it."""
+    inputs = {parameter.name for parameter in operator.inputs}
+    named = [(parameter.name.upper(), parameter) for parameter in operator.inputs]
+    named += [
+        (parameter.name.upper() + ("_REF" if parameter.name in inputs else ""), parameter)
+        for parameter in operator.outputs
+    ]
+    for name, parameter in named:
         dtype = type_name(at(parameter.types, combination, 28))
         if dtype in _C_TYPES:  # a kernel that names another type does not compile
             yield f"DTYPE_{name}={_C_TYPES[dtype][0]}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -18,7 +18,7 @@ from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.operators.build import build_operator, launch_of_no_call
 from evokernel_core.twin.operators.case import read_case
 from evokernel_core.twin.operators.definition import CHIP, Description, Operator
-from evokernel_core.twin.operators.folder import OperatorFolder, read_folder
+from evokernel_core.twin.operators.folder import OperatorFolder, read_folder, text_of
 from evokernel_core.twin.operators.host import HostProgram, build_host
 from evokernel_core.twin.operators.includes import include_folders
 from evokernel_core.twin.operators.kernel import kernel_of, of_folder, type_macros
@@ -97,9 +97,19 @@ def _kernel_row(
             launch = launch_of_no_call(found.parameters)
             build_operator(folder, description, operator, 0, launch, Path(work))
     except EvoKernelError as error:
-        words = "\n".join([str(error), *(text for _, text in host.left_out)])
+        words = "\n".join(causes_first(str(error), host.left_out, folder.host))
         return _failed("kernel", CandidateError("compile", words), operator=operator.type)
     return _row(operator=operator.type, compiled=True, error="\n".join(text for _, text in host.left_out))
+
+
+def causes_first(error: str, left_out: Sequence[tuple[str, str]], sources: Sequence[Path]) -> tuple[str, ...]:
+    """A kernel's error with those of the host sources that do not compile, ``(file, error)``. Host code that
+    names what the kernel misses, as its tiling structure, is the cause and comes first."""
+    absent = missing_in(error)
+    named = {path.name for path in sources if any(name in text_of(path) for name in absent)}
+    causes = tuple(text for file, text in left_out if Path(file).name in named)
+    others = tuple(text for file, text in left_out if Path(file).name not in named)
+    return (*causes, error, *others)
 
 
 def ran_case(

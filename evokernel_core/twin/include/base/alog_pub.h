@@ -5,8 +5,9 @@
 
 enum { DLOG_DEBUG = 0, DLOG_INFO = 1, DLOG_WARN = 2, DLOG_ERROR = 3, DLOG_EVENT = 0x10 };
 enum { DLOG_TYPE_DEBUG = 0, DLOG_TYPE_RUN = 1 };
-#define OP 63  // the module that operators log as
-#define MSG_LENGTH 1024
+// Modules that operators log as. No macros, so that a project's own names hide them.
+enum { TUNE = 33, OP = 63 };
+enum { MSG_LENGTH = 1024 };
 
 inline int AlogCheckDebugLevel(unsigned, int level) { return level == DLOG_ERROR ? 1 : 0; }
 inline int CheckLogLevel(int, int level) { return level == DLOG_ERROR ? 1 : 0; }

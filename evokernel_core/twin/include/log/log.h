@@ -83,6 +83,14 @@ inline const char *GetSafeStr(const char *text) { return text; }
 #define OP_LOGE_FOR_INVALID_TENSORNUMS_WITH_REASON(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
 #define OP_LOGE_FOR_INVALID_TENSORNUM_WITH_REASON(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
 
+// The names that they had before.
+#define OpLogSub(module, level, ...) \
+    ((level) == DLOG_ERROR ? ::evokernel::twin::op::Fault(__VA_ARGS__) : ::evokernel::twin::op::Unsaid(__VA_ARGS__))
+#define OPS_REPORT_VECTOR_INNER_ERR(...) ::evokernel::twin::op::Fault(__VA_ARGS__)
+#define OPS_REPORT_CUBE_INNER_ERR(...) ::evokernel::twin::op::Fault(__VA_ARGS__)
+#define VECTOR_INNER_ERR_REPORT_TILIING(...) ::evokernel::twin::op::Fault(__VA_ARGS__)
+#define CUBE_INNER_ERR_REPORT(...) ::evokernel::twin::op::Fault(__VA_ARGS__)
+
 #define OP_CHECK_IF(condition, complaint, leave) \
     do {                                         \
         if (condition) {                         \

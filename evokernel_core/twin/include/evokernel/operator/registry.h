@@ -11,6 +11,9 @@
 
 namespace gert {
 
+// Where the values that a tiling function reads may be; here always on the host.
+enum class TilingPlacement : uint32_t { TILING_ON_HOST = 0, TILING_ON_AICPU = 1 };
+
 // What is registered under one operator's type; the same entry whoever asks.
 class OpImplRegisterV2 {
 public:
@@ -25,6 +28,11 @@ public:
     OpImplRegisterV2 &InferDataType(InferDataTypeKernelFunc function);
     OpImplRegisterV2 &Tiling(TilingKernelFunc function, size_t most_bytes = 2048);
     OpImplRegisterV2 &TilingInputsDataDependency(std::initializer_list<int32_t> inputs);
+    OpImplRegisterV2 &TilingInputsDataDependency(std::initializer_list<int32_t> inputs,
+                                                 std::initializer_list<TilingPlacement>)
+    {
+        return TilingInputsDataDependency(inputs);
+    }
     OpImplRegisterV2 &InputsDataDependency(std::initializer_list<int32_t> inputs)
     {
         return TilingInputsDataDependency(inputs);

@@ -1,16 +1,32 @@
 // Status, names and sizes of data types for the host code of operators.
 #pragma once
+#include <algorithm>  // what is written for the published headers counts on these
+#include <array>
+#include <cinttypes>
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <functional>
-#include <iostream>  // what is written for the published headers counts on these
+#include <iostream>
+#include <limits>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <numeric>
+#include <queue>
 #include <set>
+#include <sstream>
 #include <string>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
+#include "base/alog_pub.h"
 #include "evokernel/twin/branches.h"
 #include "graph/types.h"
+#include "securec.h"
 
 // Host code spells it without its namespace.
 using std::string;
@@ -29,6 +45,7 @@ constexpr int64_t UNKNOWN_DIM = -1;
 constexpr int64_t UNKNOWN_DIM_NUM = -2;
 
 // Bytes of an element; elements of less than a byte are 1000 and their bits.
+constexpr int kDataTypeSizeBitOffset = 1000;
 int GetSizeByDataType(DataType type);
 // -1 where the size does not fit.
 int64_t GetSizeInBytes(int64_t elements, DataType type);

@@ -26,6 +26,14 @@ Ceil(T value, U unit, None...)
 {
     return static_cast<uint32_t>((value + unit - 1) / unit);
 }
+template <typename T, typename U, typename... None>
+constexpr std::enable_if_t<std::is_integral_v<T> && std::is_integral_v<U> && sizeof...(None) == 0,
+                           std::common_type_t<T, U>>
+CeilDiv(T value, U unit, None...)
+{
+    using Both = std::common_type_t<T, U>;
+    return unit == 0 ? 0 : (static_cast<Both>(value) + static_cast<Both>(unit) - 1) / static_cast<Both>(unit);
+}
 constexpr int32_t CeilDivision(int32_t value, int32_t unit) { return unit == 0 ? 0 : (value + unit - 1) / unit; }
 
 namespace detail {

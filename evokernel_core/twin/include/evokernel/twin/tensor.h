@@ -1,5 +1,6 @@
 // LocalTensor and GlobalTensor.
 #pragma once
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 
@@ -45,9 +46,41 @@ struct TBuffAddr {
     uint8_t logicPos = 0;
 };
 
+// A local tensor's place as code that writes `address_` spells it: the same bytes as LocalRef but for the type of
+// the elements, which a tensor keeps whatever place it is given.
+struct __attribute__((packed)) TensorPlace {
+    uint32_t bufferAddr;
+    uint32_t limit;
+    uint32_t dataLen;
+    uint16_t buffer;
+    uint16_t generation;
+    uint8_t logicPos;
+
+    operator TBuffAddr() const { return TBuffAddr{dataLen, bufferAddr, nullptr, logicPos}; }
+    TensorPlace &operator=(const TBuffAddr &place)
+    {
+        const twin::LocalRef found =
+            twin::AllocStatic(static_cast<TPosition>(place.logicPos), place.bufferAddr, place.dataLen, twin::LastPlace());
+        std::memcpy(static_cast<void *>(this), &found, sizeof(*this));
+        return *this;
+    }
+};
+static_assert(offsetof(TensorPlace, bufferAddr) == offsetof(twin::LocalRef, address));
+static_assert(offsetof(TensorPlace, limit) == offsetof(twin::LocalRef, limit));
+static_assert(offsetof(TensorPlace, dataLen) == offsetof(twin::LocalRef, bytes));
+static_assert(offsetof(TensorPlace, buffer) == offsetof(twin::LocalRef, buffer));
+static_assert(offsetof(TensorPlace, generation) == offsetof(twin::LocalRef, generation));
+static_assert(offsetof(TensorPlace, logicPos) == offsetof(twin::LocalRef, position));
+static_assert(sizeof(TensorPlace) == offsetof(twin::LocalRef, dtype));
+
 template <typename T> class LocalTensor {
 public:
     using PrimType = T;
+
+    union {
+        twin::LocalRef ref_ = {};
+        TensorPlace address_;
+    };
 
     LocalTensor() { ref_.dtype = twin::kDType<T>; }
     explicit LocalTensor(const twin::LocalRef &ref) : ref_(ref) { ref_.dtype = twin::kDType<T>; }
@@ -169,7 +202,6 @@ public:
     const twin::LocalRef &Ref() const { return ref_; }
 
 private:
-    twin::LocalRef ref_;
     TTagType tag_ = 0;
     const ShapeInfo *shape_ = nullptr;
 };
@@ -205,6 +237,12 @@ EVK_COMPARISON(!=, NE)
 template <typename T> class GlobalTensor {
 public:
     using PrimType = T;
+
+    union {
+        twin::GlobalRef ref_ = {};
+        __gm__ T *address_;  // the first of GlobalRef
+    };
+    static_assert(offsetof(twin::GlobalRef, address) == 0);
 
     GlobalTensor() { ref_.dtype = twin::kDType<T>; }
 
@@ -273,7 +311,6 @@ public:
     const twin::GlobalRef &Ref() const { return ref_; }
 
 private:
-    twin::GlobalRef ref_;
     const ShapeInfo *shape_ = nullptr;
 };
 

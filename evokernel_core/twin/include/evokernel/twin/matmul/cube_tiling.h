@@ -26,7 +26,9 @@ static_assert(sizeof(TCubeTiling) == 50 * sizeof(int32_t), "host and kernel exch
 
 }  // namespace AscendC::tiling
 
+#ifndef EVOKERNEL_OPERATOR_HOST
 using AscendC::tiling::TCubeTiling;
+#endif
 
 namespace optiling {
 
@@ -50,3 +52,8 @@ struct TCubeTiling : ::AscendC::tiling::TCubeTiling {
 };
 
 }  // namespace optiling
+
+#ifdef EVOKERNEL_OPERATOR_HOST
+// The same fields; host code also outside of optiling sets them.
+using optiling::TCubeTiling;
+#endif

@@ -1,0 +1,3 @@
+// A part of the interface by a name of its own.
+#pragma once
+#include "kernel_operator.h"
