@@ -1,8 +1,8 @@
 """Marks at the basic blocks of a candidate's own text, by which the twin counts its scalar work.
 
-A mark stands at the head of each function, each branch of an ``if`` and each round of a loop, however the text
-is laid out, also in the bodies of macros. Lines keep their numbers. What the twin's headers bring along has none,
-so that counts depend neither on the compiler nor on how it optimises.
+A mark stands at the head of each function, each branch of an ``if`` and each round of a loop, however
+the text is laid out, also in the bodies of macros. Lines keep their numbers. What the twin's headers
+bring along has none, so that counts depend neither on the compiler nor on how it optimises.
 """
 
 from __future__ import annotations
