@@ -362,10 +362,11 @@ def run_bare(
         request = RunRequest(
             mode=mode,
             chip=chip,
-            inputs=tuple(_input_files(bare.tensors.inputs, cwd, folder, with_data=mode is not Mode.TIME)),
+            inputs=tuple(_input_files(bare.tensors.inputs, cwd, folder)),
             outputs=tuple(_output_file(arg, folder / f"out{i}", cwd) for i, arg in enumerate(outputs)),
             trace=trace.resolve() if trace else None,
             auto_sync=auto_sync,
+            refuse_unknown=True,
         )
         result = run_kernel(bare.built, request, limits, scratch=folder)
         if mode is Mode.TIME or result.status is not Status.OK:
@@ -380,26 +381,16 @@ def _nbytes(arg: Mapping[str, Any]) -> int:
     return math.prod(int(size) for size in arg["shape"]) * np.dtype(DTYPES[arg["dtype"]]).itemsize
 
 
-def _input_files(
-    inputs: Sequence[str | bytes], cwd: Path, folder: Path, with_data: bool
-) -> Iterator[TensorFile]:
-    """The inputs as raw files, in order; a .npy file loses its header on the way.
-
-    Timing mode looks at the sizes of arrays only, so that those need no data; tiling, which no .npy
-    holds, and the blocks of lists say how a kernel runs.
-    """
+def _input_files(inputs: Sequence[str | bytes], cwd: Path, folder: Path) -> Iterator[TensorFile]:
+    """The inputs as raw files, in order; a .npy file loses its header on the way. Timing mode gets their data
+    too: a kernel's scalar unit may read how often it loops."""
     for index, item in enumerate(inputs):
         target = folder / f"in{index}.bin"
         if isinstance(item, bytes):
             target.write_bytes(item)
             yield TensorFile(target, len(item), is_list=True)
             continue
-        path = _resolve(item, cwd)
-        if with_data or path.suffix != ".npy":
-            target.write_bytes(_raw(path))
-        else:
-            with target.open("wb") as file:
-                file.truncate(np.load(path, mmap_mode="r").nbytes)
+        target.write_bytes(_raw(_resolve(item, cwd)))
         yield TensorFile(target, target.stat().st_size)
 
 

@@ -24,9 +24,9 @@ class Overhead:
     own: float = 1.0
 
 
-def overhead_of(chip: Chip, latency_us: float, block_dim: int) -> Overhead:
-    """Of a launch of so many blocks that took ``latency_us`` by the time model."""
-    launch = launch_us(chip, max(1, min(block_dim, chip.aiv)))
+def overhead_of(chip: Chip, latency_us: float, cores: int) -> Overhead:
+    """Of a launch that started so many cores and took ``latency_us`` by the time model."""
+    launch = launch_us(chip, max(1, cores))
     own = latency_us - launch + chip.launch.start_us
     if latency_us <= 0 or own <= 0:
         return Overhead()

@@ -26,6 +26,7 @@ from evokernel_core.lifeline import lifeline
 from evokernel_core.paths import cache_dir
 from evokernel_core.twin import kernel_cache
 from evokernel_core.twin.api.header import HEADER, api_header
+from evokernel_core.twin.blocks import HiddenLoopError, with_marks
 from evokernel_core.twin.compiler import (
     MAX_ERRORS,
     Compiler,
@@ -61,7 +62,7 @@ _CLIENT = "client"
 _IN_CLIENT = (
     *("judge/codec.cpp", "judge/wire.cpp", "fiber.cpp", "chip.cpp", "images.cpp", "matmul/tiling.cpp"),
     *("matmul/tiling_api.cpp", "host/host_calls.cpp", "host/keep_shape.cpp", "host/platform.cpp"),
-    *("host/tiling_key.cpp", "failed_assert.cpp", "cube/fixpipe_call.cpp"),
+    *("host/tiling_key.cpp", "failed_assert.cpp", "cube/fixpipe_call.cpp", "blocks.cpp"),
 )
 """Sources of the library that are there too: they reach no tensor, no core and no result."""
 
@@ -70,6 +71,12 @@ LIBRARY_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-w", _ROUNDING)
 KERNEL_FLAGS = ("-std=c++17", "-Og", "-fPIC", "-Werror=narrowing", "-fmax-errors=20", _ROUNDING)
 """Narrowing inside braces is an error, as it is for the device compiler. ``-Og`` compiles in less time than
 ``-O1``, and loops of a kernel's own run as fast within a few percent: its work is done in the library."""
+INTERFACE, BLOCKS = "kernel_operator.h", "evokernel/twin/blocks.h"
+"""Headers that come before a candidate's own text: all of the interface, which is precompiled, and as much of
+it as marks need (twin/blocks.py)."""
+UNDEFINED = ("-ftrivial-auto-var-init=pattern", "-fno-tree-fre")
+"""What nobody initialised is not 0, as it would often be, but an odd number; where g++ numbers values, it
+would take it for whatever it is on another way."""
 OPERATOR_FLAGS = ("-std=c++17", "-O0", "-w", "-fPIC", "-DEVOKERNEL_OPERATOR_HOST")
 COMPILE_SECONDS = 120
 LAUNCHER_FAILED = 120
@@ -174,7 +181,7 @@ def _twin_folder(compiler: Compiler) -> Path:
 @cache
 def _content_hash(compiler: Compiler) -> str:
     """Of everything that the twin is built from; it does not change while a process runs."""
-    digest = hashlib.sha256(repr((compiler, LIBRARY_FLAGS, KERNEL_FLAGS, OPERATOR_FLAGS)).encode())
+    digest = hashlib.sha256(repr((compiler, LIBRARY_FLAGS, kernel_flags(compiler), OPERATOR_FLAGS)).encode())
     rewriting = [HERE / "preprocess.py", HERE / "lexer.py"]  # they make part of what is compiled
     for path in sorted([*INCLUDE.rglob("*"), *SOURCES.rglob("*"), *rewriting]):
         if path.is_file():
@@ -285,8 +292,9 @@ def _precompile_header(twin: Twin) -> Path:
 def kernel_flags(compiler: Compiler) -> tuple[str, ...]:
     """The flags of a candidate's compilation; the precompiled header needs the same ones."""
     if compiler.kind == "g++":
-        return KERNEL_FLAGS
-    flags = tuple("-ferror-limit=20" if flag.startswith("-fmax-errors") else flag for flag in KERNEL_FLAGS)
+        return (*KERNEL_FLAGS, *UNDEFINED) if compiler.major >= 12 else KERNEL_FLAGS
+    flags = (*KERNEL_FLAGS, UNDEFINED[0])
+    flags = tuple("-ferror-limit=20" if flag.startswith("-fmax-errors") else flag for flag in flags)
     return (
         (*flags, "-fno-sanitize=undefined") if compiler.kind == "zig" else flags
     )  # on unless told otherwise
@@ -381,7 +389,7 @@ def build_files(
     with temporary.folder_in(folder.parent, "building") as work:
         for name, text in everything.items():
             (work / name).parent.mkdir(parents=True, exist_ok=True)
-            (work / name).write_text(_as_unit(name, text, label, known))
+            (work / name).write_text(_marked(name, _as_unit(name, text, label, known)))
         flags = (*kernel_flags(twin.compiler), *header_flags(twin), "-I.", *options)
         confinement = Confinement(work, (twin.folder, *around.folders), TOOL_LIMITS)
         unit = _Unit(twin, confinement, flags, (label, *files, *around.names))
@@ -407,10 +415,12 @@ class _Unit:
     flags: tuple[str, ...]
     names: tuple[str, ...]
 
-    def compile(self, name: str, output: str, image: Sequence[str] = ()) -> None:
-        """Compiles a file; an image of its own does without the precompiled header."""
+    def compile(self, name: str, output: str, image: Sequence[str], header: str) -> None:
+        """Compiles a file behind ``header``, which declares what its marks call; an image of its own does
+        without the precompiled header."""
         flags = tuple(flag for flag in self.flags if not image or ("-pch" not in flag and ".pch" not in flag))
-        argv = [*self.twin.compiler.argv, *flags, *image, "-c", name, "-o", output]
+        before = () if "-include-pch" in flags else ("-include", header)
+        argv = [*self.twin.compiler.argv, *flags, *image, *before, "-c", name, "-o", output]
         status, text = self._run(argv)
         if status:
             raise CandidateError("compile", self._told(text))
@@ -440,11 +450,11 @@ def _build_in(unit: _Unit, folder: Path, two_images: bool) -> None:
     image = image_flags(False) if two_images else ()
     with ThreadPoolExecutor(max_workers=2) as pool:
         work = [
-            pool.submit(unit.compile, "op_kernel.cpp", "op_kernel.o", image),
-            pool.submit(unit.compile, "glue.cpp", "glue.o"),
+            pool.submit(unit.compile, "op_kernel.cpp", "op_kernel.o", image, INTERFACE),
+            pool.submit(unit.compile, "glue.cpp", "glue.o", (), BLOCKS),
         ]
         if two_images:
-            work.append(pool.submit(unit.compile, "op_kernel.cpp", "cube.o", image_flags(True)))
+            work.append(pool.submit(unit.compile, "op_kernel.cpp", "cube.o", image_flags(True), INTERFACE))
         for item in work:
             item.result()
     more: tuple[str, ...] = ()
@@ -470,6 +480,16 @@ def _as_unit(name: str, text: str, label: str, kernels: Mapping[str, Kernel]) ->
         return f'#line 1 "{shown}"\n{rewrite_launches(text, kernels, name)}\n'
     except LaunchSyntaxError as error:
         raise CandidateError("compile", "{file}: {error}", file=shown, error=error) from error
+
+
+def _marked(name: str, unit: str) -> str:
+    """A file with marks at its basic blocks. Raises CandidateError for loops that cannot be marked."""
+    if name == "glue.cpp":
+        return unit
+    try:
+        return with_marks(unit)
+    except HiddenLoopError as error:
+        raise CandidateError("compile", "{file}: {error}", file=name, error=error) from error
 
 
 def _undefined(output: str) -> Sentence | None:

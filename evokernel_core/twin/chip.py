@@ -26,8 +26,8 @@ S = TypeVar("S", bound=AttrsInstance)
 
 @frozen
 class Launch:
-    """Microseconds of a launch beside ``Chip.launch_us``: for each block, and before a core's first
-    instruction."""
+    """Microseconds of a launch beside ``Chip.launch_us``: for each core that is started, and before a core's
+    first instruction."""
 
     per_block_us: float
     start_us: float
@@ -35,13 +35,14 @@ class Launch:
 
 @frozen
 class Memory:
-    """Bytes of a core's memories beside ``Chip.ub_bytes``, and how many buffers the queues of one position
-    may have."""
+    """Bytes of a core's memories beside ``Chip.ub_bytes``, its functions' stack among them, and how many
+    buffers the queues of one position may have."""
 
     l1_bytes: int
     l0a_bytes: int
     l0b_bytes: int
     l0c_bytes: int
+    stack_bytes: int
     max_queue_buffers: int
 
     @property

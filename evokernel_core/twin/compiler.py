@@ -31,6 +31,12 @@ class Compiler:
     version: str
 
     @property
+    def major(self) -> int:
+        """The number before the first dot of the version, 0 where there is none."""
+        match = re.search(r"(\d+)\.\d+", self.version)
+        return int(match[1]) if match else 0
+
+    @property
     def c_argv(self) -> tuple[str, ...]:
         """The same compiler for one file of C."""
         return (*self.argv, "-x", "c")
@@ -41,7 +47,7 @@ def detect_compiler() -> Compiler:
     """The first that is new enough: $CXX, g++, clang++, Zig's package. Raises CompilerMissing for none."""
     found = [compiler for argv in _choices() if (compiler := probe(argv)) is not None]
     for compiler in found:
-        if _major(compiler.version) >= LEAST_VERSION[compiler.kind]:
+        if compiler.major >= LEAST_VERSION[compiler.kind]:
             return compiler
     install = shlex.join([sys.executable, "-m", "pip", "install", "ziglang"])
     if found:
@@ -77,11 +83,6 @@ def probe(argv: tuple[str, ...]) -> Compiler | None:
         return Compiler("zig", argv, first)
     kind = "clang++" if "clang" in first else "g++" if "Free Software Foundation" in done.stdout else ""
     return Compiler(kind, argv, first) if kind else None
-
-
-def _major(version: str) -> int:
-    match = re.search(r"(\d+)\.\d+", version)
-    return int(match[1]) if match else 0
 
 
 @frozen

@@ -274,6 +274,11 @@ def launch_us(chip: Chip, cores: int = 0) -> float:
     return chip.launch_us + (cores or chip.aiv) * chip.launch.per_block_us + chip.launch.start_us
 
 
+def mixed_launch_us(chip: Chip, cubes: int) -> float:
+    """The same of a launch of so many cube cores, each with its two vector cores."""
+    return launch_us(chip, 3 * cubes)
+
+
 def reachable_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None) -> float:
     """Microseconds that the time model gives a kernel without any waste: what refining can reach.
 

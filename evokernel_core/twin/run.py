@@ -133,6 +133,9 @@ class RunRequest:
     auto_sync: bool = True
     """Whether the compiler is taken to insert barriers (``--cce-auto-sync``)."""
     find_races: bool = True
+    refuse_unknown: bool = False
+    """Whether in ``time`` mode a scalar of global memory that a kernel computes ends the run (hazard
+    ``data-dependent``); else it is 0."""
 
 
 @frozen
@@ -244,6 +247,8 @@ def request_text(library: Path, request: RunRequest, folder: Path) -> str:
         lines.append(f"trace {request.trace}")
     if not request.auto_sync:
         lines.append("auto_sync off")
+    if request.refuse_unknown:
+        lines.append("unknown refuse")
     if not request.find_races:
         lines.append("races off")
     return "\n".join(lines) + "\n"
@@ -438,7 +443,7 @@ def _hazard(item: Mapping[str, Any]) -> Hazard:
 
 def _launch(item: Mapping[str, Any], chip: Chip) -> LaunchReport:
     block_dim, latency_us = int(item["block_dim"]), float(item["latency_us"])
-    overhead = overhead_of(chip, latency_us, block_dim)
+    overhead = overhead_of(chip, latency_us, int(item["cores"]))
     return LaunchReport(
         kernel=str(item["kernel"]),
         block_dim=block_dim,

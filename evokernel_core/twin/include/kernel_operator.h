@@ -4,6 +4,7 @@
 //
 #include "evokernel/twin/language.h"
 //
+#include "evokernel/twin/blocks.h"
 #include "evokernel/twin/cube.h"
 #include "evokernel/twin/cross.h"
 #include "evokernel/twin/debug.h"

@@ -52,6 +52,7 @@ void ReadSizes(Reader &reader, Chip &chip)
     reader.Need("memory.l0c_bytes", chip.l0c_bytes);
     reader.Need("memory.bias_table_bytes", chip.bias_table_bytes);
     reader.Need("memory.fixpipe_buffer_bytes", chip.fixpipe_buffer_bytes);
+    reader.Need("memory.stack_bytes", chip.stack_bytes);
     reader.Need("memory.max_buffers", chip.max_buffers);
     reader.Need("memory.max_queue_buffers", chip.max_queue_buffers);
 }

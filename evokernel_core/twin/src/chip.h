@@ -11,6 +11,7 @@ struct Chip {
     uint64_t ub_bytes, ub_total_bytes, hbm_bytes, l2_bytes;
     uint64_t l1_bytes, l0a_bytes, l0b_bytes, l0c_bytes, bias_table_bytes, fixpipe_buffer_bytes;
     int max_buffers, max_queue_buffers;
+    uint64_t stack_bytes;
 
     double launch_us, per_block_us, start_us;
 

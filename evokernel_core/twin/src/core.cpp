@@ -1,4 +1,6 @@
 #include "core.h"
+
+#include "blocks.h"
 #include "sampled.h"
 #include "time/schedule.h"
 
@@ -151,7 +153,12 @@ void Core::End()
     ReportOpenFlags(*this);
     ReportOpenBuffers(*this);
     if (atomic != Atomic::None) {
-        ReportWarning("event-misuse", last_at, "The kernel ends with atomics on; call SetAtomicNone.");
+        ReportError("event-misuse", last_at,
+                    "The kernel ends with atomics on, which leaks into the next kernel; call SetAtomicNone.");
+    }
+    if (mask.counter) {
+        ReportError("event-misuse", last_at,
+                    "The kernel ends in the counter mode of masks, which leaks into the next kernel; call SetMaskNorm.");
     }
 }
 
@@ -159,6 +166,19 @@ Core &HostCore()
 {
     static Core core;
     return core;
+}
+
+void CheckStack()
+{
+    const uint64_t used = blocks::counter.deepest;
+    if (used <= CurrentChip().stack_bytes || blocks::counter.reported) {
+        return;
+    }
+    blocks::counter.reported = true;
+    ReportError("stack-capacity", TheCore().last_at,
+                "The kernel's functions and their local arrays take more than the %llu bytes of stack that a core has; keep "
+                "arrays in local memory.",
+                static_cast<unsigned long long>(CurrentChip().stack_bytes));
 }
 
 Core *current_core = &HostCore();

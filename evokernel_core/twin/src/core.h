@@ -210,6 +210,9 @@ inline void TouchGm(const uint8_t *address, uint64_t bytes, bool write, bool ato
 void SetPipeFlags(At at);
 void AwaitPipeFlags();
 
+// Reports frames and local arrays that are more than the stack of a core of the chip.
+void CheckStack();
+
 void RunVector(const char *name, double cycles, At at);
 void RunVector(const char *name, double startup, double cycles, At at);
 

@@ -91,6 +91,7 @@ namespace {
 
 constexpr size_t kGuardBytes = 64 * 1024;  // more than one frame of a careless kernel
 constexpr size_t kStackBytes = 1024 * 1024;
+constexpr size_t kSoiledBytes = 64 * 1024;  // twice what a core of a chip has
 
 Fiber *entering = nullptr;
 
@@ -127,7 +128,9 @@ void Fiber::Quit()
     std::abort();  // nothing resumes a fiber that is done
 }
 
-bool Fiber::Prepare(void (*body)(void *), void *argument)
+uintptr_t Fiber::Top() const { return reinterpret_cast<uintptr_t>(stack_ + kGuardBytes + kStackBytes); }
+
+bool Fiber::Prepare(void (*body)(void *), void *argument, uint8_t undefined)
 {
     if (stack_ == nullptr) {
         void *mapping = ::mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
@@ -137,6 +140,7 @@ bool Fiber::Prepare(void (*body)(void *), void *argument)
         }
         stack_ = static_cast<unsigned char *>(mapping);
     }
+    std::memset(stack_ + kGuardBytes + kStackBytes - kSoiledBytes, undefined, kSoiledBytes);
     body_ = body;
     argument_ = argument;
     done_ = false;

@@ -1,6 +1,7 @@
 // A call that can be left in the middle and taken up again: its own stack, switched to and from.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 
 namespace evokernel::twin {
 
@@ -11,8 +12,12 @@ public:
     Fiber(const Fiber &) = delete;
     Fiber &operator=(const Fiber &) = delete;
 
-    // Gets a stack where there is none yet; false where memory is short. What ran on it before is dropped.
-    bool Prepare(void (*body)(void *), void *argument);
+    // Gets a stack where there is none yet; false where memory is short. What ran on it before is dropped, and what a
+    // body may look at without having written it is `undefined` in every byte.
+    bool Prepare(void (*body)(void *), void *argument, uint8_t undefined);
+
+    // Where the stack begins: it grows down from here.
+    uintptr_t Top() const;
 
     // Runs the fiber until it calls Leave or its body returns.
     void Resume();

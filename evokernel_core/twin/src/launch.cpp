@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "blocks.h"
 #include "core.h"
 #include "crash.h"
 #include "evokernel/twin/launch.h"
@@ -159,6 +160,8 @@ void LaunchBlocks(const char *name, LaunchKind kind, uint32_t blocks, void *, Ke
     crew.active_blocks = active;
     crew.timing = session.timing;
     race::Install(!session.timing, session.auto_sync);
+    blocks::counter.deepest = 0;
+    blocks::counter.reported = false;
     LaunchReport report;
     report.kernel = name;
     report.blocks = blocks;
@@ -173,8 +176,9 @@ void LaunchBlocks(const char *name, LaunchKind kind, uint32_t blocks, void *, Ke
         race::EndLaunch();
     }
     const CoreTime &slowest = collector.Slowest();
+    report.cores_started = active * (kind.cube + kind.vector);
     report.latency_us =
-        chip.launch_us + chip.per_block_us * active +
+        chip.launch_us + chip.per_block_us * report.cores_started +
         SlowestCore(collector.Times(), static_cast<int>(at_once), &report.balance) / chip.mhz;
     for (int p = 0; p < kPipes; ++p) {
         report.busy_us[p] = slowest.use[p].busy / chip.mhz;

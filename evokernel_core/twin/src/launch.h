@@ -17,6 +17,7 @@ struct PipeWork {
 struct LaunchReport {
     std::string kernel;
     uint32_t blocks = 0;
+    int cores_started = 0;  // at once
     double latency_us = 0;
     double busy_us[kPipes] = {};  // of the slowest block
     PipeWork work[kPipes];
@@ -38,6 +39,7 @@ struct LaunchReport {
 
 struct Session {
     bool timing = false;
+    bool refuse_unknown = false;  // in timing mode a scalar that has no data ends the launch, instead of being 0
     bool trace = false;
     bool auto_sync = true;  // the compiler orders the scalar and vector units of a vector core
     std::vector<LaunchReport> launches;

@@ -171,6 +171,36 @@ Allocation *GlobalMemory::Find(const uint8_t *address)
     return nullptr;
 }
 
+void GlobalMemory::KeepBooks(Allocation &block)
+{
+    if (block.written == nullptr && block.mapping != nullptr && block.bytes > 0) {
+        block.written = MapSparse(Readable(block));
+        has_known_ = has_known_ || block.written != nullptr;
+    }
+}
+
+const Allocation *GlobalMemory::WithData(const uint8_t *address, uint64_t bytes)
+{
+    const Allocation *block = Find(address);
+    if (block == nullptr || block->mapping == nullptr) {
+        return nullptr;
+    }
+    const auto offset = static_cast<uint64_t>(address - block->base);
+    if (offset + bytes > block->bytes) {
+        return nullptr;
+    }
+    const bool has = block->written == nullptr ? block->known
+                                               : std::memchr(block->written + offset, 0, bytes) == nullptr;
+    return has ? block : nullptr;
+}
+
+void GlobalMemory::LoseData(Allocation &block, uint64_t offset, uint64_t bytes)
+{
+    if (block.written != nullptr && offset < block.bytes) {
+        std::memset(block.written + offset, 0, std::min(bytes, block.bytes - offset));
+    }
+}
+
 Allocation *GlobalMemory::WithBehind(const uint8_t *address)
 {
     const auto found = std::find_if(all_.begin(), all_.end(), [&](const auto &block) {

@@ -37,7 +37,7 @@ struct Allocation {
     uint64_t behind;      // bytes that are allocated after these: a copy may read them, and nobody writes them
     uint8_t *mapping;     // with guards; null where there is no memory behind the addresses
     uint64_t mapped;
-    uint8_t *written;     // one byte for each byte, 1 = defined; null for inputs and in timing mode
+    uint8_t *written;     // one byte for each byte, 1 = defined; null for inputs. In timing mode 1 = has its data
     bool write_reported;
     bool known;           // has its data in timing mode too
     uint8_t *pages;       // in sampled runs: of each page whether it holds values; null: all do
@@ -57,6 +57,12 @@ public:
     bool Release(void *base);
     void Clear();
     Allocation *Find(const uint8_t *address);
+    // In timing mode: keeps books of which bytes have their data, whatever the host writes, and what they are: null
+    // where a kernel wrote them, or nobody did.
+    void KeepBooks(Allocation &block);
+    const Allocation *WithData(const uint8_t *address, uint64_t bytes);
+    // A kernel writes bytes that timing does not compute.
+    static void LoseData(Allocation &block, uint64_t offset, uint64_t bytes);
     std::vector<std::unique_ptr<Allocation>> &All() { return all_; }
     uint64_t TotalBytes() const;
     bool HasKnown() const { return has_known_; }

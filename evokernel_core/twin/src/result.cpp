@@ -105,6 +105,7 @@ std::string LaunchText(const LaunchReport &launch)
         }
     }
     return "{\"kernel\":" + Quoted(launch.kernel) + ",\"block_dim\":" + std::to_string(launch.blocks) +
+           ",\"cores\":" + std::to_string(launch.cores_started) +
            ",\"latency_us\":" + Number(launch.latency_us) + ",\"pipes\":{" + pipes +
            "},\"work\":" + WorkText(launch) + ",\"lines\":" + LinesText(launch) +
            ",\"balance\":" + Number(launch.balance) + ",\"bottleneck\":" +

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "blocks.h"
 #include "copies/traffic.h"
 #include "core.h"
 #include "judge/judge.h"
@@ -36,6 +37,7 @@ struct TensorRequest {
 struct Request {
     std::string library, result, mode, chip, trace;
     std::string auto_sync = "on";
+    std::string unknown = "zero";
     std::vector<int64_t> sizes;
     std::vector<float> scalars;
     std::vector<TensorRequest> tensors;
@@ -95,6 +97,8 @@ bool ParseLine(const std::string &line, Request *request)
             request->trace = value;
         } else if (key == "auto_sync" && (value == "on" || value == "off")) {
             request->auto_sync = value;
+        } else if (key == "unknown" && (value == "zero" || value == "refuse")) {
+            request->unknown = value;
         } else {
             return false;
         }
@@ -127,6 +131,7 @@ struct Tiling {
     alignas(16) uint8_t data[65536] = {};
     uint32_t blocks = 0;
     uint64_t workspace = 0;
+    bool overrun = false;  // it took more blocks than host code may
 };
 
 // The code that is judged: in this process, or in one of its own.
@@ -166,13 +171,19 @@ public:
     bool ComputeTiling(const Request &request, Tiling *tiling) override
     {
         const Chip &chip = CurrentChip();
-        return tiling_(request.sizes.data(), request.scalars.data(), static_cast<uint32_t>(chip.aiv), chip.ub_bytes,
-                       tiling->data, sizeof(tiling->data), &tiling->blocks, &tiling->workspace) != 0;
+        bool good = false;
+        tiling->overrun = !blocks::WithinHostTime([&] {
+            good = tiling_(request.sizes.data(), request.scalars.data(), static_cast<uint32_t>(chip.aiv), chip.ub_bytes,
+                           tiling->data, sizeof(tiling->data), &tiling->blocks, &tiling->workspace) != 0;
+        });
+        return good;
     }
 
     void Launch(const std::vector<uint8_t *> &tensors, uint8_t *workspace, const Tiling &tiling) override
     {
+        blocks::SoilStack();
         launch_(nullptr, tensors.data(), workspace, tiling.data);
+        ++blocks::counter.run;
     }
 
 private:
@@ -199,6 +210,7 @@ public:
         const judge::Answer answer = judge::ComputeTiling(request.sizes, request.scalars);
         tiling->blocks = answer.blocks;
         tiling->workspace = answer.workspace;
+        tiling->overrun = !answer.words.empty();
         return answer.good;
     }
 
@@ -210,7 +222,15 @@ public:
 
 bool ComputeTiling(Candidate &candidate, const Request &request, Tiling *tiling, RunOutcome *outcome)
 {
-    if (!candidate.ComputeTiling(request, tiling)) {
+    const bool covered = candidate.ComputeTiling(request, tiling);
+    if (tiling->overrun) {
+        ReportError("host-time", At{"", 0},
+                    "ComputeTiling executes more than 100,000 basic blocks, which the host would do before every launch; "
+                    "use formulas instead of loops.");
+        outcome->error = Wording("ComputeTiling takes too long.");
+        return false;
+    }
+    if (!covered) {
         outcome->declined = true;
         outcome->error = Wording("ComputeTiling returned false for these sizes; cover them or narrow the contract.");
         return false;
@@ -247,6 +267,7 @@ public:
         race::Wanted() = request_.races && !sampled::active;
         TheSession().trace = !request_.trace.empty();
         TheSession().auto_sync = request_.auto_sync == "on";
+        TheSession().refuse_unknown = request_.unknown == "refuse";
         Tiling tiling;
         if (!ComputeTiling(candidate_, request_, &tiling, outcome)) {
             return false;
@@ -314,7 +335,10 @@ private:
             } else if ((!timing || known) && !tensor.output && !ReadTensor(tensor.path, tensor.bytes, block->base, error)) {
                 return false;
             }
-            if (!timing && !tensor.initial.empty()) {
+            if (timing && !tensor.initial.empty()) {
+                Gm().KeepBooks(*block);
+            }
+            if (!tensor.initial.empty() && block->written != nullptr) {
                 if (!ReadTensor(tensor.initial, tensor.bytes, block->base, error)) {
                     return false;
                 }

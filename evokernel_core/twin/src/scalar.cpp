@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core.h"
+#include "launch.h"
 #include "sampled.h"
 #include "stand_in.h"
 #include "evokernel/twin/api_vector.h"
@@ -66,8 +67,9 @@ bool StillTheSame(Core &core, const uint8_t *address, uint64_t bits)
     return same;
 }
 
-// Timing has no data: a loop that waits for a value would never end.
-uint64_t ReadNothing(Core &core, const uint8_t *address, const char *api, At at)
+// Timing has the data of inputs that it was given. It has nothing that kernels write: a loop that waits for such a value
+// would never end.
+uint64_t ReadTimed(Core &core, const uint8_t *address, uint32_t width, const char *api, At at)
 {
     constexpr uint32_t limit = 100000;
     const bool again = core.polled == address && core.polled_bits + 1 == InstructionCount();
@@ -81,7 +83,17 @@ uint64_t ReadNothing(Core &core, const uint8_t *address, const char *api, At at)
                     api);
         GiveUpLaunch();
     }
-    return 0;
+    uint64_t bits = 0;
+    if (Gm().WithData(address, width) != nullptr) {
+        std::memcpy(&bits, address, width);
+    } else if (TheSession().refuse_unknown) {
+        ReportError("data-dependent", at,
+                    "%s reads a value of global memory that a kernel computes, which timing does not have; take the time "
+                    "of a checking run.",
+                    api);
+        GiveUpLaunch();
+    }
+    return bits;
 }
 
 }  // namespace
@@ -210,6 +222,19 @@ void WriteGlobal(const GlobalRef &tensor, uint8_t *to, uint64_t bits, uint32_t w
 
 }  // namespace
 
+namespace {
+
+// What a scalar store of timing mode leaves may come of values that it does not have.
+void LoseScalar(const uint8_t *to, uint32_t width)
+{
+    Allocation *block = Gm().Find(to);
+    if (block != nullptr) {
+        GlobalMemory::LoseData(*block, static_cast<uint64_t>(to - block->base), width);
+    }
+}
+
+}  // namespace
+
 uint64_t GlobalGet(const GlobalRef &tensor, int64_t index, At at)
 {
     Core &core = TheCore();
@@ -217,7 +242,7 @@ uint64_t GlobalGet(const GlobalRef &tensor, int64_t index, At at)
     const uint32_t width = DTypeBytes(tensor.dtype);
     const uint8_t *from = tensor.address + index * width;
     GmAccess(core, from);
-    return core.timing ? ReadNothing(core, from, "GetValue", at)
+    return core.timing ? ReadTimed(core, from, width, "GetValue", at)
                        : ReadGlobal(core, tensor, from, width, "GetValue", at);
 }
 
@@ -228,9 +253,10 @@ void GlobalSet(const GlobalRef &tensor, int64_t index, uint64_t bits, At at)
     const uint32_t width = DTypeBytes(tensor.dtype);
     uint8_t *to = tensor.address + index * width;
     GmAccess(core, to);
-    if (!core.timing) {
-        WriteGlobal(tensor, to, bits, width, "SetValue", at);
+    if (core.timing) {
+        return LoseScalar(to, width);
     }
+    WriteGlobal(tensor, to, bits, width, "SetValue", at);
 }
 
 uint64_t ReadUncached(const void *address, uint32_t width, At at)
@@ -241,7 +267,7 @@ uint64_t ReadUncached(const void *address, uint32_t width, At at)
     race::Uncached(core);
     core.time.Scalar(CurrentChip().gm_miss);
     const auto *from = static_cast<const uint8_t *>(address);
-    return core.timing ? ReadNothing(core, from, name, at)
+    return core.timing ? ReadTimed(core, from, width, name, at)
                        : ReadGlobal(core, RawRef(address, width), from, width, name, at);
 }
 
@@ -252,9 +278,11 @@ void WriteUncached(void *address, uint64_t bits, uint32_t width, At at)
     BeginInstruction(Pipe::S, name, at);
     race::Uncached(core);
     core.time.Scalar(CurrentChip().gm_miss);
-    if (!core.timing) {
-        WriteGlobal(RawRef(address, width), static_cast<uint8_t *>(address), bits, width, name, at);
+    auto *to = static_cast<uint8_t *>(address);
+    if (core.timing) {
+        return LoseScalar(to, width);
     }
+    WriteGlobal(RawRef(address, width), to, bits, width, name, at);
 }
 
 void PreloadLine(const GlobalRef &tensor, int64_t offset, At at)

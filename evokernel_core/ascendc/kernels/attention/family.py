@@ -30,7 +30,7 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip, Memory
 from evokernel_core.twin.isa import FRACTAL, LANES
-from evokernel_core.twin.roofline import launch_us
+from evokernel_core.twin.roofline import mixed_launch_us
 
 _MOST_BLOCKS = most_of("Sub", "src0RepStride")
 """32-byte blocks between two repeats of a vector instruction."""
@@ -148,7 +148,7 @@ def _cost_us(found: Attention, item: AttentionSchedule, sizes: Sizes, chip: Chip
     cube = _cube_cycles(found.dtype, item, step, share, chip)
     vector = _vector_cycles(found, item, step, 1 / steps if found.causal else 0.0, chip)
     busy = math.ceil(units / cores) * steps * max(cube, vector + _HANDOVER) + cube + vector
-    return float(busy / chip.mhz + launch_us(chip, cores))
+    return float(busy / chip.mhz + mixed_launch_us(chip, cores))
 
 
 def _cube_cycles(dtype: str, item: AttentionSchedule, step: _Step, share: float, chip: Chip) -> float:

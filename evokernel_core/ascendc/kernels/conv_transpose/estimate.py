@@ -20,7 +20,7 @@ from evokernel_core.ascendc.kernels.epilogue.cost import Cost
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL, LANES, REQUEST_BYTES
-from evokernel_core.twin.roofline import launch_us
+from evokernel_core.twin.roofline import mixed_launch_us
 
 _STEP_CYCLES = 70
 """From the last cycle of a product until the next step may be loaded in its place."""
@@ -60,7 +60,7 @@ def estimate_us(found: Transposed, item: Schedule, symbols: Mapping[str, int], c
         work = _turned_us(busy, read, written, tiles * cores / planned.tiles, chip)
     else:
         work = _direct_us(busy, read, written, item, chip)
-    return work + packing + launch_us(chip, chip.aic)
+    return work + packing + mixed_launch_us(chip, chip.aic)
 
 
 def _direct_us(busy: float, read: float, written: float, item: Schedule, chip: Chip) -> float:

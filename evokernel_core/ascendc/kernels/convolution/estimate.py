@@ -21,7 +21,7 @@ from evokernel_core.ascendc.kernels.epilogue.cost import Cost
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL, REQUEST_BYTES
-from evokernel_core.twin.roofline import launch_us
+from evokernel_core.twin.roofline import launch_us, mixed_launch_us
 
 _MEETING = 0.5
 """The share of requests that meet those of other cores at one address, and take longer."""
@@ -122,9 +122,14 @@ def bounder(
             )
             tile = evolve(_tile_of_panels(found, item, known, chip), before=0.0)
             least.append(max(_products_us(found, tile, parts, known, chip, behind)))
-        return float(launch_us(chip, chip.aic) + min(least))
+        return float(_launch_us(behind, chip) + min(least))
 
     return at_least_us
+
+
+def _launch_us(behind: Cost | None, chip: Chip) -> float:
+    """The launch; vector cores are started beside the cube cores where there is work for them."""
+    return launch_us(chip, chip.aic) if behind is None else mixed_launch_us(chip, chip.aic)
 
 
 def _sizes_with(found: Convolution, sizes: Mapping[str, int], behind: Cost | None) -> _Sizes:
@@ -147,12 +152,12 @@ def _estimate_us(
     tile = make(found, item, known, chip)  # type: ignore[arg-type]
     products_us, memory = _products_us(found, tile, item.parts, known, chip, behind)
     if found.frame is None or isinstance(item, RowsSchedule):
-        return float(launch_us(chip, chip.aic) + max(products_us, memory))
+        return float(_launch_us(behind, chip) + max(products_us, memory))
     framing = framing_of(
         found, known.batch, found.groups * known.channels, known.made, known.size, item.chunk_kib * 1024, chip
     )
     taken_us = max(products_us, memory + framing.between_us, framing.busy_us) + _FRICTION * products_us
-    return float(launch_us(chip, chip.aic) + taken_us + framing.busy_us / framing.chunks)
+    return float(mixed_launch_us(chip, chip.aic) + taken_us + framing.busy_us / framing.chunks)
 
 
 def _products_us(

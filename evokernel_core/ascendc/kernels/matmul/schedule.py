@@ -21,7 +21,7 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL, REQUEST_BYTES
-from evokernel_core.twin.roofline import launch_us
+from evokernel_core.twin.roofline import launch_us, mixed_launch_us
 
 _MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
 _WHOLE_HEIGHT = 65536
@@ -321,7 +321,8 @@ def _taken_us(
         moved += math.prod(found.evaluate(sizes)[:3]) * behind.read
     written = _written_bytes(found, behind.written if behind is not None else 0, sizes, chip)
     memory = (moved + written) / chip.gm.memory_bytes_us
-    return _together(cycles / chip.mhz, memory) + launch_us(chip, cut.cores)
+    launch = launch_us if behind is None else mixed_launch_us
+    return _together(cycles / chip.mhz, memory) + launch(chip, cut.cores)
 
 
 def _spread(strip: int, cut: _Cut) -> float:

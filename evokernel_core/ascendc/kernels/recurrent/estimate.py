@@ -11,7 +11,7 @@ from evokernel_core.ascendc.kernels.recurrent.problem import Recurrence, Recurre
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import FRACTAL, LANES
-from evokernel_core.twin.roofline import launch_us
+from evokernel_core.twin.roofline import mixed_launch_us
 
 LAG = 2
 """Steps that a layer is behind the one below: while one of them runs, the products of its inputs are made."""
@@ -50,7 +50,7 @@ def estimate_us(found: Recurrence, item: RecurrentSchedule, sizes: Mapping[str, 
     first = waits + tick.product + tick.gates + (rounds - 1) * max(tick.product, vector)
     busy = rounds * cube + hop * (cores > 1), rounds * vector
     ticks = length + (LAG * (found.chains - 1) if found.stacked else 0)
-    return ticks * max(first, *busy) / chip.mhz + launch_us(chip, cores)
+    return ticks * max(first, *busy) / chip.mhz + mixed_launch_us(chip, cores)
 
 
 def _tick(

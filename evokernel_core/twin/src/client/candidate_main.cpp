@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "blocks.h"
 #include "chip.h"
 #include "client/client.h"
 
@@ -56,8 +57,14 @@ client::Outcome Tiling()
     const auto scalars = List<float>(reader);
     const Chip &chip = CurrentChip();
     client::Outcome outcome;
-    outcome.good = tiling_function(sizes.data(), scalars.data(), static_cast<uint32_t>(chip.aiv), chip.ub_bytes,
-                                   tiling_data, sizeof(tiling_data), &outcome.blocks, &outcome.workspace) != 0;
+    const bool within = blocks::WithinHostTime([&] {
+        outcome.good = tiling_function(sizes.data(), scalars.data(), static_cast<uint32_t>(chip.aiv), chip.ub_bytes,
+                                       tiling_data, sizeof(tiling_data), &outcome.blocks, &outcome.workspace) != 0;
+    });
+    if (!within) {
+        outcome.good = false;
+        outcome.words = "host-time";
+    }
     return outcome;
 }
 
@@ -69,7 +76,9 @@ client::Outcome Launch()
         tensors.push_back(reinterpret_cast<uint8_t *>(address));
     }
     auto *workspace = reinterpret_cast<uint8_t *>(reader.Raw<uint64_t>());
+    blocks::SoilStack();
     launch_function(nullptr, tensors.data(), workspace, tiling_data);
+    ++blocks::counter.run;
     return {};
 }
 

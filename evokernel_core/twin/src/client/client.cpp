@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "blocks.h"
 #include "fiber.h"
 
 namespace evokernel::twin::client {
@@ -35,6 +36,7 @@ struct NameCache {
     uint32_t number = 0;
 };
 constexpr size_t kCached = 256;
+constexpr size_t kBlocksMessage = 64;  // more than TellBlocks writes
 
 struct Client {
     wire::Shared *shared = nullptr;
@@ -106,6 +108,19 @@ void CallBack()
     }
 }
 
+// Tells of the blocks that the running core has executed. There is always room for it in the batch.
+void TellBlocks()
+{
+    Client &self = The();
+    if (self.running == &self.host || blocks::counter.pending == 0) {
+        return;
+    }
+    self.writer.Raw(wire::Entry::Blocks);
+    self.writer.Raw(blocks::counter.pending);
+    self.writer.Raw(blocks::counter.deepest);
+    blocks::counter.pending = 0;
+}
+
 void LoseThrown(const std::string &what)
 {
     wire::EncodeText(The().writer, what);
@@ -133,6 +148,7 @@ void BodyOf(void *argument)
         self.writer.Clear();
         return LoseThrown(thrown);
     }
+    TellBlocks();
     Exchange(Batch::Ended);
 }
 
@@ -142,12 +158,13 @@ void CallBackAlone(void *argument)
     auto &context = *static_cast<Context *>(argument);
     CallBack();
     context.active = false;
+    TellBlocks();
     Exchange(Batch::Returned);
 }
 
 void Begin(Context &context, void (*body)(void *))
 {
-    if (!context.fiber.Prepare(body, &context)) {
+    if (!context.fiber.Prepare(body, &context, blocks::Undefined())) {
         Stop("There is no memory for the stack of a core.");
     }
     context.active = true;
@@ -173,7 +190,9 @@ void RunCores()
             Begin(context, CallBackAlone);
         }
         self.running = &context;
+        blocks::Enter(context.fiber.Top());
         context.fiber.Resume();
+        blocks::Enter(0);
         self.running = &self.host;
     }
 }
@@ -197,6 +216,7 @@ void Yield(Batch why)
             return;
         }
         CallBack();
+        TellBlocks();
         Exchange(Batch::Returned);
     }
 }
@@ -217,7 +237,8 @@ Writer &Open(Entry entry)
     if (self.shared == nullptr) {
         Stop("Code that runs while the library is loaded calls AscendC; call it in the launcher or in a kernel.");
     }
-    if (self.writer.Left() < wire::kLargestMessage || self.names_bytes > wire::kNamesBytes / 2) {
+    TellBlocks();
+    if (self.writer.Left() < wire::kLargestMessage + kBlocksMessage || self.names_bytes > wire::kNamesBytes / 2) {
         Yield(Batch::More);
     }
     self.writer.Raw(entry);
@@ -265,6 +286,7 @@ void RunLaunch(KernelBody vector, KernelBody cube, void *closure)
     self.vector = vector;
     self.cube = cube;
     self.closure = closure;
+    blocks::counter.deepest = 0;
     Yield(Batch::Wants);
 }
 

@@ -272,7 +272,9 @@ void LoadKnown(const LocalRef &dst, const GlobalRef &src, const Burst &burst, ui
         return;
     }
     const Allocation *block = Gm().Find(src.address);
-    const bool known = block != nullptr && block->known;
+    const bool booked = block != nullptr && block->written != nullptr;
+    const bool known = booked ? Gm().WithData(src.address, Extent(burst, burst.src_stride)) != nullptr
+                              : block != nullptr && block->known;
     if (!ComputesTo(dst.address + left, Extent(burst, burst.dst_stride), known)) {
         return;
     }

@@ -83,6 +83,15 @@ bool Contested(const Core &core, Pipe pipe, Allocation &block, const GlobalRef &
     return met;
 }
 
+// In timing mode what a copy stores has no values.
+void LoseStored(Allocation &block, const GlobalRef &tensor, const Span &span)
+{
+    const auto offset = static_cast<uint64_t>(tensor.address - block.base);
+    for (uint32_t i = 0; block.written != nullptr && i < span.count; ++i) {
+        GlobalMemory::LoseData(block, offset + uint64_t{i} * span.stride, span.length);
+    }
+}
+
 }  // namespace
 
 L2State &L2()
@@ -103,6 +112,9 @@ Move NoteTraffic(Pipe pipe, bool load, const GlobalRef &tensor, Span span)
     move.requests = Requests(address, span);
     move.wire_bytes = Aligned(address, span) ? move.bytes : std::max(move.bytes, move.requests * kRequest);
     Allocation *block = Gm().Find(tensor.address);
+    if (core.timing && !load && block != nullptr) {
+        LoseStored(*block, tensor, span);
+    }
     if (block == nullptr || tensor.bypass_l2) {
         move.hbm_bytes = move.bytes;
         move.write_back = load ? 0 : static_cast<double>(move.bytes);

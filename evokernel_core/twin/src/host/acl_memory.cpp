@@ -29,17 +29,22 @@ Allocation *DeviceBlock(const void *address)
     return address == nullptr ? nullptr : Gm().Find(static_cast<const uint8_t *>(address));
 }
 
-void Defined(const Allocation *block, void *address, size_t bytes)
+// The target of a copy or of a fill has values; in timing mode only where the source has them.
+void Defined(const Allocation *block, void *address, size_t bytes, const void *source = nullptr)
 {
-    if (block != nullptr && block->written != nullptr) {
-        std::memset(block->written + (static_cast<uint8_t *>(address) - block->base), 1, bytes);
+    if (block == nullptr || block->written == nullptr) {
+        return;
     }
+    const auto *from = static_cast<const uint8_t *>(source);
+    const bool lost = evokernel::twin::TheSession().timing && DeviceBlock(from) != nullptr &&
+                      Gm().WithData(from, bytes) == nullptr;
+    std::memset(block->written + (static_cast<uint8_t *>(address) - block->base), lost ? 0 : 1, bytes);
 }
 
 // The host reads what no kernel and no copy wrote: zeros in fresh memory, anything in memory used before.
 void WarnUndefined(const Allocation *block, const void *address, size_t bytes)
 {
-    if (block == nullptr || block->written == nullptr) {
+    if (block == nullptr || block->written == nullptr || evokernel::twin::TheSession().timing) {
         return;
     }
     const uint8_t *written = block->written + (static_cast<const uint8_t *>(address) - block->base);
@@ -121,6 +126,9 @@ aclError Allocate(const char *api, void **device, size_t bytes, uint64_t behind)
         return Fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s is asked for %llu bytes, but %llu of %llu bytes are taken.", api,
                     static_cast<Size>(bytes), static_cast<Size>(Gm().TotalBytes()), static_cast<Size>(total));
     }
+    if (evokernel::twin::TheSession().timing) {
+        Gm().KeepBooks(*block);
+    }
     *device = block->base;
     return ACL_SUCCESS;
 }
@@ -181,12 +189,15 @@ aclError aclrtMemcpy(void *dst, size_t capacity, const void *src, size_t bytes, 
     aclError status = Range("aclrtMemcpy", "destination", dst, bytes, sides.to_device);
     status = status == ACL_SUCCESS ? Range("aclrtMemcpy", "source", src, bytes, sides.from_device) : status;
     const Allocation *target = DeviceBlock(dst);
+    if (status == ACL_SUCCESS && target != nullptr && !Unbacked(target) && Unbacked(DeviceBlock(src))) {
+        Defined(target, dst, bytes, src);
+    }
     if (status != ACL_SUCCESS || Unbacked(target) || Unbacked(DeviceBlock(src))) {
         return status;
     }
     WarnUndefined(DeviceBlock(src), src, bytes);
     std::memmove(dst, src, bytes);
-    Defined(target, dst, bytes);
+    Defined(target, dst, bytes, src);
     return ACL_SUCCESS;
 }
 aclError aclrtMemcpyAsync(void *dst, size_t capacity, const void *src, size_t bytes, aclrtMemcpyKind kind, aclrtStream)

@@ -38,6 +38,7 @@ struct Program {
         }
         const char *mode = std::getenv("EVOKERNEL_TWIN_MODE");
         evokernel::twin::TheSession().timing = mode != nullptr && std::strcmp(mode, "time") == 0;
+        evokernel::twin::TheSession().refuse_unknown = true;
         evokernel::twin::TheSession().trace = std::getenv("EVOKERNEL_TWIN_TRACE") != nullptr;
         const char *auto_sync = std::getenv("EVOKERNEL_TWIN_AUTO_SYNC");
         evokernel::twin::TheSession().auto_sync = auto_sync == nullptr || std::strcmp(auto_sync, "off") != 0;

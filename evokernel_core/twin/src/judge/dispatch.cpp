@@ -1,6 +1,7 @@
 // What the judge does for each entry of the table.
 #include <algorithm>
 
+#include "blocks.h"
 #include "evokernel/twin/debug.h"
 #include "evokernel/twin/launch.h"
 #include "evokernel/twin/stack.h"
@@ -128,6 +129,13 @@ EVK_ENTRY_CALLS(EVK_SERVE_CALL)
             reader, reply, [method](Class &self, auto &...given) { return (self.*method)(given...); });         \
     }
 EVK_ENTRY_METHODS(EVK_SERVE_METHOD)
+
+// Basic blocks that the core has executed since its last call.
+void ServeBlocks(Reader &reader, Writer &)
+{
+    blocks::counter.pending += reader.Raw<uint64_t>();
+    blocks::counter.deepest = std::max(blocks::counter.deepest, reader.Raw<uint64_t>());
+}
 
 // A queue's bytes, whose methods doubt what they find in them.
 Queue DecodeQueue(Reader &reader)

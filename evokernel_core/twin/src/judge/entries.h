@@ -370,6 +370,7 @@
     METHOD(MatmulOffset, matmul::Object, Handle, AscendC::MatrixOffset, Offset, (), const, ())
 
 #define EVK_ENTRY_OTHERS(OTHER) \
+    OTHER(Blocks, Kernel)                                                                                           \
     OTHER(QueueInit, Kernel)                                                                                        \
     OTHER(QueuePrepare, Kernel)                                                                                     \
     OTHER(QueuePlace, Kernel)                                                                                       \

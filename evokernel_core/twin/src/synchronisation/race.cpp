@@ -96,6 +96,15 @@ bool InOrder(CoreState &core, const Access &earlier, bool wrote, bool listed)
     return false;
 }
 
+// Whether the scalar unit reads what the vector unit wrote before a PipeBarrier<PIPE_V>, which does not hold it up:
+// nothing but a barrier that the compiler inserts does.
+bool BehindVectorBarrier(const CoreState &core, const Access &earlier)
+{
+    return core.current.pipe == Pipe::S && earlier.pipe == Pipe::V && earlier.core == core.id &&
+           earlier.epoch <= core.vector_barrier && !Over(core, earlier) &&
+           InsertedByCompiler(core, earlier.pipe, core.current.pipe);
+}
+
 // What another core had done when it wrote what this core polled.
 void LearnFromWriter(CoreState &core, const Access &writer)
 {
@@ -209,7 +218,13 @@ void Local(Core &core, Space space, uint32_t address, uint64_t bytes, bool write
     }
     Shadow &shadow = state->local[static_cast<int>(space)];
     const auto check = [&](const Access &earlier, bool wrote, uint64_t start, uint64_t end) {
-        if (earlier.Nobody() || InOrder(*state, earlier, wrote, true)) {
+        if (earlier.Nobody()) {
+            return;
+        }
+        if (!write && wrote && BehindVectorBarrier(*state, earlier)) {
+            ReportInserted(*state, earlier, LocalBytes(space, start, end));
+        }
+        if (InOrder(*state, earlier, wrote, true)) {
             return;
         }
         if (write && (wrote || state->vector)) {
@@ -292,6 +307,9 @@ void Barrier(Core &core, int pipe)
     if (pipe == kAllPipes) {
         state->OrderAll();
     } else {
+        if (static_cast<Pipe>(pipe) == Pipe::V) {
+            state->vector_barrier = state->now[static_cast<size_t>(Pipe::V)];
+        }
         state->Order(static_cast<Pipe>(pipe), static_cast<Pipe>(pipe));
     }
 }

@@ -59,6 +59,7 @@ struct CoreState {
     // The instruction that runs.
     Access current;
     std::vector<Doubt> doubts;  // about its writes, until they are done
+    uint32_t vector_barrier = 0;  // the epoch of the vector pipe that the last PipeBarrier<PIPE_V> ended
     bool pipelined = false;
     bool uncached = false;
     int strict = 0;  // depth of library calls that order themselves

@@ -72,6 +72,15 @@ void ReportSync(const CoreState &core, const Access &earlier, Clash clash, const
         Remark(weight), cure.c_str(), where.c_str());
 }
 
+void ReportInserted(const CoreState &core, const Access &earlier, const Wording &bytes)
+{
+    const Site &now = Of(core.current.site);
+    ReportWarning("missing-sync", now.at,
+                  "%s reads %s, which %s of %s writes; PipeBarrier<PIPE_V> does not hold up the scalar unit, so this relies "
+                  "on a barrier that the compiler inserts (--cce-auto-sync); put SetFlag/WaitFlag V_S between the two.",
+                  now.api, bytes.c_str(), Of(earlier.site).api, PlaceOf(core, earlier.site).c_str());
+}
+
 void ReportRace(const CoreState &core, const Access &earlier, Clash clash, const Wording &bytes,
                 Weight weight)
 {

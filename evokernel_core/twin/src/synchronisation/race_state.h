@@ -43,6 +43,8 @@ enum class Clash { WriteAfterWrite, ReadAfterWrite, WriteAfterRead };
 enum class Weight { Wrong, Harmless, Overwritten };
 void ReportSync(const CoreState &core, const Access &earlier, Clash clash, const Wording &bytes,
                 Weight weight = Weight::Wrong);
+// A read by the scalar unit that only a barrier of the compiler orders.
+void ReportInserted(const CoreState &core, const Access &earlier, const Wording &bytes);
 void ReportRace(const CoreState &core, const Access &earlier, Clash clash, const Wording &bytes,
                 Weight weight = Weight::Wrong);
 

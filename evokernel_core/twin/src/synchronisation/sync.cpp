@@ -28,6 +28,29 @@ void CheckReserved(AscendC::HardEvent event, int64_t id, const char *api, At at)
     }
 }
 
+// A cube core has no vector pipe, a vector core none of the matrix unit: what names one there waits for nothing that
+// ever comes.
+bool HasPipe(CoreKind kind, Pipe pipe)
+{
+    const bool of_cube = pipe == Pipe::M || pipe == Pipe::MTE1 || pipe == Pipe::FIX;
+    return kind == CoreKind::Cube ? pipe != Pipe::V : !of_cube;
+}
+
+const char *KindName(CoreKind kind) { return kind == CoreKind::Cube ? Word("cube") : Word("vector"); }
+const char *GuardOf(CoreKind kind) { return kind == CoreKind::Cube ? "AIV" : "AIC"; }
+
+// Whether the core has both pipes of a flag.
+bool HasPipes(const Core &core, PipePair pair, const char *api, At at)
+{
+    if (HasPipe(core.kind, pair.from) && HasPipe(core.kind, pair.to)) {
+        return true;
+    }
+    ReportError("wrong-core", at, "%s %s_%s names pipe %s, which a %s core does not have; guard it with ASCEND_IS_%s.",
+                api, PipeName(pair.from), PipeName(pair.to),
+                PipeName(HasPipe(core.kind, pair.from) ? pair.to : pair.from), KindName(core.kind), GuardOf(core.kind));
+    return false;
+}
+
 int8_t Give(AscendC::HardEvent event, int id)
 {
     uint8_t &given = TheCore().given_ids[static_cast<int>(event)];
@@ -74,9 +97,12 @@ void SetFlag(AscendC::HardEvent event, int64_t id, At at)
     if (!ValidEvent(id, "SetFlag", at)) {
         return;
     }
+    const PipePair pair = PipesOf(event);
+    if (!HasPipes(core, pair, "SetFlag", at)) {
+        return;
+    }
     CheckReserved(event, id, "SetFlag", at);
     FlagState &flags = core.flags[static_cast<int>(event)];
-    const PipePair pair = PipesOf(event);
     if (flags.by_pipe[id]) {
         ReportError("event-misuse", at,
                     "SetFlag %s_%s with event id %lld, which the TPipe of a cube core has set; call Destroy() before, "
@@ -96,9 +122,12 @@ void WaitFlag(AscendC::HardEvent event, int64_t id, At at)
     if (!ValidEvent(id, "WaitFlag", at)) {
         return;
     }
+    const PipePair pair = PipesOf(event);
+    if (!HasPipes(core, pair, "WaitFlag", at)) {
+        return;
+    }
     CheckReserved(event, id, "WaitFlag", at);
     FlagState &flags = core.flags[static_cast<int>(event)];
-    const PipePair pair = PipesOf(event);
     if (!flags.set[id]) {
         ReportError("event-misuse", at, "WaitFlag %s_%s with event id %lld waits for a SetFlag that never came.",
                     PipeName(pair.from), PipeName(pair.to), static_cast<long long>(id));
@@ -168,6 +197,11 @@ void Barrier(pipe_t pipe, At at)
     static constexpr Pipe pipes[] = {Pipe::S,    Pipe::V,    Pipe::M, Pipe::MTE1,
                                      Pipe::MTE2, Pipe::MTE3, Pipe::S, Pipe::FIX};
     const Pipe which = pipes[static_cast<int>(pipe)];
+    if (!HasPipe(core.kind, which)) {
+        ReportError("wrong-core", at, "PipeBarrier<PIPE_%s> names a pipe that a %s core does not have; guard it with "
+                    "ASCEND_IS_%s.", PipeName(which), KindName(core.kind), GuardOf(core.kind));
+        return;
+    }
     core.time.NotBefore(which, core.time.Ready(which), which);
     if (race::installed && !core.timing) {
         race::Barrier(core, static_cast<int>(which));

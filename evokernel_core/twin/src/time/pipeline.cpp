@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core.h"
+
 namespace evokernel::twin {
 
 namespace {
@@ -60,6 +62,27 @@ void Pipeline::Start(const Chip &chip, int active_cores, bool cube)
     request_share_ = chip.requests_per_cycle / cores;
     hit_rate_ = cube ? chip.cube_load_hit_rate : chip.load_hit_rate;
     scalar_ = chip.start_us * chip.mhz;
+    covered_ = kCoveredBlocks * chip.issue;
+}
+
+void Pipeline::Share(SharedPort *port, int alike)
+{
+    shared_ = port;
+    block_share_ = hbm_share_ * alike;
+}
+
+void Pipeline::TakeBlocks()
+{
+    const uint64_t executed = blocks::counter.pending;
+    blocks::counter.pending = 0;
+    if (executed == 0 || chip_ == nullptr) {
+        return;
+    }
+    const double cycles = static_cast<double>(executed) * chip_->issue;
+    const double paid = std::min(covered_, cycles);
+    covered_ -= paid;
+    Spend(cycles - paid);
+    CheckStack();
 }
 
 double Pipeline::NextStart(Pipe pipe) const
@@ -153,7 +176,10 @@ void Pipeline::RunMove(const Move &move, const char *name, int line, const char 
     const double device = ((move.load ? hbm_bytes : 0) + move.write_back * chip.write_back_cost) / hbm_share_;
     const double cache = (l2_bytes + hbm_bytes) / l2_share_;
     const double asked = static_cast<double>(move.requests) / request_share_;
-    const double until = std::max({start + occupied, device_.Take(start, device), l2_.Take(start, std::max(cache, asked))});
+    double until = std::max({start + occupied, device_.Take(start, device), l2_.Take(start, std::max(cache, asked))});
+    if (shared_ != nullptr && device > 0) {
+        until = std::max(until, shared_->Take(start, device * hbm_share_ / block_share_));
+    }
     Finish(move.pipe, start, until, until + latency, name, line, file, move.bytes);
 }
 

@@ -1,11 +1,14 @@
 // The time of one core: in-order pipes fed by the scalar unit, flags between them.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "blocks.h"
 #include "chip.h"
 #include "evokernel/twin/enums.h"
 #include "evokernel/twin/language.h"
+#include "time/shared_port.h"
 
 namespace evokernel::twin {
 
@@ -95,13 +98,25 @@ private:
 class Pipeline {
 public:
     void Start(const Chip &chip, int active_cores, bool cube = false);
+    // The block's cores of the other kind take their device memory from the same share; `alike`: cores of this kind.
+    void Share(SharedPort *port, int alike);
 
     // One instruction of `cycles` on a pipe, after everything that the pipe must wait for. Its results are there
     // `tail` later.
     void Run(Pipe pipe, double cycles, const char *name, int line, const char *file, double tail = 0);
     void RunMove(const Move &move, const char *name, int line, const char *file);
 
-    void Scalar(double cycles) { scalar_ += cycles; use_[0].busy += cycles; }
+    void Scalar(double cycles)
+    {
+        if (blocks::counter.pending != 0) {
+            TakeBlocks();
+        }
+        Spend(cycles);
+        covered_ = std::min(covered_ + cycles, chip_ == nullptr ? 0 : kCoveredBlocks * chip_->issue);
+    }
+    // Charges the running core for the basic blocks of the kernel that were executed since this was last done. A block
+    // costs what an instruction costs to issue; the cost of a call has the share of the loop around it.
+    void TakeBlocks();
     double NextStart(Pipe pipe) const;           // when the next instruction of a pipe can begin
     double Ready(Pipe pipe) const;               // when all work given to a pipe so far is done
     void NotBefore(Pipe pipe, double time, Pipe cause);
@@ -115,12 +130,14 @@ public:
     void Trace(std::vector<TraceEvent> *events) { events_ = events; }
 
 private:
+    void Spend(double cycles) { scalar_ += cycles; use_[0].busy += cycles; }
     double Begin(Pipe pipe);
     void Note(const TraceEvent &event);
     void Finish(Pipe pipe, double start, double occupied_until, double done, const char *name, int line,
                 const char *file, uint64_t bytes);
 
     static constexpr int kMaxDepth = 64;
+    static constexpr double kCoveredBlocks = 8;  // that the latest calls may have paid for
 
     const Chip *chip_ = nullptr;
     double scalar_ = 0;
@@ -133,6 +150,9 @@ private:
     double begun_[kPipes][kMaxDepth] = {};  // start times of the last instructions, for the queue depth
     uint32_t slot_[kPipes] = {};      // the oldest of them
     uint32_t depth_ = 1;
+    double covered_ = 0;  // cycles of the latest calls that no block has used up
+    SharedPort *shared_ = nullptr;
+    double block_share_ = 0;  // bytes per cycle of the block's whole share
     Port device_;  // device memory
     Port l2_;
     double hbm_share_ = 0;            // bytes per cycle

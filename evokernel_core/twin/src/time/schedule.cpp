@@ -8,11 +8,14 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "blocks.h"
 #include "fiber.h"
 #include "matmul/serve.h"
 #include "synchronisation/race.h"
+#include "time/shared_port.h"
 
 namespace evokernel::twin {
 
@@ -60,6 +63,7 @@ private:
 
     std::vector<std::unique_ptr<Worker>> all_;
     std::vector<Worker *> free_[2];
+    std::unordered_map<uint32_t, SharedPort> ports_;  // of blocks with cores of both kinds
     uint32_t next_block_ = 0;
     uint32_t at_once_ = 1;
     double last_end_ = 0;  // the launch's cycle in which a core last ended
@@ -131,7 +135,10 @@ void Scheduler::Start(Worker &worker, CoreKind kind, uint32_t block, int sub)
     place.cubes = crew->kind.cube;
     place.base = block < at_once_ ? 0 : last_end_;
     worker.core.Begin(place, crew->active_blocks, crew->timing);
-    if (!worker.fiber.Prepare(&Scheduler::Body, &worker)) {
+    if (place.cubes > 0 && place.subs > 0) {
+        worker.core.time.Share(&ports_[block], kind == CoreKind::Cube ? place.cubes : place.subs);
+    }
+    if (!worker.fiber.Prepare(&Scheduler::Body, &worker, blocks::Undefined())) {
         std::fprintf(stderr, "There is no memory for the stack of %s.\n", NameOf(worker.core).c_str());
         std::abort();
     }
@@ -144,10 +151,16 @@ void Scheduler::Continue(Worker &worker)
     worker.state = State::Running;
     running = &worker;
     current_core = &worker.core;
+    blocks::Enter(worker.fiber.Top());
     worker.fiber.Resume();
     running = nullptr;
     current_core = &HostCore();
-    if (worker.fiber.Done()) {
+    const bool done = worker.fiber.Done();
+    if (done) {
+        worker.core.time.TakeBlocks();
+    }
+    blocks::Enter(0);
+    if (done) {
         worker.state = State::Ended;
         ++progress;
         last_end_ = worker.core.base + worker.core.time.End();
@@ -179,6 +192,9 @@ void Scheduler::Retire()
         const auto first = live.begin() + static_cast<std::ptrdiff_t>(i);
         const bool ended = std::all_of(first, first + static_cast<std::ptrdiff_t>(per_block),
                                        [](const Worker *worker) { return worker->state == State::Ended; });
+        if (ended) {
+            ports_.erase(static_cast<uint32_t>(live[i]->core.block));
+        }
         for (size_t j = i; j < i + per_block; ++j) {
             if (ended) {
                 live[j]->state = State::Free;
@@ -299,6 +315,7 @@ bool Scheduler::Run(const Crew &plan)
         free_[static_cast<int>(worker->core.kind)].push_back(worker);
     }
     live.clear();
+    ports_.clear();
     ClearPosts();
     crew = nullptr;
     return !abandoned_;
@@ -307,6 +324,7 @@ bool Scheduler::Run(const Crew &plan)
 void Scheduler::Wait(State state, bool (*ready)(void *), void *context, const char *what, At at)
 {
     Worker &worker = *running;
+    worker.core.time.TakeBlocks();
     worker.state = state;
     worker.ready = ready;
     worker.context = context;

@@ -1,0 +1,173 @@
+"""Marks at the basic blocks of a candidate's own text, by which the twin counts its scalar work.
+
+A mark stands at the head of each function, each branch of an ``if`` and each round of a loop, however
+the text is laid out, also in the bodies of macros. Lines keep their numbers. What the twin's headers
+bring along has none, so that counts depend neither on the compiler nor on how it optimises.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.twin.lexer import Kind, Token, closing_index, tokenize
+
+_MARK = "::evokernel::twin::EnterBlock();"
+_IN_BRACES = f" {_MARK}"
+_BEFORE_STATEMENT = f" if ({_MARK} false) {{}} else "
+"""Before a statement without braces; an ``else`` behind that still belongs to what it belonged to."""
+
+_CONTROLS = frozenset(("for", "while", "if", "switch", "constexpr"))
+_NO_FUNCTIONS = frozenset(("__attribute__", "alignas", "decltype", "__declspec", "return", "sizeof"))
+_QUALIFIERS = frozenset(("const", "noexcept", "override", "mutable", "volatile"))
+_LOOPS = frozenset(("for", "while", "do"))
+_OPERATORS = frozenset("+-*/%^&|~!<>=,()[]")
+_LONGEST_TYPE = 24
+"""Tokens of a return type behind an arrow."""
+
+_DEFINE = re.compile(r"#\s*define\s+\w+(?:\([^)]*\))?")
+
+
+class HiddenLoopError(EvoKernelError):
+    """A macro stands for a part of a loop, whose rounds could not be counted."""
+
+
+def with_marks(text: str) -> str:
+    """The text with a mark at each basic block. Raises HiddenLoopError."""
+    marks = sorted(_marks(tokenize(text)))
+    pieces, position = [], 0
+    for place, mark in marks:
+        pieces += [text[position:place], mark]
+        position = place
+    return "".join([*pieces, text[position:]])
+
+
+def _marks(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
+    """Where marks go: the character that follows each, and its text."""
+    trailing = _ends_of_do(tokens)
+    for index, token in enumerate(tokens):
+        if token.kind is Kind.DIRECTIVE:
+            yield from _in_macro(token)
+        elif token.text == "{" and _begins_function(tokens, index):
+            yield token.end, _IN_BRACES
+        elif token.kind is Kind.NAME and index not in trailing:
+            body = _body(tokens, index)
+            if body is not None:
+                yield _mark_at(tokens, body)
+
+
+def _mark_at(tokens: Sequence[Token], body: int) -> tuple[int, str]:
+    """The mark of a statement, whose first token is that of index ``body``."""
+    if tokens[body].text == "{":
+        return tokens[body].end, _IN_BRACES
+    return tokens[body].start, _BEFORE_STATEMENT
+
+
+def _body(tokens: Sequence[Token], index: int) -> int | None:
+    """The first token of the statement that a keyword executes; None for other names, and for ``else if``."""
+    word, follows = tokens[index].text, index + 1
+    if follows >= len(tokens):
+        return None
+    if word in ("for", "while", "if") and tokens[follows].text == "(":
+        follows = _past(tokens, follows)
+    elif word not in ("do", "else") or (word == "else" and tokens[follows].text == "if"):
+        return None
+    return follows if follows < len(tokens) else None
+
+
+def _past(tokens: Sequence[Token], opening: int) -> int:
+    """The token behind the bracket that closes another; the end of the text where nothing closes it."""
+    try:
+        return closing_index(tokens, opening) + 1
+    except ValueError:
+        return len(tokens)
+
+
+def _ends_of_do(tokens: Sequence[Token]) -> frozenset[int]:
+    """The ``while`` behind the body of each ``do``."""
+    found = set()
+    for index, token in enumerate(tokens[:-1]):
+        if token.text != "do" or token.kind is not Kind.NAME:
+            continue
+        follows = index + 1
+        end = _past(tokens, follows) if tokens[follows].text == "{" else _past_statement(tokens, follows)
+        if end < len(tokens) and tokens[end].text == "while":
+            found.add(end)
+    return frozenset(found)
+
+
+def _past_statement(tokens: Sequence[Token], start: int) -> int:
+    """The token behind the semicolon that ends a simple statement."""
+    depth = 0
+    for index in range(start, len(tokens)):
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(tokens[index].text, 0)
+        if depth == 0 and tokens[index].text == ";":
+            return index + 1
+    return len(tokens)
+
+
+def _begins_function(tokens: Sequence[Token], brace: int) -> bool:
+    """Whether a brace opens the body of a function: it follows a list of parameters."""
+    closing = brace - 1
+    while closing > 0 and tokens[closing].text in _QUALIFIERS:
+        closing -= 1
+    if closing > 0 and tokens[closing].text != ")":
+        closing = _before_arrow(tokens, closing)
+    if closing <= 0 or tokens[closing].text != ")":
+        return False
+    opening = _opening_index(tokens, closing)
+    if opening <= 0:
+        return False
+    before = tokens[opening - 1]
+    if before.kind is Kind.NAME:
+        return before.text not in _CONTROLS | _NO_FUNCTIONS
+    named = opening > 1 and before.text in _OPERATORS
+    return before.text in ("]", ">", ")") or (named and "operator" in _texts(tokens, opening - 3, opening))
+
+
+def _texts(tokens: Sequence[Token], start: int, end: int) -> list[str]:
+    return [token.text for token in tokens[max(0, start) : end]]
+
+
+def _before_arrow(tokens: Sequence[Token], index: int) -> int:
+    """The list of parameters before ``-> type``; 0 where there is none."""
+    for place in range(index, max(0, index - _LONGEST_TYPE), -1):
+        if tokens[place].text in (";", "{", "}"):
+            return 0
+        if tokens[place].text == "->":
+            return place - 1
+    return 0
+
+
+def _opening_index(tokens: Sequence[Token], closing: int) -> int:
+    """The bracket that a closing one belongs to, -1 where there is none."""
+    depth = 0
+    for index in range(closing, -1, -1):
+        depth += {")": 1, "(": -1}.get(tokens[index].text, 0)
+        if depth == 0:
+            return index
+    return -1
+
+
+def _in_macro(directive: Token) -> Iterator[tuple[int, str]]:
+    """The marks of a macro's body. Raises HiddenLoopError where it has a loop's keyword without the loop."""
+    head = _DEFINE.match(directive.text)
+    if head is None:
+        return
+    body = directive.text[head.end() :].replace("\\\n", "  ")
+    tokens = tokenize(body)
+    for index, token in enumerate(tokens):
+        if token.text in _LOOPS and token.kind is Kind.NAME and not _is_whole(tokens, index):
+            raise HiddenLoopError(
+                "The macro on line {line} is a part of a loop; write the loop out.", line=directive.line
+            )
+    first = directive.start + head.end()
+    yield from ((first + place, mark) for place, mark in _marks(tokens))
+
+
+def _is_whole(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a loop's keyword has its condition and something to repeat."""
+    if tokens[index].text == "while" and index in _ends_of_do(tokens):
+        return True
+    return _body(tokens, index) is not None

@@ -1,0 +1,59 @@
+"""Marks at basic blocks: where they stand, and that they change nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from evokernel_core.twin.blocks import HiddenLoopError, with_marks
+
+_MARK = "::evokernel::twin::EnterBlock();"
+
+
+def _short(text: str) -> str:
+    """The marked text with ``@`` for a mark in braces and ``%`` for one before a statement."""
+    marked = with_marks(text)
+    assert marked.count("\n") == text.count("\n")
+    return marked.replace(f" if ({_MARK} false) {{}} else ", "%").replace(f" {_MARK}", "@")
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("void f() { g(); }", "void f() {@ g(); }"),
+        ("int f() const noexcept { return 1; }", "int f() const noexcept {@ return 1; }"),
+        ("auto f(int x) -> int { return x; }", "auto f(int x) -> int {@ return x; }"),
+        ("bool operator==(A a) { return true; }", "bool operator==(A a) {@ return true; }"),
+        ("bool operator()(A a) { return true; }", "bool operator()(A a) {@ return true; }"),
+        ("A(int x) : x_(x) { }", "A(int x) : x_(x) {@ }"),
+        ("struct A { int x{0}; };", "struct A { int x{0}; };"),
+        ("struct __attribute__((packed)) A { int x; };", "struct __attribute__((packed)) A { int x; };"),
+        ("int a[2] = {1, 2}; int b = int{3};", "int a[2] = {1, 2}; int b = int{3};"),
+        ("enum class E { A, B }; namespace n { }", "enum class E { A, B }; namespace n { }"),
+        ("for (;;) { }", "for (;;) {@ }"),
+        ("for (int i : a) f(i);", "for (int i : a) %f(i);"),
+        ("for (;;) for (;;) f();", "for (;;) %for (;;) %f();"),
+        ("while (x) ;", "while (x) %;"),
+        ("do { f(); } while (x); while (y) g();", "do {@ f(); } while (x); while (y) %g();"),
+        ("do f(); while (x);", "do %f(); while (x);"),
+        ("if (a) b(); else c();", "if (a) %b(); else %c();"),
+        ("if (a) { b(); } else if (c) { d(); }", "if (a) {@ b(); } else if (c) {@ d(); }"),
+        ("if constexpr (a) { b(); } else { c(); }", "if constexpr (a) { b(); } else {@ c(); }"),
+        ("if (int n = f(); n > 0) g(n);", "if (int n = f(); n > 0) %g(n);"),
+        ("switch (x) { case 1: f(); }", "switch (x) { case 1: f(); }"),
+        ('g("for (;;) {"); // while (x) {', 'g("for (;;) {"); // while (x) {'),
+        (
+            "#define F(n) for (int i = 0; i < n; ++i) \\\n  g(i)",
+            "#define F(n) for (int i = 0; i < n; ++i) \\\n  %g(i)",
+        ),
+        ("#define F(n) do { g(n); } while (0)", "#define F(n) do {@ g(n); } while (0)"),
+        ("#if defined(X) && (Y)\n#endif", "#if defined(X) && (Y)\n#endif"),
+    ],
+)
+def test_a_mark_stands_at_the_head_of_each_block(text: str, marked: str) -> None:
+    assert _short(text) == marked
+
+
+@pytest.mark.parametrize("macro", ["for", "for (;;)", "F(n) while (n)", "do"])
+def test_a_macro_that_is_a_part_of_a_loop_is_refused(macro: str) -> None:
+    with pytest.raises(HiddenLoopError, match="line 2"):
+        with_marks(f"\n#define F {macro}\n" if "(n)" not in macro else f"\n#define {macro}\n")
