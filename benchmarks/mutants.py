@@ -35,7 +35,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.mutating import formulas, rules  # noqa: E402
 from benchmarks.mutating.judging import DRAWS, Judged, judge  # noqa: E402
 from benchmarks.mutating.mutant import TIME_ONLY, Kind, Mutant  # noqa: E402
-from benchmarks.mutating.oracle import Reference  # noqa: E402
+from benchmarks.mutating.oracle import VERSION, Reference  # noqa: E402
 from benchmarks.mutating.subjects import Author, Subject  # noqa: E402
 from benchmarks.mutating.table import TABLE, Row  # noqa: E402
 from evokernel_core.capture.client import AgentClient  # noqa: E402
@@ -163,7 +163,7 @@ class Trial:
         """A mutant's row."""
         path = self.options.cache / f"{mutant.key}.json"
         known = json.loads(path.read_text()) if path.exists() else {}
-        aims = repr(mutant.aims)
+        aims = f"{VERSION} {mutant.aims!r}"
         if known.get("aims") == aims and known.get("judge") == self.options.judge:
             return known
         oracle = known.get("oracle") if known.get("aims") == aims else None

@@ -67,4 +67,4 @@ class Mutant:
     @property
     def key(self) -> str:
         """Names the mutant whatever else the table holds."""
-        return f"{self.kind}-{self.source.source_id[:24]}"
+        return f"{self.kind.replace(' ', '-')}-{self.source.source_id[:24]}"

@@ -79,32 +79,51 @@ def _without_queue(subject: Subject, queue: str, tensor: str) -> Iterator[Mutant
 
 
 def scalar_rewrite(subject: Subject) -> Iterator[Mutant]:
-    """A vector instruction as a loop of the scalar unit."""
+    """A vector instruction as a loop of the scalar unit: by the interface's calls, through pointers into the
+    unified buffer, and through an array on the stack."""
     for item in statements(subject.source.op_kernel_cpp):
-        if item.op not in {**BINARY, **SCALAR}:
+        if item.op not in {**BINARY, **SCALAR} or item.dtype == "half":
             continue
-        target, left, right, count = item.arguments
-        value = f"({right}).GetValue(i)" if item.op in BINARY else right
-        operator = {**BINARY, **SCALAR}[item.op]
-        if item.dtype == "half":
-            value = f"static_cast<float>({value})"
-        result = f"static_cast<{item.dtype}>(({left}).GetValue(i) {operator} {value})"
-        if item.dtype == "half":
-            result = f"static_cast<half>(static_cast<float>(({left}).GetValue(i)) {operator} {value})"
-        yield mutant(
-            Kind.SCALAR,
-            subject,
-            f"{item.op} by the scalar unit",
-            instead(
-                subject.source,
-                item,
-                "SetFlag<HardEvent::V_S>(6);",
-                "WaitFlag<HardEvent::V_S>(6);",
-                f"for (uint32_t i = 0; i < {count}; ++i) {{",
-                f"    ({target}).SetValue(i, {result});",
-                "}",
-                "SetFlag<HardEvent::S_V>(6);",
-                "WaitFlag<HardEvent::S_V>(6);",
-            ),
-            (PLAIN,),
-        )
+        for words, loop in _LOOPS.items():
+            target, left, right, count = item.arguments
+            other = right if item.op in SCALAR else _ELEMENT[words].format(right, item.dtype)
+            value = f"{_ELEMENT[words].format(left, item.dtype)} {({**BINARY, **SCALAR})[item.op]} {other}"
+            lines = [line.format(target=target, value=value, count=count, dtype=item.dtype) for line in loop]
+            waits = [
+                [f"{call}<HardEvent::{event}>(6);" for call in ("SetFlag", "WaitFlag")]
+                for event in ("V_S", "S_V")
+            ]
+            source = instead(subject.source, item, *waits[0], *lines, *waits[1])
+            yield mutant(Kind.SCALAR, subject, f"{item.op} by the scalar unit, {words}", source, (PLAIN,))
+
+
+_POINTER = "reinterpret_cast<__ubuf__ {1} *>(({0}).GetPhyAddr())[i]"
+_ELEMENT = {
+    "by calls": "({0}).GetValue(i)",
+    "through pointers": _POINTER,
+    "through the stack": "({0}).GetValue(i)",
+}
+_LOOPS = {
+    "by calls": (
+        "for (uint32_t i = 0; i < {count}; ++i) {{",
+        "    ({target}).SetValue(i, static_cast<{dtype}>({value}));",
+        "}}",
+    ),
+    "through pointers": (
+        "for (uint32_t i = 0; i < {count}; ++i) {{",
+        "    reinterpret_cast<__ubuf__ {dtype} *>(({target}).GetPhyAddr())[i] = {value};",
+        "}}",
+    ),
+    "through the stack": (
+        "for (uint32_t start = 0; start < {count}; start += 64) {{",
+        "    {dtype} values[64];",
+        "    for (uint32_t i = start; i < {count} && i < start + 64; ++i) {{",
+        "        values[i - start] = {value};",
+        "    }}",
+        "    for (uint32_t i = start; i < {count} && i < start + 64; ++i) {{",
+        "        ({target}).SetValue(i, values[i - start]);",
+        "    }}",
+        "}}",
+    ),
+}
+"""How a loop goes over the elements."""

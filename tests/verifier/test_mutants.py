@@ -14,7 +14,7 @@ from benchmarks.mutants import page, summary
 from benchmarks.mutating.mutant import Kind, Mutant
 from benchmarks.mutating.rules import RULES
 from benchmarks.mutating.subjects import Subject
-from benchmarks.mutating.table import Row, _floats
+from benchmarks.mutating.table import Row, floats
 from benchmarks.mutating.text import closing, split, statements
 from evokernel_core.ascendc.author import initial, write
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
@@ -39,7 +39,7 @@ def subject() -> Subject:
     task = KernelTask(
         "softmax", graph, (Symbol("s0", 64), Symbol("s1", 700)), TOLERANCES["float32"], "softmax"
     )
-    row = Row("softmax", "softmax", _floats((64, 700)), "torch.softmax(x, -1)")
+    row = Row("softmax", "softmax", floats((64, 700)), "torch.softmax(x, -1)")
     return Subject(row, task, write(task, initial(task, load_chip()), load_chip()))
 
 
