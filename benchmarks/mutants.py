@@ -45,6 +45,9 @@ from evokernel_core.twin.chip import load_chip  # noqa: E402
 CACHE = ROOT / ".cache" / "mutants"
 SEED = 36
 MOVES = 3
+"""Of our own schedule's moves, how many are honest variants of a task."""
+COUNTED = ("rejected", "charged", "passed")
+EACH_KIND, IN_ALL, HONEST = 30, 400, 100
 SOURCES = (".py", ".cpp", ".h", ".toml", ".txt")
 NO_LESS = 1 - 1e-9
 
@@ -95,9 +98,10 @@ def main() -> int:
     seconds = time.monotonic() - started
     if args.md:
         args.md.write_text(page(rows, seconds))
-    print(summary(rows))
+    missing = list(too_few(rows)) if kinds == frozenset(Kind) and not args.families else []
+    print(*missing, summary(rows), sep="\n")
     escaped = [row for row in rows if row["outcome"] in ("passed", "refused")]
-    return 1 if escaped else 0
+    return 1 if escaped or missing else 0
 
 
 def by_turns(table: list[Row]) -> list[Row]:
@@ -234,6 +238,19 @@ def _printed(row: dict[str, Any]) -> dict[str, Any]:
         flush=True,
     )
     return row
+
+
+def too_few(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """What there must be more of for the last line to say something."""
+    counted = Counter(row["kind"] for row in rows if row["outcome"] in COUNTED)
+    for kind in Kind:
+        if counted[kind] < EACH_KIND:
+            yield f"too few counted: {counted[kind]} of kind {kind}, {EACH_KIND} wanted"
+    if counted.total() < IN_ALL:
+        yield f"too few counted: {counted.total()}, {IN_ALL} wanted"
+    honest = sum(row["kind"] == "honest" for row in rows)
+    if honest < HONEST:
+        yield f"too few honest variants: {honest}, {HONEST} wanted"
 
 
 def summary(rows: list[dict[str, Any]]) -> str:

@@ -1,6 +1,6 @@
 """Whether a kernel's result is wrong: PyTorch in float64 on inputs aimed at a mutation, and the twin without
-the judge's gates. An error counts where it is far beyond the honest kernel's own on the same inputs, and what a
-rounding of the inputs moves."""
+the judge's gates. An error counts where it is far beyond the honest kernel's own on the same inputs and
+what a rounding of the inputs moves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIMITS = Limits(wall_s=60.0, cpu_s=10.0)
 SEEN = {"float32": 1e-3, "float16": 2e-2}
 """The share of an output's magnitude from which an error is one."""
 BEYOND = 16
-"""How many times the honest kernel's error that is at least, and what inputs that are rounded once more move."""
+"""How many times the honest kernel's error, and what a rounding of the inputs moves, that is at least."""
 ROUNDED = {"float32": 2.0**-23, "float16": 2.0**-10}
 VERSION = 2
 """Of the rules by which an error counts; what was seen by others is looked at again."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from benchmarks.mutants import page, summary
+from benchmarks.mutants import page, summary, too_few
 from benchmarks.mutating.mutant import Kind, Mutant
 from benchmarks.mutating.rules import RULES
 from benchmarks.mutating.subjects import Subject
@@ -104,3 +104,11 @@ def test_what_is_equal_is_not_counted() -> None:
             _row("honest", "honest"), _row("refused", "honest")]  # fmt: skip
     assert summary(rows) == "mutants rejected 2 of 3, honest variants passed 1 of 2"
     assert "| clip | 5 | 1 | 1 | 3 | 1 | 1 | 1 |" in page(rows, 60)
+
+
+def test_a_kind_of_which_too_few_are_counted_is_named() -> None:
+    rows = [_row("rejected", kind) for kind in Kind for _ in range(40)] + [_row("honest", "honest")] * 100
+    assert not list(too_few(rows))
+    fewer = [*rows[11:], *[_row("equal", rows[0]["kind"])] * 11]
+    assert list(too_few(fewer)) == [f"too few counted: 29 of kind {rows[0]['kind']}, 30 wanted"]
+    assert "too few honest variants: 99, 100 wanted" in list(too_few(rows[:-1]))
