@@ -39,6 +39,7 @@ from benchmarks.mutating.oracle import VERSION, Reference  # noqa: E402
 from benchmarks.mutating.subjects import Author, Subject  # noqa: E402
 from benchmarks.mutating.table import TABLE, Row  # noqa: E402
 from evokernel_core.capture.client import AgentClient  # noqa: E402
+from evokernel_core.domain.errors import EvoKernelError  # noqa: E402
 from evokernel_core.domain.kernel import KernelSource  # noqa: E402
 from evokernel_core.twin.chip import load_chip  # noqa: E402
 
@@ -85,12 +86,19 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=2, help="changes of a text of each kind and task")
     parser.add_argument("--families", default="", help="only those that begin so")
     parser.add_argument("--no-honest", action="store_true")
+    parser.add_argument("--kept", action="store_true", help="tell what earlier runs kept, and judge nothing")
     parser.add_argument("--cache", type=Path, default=CACHE)
     parser.add_argument("--md", type=Path)
     args = parser.parse_args()
     kinds = frozenset(Kind(name) for name in args.kinds.split(",") if name) or frozenset(Kind)
     options = Options(args.cache, kinds, args.each, not args.no_honest, fingerprint())
     options.cache.mkdir(parents=True, exist_ok=True)
+    if args.kept:
+        rows = list(kept(options))
+        if args.md:
+            args.md.write_text(page(rows, 0.0))
+        print(summary(rows))
+        return 0
     table = by_turns([row for row in TABLE if row.family.startswith(args.families)])
     started = time.monotonic()
     with multiprocessing.get_context("spawn").Pool(args.jobs, maxtasksperchild=4) as pool:
@@ -102,6 +110,14 @@ def main() -> int:
     print(*missing, summary(rows), sep="\n")
     escaped = [row for row in rows if row["outcome"] in ("passed", "refused")]
     return 1 if escaped or missing else 0
+
+
+def kept(options: Options) -> Iterator[dict[str, Any]]:
+    """The rows that earlier runs with this judge kept."""
+    for path in sorted(options.cache.glob("*.json")):
+        row: dict[str, Any] = json.loads(path.read_text())
+        if row.get("judge") == options.judge:
+            yield row
 
 
 def by_turns(table: list[Row]) -> list[Row]:
@@ -121,9 +137,19 @@ def of_row(options: Options, row: Row) -> list[dict[str, Any]]:
         author = Author(agent, chip, Path(folder))
         subject = author.subject(row)
         trial = Trial(options, subject, agent, Reference(subject, chip))
-        variants = (trial.honest(change, source) for change, source in _variants(options, subject, author))
-        mutants = (trial.mutant(mutant) for mutant in chosen(subject, author, options))
-        return [_printed(item) for item in chain(variants, mutants)]
+        variants = (partial(trial.honest, *variant) for variant in _variants(options, subject, author))
+        mutants = (partial(trial.mutant, mutant) for mutant in chosen(subject, author, options))
+        return [_printed(_asked(item)) for item in chain(variants, mutants)]
+
+
+def _asked(trial: partial[dict[str, Any]]) -> dict[str, Any]:
+    """A row; ``unjudged`` where there was no verdict, which is asked for again in the next run."""
+    try:
+        return trial()
+    except EvoKernelError as error:
+        change = " ".join(str(getattr(item, "change", item)) for item in trial.args[:1])
+        return {"kind": trial.func.__name__, "subject": "", "change": f"{change}: {error}",
+                "outcome": "unjudged", "verdicts": []}  # fmt: skip
 
 
 def _variants(options: Options, subject: Subject, author: Author) -> Iterator[tuple[str, KernelSource]]:
@@ -249,6 +275,9 @@ def too_few(rows: list[dict[str, Any]]) -> Iterator[str]:
     if counted.total() < IN_ALL:
         yield f"too few counted: {counted.total()}, {IN_ALL} wanted"
     honest = sum(row["kind"] == "honest" for row in rows)
+    unjudged = sum(row["outcome"] == "unjudged" for row in rows)
+    if unjudged:
+        yield f"without a verdict: {unjudged}"
     if honest < HONEST:
         yield f"too few honest variants: {honest}, {HONEST} wanted"
 
@@ -265,7 +294,8 @@ def summary(rows: list[dict[str, Any]]) -> str:
 
 
 def page(rows: list[dict[str, Any]], seconds: float) -> str:
-    """docs/results/mutants.md."""
+    """docs/results/mutants.md; without ``seconds`` of a run that was ended."""
+    how = f"{seconds / 60:.0f} minutes" if seconds else "of a run that was ended before it had judged all"
     lines = [
         "# Mutants of honest kernels",
         "",
@@ -280,7 +310,7 @@ def page(rows: list[dict[str, Any]], seconds: float) -> str:
         figures = [sum(counts.values()), counts["invalid"], counts["equal"], counted]
         figures += [counts[outcome] for outcome in ("rejected", "charged", "passed")]
         lines.append(f"| {kind} | {' | '.join(map(str, figures))} |")
-    lines += ["", f"{summary(rows)[0].upper()}{summary(rows)[1:]}; {seconds / 60:.0f} minutes.", ""]
+    lines += ["", f"{summary(rows)[0].upper()}{summary(rows)[1:]}; {how}.", ""]
     escaped = [row for row in rows if row["outcome"] in ("passed", "refused")]
     if escaped:
         lines += ["## What passes and should not, and honest variants that are refused", ""]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from attrs import field, frozen
 
 from evokernel_core.capture.client import AgentClient
-from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
@@ -30,12 +29,9 @@ class Judged:
 
 
 def judge(task: KernelTask, source: KernelSource, agent: AgentClient, chip: Chip) -> Judged:
-    """One verification with a secret of its own."""
+    """One verification with a secret of its own. Raises EvoKernelError where there is no verdict."""
     verifier = LocalVerifier(agent, TwinBackend(chip))
-    try:
-        verdict = verifier.verify(task, source)
-    except EvoKernelError as error:
-        return Judged("", "error", 0.0, str(error)[:400])
+    verdict = verifier.verify(task, source)
     failed = verdict.failed_gate
     if failed is not None:
         return Judged(verdict.draw, failed.code or "failed", 0.0, str(failed.feedback)[:400])
