@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from benchmarks.mutating.changes import float_statements, literal, mutant
 from benchmarks.mutating.mutant import VALUES, Aim, Kind, Mutant
 from benchmarks.mutating.subjects import Subject
-from benchmarks.mutating.text import behind, with_tiling
+from benchmarks.mutating.text import SCALAR, behind, instead, with_tiling
 
 SCALES = {
     "float": ((1e32, 1e-32), (1e34, 1e-34), (1e-36, 1e36), (1e-40, 1e40)),
@@ -63,6 +64,17 @@ def offset(subject: Subject) -> Iterator[Mutant]:
                 behind(subject.source, item, *lines),
                 VALUES,
             )
+
+
+def rounded_constant(subject: Subject) -> Iterator[Mutant]:
+    """A constant of a formula with one figure."""
+    for item in float_statements(subject):
+        number = re.fullmatch(r"(-?\d+\.\d{3,}(?:e-?\d+)?)f", item.arguments[-2])
+        if item.op in SCALAR and number:
+            value = f"{float(number[1]):.1g}"
+            made = ", ".join((*item.arguments[:-2], literal(float(value), item.dtype), item.count))
+            source = instead(subject.source, item, f"{item.op}({made});")
+            yield mutant(Kind.FORMULA, subject, f"{number[1]} rounded to {value}", source, VALUES)
 
 
 def size_class(subject: Subject) -> Iterator[Mutant]:
