@@ -41,7 +41,9 @@ def launch_kind(subject: Subject) -> Iterator[Mutant]:
 
 
 def missing_sync(subject: Subject) -> Iterator[Mutant]:
-    """One flag with all of its waits, one barrier, or one hand-over of a queue is gone."""
+    """One flag with all of its waits, one barrier, or one hand-over of a queue is gone. Flags to and from the
+    scalar unit of a vector kernel stay: the compiler inserts those where they are left out (--cce-auto-sync).
+    """
     source, text = subject.source, subject.source.op_kernel_cpp
     for match in re.finditer(r"\n +(PipeBarrier<\w+>\(\)|SyncAll\([^;]*\));", text):
         yield mutant(
@@ -49,6 +51,8 @@ def missing_sync(subject: Subject) -> Iterator[Mutant]:
         )
     pairs = re.finditer(r"\n +SetFlag<HardEvent::(\w+)>\(([^;]*)\);\s*WaitFlag<HardEvent::\1>\(\2\);", text)
     for match in pairs:
+        if _is_inserted(text, match[1]):
+            continue
         yield mutant(
             Kind.SYNC,
             subject,
@@ -57,6 +61,8 @@ def missing_sync(subject: Subject) -> Iterator[Mutant]:
             (PLAIN,),
         )
     for event in sorted(set(re.findall(r"SetFlag<HardEvent::(\w+)>", text))):
+        if _is_inserted(text, event):
+            continue
         made = re.sub(rf"\n +(Set|Wait)Flag<HardEvent::{event}>\([^;]*\);", "", text)
         yield mutant(Kind.SYNC, subject, f"no {event} at all", evolve(source, op_kernel_cpp=made), (PLAIN,))
     for flag in sorted(set(re.findall(r"CrossCoreWaitFlag(?:<[^>]*>)?\((\w+)\)", text))):
@@ -64,6 +70,10 @@ def missing_sync(subject: Subject) -> Iterator[Mutant]:
         yield mutant(Kind.SYNC, subject, f"no {flag}", evolve(source, op_kernel_cpp=made), (PLAIN,))
     for match in re.finditer(r"(\w+)\.EnQue\((\w+)\);", text):
         yield from _without_queue(subject, match[1], match[2])
+
+
+def _is_inserted(text: str, event: str) -> bool:
+    return "__global__ __vector__" in text and "S" in event.split("_")
 
 
 def _without_queue(subject: Subject, queue: str, tensor: str) -> Iterator[Mutant]:
