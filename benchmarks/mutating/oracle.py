@@ -65,9 +65,9 @@ class Reference:
             errors = self._errors(shown or source, aim, inputs, right)
             if errors is None:
                 continue
-            for error, allowed, spec in zip(errors, honest, self._outputs, strict=True):
-                if error > max(BEYOND * allowed, SEEN.get(spec.dtype, 0.0)):
-                    return Oracle("differs", f"{error:.2g} (honest {allowed:.2g}) at {aim}")
+            for seen, allowed, spec in zip(errors, honest, self._outputs, strict=True):
+                if seen > max(BEYOND * allowed, SEEN.get(spec.dtype, 0.0)):
+                    return Oracle("differs", f"{seen:.2g} (honest {allowed:.2g}) at {aim}")
         return Oracle("equal")
 
     @property

@@ -17,6 +17,7 @@ SCALES = {
 CLIPS = {"float": (100.0, 2500.0, 20000.0), "half": (8.0, 100.0, 2500.0)}
 OFFSETS = {"float": (16.0, 192.0, 4096.0, 100000.0), "half": (4.0, 64.0, 1000.0)}
 GROWN = 1.125
+LEAST_ROUNDED = 0.01
 
 
 def scale(subject: Subject) -> Iterator[Mutant]:
@@ -72,6 +73,8 @@ def rounded_constant(subject: Subject) -> Iterator[Mutant]:
         number = re.fullmatch(r"(-?\d+\.\d{3,}(?:e-?\d+)?)f", item.arguments[-2])
         if item.op in SCALAR and number:
             value = f"{float(number[1]):.1g}"
+            if abs(float(value) / float(number[1]) - 1) < LEAST_ROUNDED:
+                continue
             made = ", ".join((*item.arguments[:-2], literal(float(value), item.dtype), item.count))
             source = instead(subject.source, item, f"{item.op}({made});")
             yield mutant(Kind.FORMULA, subject, f"{number[1]} rounded to {value}", source, VALUES)
