@@ -16,7 +16,7 @@ define timed
 TIMEFORMAT='  $(1): %1R s by the clock, %1U + %1S s of processors'; { time { $(2) ; } 1>&3 2>&4 ; } 3>&1 4>&2 2>> $(PARTS)
 endef
 
-.PHONY: setup demo test editors fuzz-editor thorough attacks lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels prompts exemplars vendor-operators agents vsix release words clean
+.PHONY: setup demo test editors fuzz-editor thorough attacks mutants lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels prompts exemplars vendor-operators agents vsix release words clean
 
 setup: $(STAMP)
 
@@ -45,6 +45,11 @@ editors:
 # Every attack on task, source, sandbox, service, package and editor; prints caught and total by class.
 attacks: $(STAMP)
 	$(BIN)/python -m pytest -q $(SPREAD) tests/attacks
+
+# Honest kernels with one change each, which the judge must reject, and honest variants, which it must pass. An hour;
+# what was judged is kept under .cache/mutants, and a run that was ended goes on there.
+mutants: $(STAMP)
+	$(BIN)/python benchmarks/mutants.py --md docs/results/mutants.md
 
 # Malformed, reordered, cancelled and duplicated messages to the language server. Minutes.
 FUZZ_MESSAGES ?= 100000
