@@ -1,7 +1,8 @@
 """What coding agents ask of the worker beyond what the editor asks: to judge, to run, to look things up.
 
 Each tool takes the session, the request's parameters and a flag of its cancellation, and gives plain data.
-Paths in parameters are real ones that the server has checked; ``near`` is where an interpreter is looked for.
+Paths in parameters are real ones that the server has checked; ``near`` is a trusted
+folder where an interpreter is looked for, or empty.
 """
 
 from __future__ import annotations

@@ -43,9 +43,9 @@ class Access:
     may_write: bool
 
     @property
-    def near(self) -> Path:
-        """Where an interpreter is looked for where no file is spoken of: nowhere that is not trusted."""
-        return next(iter(self.trusted_roots), Path.home())
+    def near(self) -> str:
+        """Where an interpreter is looked for where no file is spoken of: the first trusted root, or empty."""
+        return str(next(iter(self.trusted_roots), ""))
 
     @property
     def trusted_roots(self) -> tuple[Path, ...]:

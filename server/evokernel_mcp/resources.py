@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
@@ -18,17 +17,19 @@ _GUIDE = re.compile(r"evokernel://guide/([0-9a-f]{1,64})")
 _FIELDS = {"op_kernel.cpp": "op_kernel_cpp", "tiling.h": "tiling_h"}
 
 
-async def text_of(uri: str, state: State, near: Path) -> str:
-    """A resource's text. Raises UsageError for one that is not there, WorkerError."""
+async def text_of(uri: str, state: State, near: str) -> str:
+    """A resource's text; ``near`` is a trusted folder, or empty.
+
+    Raises UsageError for one that is not there, WorkerError."""
     if uri == "evokernel://docs/hazards":
         return hazards.as_page()
     if found := _INTERFACE.fullmatch(uri):
-        params = {"cores": found[1] or "vector", "near": str(near)}
+        params = {"cores": found[1] or "vector", "near": near}
         return str((await state.pool.request("interface", params))["text"])
     if found := _GUIDE.fullmatch(uri):
         return state.guide(found[1])
     if found := _KERNEL.fullmatch(uri):
-        params = {"source_id": found[1], "near": str(near)}
+        params = {"source_id": found[1], "near": near}
         return str((await state.pool.request("kernel", params))[_FIELDS[found[2]]])
     raise UsageError(
         f"There is no resource {uri[:200]!r}: there are evokernel://docs/hazards, "
@@ -41,7 +42,7 @@ def resources_of(state: State) -> Mapping[str, Callable[..., Awaitable[str]]]:
 
     async def text(uri: str) -> str:
         try:
-            return await text_of(uri, state, Path.home())
+            return await text_of(uri, state, "")
         except EvoKernelError as error:
             raise ResourceNotFoundError(str(error)) from error
 

@@ -230,7 +230,12 @@ async def verify_package(
     project's Python where its folder is trusted."""
     place = access.folder(folder)
     trusted = access.trust.covers(place)
-    params = {"folder": str(place), "changed": changed, "trusted": trusted, "near": str(place)}
+    params = {
+        "folder": str(place),
+        "changed": changed,
+        "trusted": trusted,
+        "near": str(place) if trusted else "",
+    }
     answer = await working(ctx, "Audits, compiles, runs and compares.", "verify_package", params)
     notes = [answer["foreign"]] if answer["foreign"] else []
     found = verdict_answer(answer["source_id"], from_data(answer["verdict"], Verdict), notes)
@@ -240,7 +245,7 @@ async def verify_package(
 @answering
 async def verdict(source_id: SourceId, ctx: Context, access: Allowed) -> VerdictAnswer:
     """The latest verdict on a kernel in the memory: gates, hazards, latency by pipe and its hottest lines."""
-    found, _ = await _kernel(ctx, source_id, str(access.near))
+    found, _ = await _kernel(ctx, source_id, access.near)
     return found
 
 

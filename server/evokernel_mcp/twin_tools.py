@@ -118,7 +118,7 @@ def _source(source: str, text: str, access: Access) -> dict[str, str]:
         raise UsageError(
             "No folder is trusted, so no code is run: the person can start the server with --trust."
         )
-    return {"text": text, "folder": str(access.near)}
+    return {"text": text, "folder": access.near}
 
 
 def _run_params(
@@ -218,7 +218,7 @@ async def search_memory(
 ) -> MemoryAnswer:
     """Looks up AscendC functions (api_card: signatures, limits, costs), practices, and what was learned from
     earlier kernels: failures and their repair, successes, rules."""
-    params = {"query": query, "kinds": kinds, "most": offset + limit + 1, "near": str(access.near)}
+    params = {"query": query, "kinds": kinds, "most": offset + limit + 1, "near": access.near}
     found = (await state_of(ctx).pool.request("search", params))["items"]
     shown, more = part_of(found, _item, offset, limit)
     return MemoryAnswer(items=shown, next_offset=more)
