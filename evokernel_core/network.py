@@ -8,6 +8,10 @@ import ssl
 from evokernel_core.domain.errors import UsageError
 
 
+class TooMuch(Exception):
+    """An answer larger, slower or otherwise packed than we accept; the message goes on "The endpoint ..."."""
+
+
 def tls_context(ca_bundle: str = "") -> ssl.SSLContext:
     """Trusts what the system trusts and the certificates in ``ca_bundle`` (PEM). Raises UsageError."""
     import httpx2  # only here, as the light install has no HTTP client

@@ -26,6 +26,7 @@ ORDERED = {"pygls", "lsprotocol", "torch", "torch-npu", "openai", "sqlite-utils"
 """Packages that the project is to be built on, in the light install or in an extra."""
 ON_PURPOSE = {
     "evokernel_core.synthesis.proposers": "model",
+    "evokernel_core.bounded": "remote",
     "evokernel_core.verifier.client": "remote",
     "evokernel_core.verifier.schema": "remote",
     "evokernel_core.verifier.serv": "service",

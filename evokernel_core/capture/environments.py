@@ -6,18 +6,20 @@ import base64
 import hashlib
 import os
 import re
-import shutil
 import stat
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 from attrs import frozen
 
 from evokernel_core.domain.sentence import Sentence
+from evokernel_core.foreign import read_foreign_bytes
+from evokernel_core.programs import program_on_path
 
 Place = tuple[Path, Sentence]
 """The folder of an environment, and how it was found."""
@@ -45,16 +47,27 @@ def interpreters(*near: Path) -> Iterator[Interpreter]:
             yield found
 
 
+def folder_interpreters(*near: Path) -> Iterator[Interpreter]:
+    """Those of the folders ``near`` and above them alone, with nothing run: not even the tools that manage
+    environments, which run what lies in a project."""
+    for folder in _upwards(near):
+        yield from _folder_pythons(folder, asks=False)
+
+
 def _all(near: tuple[Path, ...]) -> Iterator[Interpreter]:
     yield from _pythons(_active())
     for folder in _upwards(near):
-        for places in (_virtualenvs, _pixi, _poetry, _conda, _pyenv):
-            yield from _pythons(places(folder))
+        yield from _folder_pythons(folder, asks=True)
     yield from _pythons(_conda_base())
     for name in ("python3", "python"):
-        if found := shutil.which(name):
+        if found := program_on_path(name):
             yield Interpreter(found, Sentence("{name} on PATH", name=name))
     yield Interpreter(sys.executable, Sentence("EvoKernel's own interpreter"))
+
+
+def _folder_pythons(folder: Path, *, asks: bool) -> Iterator[Interpreter]:
+    for places in (_virtualenvs, _pixi, partial(_poetry, asks=asks), _conda, _pyenv):
+        yield from _pythons(places(folder))
 
 
 def _pythons(places: Iterator[Place]) -> Iterator[Interpreter]:
@@ -88,16 +101,23 @@ def _anyone_writes(folder: Path) -> bool:
 
 
 def _active() -> Iterator[Place]:
-    if environment := os.environ.get("VIRTUAL_ENV"):
-        yield Path(environment), Sentence("active environment")
-    elif (environment := os.environ.get("CONDA_PREFIX")) and not _is_base():
-        yield Path(environment), Sentence("active conda environment")
+    if environment := _folder_of("VIRTUAL_ENV"):
+        yield environment, Sentence("active environment")
+    elif (environment := _folder_of("CONDA_PREFIX")) and not _is_base():
+        yield environment, Sentence("active conda environment")
 
 
 def _conda_base() -> Iterator[Place]:
     """The base environment is active in most shells without having been chosen."""
-    if (environment := os.environ.get("CONDA_PREFIX")) and _is_base():
-        yield Path(environment), Sentence("conda's base environment")
+    if (environment := _folder_of("CONDA_PREFIX")) and _is_base():
+        yield environment, Sentence("conda's base environment")
+
+
+def _folder_of(variable: str) -> Path | None:
+    """The folder that an activation has put into the environment. It puts whole paths there: a relative one
+    would be another folder in each folder."""
+    given = Path(os.environ.get(variable, ""))
+    return given if given.is_absolute() else None
 
 
 def _is_base() -> bool:
@@ -114,17 +134,17 @@ def _virtualenvs(folder: Path) -> Iterator[Place]:
 
 def _pixi(folder: Path) -> Iterator[Place]:
     inside = folder / ".pixi" / "envs"
-    found = sorted(inside.iterdir()) if inside.is_dir() else []
+    found = sorted(inside.glob("*"))
     for environment in sorted(found, key=lambda item: item.name != "default"):
         how = Sentence("pixi's environment {name} of {folder}", name=environment.name, folder=folder)
         yield environment, how
 
 
-def _poetry(folder: Path) -> Iterator[Place]:
+def _poetry(folder: Path, *, asks: bool) -> Iterator[Place]:
     name = _poetry_name(folder)
     if name is None:
         return
-    said = _asked_poetry(folder)
+    said = _asked_poetry(folder) if asks else None
     for environment in [said] if said else sorted(_poetry_cache().glob(f"{_poetry_stem(name, folder)}-py*")):
         yield environment, Sentence("poetry's environment of {folder}", folder=folder)
 
@@ -132,22 +152,28 @@ def _poetry(folder: Path) -> Iterator[Place]:
 def _poetry_name(folder: Path) -> str | None:
     """The project's name, None where poetry does not manage it."""
     try:
-        project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
-    except (OSError, ValueError):
+        project = tomllib.loads(_text(folder / "pyproject.toml"))
+    except (ValueError, RecursionError):
         return None
-    section = project.get("tool", {}).get("poetry")
-    if section is None and not (folder / "poetry.lock").is_file():
+    section, own = _table(_table(project, "tool"), "poetry"), _table(project, "project")
+    if not section and not (folder / "poetry.lock").is_file():
         return None
-    return str((section or {}).get("name") or project.get("project", {}).get("name") or folder.name)
+    return str(section.get("name") or own.get("name") or folder.name)
+
+
+def _table(data: dict[str, Any], name: str) -> dict[str, Any]:
+    """A table of a project's file, empty where there is none or something else has its name."""
+    found = data.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 @lru_cache(maxsize=64)
 def _asked_poetry(folder: Path) -> Path | None:
-    if shutil.which("poetry") is None:
+    if (poetry := program_on_path("poetry")) is None:
         return None
     try:
         done = subprocess.run(
-            ["poetry", "env", "info", "-p"], cwd=folder, capture_output=True, text=True,
+            [poetry, "env", "info", "-p"], cwd=folder, capture_output=True, text=True,
             timeout=_TOOL_SECONDS, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
@@ -179,16 +205,18 @@ def _conda(folder: Path) -> Iterator[Place]:
             continue
         said = dict(re.findall(r"^(name|prefix):\s*[\"']?([^\"'#\n]+?)[\"']?\s*(?:#.*)?$", _text(file), re.M))
         if "prefix" in said:
-            yield Path(said["prefix"]).expanduser(), Sentence("conda environment of {file}", file=file)
+            prefix = Path(os.path.expanduser(said["prefix"]))  # noqa: PTH111 - that of nobody raises nothing
+            yield prefix, Sentence("conda environment of {file}", file=file)
         if name := said.get("name"):
             how = Sentence("conda environment {name} of {file}", name=name, file=file)
             yield from ((environment, how) for environment in _conda_environments(name))
 
 
 def _text(file: Path) -> str:
+    """What a file of a project holds, behind its links; empty for a pipe, a device and the endless."""
     try:
-        return file.read_text("utf-8", errors="replace")
-    except OSError:
+        return read_foreign_bytes(Path(os.path.realpath(file))).decode("utf-8", "replace")
+    except (OSError, ValueError):
         return ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import subprocess
 import time
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from attrs import define, field
 from evokernel_core.capture.environments import Interpreter, interpreters
 from evokernel_core.domain.errors import InterpreterUnavailable
 from evokernel_core.domain.sentence import Sentence, joined
+from evokernel_core.programs import program_on_path
 
 _RAN = 86
 """The exit status of a probe that ran, which a program that is no Python does not give by chance."""
@@ -96,9 +97,9 @@ def _resolve(setting: str, near: Sequence[Path]) -> str | None:
     path = Path(setting).expanduser()
     if path.is_absolute():
         return str(path) if path.is_file() else None
-    if len(path.parts) > 1:
+    if os.sep in setting:  # ./python has one part too, and is no program of PATH
         return next((str(folder / path) for folder in near if (folder / path).is_file()), None)
-    return shutil.which(setting)
+    return program_on_path(setting)
 
 
 def _has_torch(path: str, seconds: float) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evokernel_core.capture.observe import workspace_of
+from evokernel_core.visible import is_visible
 
 _MAIN = re.compile(r"^if\s+__name__\s*==\s*['\"]__main__['\"]", re.MULTILINE)
 _LIKELY = ("train", "main", "run", "demo", "example", "sample", "generate", "infer", "test", "bench")
@@ -24,8 +25,8 @@ def command_for(file: Path, text: str, python: str = "python", evokernel: str = 
     """``evokernel observe -- python train.py``, to be run in the project's folder; the program is the file
     itself where it has a ``__main__`` block, else one that imports it, else the project's tests."""
     workspace = workspace_of(file.parent)
-    python = python if python.isprintable() else "python"
-    evokernel = evokernel if evokernel.isprintable() else "evokernel"
+    python = python if is_visible(python) else "python"
+    evokernel = evokernel if is_visible(evokernel) else "evokernel"
     if _MAIN.search(text):
         program = shlex.quote(_relative(file, workspace)) if _can_be_typed(file) else _ANY
     else:
@@ -59,7 +60,7 @@ def _user(file: Path, workspace: Path) -> str:
 
 def _can_be_typed(file: Path) -> bool:
     """A terminal acts on control characters before a shell sees the quotes around them."""
-    return str(file).isprintable()
+    return is_visible(str(file))
 
 
 def _rank(file: Path) -> int:

@@ -13,8 +13,9 @@ from pathlib import Path
 import click
 from attrs import asdict, frozen
 
+from evokernel_core.cli.options import named_interpreter
 from evokernel_core.cli.terminal import say, shown
-from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.domain.errors import EvoKernelError, InterpreterUnavailable
 from evokernel_core.domain.settings import Settings
 from evokernel_core.extras import ALL, REMOTE, install_command, needed
 from evokernel_core.keys import with_keys
@@ -39,7 +40,16 @@ class Check:
     "--interpreter",
     default="",
     envvar="EVOKERNEL_INTERPRETER",
-    help="The Python with torch to check; found from this folder upwards if absent.",
+    callback=named_interpreter,
+    help="The Python with torch to check; if absent the active one, that of PATH or EvoKernel's own.",
+)
+@click.option(
+    "--trust",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    is_flag=False,
+    flag_value=".",
+    metavar="[DIR]",
+    help="Look for the Python in DIR, by default this folder, and above it first, and run it.",
 )
 @click.option("--verifier-url", default="", envvar="EVOKERNEL_VERIFIER_URL", help="A remote verifier to ask.")
 @click.option(
@@ -54,7 +64,13 @@ class Check:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
-    prepare: bool, interpreter: str, verifier_url: str, npu: bool, report: Path, as_json: bool
+    prepare: bool,
+    interpreter: str,
+    trust: Path | None,
+    verifier_url: str,
+    npu: bool,
+    report: Path,
+    as_json: bool,
 ) -> None:
     """Check the compiler, interpreter, twin, memory, verifier and sandbox of this machine.
 
@@ -62,10 +78,10 @@ def command(
     compare what they computed, and read their profiles.
     """
     if npu:
-        first_run(interpreter, report, as_json)
+        first_run(npu_python(interpreter, trust), report, as_json)
         return
     settings = with_keys(Settings(interpreter=interpreter, verifier_url=verifier_url))
-    checks = tuple(run_checks(settings, prepare))
+    checks = tuple(run_checks(settings, prepare, trust))
     ok = all(check.ok for check in checks)
     if as_json:
         say(json.dumps({"ok": ok, "checks": [asdict(check) for check in checks]}))
@@ -75,14 +91,14 @@ def command(
         sys.exit(1)
 
 
-def first_run(interpreter: str, path: Path, as_json: bool) -> None:
+def first_run(python: str, path: Path, as_json: bool) -> None:
     """The steps of a first run on an NPU, as they end, and the report. Exits with 1 where one failed."""
     from evokernel_core.verifier import first_run_report
     from evokernel_core.verifier.first_run import first_run as run
     from evokernel_core.verifier.first_run_host import Step
 
     done: list[Step] = []
-    for step in run(npu_python(interpreter)):
+    for step in run(python):
         done.append(step)
         if not as_json:
             say(first_run_report.lines_of(step))
@@ -96,21 +112,21 @@ def first_run(interpreter: str, path: Path, as_json: bool) -> None:
         sys.exit(1)
 
 
-def npu_python(interpreter: str) -> str:
-    """The Python that is asked for torch_npu: the one that is named, or the one that files here are
-    captured with, or this one."""
+def npu_python(interpreter: str, trust: Path | None = None) -> str:
+    """The Python that is asked for torch_npu: the one that is named, that of the trusted folder, the active
+    one, that of PATH or this one."""
     from evokernel_core.capture.interpreter import find_interpreter
 
     try:
-        return str(find_interpreter(interpreter, Path.cwd()).path)
+        return str(find_interpreter(interpreter, *filter(None, [trust])).path)
     except EvoKernelError:
         return interpreter or sys.executable
 
 
-def run_checks(settings: Settings, prepare: bool) -> Iterator[Check]:
+def run_checks(settings: Settings, prepare: bool, trust: Path | None = None) -> Iterator[Check]:
     """Every check in order; a failure of one does not hide the next."""
     yield _attempt("compiler", check_compiler)
-    yield _attempt("interpreter", lambda: check_interpreter(settings))
+    yield _attempt("interpreter", lambda: check_interpreter(settings, trust))
     yield _attempt("twin", lambda: check_twin(prepare))
     yield _attempt("memory", check_memory)
     yield _attempt("verifier", lambda: check_verifier(settings))
@@ -133,15 +149,33 @@ def check_compiler() -> Check:
     return Check("compiler", True, detect_compiler().version)
 
 
-def check_interpreter(settings: Settings) -> Check:
-    """A Python with a torch that models can be captured with, and how it was found."""
+def check_interpreter(settings: Settings, trust: Path | None = None) -> Check:
+    """A Python with a torch that models can be captured with, and how it was found. One that lies in the
+    present folder, which nobody said is trusted, is named and not run."""
     from evokernel_core.capture.client import AgentClient
     from evokernel_core.capture.interpreter import find_interpreter
 
-    found = find_interpreter(settings.interpreter, Path.cwd())
-    with AgentClient(found.path) as agent:
-        torch = agent.ping()["torch"]
-    return Check("interpreter", True, f"{found.path} ({found.how}), torch {torch}")
+    here = "" if settings.interpreter or trust else _not_run()
+    try:
+        found = find_interpreter(settings.interpreter, *filter(None, [trust]))
+        with AgentClient(found.path) as agent:
+            torch = agent.ping()["torch"]
+    except InterpreterUnavailable as error:
+        if not here:
+            raise
+        return Check("interpreter", False, f"{here}. {error}", "give --trust if the code here is your own")
+    said = f"{found.path} ({found.how}), torch {torch}"
+    return Check("interpreter", True, f"{said}; {here}" if here else said)
+
+
+def _not_run() -> str:
+    """What files of the present folder would be captured with, where that lies in a folder of theirs."""
+    from evokernel_core.capture.environments import folder_interpreters
+
+    known = next(folder_interpreters(Path.cwd()), None)
+    if known is None or known.path == sys.executable:
+        return ""
+    return f"files here would run {known.path} ({known.how}), which was not run: --trust checks it"
 
 
 def check_twin(prepare: bool) -> Check:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from evokernel_core.cli.options import ENVIRONMENT
+from evokernel_core.cli.options import ENVIRONMENT, named_interpreter
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Settings
 from evokernel_core.keys import with_keys
@@ -26,6 +26,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path, resolve_path=
 @click.option("--chip", envvar=f"{ENVIRONMENT}_CHIP", default=DEFAULT_CHIP, show_default=True,
               help="Chip that latencies are modelled for.")  # fmt: skip
 @click.option("--interpreter", envvar=f"{ENVIRONMENT}_INTERPRETER", default="", metavar="PATH",
+              callback=named_interpreter,
               help="Python with torch; found from the file's folder upwards if not given.")  # fmt: skip
 @click.option("--verifier", envvar=f"{ENVIRONMENT}_VERIFIER_URL", default="", metavar="URL",
               help="A verifier elsewhere; its token as for synth.")  # fmt: skip

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from evokernel_core.cli import model_options
 from evokernel_core.domain.settings import PolicyName, ProposerName, RetrievalName, Settings
@@ -33,6 +34,15 @@ class OutputFile(click.Path):
         return path
 
 
+def named_interpreter(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """The callback of every ``--interpreter``: a path that was typed is one of the present folder, as of any
+    command, and stays that file wherever it is looked for later. One from the environment names no folder: it
+    is relative to that of a file whose code is run anyway."""
+    path = Path(value).expanduser()
+    typed = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+    return str(path.absolute()) if typed and os.sep in value and path.is_file() else value
+
+
 _SHARED = (
     click.option("--budget", default=30, show_default=True, type=click.IntRange(1, 10_000), metavar="T",
                  help="Attempts for each region, drafts and refinements together."),
@@ -45,6 +55,7 @@ _SHARED = (
     click.option("--chip", envvar=f"{ENVIRONMENT}_CHIP", default="ascend910b1", show_default=True,
                  help="Chip that latencies are modelled for."),
     click.option("--interpreter", envvar=f"{ENVIRONMENT}_INTERPRETER", default="", metavar="PATH",
+                 callback=named_interpreter,
                  help="Python with torch; found from the file's folder upwards if not given."),
     click.option("--verifier", envvar=f"{ENVIRONMENT}_VERIFIER_URL", default="", metavar="URL",
                  help="A verifier elsewhere; its token: EVOKERNEL_VERIFIER_TOKEN, or `evokernel key`."),

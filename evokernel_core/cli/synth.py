@@ -103,7 +103,7 @@ def command(
     """Write and verify kernels for the PyTorch code of FILE."""
     file = file.absolute()
     settings = evolve(settings_from(options), programs=programs)
-    with Session(settings, Path.cwd()) as session:
+    with Session(settings, file.parent) as session:
         session.proposer()  # wrong settings are wrong usage, whatever the file holds
         try:
             offers = session.offers(file, symbol=symbol)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from evokernel_core.cli.options import named_interpreter
 from evokernel_core.cli.terminal import say
 from evokernel_core.cli.verifier_token import (
     TOKEN_VARIABLE,
@@ -36,7 +37,12 @@ def command() -> None:
 @click.option("--token-file", type=click.Path(path_type=Path, dir_okay=False), help="File with the token.")
 @click.option("--backend", type=click.Choice(["twin", "cann"]), default="twin", show_default=True)
 @click.option("--chip", default="ascend910b1", show_default=True, help="Chip that the twin models.")
-@click.option("--interpreter", default="", help="Python with torch for the references; found if not given.")
+@click.option(
+    "--interpreter",
+    default="",
+    callback=named_interpreter,
+    help="Python with torch for the references; else the active one, that of PATH or EvoKernel's own.",
+)
 @click.option("--tls-cert", default="", help="PEM certificate; with --tls-key the service speaks https.")
 @click.option("--tls-key", default="", help="PEM key of the certificate.")
 @click.option("--plain-http", is_flag=True, help="Listen beyond this machine without https.")

@@ -11,6 +11,7 @@ from urllib.parse import urlparse
 import click
 from attrs import evolve
 
+from evokernel_core.cli.options import named_interpreter
 from evokernel_core.cli.terminal import say
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.kernel import KernelSource
@@ -26,7 +27,12 @@ from evokernel_core.verifier.again import verify_again
 @click.argument("kernel_dir", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--backend", default="twin", show_default=True, help="twin, cann, or the URL of a verifier.")
 @click.option("--chip", default="ascend910b1", show_default=True)
-@click.option("--interpreter", default="", help="The Python with torch; found by itself if absent.")
+@click.option(
+    "--interpreter",
+    default="",
+    callback=named_interpreter,
+    help="The Python with torch; found by itself if absent, in the package's folder with --trust alone.",
+)
 @click.option("--changed", is_flag=True, help="Judge the files as they are, though they were changed.")
 @click.option("--trust", is_flag=True, help="The package is your own: its reference needs no sandbox.")
 @click.option("--replay", default="", metavar="DRAW", help="Repeat the cases of an earlier verdict's draw.")

@@ -23,9 +23,9 @@ _MOST_RUNNING = 2
 
 class SharedAgent:
     """Captures and references, one call at a time. ``interpreter`` empty: look for one from each file's
-    folder upwards, then from ``workspace`` upwards."""
+    folder upwards, then from ``workspace`` upwards, a folder whose code may be run, where there is one."""
 
-    def __init__(self, interpreter: str, workspace: Path, *, evaluation: bool = False) -> None:
+    def __init__(self, interpreter: str, workspace: Path | None, *, evaluation: bool = False) -> None:
         self._interpreter, self.workspace = interpreter, workspace
         self._evaluation = evaluation
         self._lock = threading.Lock()
@@ -78,7 +78,11 @@ class SharedAgent:
 
     def interpreter(self, path: Path) -> Interpreter:
         """The interpreter that a file's code runs in. Raises InterpreterUnavailable."""
-        return find_interpreter(self._interpreter, path.parent, self.workspace)
+        return find_interpreter(self._interpreter, path.parent, *self._around)
+
+    @property
+    def _around(self) -> tuple[Path, ...]:
+        return (self.workspace,) if self.workspace else ()
 
     def close(self) -> None:
         with self._lock:
@@ -92,7 +96,7 @@ class SharedAgent:
     def _any(self) -> AgentClient:
         """The agent last used: a reference is a fixed graph, which any torch computes."""
         last = next(reversed(self._clients), None)
-        return self._open(last or find_interpreter(self._interpreter, self.workspace).path)
+        return self._open(last or find_interpreter(self._interpreter, *self._around).path)
 
     def _open(self, interpreter: str) -> AgentClient:
         client = self._clients.pop(interpreter, None)

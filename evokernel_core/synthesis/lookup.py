@@ -35,6 +35,11 @@ def lookup(
     return tuple({item.id: item for item in [*items, *matching]}.values())[:most]
 
 
+def comes_with_us(chip: Chip) -> tuple[Experience, ...]:
+    """The cards and practices that ``lookup`` takes from EvoKernel itself."""
+    return (*(card.experience for card in cards()), *(practice.on(chip) for practice in practices()))
+
+
 def _shipped(
     words: frozenset[str], named: frozenset[str], wanted: Collection[ExperienceKind], chip: Chip
 ) -> Iterator[tuple[int, Experience]]:

@@ -64,11 +64,12 @@ def _ignore(event: AttemptEvent) -> None:
 class Session:
     """Owns the agent, the verifier, the memory and the proposer; close it after use.
 
-    ``workspace`` is where an interpreter is looked for that is not found from a file's folder upwards.
+    ``workspace``, a folder whose code may be run, is where an interpreter is looked for that is not found
+    from a file's folder upwards; None: nowhere.
     Errors are those of the parts, all EvoKernelError.
     """
 
-    def __init__(self, settings: Settings, workspace: Path, memory: Memory | None = None) -> None:
+    def __init__(self, settings: Settings, workspace: Path | None, memory: Memory | None = None) -> None:
         self.settings = with_keys(settings)
         self.chip: Chip = load_chip(settings.chip)
         self.agent = SharedAgent(settings.interpreter, workspace, evaluation=settings.evaluation)

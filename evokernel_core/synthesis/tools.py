@@ -1,7 +1,8 @@
 """What coding agents ask of the worker beyond what the editor asks: to judge, to run, to look things up.
 
 Each tool takes the session, the request's parameters and a flag of its cancellation, and gives plain data.
-Paths in parameters are real ones that the server has checked; ``near`` is where an interpreter is looked for.
+Paths in parameters are real ones that the server has checked; ``near`` is a trusted
+folder where an interpreter is looked for, or empty.
 """
 
 from __future__ import annotations
@@ -138,12 +139,13 @@ def run_operator(session: Session, params: Params, cancelled: Callable[[], bool]
 
 
 def search(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
-    """``{query, kinds, most}`` -> ``{"items": [Experience]}``: cards and practices that come with
-    EvoKernel, then what the memory learned, each the closest first."""
-    from evokernel_core.synthesis.lookup import lookup
+    """``{query, kinds, most}`` -> ``{"items": [Experience and "shipped"]}``: cards and practices that come
+    with EvoKernel, which are ``shipped``, then what the memory learned, each the closest first."""
+    from evokernel_core.synthesis.lookup import comes_with_us, lookup
 
     found = lookup(session.memory, session.chip, params["query"], params["kinds"], params["most"])
-    return {"items": [to_data(item) for item in found]}
+    ours = comes_with_us(session.chip)
+    return {"items": [to_data(item) | {"shipped": item in ours} for item in found]}
 
 
 TOOLS: Mapping[str, Tool] = MappingProxyType(

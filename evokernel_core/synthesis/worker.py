@@ -130,12 +130,15 @@ class Worker:
             session.close()
         return {}
 
-    def _open(self, near: Path) -> Any:
+    def _open(self, near: Path | None) -> Any:
+        """The session; ``near`` is a folder whose code may be run, None where no such folder is known yet."""
         from evokernel_core.synthesis.session import Session
 
         with self._opening:
             if self._session is None:
                 self._session = Session(self._settings, near)
+            elif self._session.agent.workspace is None:
+                self._session.agent.workspace = near
             return self._session
 
     def _regions(self, id: int, params: Params) -> Mapping[str, Any]:
@@ -181,7 +184,8 @@ class Worker:
         }
 
     def _tool(self, tool: Tool, id: int, params: Params) -> Mapping[str, Any]:
-        return tool(self._open(Path(params["near"])), params, self._cancelled[id].is_set)
+        near = Path(params["near"]) if params["near"] else None
+        return tool(self._open(near), params, self._cancelled[id].is_set)
 
     def _preview(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)

@@ -6,7 +6,6 @@ import importlib.util
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ from attrs import frozen
 
 from evokernel_core.domain.errors import CompilerMissing
 from evokernel_core.domain.sentence import Sentence, joined
+from evokernel_core.programs import program_on_path
 
 LEAST_VERSION = {"g++": 11, "clang++": 14, "zig": 0}
 MAX_ERRORS = 5
@@ -65,9 +65,9 @@ def detect_compiler() -> Compiler:
 
 def _choices() -> Iterator[tuple[str, ...]]:
     commands = [shlex.split(os.environ.get("CXX", "")), ["g++"], ["clang++"]]
-    yield from ((path, *rest) for first, *rest in filter(None, commands) if (path := shutil.which(first)))
+    yield from ((path, *rest) for first, *rest in filter(None, commands) if (path := program_on_path(first)))
     if importlib.util.find_spec("ziglang") is not None:
-        yield (sys.executable, "-m", "ziglang", "c++")
+        yield (sys.executable, "-P", "-m", "ziglang", "c++")
 
 
 def probe(argv: tuple[str, ...]) -> Compiler | None:

@@ -32,8 +32,7 @@ def verify_again(
     ``near`` is the package's folder. Raises InterpreterUnavailable, VerifierError, UsageError.
     """
     # a Python that came with the package is not run: any torch computes its reference
-    here = [near] if trust else [Path.cwd()] if settings.interpreter else []
-    found = find_interpreter(settings.interpreter, *here)
+    found = find_interpreter(settings.interpreter, *([near] if trust else []))
     with ExitStack() as stack:
         path = str(found.path)
         reference: AgentClient | ConfinedReferences = AgentClient(path) if trust else ConfinedReferences(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import time
 from functools import partial
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from attrs import evolve
 from cattrs.errors import BaseValidationError
 from pydantic import BaseModel, ValidationError
 
+from evokernel_core.bounded import BoundedClient
 from evokernel_core.domain.errors import UsageError, VerifierError, VerifierUnavailable
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence
@@ -20,7 +22,7 @@ from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.logs import get_logger
-from evokernel_core.network import is_loopback, is_untrusted_certificate, tls_context
+from evokernel_core.network import TooMuch, is_loopback, is_untrusted_certificate, tls_context
 from evokernel_core.verifier.base import Cancelled, never
 from evokernel_core.verifier.schema import JobView, Problem, StatusView
 from evokernel_core.verifier.unjudged import told_by
@@ -31,6 +33,12 @@ View = TypeVar("View", bound=BaseModel)
 
 AWAY = frozenset({429, 500, 502, 503, 504})
 """Statuses that another try later may change."""
+
+LARGEST_ANSWER = 16 * 2**20
+"""Bytes of the largest answer; a verdict with a thousand hazards has one."""
+
+ANSWER_S = 30.0
+"""Seconds of one request beyond those that it asks the service to wait, whatever comes in them."""
 
 TIMES_FORGOTTEN = 3
 """How often a job may vanish from the service (its data were lost, another cancelled) before we stop."""
@@ -77,7 +85,9 @@ class RemoteVerifier:
         self._place = httpx2.URL(self._url).netloc.decode()
         self._spoken = ""
         self._workers = 1
-        self._http = httpx2.Client(
+        self._http = BoundedClient(
+            LARGEST_ANSWER,
+            wait + ANSWER_S,
             base_url=self._url,
             headers={"Authorization": f"Bearer {check_token(token)}"},
             verify=tls_context(ca_bundle),
@@ -147,17 +157,20 @@ class RemoteVerifier:
             if cancelled():
                 self._withdraw(job.id, client)
                 raise VerifierError("The verification was cancelled.")
+            began = time.monotonic()
             try:
                 job = self._ask("GET", f"/v1/jobs/{job.id}", JobView, params={"wait": self._wait})
             except _Gone:
                 return None
+            if job.state != "done":  # a service that does not wait is not asked the faster
+                time.sleep(max(0.0, self._wait - (time.monotonic() - began)))
         return job
 
     def _withdraw(self, job: str, client: str) -> None:
         """Takes the wish back; if that fails, the service judges once for nobody."""
         try:
-            self._http.delete(f"/v1/jobs/{job}", params={"client": client})
-        except httpx2.HTTPError as error:
+            self._http.request("DELETE", f"/v1/jobs/{job}", params={"client": client})
+        except (httpx2.HTTPError, TooMuch, TimeoutError) as error:
             log.info("could not withdraw a job", verifier=self._url, error=str(error))
 
     def _verdict(self, job: JobView, task: KernelTask, source: KernelSource) -> Verdict:
@@ -226,9 +239,17 @@ class RemoteVerifier:
                     url=self._url,
                     error=error,
                 ) from error
-            raise self._away(
-                f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise self._away(said.rstrip(".")) from error
+        except TooMuch as error:
+            raise VerifierError(
+                "The verifier at {url} {what}; check that the URL is a verifier's.",
+                url=self._url,
+                what=error.args[0],
             ) from error
+        except TimeoutError as error:
+            said = Sentence("not done answering after {seconds} s", seconds=f"{self._http.answer_s:g}")
+            raise self._away(said) from error
         except _Busy as error:
             raise VerifierUnavailable(
                 "The verifier at {url} takes no kernel now: {said}", url=self._url, said=error.sentence
@@ -240,7 +261,7 @@ class RemoteVerifier:
             "The verifier at {url} is away ({why}); start it with `evokernel verifier serve` or "
             "clear the verifier URL.",
             url=self._url,
-            why=why.rstrip("."),
+            why=why,
         )
 
 

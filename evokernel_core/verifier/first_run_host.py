@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any, TypeVar
 from attrs import field, frozen
 
 from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.programs import program_on_path
 from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.twin.run import Finished, run_process
 from evokernel_core.verifier.backends.cann_tools import SWITCH, Toolkit, find_toolkit, looked_in, watched
@@ -110,7 +110,7 @@ class Host:
 
     def ask_driver(self) -> Found:
         """The NPUs and their health, as npu-smi tells."""
-        program = shutil.which("npu-smi", path=self._environment.get("PATH", os.defpath))
+        program = program_on_path("npu-smi", self._environment.get("PATH", os.defpath))
         if program is None:
             raise failed(
                 "npu-smi is not on the PATH",

@@ -37,13 +37,13 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def local_verifier(backend: str, chip: str, interpreter: str) -> Verifier:
-    """The verifier of this machine, with its reference in the first interpreter that has torch: in a sandbox,
-    for tasks come from the network."""
+    """The verifier of this machine, with its reference in the first interpreter that has torch, of those that
+    lie in no folder of anybody's work: in a sandbox, for tasks come from the network."""
     from evokernel_core.capture.interpreter import find_interpreter
     from evokernel_core.verifier.confined import ConfinedReferences
     from evokernel_core.verifier.factory import open_verifier
 
-    found = find_interpreter(interpreter, Path.cwd())
+    found = find_interpreter(interpreter)
     settings = Settings(interpreter=str(found.path), chip=chip)
     return open_verifier(settings, ConfinedReferences(str(found.path)), backend)
 

@@ -43,9 +43,9 @@ class Access:
     may_write: bool
 
     @property
-    def near(self) -> Path:
-        """Where an interpreter is looked for where no file is spoken of: nowhere that is not trusted."""
-        return next(iter(self.trusted_roots), Path.home())
+    def near(self) -> str:
+        """Where an interpreter is looked for where no file is spoken of: the first trusted root, or empty."""
+        return str(next(iter(self.trusted_roots), ""))
 
     @property
     def trusted_roots(self) -> tuple[Path, ...]:
@@ -70,14 +70,17 @@ class Access:
         try:
             return read_foreign(path)
         except (OSError, ValueError) as error:
-            raise UsageError(f"{path} cannot be read as UTF-8 text of at most {MOST_BYTES} bytes.") from error
+            raise UsageError(
+                "{path} cannot be read as UTF-8 text of at most {most} bytes.", path=path, most=MOST_BYTES
+            ) from error
 
     def trusted(self, path: Path) -> Path:
         """The path where its code may be run. Raises UsageError."""
         if not self.trust.covers(path):
             raise UsageError(
-                f"{path.parent if path.is_file() else path} is not trusted, so none of its code is run: "
-                "the person can start the server with --trust and that folder."
+                "{folder} is not trusted, so none of its code is run: "
+                "the person can start the server with --trust and that folder.",
+                folder=path.parent if path.is_file() else path,
             )
         return path
 
@@ -97,8 +100,8 @@ class Access:
                 continue
             if is_kind(mode):
                 return real
-            raise UsageError(f"{given[:LONGEST_PATH]} is no {kind}.")
-        raise UsageError(self._why_not(given))
+            raise UsageError(f"{{path}} is no {kind}.", path=given[:LONGEST_PATH])
+        raise self._why_not(given)
 
     def _candidates(self, given: str) -> list[Path]:
         if "\0" in given or len(given) > LONGEST_PATH:
@@ -106,14 +109,17 @@ class Access:
         path = Path(given)
         return [path] if path.is_absolute() else [root / path for root in self.roots]
 
-    def _why_not(self, given: str) -> str:
+    def _why_not(self, given: str) -> UsageError:
         if not self.roots:
-            return (
+            return UsageError(
                 "No folder is open to this server: let the client tell its roots, or start the server with "
                 "--root and a folder."
             )
-        known = ", ".join(map(str, self.roots[:4]))
-        return f"{given[:200]!r} is not found inside of the allowed folders ({known})."
+        return UsageError(
+            "{path} is not found inside of the allowed folders ({folders}).",
+            path=given[:200],
+            folders=", ".join(map(str, self.roots[:4])),
+        )
 
 
 def local_folder(uri: str) -> Path | None:

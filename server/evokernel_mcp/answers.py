@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from evokernel_core.domain.verdict import Hazard, Latency, Verdict
 from evokernel_core.synthesis.offers import Offer, gain_of
 from evokernel_core.twin.gaps import Summary
+from evokernel_mcp.foreign import named, quoted, told
 
 MOST_ANSWER = 8_000
 """Characters of a list in an answer. Agents cut what is longer than they take, in the middle: the narrowest,
@@ -21,6 +22,7 @@ MOST_HAZARDS = 3_000
 """Characters of all hazards in an answer."""
 MOST_MESSAGE = 1_000
 MOST_TEXT = 4_000
+MOST_NAME = 200
 MOST_LINES = 8
 
 T = TypeVar("T")
@@ -34,7 +36,7 @@ class RegionAnswer(BaseModel):
     symbol: str
     line: int
     end_line: int
-    code: str = Field(description="The beginning of its text.")
+    code: str = Field(description="The beginning of its text, quoted.")
     category: str
     status: str = Field(description="candidate, or unsupported or needs_shapes with the reason.")
     reason: str = ""
@@ -81,7 +83,7 @@ class GateAnswer(BaseModel):
     gate: str
     status: str
     code: str = ""
-    feedback: str = ""
+    feedback: str = Field(default="", description="What compilers and kernels say is quoted.")
     seconds: float = 0.0
 
 
@@ -117,7 +119,7 @@ class VerdictAnswer(BaseModel):
     latency: LatencyAnswer | None = None
     verifier: str
     confinement: str = ""
-    notes: list[str] = []
+    notes: list[str] = Field(default=[], description="Of the kernel's author, quoted.")
     sources: list[str] = Field(default=[], description="Resources with the two files.")
 
 
@@ -201,7 +203,7 @@ class RunAnswer(BaseModel):
     launches: list[LaunchAnswer] = []
     latency_us: float = 0.0
     outputs: list[OutputAnswer] = []
-    printed: str = ""
+    printed: str = Field(default="", description="What the program printed, quoted.")
     compile_s: float = 0.0
     run_s: float = 0.0
 
@@ -259,7 +261,7 @@ class MemoryItemAnswer(BaseModel):
     id: str
     kind: str
     title: str
-    body: str
+    body: str = Field(description="Quoted where it was learned, from models and packs of others.")
     category: str = ""
 
 
@@ -283,13 +285,13 @@ def region_answer(offer: Offer) -> RegionAnswer:
     first = " ".join(region.source.split())
     known = RegionAnswer(
         id=region.id,
-        symbol=region.symbol,
+        symbol=named(region.symbol),
         line=region.span.line,
         end_line=region.span.end_line,
-        code=first if len(first) <= 120 else f"{first[:120]}...",
+        code=quoted(first, 140),
         category=region.op_category,
         status=region.status.value,
-        reason=region.reason[:MOST_TEXT],
+        reason=told(region.reason, MOST_TEXT),
     )
     if estimate is None:
         return known
@@ -314,8 +316,8 @@ def hazard_answers(hazards: Iterable[Mapping[str, Any]]) -> tuple[list[HazardAns
 
 
 def _hazard(item: Mapping[str, Any]) -> HazardAnswer:
-    known = {name: item[name] for name in ("code", "severity", "file", "line")}
-    return HazardAnswer(**known, message=item["message"][:MOST_MESSAGE])
+    known = {name: item[name] for name in ("code", "severity", "line")} | {"file": named(item["file"])}
+    return HazardAnswer(**known, message=told(item["message"], MOST_MESSAGE))
 
 
 def fitting(items: Iterable[T], told: Callable[[T], A], most: int = MOST_ANSWER) -> list[A]:
@@ -346,15 +348,15 @@ def verdict_answer(source_id: str, verdict: Verdict, notes: Iterable[str] = ()) 
         verified=verdict.feasible,
         gates=[
             GateAnswer(gate=item.gate.value, status=item.status.value, code=item.code,
-                       feedback=item.feedback[:MOST_TEXT], seconds=round(item.seconds, 2))
+                       feedback=told(item.feedback, MOST_TEXT), seconds=round(item.seconds, 2))
             for item in verdict.gates
         ],
         hazards=hazards,
         more_hazards=more,
         latency=_latency(verdict.latency) if verdict.latency else None,
-        verifier=verdict.verifier,
+        verifier=verdict.verifier if "@" not in verdict.verifier else quoted(verdict.verifier, MOST_NAME),
         confinement=verdict.confinement,
-        notes=list(notes),
+        notes=[quoted(note, MOST_MESSAGE) for note in notes],
         sources=source_uris(source_id),
     )  # fmt: skip
 
@@ -395,6 +397,7 @@ def timeline_answer(source_id: str, page: str, found: Summary) -> TimelineAnswer
 
 
 def _plain(hazard: Hazard) -> dict[str, Any]:
+    """Its message still as a sentence, with what it is made of."""
     return {
         "code": hazard.code,
         "severity": hazard.severity.value,
@@ -414,7 +417,7 @@ def _latency(latency: Latency) -> LatencyAnswer:
         gain=round(gain_of(latency.baseline_us, latency.us), 3),
         block_dim=latency.block_dim,
         pipes={name: round(us, 3) for name, us in latency.pipes},
-        bottleneck=latency.bottleneck,
+        bottleneck=told(latency.bottleneck),
         hot_lines=[
             LineAnswer(line=item.line, pipe=item.pipe, us=round(item.us, 3))
             for item in latency.lines[:MOST_LINES]

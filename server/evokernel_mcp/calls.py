@@ -9,12 +9,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
-from evokernel_server.worker import Event
+from evokernel_server.worker import Event, WorkerError
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_mcp.context import state_of
+from evokernel_mcp.foreign import quoted, refusal
 
 BEAT_S = 5.0
 """Seconds of silence after which a call says that it still works: clients end calls that seem dead."""
@@ -37,7 +38,7 @@ def answering(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
         try:
             return await tool(*args, **kwargs)
         except EvoKernelError as error:
-            raise ToolError(str(error)) from error
+            raise ToolError(refusal(error, own=not isinstance(error, WorkerError))) from error
 
     return call
 
@@ -82,4 +83,4 @@ async def _tell(ctx: Context, what: str, events: asyncio.Queue[Mapping[str, Any]
 def _attempt_words(event: Mapping[str, Any]) -> str:
     figure = f"{event['best_us']:.2f} us {event['best_source']}" if event["best_us"] else ""
     best = f"; the best takes {figure}" if figure else ""
-    return f"Attempt {event['n']} of {event['budget']}: {event['verdict_summary'][:200]}{best}"
+    return f"Attempt {event['n']} of {event['budget']}: {quoted(event['verdict_summary'], 200)}{best}"

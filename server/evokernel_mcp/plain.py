@@ -11,6 +11,8 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp_types import CallToolResult, InputRequiredResult, TextContent
 from pydantic import ValidationError
 
+from evokernel_core.visible import visible
+from evokernel_mcp.foreign import shown
 from evokernel_mcp.slim import without_empty
 from evokernel_mcp.state import State
 
@@ -35,7 +37,7 @@ class PlainServer(MCPServer[State]):
             said = f"{name} failed by a defect of EvoKernel: its standard error stream has the details."
             raise UnexpectedToolError(said) from error.__cause__
         except ToolError as error:
-            raise ToolError(_sentence(name, error)) from error.__cause__
+            raise ToolError(visible(_sentence(name, error))) from error.__cause__
         if not isinstance(answer, CallToolResult):
             return answer
         return _compact(answer, await self._schema(name))
@@ -64,7 +66,7 @@ def _compact(answer: CallToolResult, schema: Mapping[str, Any]) -> CallToolResul
     """The structured content without what is empty, and as text for clients that give their model that."""
     if answer.structured_content is None:
         return answer
-    told = without_empty(answer.structured_content, schema)
+    told = shown(without_empty(answer.structured_content, schema))
     text = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
     content = [TextContent(type="text", text=text)]
     return answer.model_copy(update={"structured_content": told, "content": content})

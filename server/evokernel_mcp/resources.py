@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 
+from evokernel_server.worker import WorkerError
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
 from evokernel_core.domain.errors import EvoKernelError, UsageError
 from evokernel_core.twin import hazards
+from evokernel_core.visible import visible
+from evokernel_mcp.foreign import named, refusal
 from evokernel_mcp.state import State
 
 _KERNEL = re.compile(r"evokernel://kernel/([0-9a-f]{6,64})/(op_kernel\.cpp|tiling\.h)")
@@ -18,21 +20,24 @@ _GUIDE = re.compile(r"evokernel://guide/([0-9a-f]{1,64})")
 _FIELDS = {"op_kernel.cpp": "op_kernel_cpp", "tiling.h": "tiling_h"}
 
 
-async def text_of(uri: str, state: State, near: Path) -> str:
-    """A resource's text. Raises UsageError for one that is not there, WorkerError."""
+async def text_of(uri: str, state: State, near: str) -> str:
+    """A resource's text; ``near`` is a trusted folder, or empty.
+
+    Raises UsageError for one that is not there, WorkerError."""
     if uri == "evokernel://docs/hazards":
         return hazards.as_page()
     if found := _INTERFACE.fullmatch(uri):
-        params = {"cores": found[1] or "vector", "near": str(near)}
+        params = {"cores": found[1] or "vector", "near": near}
         return str((await state.pool.request("interface", params))["text"])
     if found := _GUIDE.fullmatch(uri):
         return state.guide(found[1])
     if found := _KERNEL.fullmatch(uri):
-        params = {"source_id": found[1], "near": str(near)}
+        params = {"source_id": found[1], "near": near}
         return str((await state.pool.request("kernel", params))[_FIELDS[found[2]]])
     raise UsageError(
-        f"There is no resource {uri[:200]!r}: there are evokernel://docs/hazards, "
-        "evokernel://docs/kernel-abi (and /cube, /both), and those that tools name."
+        "There is no resource {uri}: there are evokernel://docs/hazards, "
+        "evokernel://docs/kernel-abi (and /cube, /both), and those that tools name.",
+        uri=uri[:200],
     )
 
 
@@ -41,9 +46,10 @@ def resources_of(state: State) -> Mapping[str, Callable[..., Awaitable[str]]]:
 
     async def text(uri: str) -> str:
         try:
-            return await text_of(uri, state, Path.home())
+            return visible(await text_of(uri, state, ""))
         except EvoKernelError as error:
-            raise ResourceNotFoundError(str(error)) from error
+            said = refusal(error, own=not isinstance(error, WorkerError))
+            raise ResourceNotFoundError(visible(said)) from error
 
     async def hazards_page() -> str:
         """Every code that the twin reports, what it is, and what helps."""
@@ -77,7 +83,7 @@ def resources_of(state: State) -> Mapping[str, Callable[..., Awaitable[str]]]:
 def write_kernel(file: str) -> str:
     """How to write, check and install a kernel for a PyTorch file with these tools."""
     return (
-        f"Write an Ascend kernel for {file} with the evokernel tools.\n"
+        f"Write an Ascend kernel for {named(file)} with the evokernel tools.\n"
         "1. plan the file; take the region with the largest gain that is worth_it.\n"
         "2. generate it with a small budget: that gives a verified kernel to beat.\n"
         "3. brief the region and read its guide; look up each AscendC function in doubt with search_memory.\n"

@@ -14,6 +14,7 @@ from evokernel_core.domain.sentence import sentence_of
 from evokernel_core.domain.serial import from_data
 from evokernel_core.synthesis.offers import Offer
 from evokernel_mcp.access import Access, Rules
+from evokernel_mcp.foreign import told
 from evokernel_mcp.pool import Pool
 
 MOST_PLANS = 32
@@ -49,7 +50,7 @@ class State:
         }
         answer = await self.pool.request("regions", params)
         offers = tuple(from_data(item, Offer) for item in answer["regions"])
-        plan = Plan(_digest(text), offers, str(sentence_of(answer.get("interpreter", ""))))
+        plan = Plan(_digest(text), offers, told(sentence_of(answer.get("interpreter", ""))))
         key = (path, symbol, programs)
         self._plans[key] = plan
         self._plans.move_to_end(key)
@@ -67,7 +68,9 @@ class State:
         if found:
             return found[0]
         raise UsageError(
-            f"{path.name} has no region {region[:32]!r} now: plan the file again for its regions."
+            "{file} has no region {region} now: plan the file again for its regions.",
+            file=path.name,
+            region=region[:32],
         )
 
     def _known(self, path: Path, region: str, digest: str) -> list[Offer]:
@@ -82,7 +85,11 @@ class State:
         """A region for which a kernel can be written. Raises UsageError that says why another has none."""
         found = (await self.offer(path, region, access)).region
         if found.task is None:
-            raise UsageError(f"No kernel can be written for line {found.span.line}: {found.reason}")
+            raise UsageError(
+                "No kernel can be written for line {line}: {reason}",
+                line=found.span.line,
+                reason=found.reason,
+            )
         return found
 
     def keep_guide(self, region_id: str, text: str) -> str:
@@ -96,7 +103,9 @@ class State:
     def guide(self, region_id: str) -> str:
         """A guide that was kept. Raises UsageError."""
         if region_id not in self._guides:
-            raise UsageError(f"There is no guide for {region_id!r} yet: call brief for the region first.")
+            raise UsageError(
+                "There is no guide for {region} yet: call brief for the region first.", region=region_id
+            )
         return self._guides[region_id]
 
 

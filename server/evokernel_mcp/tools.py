@@ -35,6 +35,7 @@ from evokernel_mcp.answers import (
 )
 from evokernel_mcp.calls import answering, telling, working
 from evokernel_mcp.context import state_of
+from evokernel_mcp.foreign import named, quoted, told
 from evokernel_mcp.inputs import MOST_SOURCE, Limit, Offset, Source
 
 File = Annotated[str, Field(description="A Python file with PyTorch code, absolute or below a root.")]
@@ -81,22 +82,22 @@ async def _parsed(path: Path, access: Access, symbol: str, offset: int, limit: i
     """What a file says without being run."""
     text = await anyio.to_thread.run_sync(access.text, path)
     found = await anyio.to_thread.run_sync(lambda: finder.find(finder.Document(text)))
-    named = [item for item in found if not symbol or item.qualname.startswith(symbol)]
-    shown, more = part_of(named, _definition, offset, limit)
+    asked = [item for item in found if not symbol or item.qualname.startswith(symbol)]
+    shown, more = part_of(asked, _definition, offset, limit)
     return PlanAnswer(
         file=str(path),
         trusted=False,
         definitions=shown,
-        total=len(named),
+        total=len(asked),
         next_offset=more,
-        note=f"{path.parent} is not trusted, so the file is parsed and not run; with --trust and that folder "
-        "the server plans its kernels.",
+        note=f"{quoted(str(path.parent))} is not trusted, so the file is parsed and not run; with --trust "
+        "and that folder the server plans its kernels.",
     )
 
 
 def _definition(found: finder.Definition) -> DefinitionAnswer:
     return DefinitionAnswer(
-        symbol=found.qualname,
+        symbol=named(found.qualname),
         line=found.span.line,
         end_line=found.span.end_line,
         inputs_known=found.has_inputs or bool(found.annotation),
@@ -162,7 +163,7 @@ async def generate(
     rival = offer.estimate.rival if offer.estimate else None
     result = GenerateAnswer(
         status=answer["status"],
-        reason=str(sentence_of(answer["reason"])),
+        reason=told(sentence_of(answer["reason"])),
         attempts=answer["attempts"],
         first_us=answer["first_latency_us"],
         vendor=rival.name if rival else "",
@@ -179,7 +180,9 @@ async def _kernel(ctx: Context, source_id: str, near: str) -> tuple[VerdictAnswe
     """A kernel's latest verdict."""
     found = await state_of(ctx).pool.request("kernel", {"source_id": source_id, "near": near})
     if not found["verdicts"]:
-        raise UsageError(f"The kernel {source_id[:12]} was never judged here: verify it for a region.")
+        raise UsageError(
+            "The kernel {kernel} was never judged here: verify it for a region.", kernel=source_id[:12]
+        )
     verdict = from_data(found["verdicts"][-1], Verdict)
     return verdict_answer(found["source_id"], verdict, found["notes"]), verdict
 
@@ -230,7 +233,12 @@ async def verify_package(
     project's Python where its folder is trusted."""
     place = access.folder(folder)
     trusted = access.trust.covers(place)
-    params = {"folder": str(place), "changed": changed, "trusted": trusted, "near": str(place)}
+    params = {
+        "folder": str(place),
+        "changed": changed,
+        "trusted": trusted,
+        "near": str(place) if trusted else "",
+    }
     answer = await working(ctx, "Audits, compiles, runs and compares.", "verify_package", params)
     notes = [answer["foreign"]] if answer["foreign"] else []
     found = verdict_answer(answer["source_id"], from_data(answer["verdict"], Verdict), notes)
@@ -240,7 +248,7 @@ async def verify_package(
 @answering
 async def verdict(source_id: SourceId, ctx: Context, access: Allowed) -> VerdictAnswer:
     """The latest verdict on a kernel in the memory: gates, hazards, latency by pipe and its hottest lines."""
-    found, _ = await _kernel(ctx, source_id, str(access.near))
+    found, _ = await _kernel(ctx, source_id, access.near)
     return found
 
 

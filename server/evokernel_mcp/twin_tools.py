@@ -10,9 +10,11 @@ from pydantic import BaseModel, Field
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin import hazards
 from evokernel_core.twin.hazards import HazardRule
+from evokernel_core.visible import visible
 from evokernel_mcp.access import Access, Allowed
 from evokernel_mcp.answers import (
     MOST_ANSWER,
+    MOST_NAME,
     MOST_TEXT,
     HazardCodeAnswer,
     HazardRuleAnswer,
@@ -28,6 +30,7 @@ from evokernel_mcp.answers import (
 )
 from evokernel_mcp.calls import answering, working
 from evokernel_mcp.context import state_of
+from evokernel_mcp.foreign import named, quoted, told
 from evokernel_mcp.inputs import MOST_SOURCE, Launch, Limit, Offset
 from evokernel_mcp.resources import text_of
 
@@ -118,7 +121,7 @@ def _source(source: str, text: str, access: Access) -> dict[str, str]:
         raise UsageError(
             "No folder is trusted, so no code is run: the person can start the server with --trust."
         )
-    return {"text": text, "folder": str(access.near)}
+    return {"text": text, "folder": access.near}
 
 
 def _run_params(
@@ -137,13 +140,15 @@ def _run_answer(found: dict[str, Any]) -> RunAnswer:
     shown, more = hazard_answers(found["hazards"])
     return RunAnswer(
         ok=found["ok"],
-        error=found["error"][:MOST_TEXT],
+        error=told(found["error"], MOST_TEXT),
         hazards=shown,
         more_hazards=more,
-        launches=[LaunchAnswer(**item) for item in found["launches"][:20]],
+        launches=[
+            LaunchAnswer(**{**item, "kernel": named(item["kernel"])}) for item in found["launches"][:20]
+        ],
         latency_us=found["latency_us"],
-        outputs=[OutputAnswer(**item) for item in found["outputs"]],
-        printed=found["output"][:MOST_PRINTED],
+        outputs=[OutputAnswer(**{**item, "name": named(item["name"])}) for item in found["outputs"]],
+        printed=quoted(found["output"], MOST_PRINTED),
         compile_s=found["compile_s"],
         run_s=found["run_s"],
     )
@@ -176,8 +181,9 @@ async def run_op(
     found = await working(ctx, "Compiles the operator.", "run_operator", params)
     shown, more = hazard_answers(found["hazards"])
     return OperatorAnswer(
-        **{name: found[name] for name in ("compiled", "missing", "ran", "right", "compared", "latency_us")},
-        error=found["error"][:MOST_TEXT],
+        **{name: found[name] for name in ("compiled", "ran", "right", "compared", "latency_us")},
+        missing=[named(name, MOST_NAME) for name in found["missing"]],
+        error=told(found["error"], MOST_TEXT),
         hazards=shown,
         more_hazards=more,
     )
@@ -218,19 +224,20 @@ async def search_memory(
 ) -> MemoryAnswer:
     """Looks up AscendC functions (api_card: signatures, limits, costs), practices, and what was learned from
     earlier kernels: failures and their repair, successes, rules."""
-    params = {"query": query, "kinds": kinds, "most": offset + limit + 1, "near": str(access.near)}
+    params = {"query": query, "kinds": kinds, "most": offset + limit + 1, "near": access.near}
     found = (await state_of(ctx).pool.request("search", params))["items"]
     shown, more = part_of(found, _item, offset, limit)
     return MemoryAnswer(items=shown, next_offset=more)
 
 
 def _item(item: dict[str, Any]) -> MemoryItemAnswer:
+    ours = item["shipped"]
     return MemoryItemAnswer(
         id=item["id"][:16],
         kind=item["kind"],
-        title=item["title"],
-        body=item["body"][:MOST_BODY],
-        category=item["op_category"],
+        title=item["title"] if ours else quoted(item["title"], MOST_NAME),
+        body=item["body"][:MOST_BODY] if ours else quoted(item["body"], MOST_BODY),
+        category=item["op_category"] if ours else named(item["op_category"], MOST_NAME),
     )
 
 
@@ -245,7 +252,7 @@ async def read(
     ] = MOST_ANSWER,
 ) -> TextAnswer:
     """Reads a resource of this server in parts, for clients that do not read resources themselves."""
-    text = await text_of(uri, state_of(ctx), access.near)
+    text = visible(await text_of(uri, state_of(ctx), access.near))
     more = offset + limit < len(text)
     return TextAnswer(
         uri=uri,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gettext
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from evokernel_core.domain.errors import EvoKernelError
@@ -68,6 +69,18 @@ def told(said: str | EvoKernelError) -> str:
 
 def _all_told(values: Mapping[str, object]) -> dict[str, object]:
     return {name: told(value) if isinstance(value, Sentence) else value for name, value in values.items()}
+
+
+@cache
+def is_ours(template: str) -> bool:
+    """Whether a sentence's template is one of our own: the catalogue has them all. Others may have put their
+    words into a sentence's place."""
+    return bool(template) and _chinese().gettext(template) != template
+
+
+@cache
+def _chinese() -> gettext.NullTranslations:
+    return gettext.translation(DOMAIN, LOCALES, ["zh_CN"], fallback=True)
 
 
 def marked(message: str) -> str:

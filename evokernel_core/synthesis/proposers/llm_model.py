@@ -18,10 +18,10 @@ from evokernel_core.domain.errors import BudgetExhausted, EndpointError, Propose
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import ModelEndpoint
 from evokernel_core.logs import get_logger
-from evokernel_core.network import is_untrusted_certificate
+from evokernel_core.network import TooMuch, is_untrusted_certificate
 from evokernel_core.synthesis.proposers.llm_endpoint import FAILURES, Endpoint, is_stream
 from evokernel_core.synthesis.proposers.llm_terms import Terms
-from evokernel_core.synthesis.proposers.llm_words import Question, Reader, Refused, TooMuch, Usage, Words
+from evokernel_core.synthesis.proposers.llm_words import Question, Reader, Refused, Usage, Words
 from evokernel_core.verifier.base import Cancelled, never
 
 log = get_logger(__name__)

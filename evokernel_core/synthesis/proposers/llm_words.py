@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from attrs import define, field, frozen
 
 from evokernel_core.domain.sentence import Sentence
+from evokernel_core.network import TooMuch
 
 LARGEST_TEXT = 2 * 2**20
 """Characters of the longest answer that is kept."""
@@ -23,10 +24,6 @@ _MOST_TOKENS = 10**9
 _THOUGHTS = ("think", "thinking", "thought", "reasoning")
 
 Message = dict[str, str]
-
-
-class TooMuch(Exception):
-    """An answer larger, slower or otherwise packed than we accept; the message goes on "The endpoint ..."."""
 
 
 class NoAnswer(Exception):

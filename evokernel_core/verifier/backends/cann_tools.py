@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from attrs import frozen
 
 from evokernel_core.capture import agent
 from evokernel_core.domain.errors import VerifierUnavailable
+from evokernel_core.programs import program_on_path
 
 SWITCH = "EVOKERNEL_BISHENG"
 """The environment variable that names another bisheng, or says ``off``."""
@@ -65,7 +65,7 @@ def places(environment: Mapping[str, str]) -> tuple[Path, ...]:
     named = [
         Path(value)
         for name in ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME")
-        if (value := environment.get(name))
+        if Path(value := environment.get(name, "")).is_absolute()
     ]
     home = Path(environment.get("HOME") or Path.home())
     roots = [base / root for base in (_SYSTEM, home) for root in _DEFAULT_ROOTS]
@@ -96,7 +96,7 @@ def _compilers(wanted: str, environment: Mapping[str, str]) -> Iterator[Path]:
     if wanted:
         candidates = [Path(wanted)]
     else:
-        on_path = shutil.which("bisheng", path=environment.get("PATH", os.defpath))
+        on_path = program_on_path("bisheng", environment.get("PATH", os.defpath))
         below = [root / folder / "bisheng" for root in places(environment) for folder in _COMPILER_FOLDERS]
         candidates = [*([Path(on_path)] if on_path else []), *below]
     yield from (path for path in candidates if path.is_file() and os.access(path, os.X_OK))
@@ -135,7 +135,7 @@ def find_tools(python: str = "") -> CannTools:
             "bisheng was not found; install CANN and source its set_env.sh, or use the twin."
         )
     environment = toolkit.environment(os.environ)
-    if shutil.which("msprof", path=environment.get("PATH")) is None:
+    if program_on_path("msprof", environment.get("PATH")) is None:
         raise VerifierUnavailable(
             "msprof is not on the PATH; install CANN and source its set_env.sh, or use the twin."
         )

@@ -128,8 +128,35 @@ class Visitors:
         return True
 
 
+class ShortHeads(h11.Connection):
+    """A server's side of HTTP/1.1 whose requests have heads, and trailers, of at most ``most`` bytes. h11
+    measures what is not complete: a head that comes in one piece would be as long as that piece."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(h11.SERVER, most)
+        self._most = most
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """As h11's. Raises h11.RemoteProtocolError for what is too long."""
+        before = self._unread if self.their_state is h11.IDLE else 0
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self._check(before - self._unread)
+        elif isinstance(event, h11.EndOfMessage):
+            self._check(sum(len(name) + len(value) for name, value in event.headers))
+        return event
+
+    @property
+    def _unread(self) -> int:
+        return len(self.trailing_data[0])
+
+    def _check(self, size: int) -> None:
+        if size > self._most:
+            raise h11.RemoteProtocolError("Request header fields too large", error_status_hint=431)
+
+
 class Protocol(H11Protocol):
-    """uvicorn's, with a deadline for whatever the client is to do next."""
+    """uvicorn's, with a deadline for whatever the client is to do next, and short heads."""
 
     def __init__(self, *arguments: Any, visitor: Visitor, visitors: Visitors, limits: Limits) -> None:
         super().__init__(*arguments)
@@ -138,6 +165,7 @@ class Protocol(H11Protocol):
         self._visitors = visitors
         self._limits = limits
         self._deadline: asyncio.TimerHandle | None = None
+        self.conn = ShortHeads(limits.head_bytes)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.attacks import Attack, each
-from tests.attacks.service.conftest import is_problem
+from tests.attacks.service.conftest import heard, is_problem
 
 TOKEN = b"Authorization: Bearer right-token\r\n"
 POST = b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + TOKEN
@@ -37,6 +38,43 @@ FRAMES = {
 def test_frame_a_body_in_two_ways(attack: Attack, square: Any) -> None:
     answer = square.say(POST + attack.given)
     assert answer.startswith(b"HTTP/1.1 400") and answer.count(b"HTTP/1.1 ") == 1
+
+
+MOST = 16 * 1024
+FIRST = b"GET /v1/status HTTP/1.1\r\nHost: x\r\n" + TOKEN + b"\r\n"
+LONG: dict[str, tuple[bytes, bytes]] = {
+    "one-header": (b"", b"GET" + STATUS + TOKEN + b"X: " + b"x" * MOST + b"\r\n\r\n"),
+    "many-headers": (b"", b"GET" + STATUS + TOKEN + b"X: y\r\n" * (MOST // 6) + b"\r\n"),
+    "blanks": (b"", b"GET" + STATUS + TOKEN + b"X:" + b" " * MOST + b"x\r\n\r\n"),
+    "target": (b"", b"GET /v1/status?" + b"x" * MOST + b" HTTP/1.1\r\nHost: x\r\n" + TOKEN + b"\r\n"),
+    "without-token": (b"", b"GET" + STATUS + b"X: " + b"x" * MOST + b"\r\n\r\n"),
+    "token": (b"", b"GET" + STATUS + b"Authorization: Bearer " + b"x" * MOST + b"\r\n\r\n"),
+    "behind-another": (FIRST, b"GET" + STATUS + TOKEN + b"X: " + b"x" * MOST + b"\r\n\r\n"),
+    "trailer": (b"", POST + b"Transfer-Encoding: chunked\r\n\r\n0\r\nX: " + b"x" * MOST + b"\r\n\r\n"),
+}
+
+
+@each([Attack(name, "memory by heads", "it is no HTTP", given) for name, given in LONG.items()])
+@pytest.mark.parametrize("pieces", [1, 7], ids=["in-one-piece", "in-seven"])
+def test_send_a_head_without_end(attack: Attack, pieces: int, square: Any) -> None:
+    before, text = attack.given
+    size = len(text) // pieces + 1
+    with square.raw() as connection:
+        for start in range(0, len(text), size):
+            connection.sendall((b"" if start else before) + text[start : start + size])
+            time.sleep(0.02)
+        connection.settimeout(5)
+        answer = heard(connection)
+    assert answer.count(b"HTTP/1.1 200") == bool(before)
+    assert answer.count(b"HTTP/1.1 400") == 1, answer[:300]
+
+
+def test_a_head_that_just_fits_is_answered(square: Any) -> None:
+    head = b"GET" + STATUS + TOKEN
+    for more, status in ((0, b"200"), (1, b"400")):
+        blanks = b"X: " + b"x" * (MOST - len(head) - 7 + more) + b"\r\n\r\n"
+        assert len(head + blanks) == MOST + more
+        assert square.say(head + blanks).startswith(b"HTTP/1.1 " + status)
 
 
 @pytest.mark.parametrize(

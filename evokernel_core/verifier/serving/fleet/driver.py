@@ -19,6 +19,7 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any, TextIO
 
 import ray
@@ -30,6 +31,7 @@ from evokernel_core import __version__
 from evokernel_core.logs import get_logger
 from evokernel_core.verifier.service_worker import private_stdout
 from evokernel_core.verifier.serving.fleet.host import Host
+from evokernel_core.verifier.serving.fleet.own import close_folder, private_folder_of_ray
 
 log = get_logger(__name__)
 
@@ -178,21 +180,29 @@ def _sentence(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def connect(address: str, device: str, count: int) -> None:
-    """Joins the cluster, or starts one on this machine that ends with this process."""
+@contextlib.contextmanager
+def connected(address: str, device: str, count: int) -> Iterator[None]:
+    """Joins the cluster, or starts one on this machine that ends with the block."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.WARNING}
-    if address == "local":
-        ray.init(
-            address="local",
-            num_cpus=count,
-            include_dashboard=False,
-            object_store_memory=OBJECT_STORE_BYTES,
-            resources={device: count} if device != "GPU" else None,
-            **quiet,
-        )
-    else:
-        ray.init(address=address, **quiet)
+    with contextlib.ExitStack() as stack:
+        if address == "local":
+            folder = stack.enter_context(private_folder_of_ray())
+            stack.callback(ray.shutdown)
+            ray.init(
+                address="local",
+                num_cpus=count,
+                include_dashboard=False,
+                object_store_memory=OBJECT_STORE_BYTES,
+                resources={device: count} if device != "GPU" else None,
+                _temp_dir=str(folder),
+                **quiet,
+            )
+            close_folder(folder)
+        else:
+            stack.callback(ray.shutdown)
+            ray.init(address=address, **quiet)
+        yield
 
 
 def _read(lines: asyncio.Queue[str], loop: asyncio.AbstractEventLoop) -> None:
@@ -214,12 +224,11 @@ def main() -> None:
     address, device, count, factory, arguments = sys.argv[1:]
     status = 0
     try:
-        connect(address, device, int(count))
-        asyncio.run(_main(Driver(device, factory, arguments, channel)))
-    except* (RayError, ConnectionError, RuntimeError, ValueError) as group:
+        with connected(address, device, int(count)):
+            asyncio.run(_main(Driver(device, factory, arguments, channel)))
+    except* (OSError, RayError, RuntimeError, ValueError) as group:
         log.error("Ray cannot be reached", address=address, errors=[_sentence(e) for e in group.exceptions])
         status = 1
-    ray.shutdown()
     os._exit(status)
 
 

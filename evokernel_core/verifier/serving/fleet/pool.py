@@ -49,7 +49,16 @@ class FleetPool:
         self, address: str, device: str, factory: str, arguments: Mapping[str, Any], count: int
     ) -> None:
         module = "evokernel_core.verifier.serving.fleet.driver"
-        self._command = ("-m", module, address, device, str(count), factory, json.dumps(dict(arguments)))
+        self._command = (
+            "-P",
+            "-m",
+            module,
+            address,
+            device,
+            str(count),
+            factory,
+            json.dumps(dict(arguments)),
+        )
 
     async def run(self, serve: Serve) -> None:
         pause = PAUSES_S[0]
@@ -67,6 +76,7 @@ class FleetPool:
             stdin=PIPE,
             stdout=PIPE,
             limit=LONGEST_ANSWER,
+            cwd="/",  # Ray puts its driver's folder on the path of every host
             env={key: value for key, value in os.environ.items() if key not in SECRETS or key == RAY_TOKEN},
             start_new_session=True,
         )

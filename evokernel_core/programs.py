@@ -1,0 +1,13 @@
+"""Programs of this machine by their names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+
+def program_on_path(name: str, path: str | None = None) -> str | None:
+    """A program in a folder that ``path``, else the variable PATH, names. An empty or relative word in it
+    names none: it would be the present folder, or lie in it, whoever's that is."""
+    words = (os.environ.get("PATH", os.defpath) if path is None else path).split(os.pathsep)
+    return shutil.which(name, path=os.pathsep.join(filter(os.path.isabs, words)))
