@@ -164,3 +164,26 @@ def test_ties_are_those_of_bfloat16(builder: Any, on_twin: Any) -> None:
     wanted = x / 3.7
     same(found, (wanted == wanted.amax(-1, keepdim=True)).sum(-1).float(), "ties")
     assert found.max() > 1
+
+
+def test_a_quotient_by_a_row_is_rounded_as_division_is(builder: Any, on_twin: Any) -> None:
+    """Quantisation by a row's scale: half-way quotients, and scales that have no inverse in float32."""
+    rng = np.random.default_rng(5)
+    x = tensor(rng.integers(-255, 256, (40, 96)) / 2, "float32")
+    scale = tensor(rng.integers(1, 60, (40, 1)), "float32")
+    scale[:4] = torch.tensor([[3e-39], [1.2e-38], [1e-30], [2e38]])
+    x[:3] *= scale[:3]
+    x = x * torch.where(scale < 1, 1.0, scale)
+    x[3] = 1e38
+    graph = builder()
+    refs = graph.input("x", ("n", "m")), graph.input("scale", ("n", 1))
+    quotient = graph.call("div.Tensor", *refs, shape=("n", "m"))
+    whole = graph.call("round.default", quotient, shape=("n", "m"))
+    clipped = graph.call("clamp.default", whole, -128, 127, shape=("n", "m"))
+    result = graph.call("_to_copy.default", clipped, shape=("n", "m"), dtype="int8")
+    task = graph.task(result, symbols={"n": 40, "m": 96})
+    for rows, columns in ((40, 96), (4, 3)):
+        given = {"x": raw(x[:rows, :columns]), "scale": raw(scale[:rows])}
+        (found,) = on_twin(task, given, sizes={"n": rows, "m": columns})
+        wanted = torch.clamp(torch.round(x[:rows, :columns] / scale[:rows]), -128, 127).to(torch.int8)
+        same(found, wanted, "quantised")

@@ -166,10 +166,15 @@ class Builder:
         return self._binary("div", a, b)
 
     def divided(self, a: Operand) -> Operand:
-        """``a`` itself, or the quotient that it is the last bit of, where a literal's inverse was taken: a
-        number that is rounded to a whole one, or compared for equality, is to be the one that division
-        gives."""
-        if not isinstance(a, Value) or a.index not in self._quotients:
+        """``a`` itself, or the quotient that it is but for its last bit, where lowering takes the inverse of
+        a literal or of a row's number. What is rounded to a whole number, or compared for equality, is to be
+        the quotient that division gives."""
+        if not isinstance(a, Value):
+            return a
+        if a.op == "div" and isinstance(a.args[1], Value) and a.args[1].domain is not Domain.FULL:
+            dividend, row = a.args
+            return self.emit("div", dividend, self.emit("widen", row, domain=Domain.FULL))
+        if a.index not in self._quotients:
             return a
         dividend, divisor = self._quotients[a.index]
         if math.frexp(divisor)[0] in (0.5, -0.5):
