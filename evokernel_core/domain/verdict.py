@@ -43,6 +43,8 @@ class Hazard:
     line: int = 0
 
 
+NUMERIC = "numeric"
+"""The code of a correctness gate that found other results than PyTorch's."""
 SLOWER = "slower"
 """The code of a kernel that was timed first, and not compared with PyTorch, since it gains nothing."""
 

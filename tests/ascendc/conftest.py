@@ -105,12 +105,17 @@ class TwinRunner:
     """By the identity of the task, which is kept so that no other task gets it, by the strategy, and by
     ``write``, in whose place some tests put what changes the text."""
 
+    def tolerant(self, task: KernelTask, inputs: Mapping[str, Any]) -> list[Any]:
+        """The outputs for inputs that may overflow, which is the only hazard that passes."""
+        return self(task, inputs, passing=frozenset({"overflow-inf"}))
+
     def __call__(
         self,
         task: KernelTask,
         inputs: Mapping[str, Any],
         strategy: Strategy | None = None,
         sizes: Mapping[str, int] | None = None,
+        passing: frozenset[str] = frozenset(),
     ) -> list[Any]:
         sizes = dict(sizes or task.sizes)
         built = self._kernel(task, strategy)
@@ -137,7 +142,7 @@ class TwinRunner:
         )
         run = run_kernel(built, request)
         assert run.status is Status.OK, run.message
-        assert not run.hazards
+        assert not [hazard for hazard in run.hazards if hazard.code not in passing]
         return [
             _read(file.path, spec.dtype, spec.sizes(sizes))
             for file, spec in zip(results, specs, strict=True)

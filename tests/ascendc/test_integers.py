@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import initial, write
+from evokernel_core.domain.graph import SymbolicInt
 
 INT = {"dtype": "int64"}
 
@@ -114,3 +115,23 @@ def test_a_kernel_refuses_more_positions_than_are_exact(builder: Any, chip: Any)
     tiling = write(task, initial(task, chip), chip).tiling_h
     assert "> 1048576" in tiling
     assert "beyond it numbers are not exact" in tiling
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+def test_expressions_of_sizes_may_be_below_zero(dtype: str, builder: Any, on_twin: Any) -> None:
+    """A causal mask of more queries than keys hides all keys of the first queries."""
+    graph = builder()
+    x, size = graph.input("x", ("r", "c"), dtype), SymbolicInt("(c + -1 * r)")
+    names, kinds = ("add.Tensor", "mul.Tensor", "gt.Scalar"), (dtype, dtype, "bool")
+    calls = [
+        graph.call(name, x, size, shape=("r", "c"), dtype=kind)
+        for name, kind in zip(names, kinds, strict=True)
+    ]
+    task = graph.task(*calls, symbols={"r": 8, "c": 8})
+    for rows, columns in ((2, 1), (33, 5), (5, 33)):
+        values = np.random.default_rng(rows).integers(-40, 40, (rows, columns)).astype(dtype)
+        number = columns - rows
+        found = on_twin(task, {"x": values}, sizes={"r": rows, "c": columns})
+        wanted = (values + number, values * number, values > number)
+        for name, got, want in zip(names, found, wanted, strict=True):
+            np.testing.assert_array_equal(got, want, err_msg=name)

@@ -16,15 +16,26 @@ from evokernel_core.ascendc.kernels.fused.estimate import estimate_us
 from evokernel_core.ascendc.kernels.fused.schedule import initial, moves
 from evokernel_core.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.ascendc.kernels.fused.tile import build
+from evokernel_core.ascendc.kernels.settings import formula_of
 from evokernel_core.ascendc.lowering.plan import plan
 from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.domain.verdict import Latency, LatencySource, LineTime, Verdict
+from evokernel_core.domain.verdict import (
+    NUMERIC,
+    GateName,
+    GateResult,
+    GateStatus,
+    Latency,
+    LatencySource,
+    LineTime,
+    Verdict,
+)
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.twin.chip import load_chip
@@ -188,3 +199,30 @@ def test_what_a_step_gave_elsewhere_on_the_task_goes_before_its_estimate(task: K
             found.append(proposal.source.strategy.move)
             tried |= {proposal.source.source_id}
         assert (found[0] == known.name) if gained else (known.name not in found)
+
+
+def halves() -> KernelTask:
+    """A gated product of bfloat16, whose intermediate result PyTorch rounds."""
+    spec = TensorSpec(("s0", "s1"), "bfloat16")
+    gate = Node("gate", "aten.silu.default", (ValueRef("x"),), (), (spec,))
+    node = Node("y", "aten.mul.Tensor", (ValueRef("gate"), ValueRef("x")), (), (spec,))
+    graph = Graph((GraphInput("x", spec),), (gate, node), (ValueRef("y"),))
+    symbols = (Symbol("s0", 512), Symbol("s1", 256))
+    return KernelTask("gated", graph, symbols, TOLERANCES["bfloat16"], "elementwise")
+
+
+def test_after_wrong_results_another_formula_comes_before_another_tile() -> None:
+    task, proposer = halves(), ScheduleProposer(CHIP)
+    first = proposer.draft(task, Context()).source
+    failed = GateResult(GateName.CORRECTNESS, GateStatus.FAILED, NUMERIC, Sentence("wrong"))
+
+    def second(gate: GateResult) -> Strategy:
+        verdict = Verdict(task.task_id, first.source_id, "twin", (gate,))
+        tried = frozenset({first.source_id})
+        context = Context(candidates=(Candidate(first, verdict),), tried=tried)
+        return proposer.draft(task, context).source.strategy
+
+    assert formula_of(second(failed)) != formula_of(first.strategy)
+    assert second(failed).setting("eager_rounding") is True
+    slow = GateResult(GateName.LATENCY, GateStatus.FAILED, "timeout", Sentence("slow"))
+    assert formula_of(second(slow)) == formula_of(first.strategy)

@@ -16,6 +16,21 @@ T = TypeVar("T")
 _MOST = (1 << 31) - 1
 """Numbers of schedules become constants of 32 bits."""
 
+_FORMULA = frozenset({"eager_rounding", "online", "reduction", "cut", "family"})
+"""Settings that change what is computed, or where it is rounded; others change what lies where, and when."""
+
+
+def formula_of(strategy: Strategy) -> frozenset[tuple[str, Setting]]:
+    """What of a strategy decides its results' last bits, of all kernels of a program. Two strategies of one
+    formula that differ in tiles fail alike where a result is wrong."""
+    chosen = ((key, value) for key, value in strategy.settings if key.rsplit(".", 1)[-1] in _FORMULA)
+    return frozenset([("", strategy.family), *chosen])
+
+
+def rounds_like_torch(strategy: Strategy) -> int:
+    """How many kernels of a strategy round between operations as PyTorch does."""
+    return sum(value is True for key, value in strategy.settings if key.endswith("eager_rounding"))
+
 
 @frozen
 class Settings:

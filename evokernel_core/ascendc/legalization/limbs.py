@@ -17,9 +17,10 @@ SIGN: Final = -(1 << 31)
 COMMUTATIVE = frozenset({"add", "mul", "max", "min", "and", "or"})
 SHIFTS = frozenset({"shl", "sar", "shr"})
 """To the left, to the right with the sign, to the right with zeros."""
-LEAVES = frozenset({"low", "high", "narrow", "size"})
+LEAVES = frozenset({"low", "high", "narrow", "size", "difference"})
 """Words that are read: ``low`` and ``high`` of eight-byte integers, ``narrow`` of shorter ones, ``size``
-a size of a tensor. ``detail`` is the name under which the input is loaded, of a size its expression."""
+a size of a tensor, ``difference`` an expression of sizes that may be below 0. ``detail`` is the name under
+which the input is loaded, of a size its expression."""
 
 
 PARTS = ("quotientLow", "quotientHigh", "remainderLow", "remainderHigh")

@@ -65,8 +65,9 @@ class WordCall:
         """An operand converted to ``dtype``, in the width in which that one is computed."""
         numbers = self.arithmetic(dtype)
         if isinstance(arg, SymbolicInt):
-            size = self.words.read("size", arg.expression)
-            return narrowed(self.words, Whole(size, 0 if numbers.bits > BITS else None), dtype)
+            size = self.words.read("difference" if "-" in arg.expression else "size", arg.expression)
+            high = self.words.sign(size) if numbers.bits > BITS else None
+            return narrowed(self.words, Whole(size, high), dtype)
         if not isinstance(arg, ValueRef):
             return narrowed(self.words, numbers.number(self.whole_number(arg)), dtype)
         value = self.evaluate(arg)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from attrs import frozen
 
+from evokernel_core.ascendc.lowering import literals
 from evokernel_core.ascendc.lowering.values import Builder, Operand, Value
 from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
@@ -44,8 +45,15 @@ class Call:
         if value is None:
             return default
         if isinstance(value, bool | int | float):
-            return float(value)
+            return self._literal(value)
         raise PlanError("{op} needs a literal number for {name}.", op=self.node.op, name=repr(name))
+
+    def _literal(self, value: float) -> float:
+        """A literal beside 16-bit tensors, rounded where PyTorch rounds it."""
+        if self.node.op.split(".")[1] not in literals.ROUNDED:
+            return float(value)
+        tensor = next(iter(self.node.operands()), None)
+        return literals.in_dtype(float(value), "" if tensor is None else self.spec_of(tensor).dtype)
 
     def raw(self, position: int, name: str = "", default: object = _MISSING) -> Operand:
         """An operand as it is: a number or a mask."""
@@ -55,7 +63,7 @@ class Call:
         if isinstance(value, SymbolicInt):
             return self.size(extent(value.expression))
         if isinstance(value, bool | int | float):
-            return float(value)
+            return self._literal(value)
         raise PlanError(
             "{op} has an argument {name} that is not a tensor or number.",
             op=self.node.op,

@@ -9,7 +9,7 @@ from evokernel_core.ascendc.lowering.checks import check_result
 from evokernel_core.ascendc.lowering.integers import check_integers
 from evokernel_core.ascendc.lowering.pointwise import BOOL_RESULTS, KEEPS_PRECISION, POINTWISE
 from evokernel_core.ascendc.lowering.reductions import REDUCTIONS, dims_of
-from evokernel_core.ascendc.lowering.values import Builder, Domain, Operand
+from evokernel_core.ascendc.lowering.values import HALF, Builder, Domain, Operand
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.ascendc.shapes.space import Access, Space, broadcast, flatten
 from evokernel_core.ascendc.shapes.views import VIEWS, operand_access
@@ -17,8 +17,6 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import Dim, TensorSpec
-
-HALF = frozenset({"float16", "bfloat16"})
 
 
 @frozen

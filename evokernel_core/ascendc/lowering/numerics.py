@@ -9,11 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from attrs import frozen
+
 from evokernel_core.ascendc.lowering.values import Builder, Operand, Value
 from evokernel_core.domain.errors import PlanError
 
 _EXP_CAP = 80.0
 """exp(80) is about 5e34: still finite in float32, and x / exp(80) is zero for every use below."""
+
+_LOGISTIC_CAP = 88.5
+"""exp of it is 2.7e38, just below infinity: what is divided by it is at least -1.3, whatever it is."""
 
 _NORMAL_LOGIT = (
     1.59576853700137,
@@ -36,14 +41,23 @@ _SHORT_NORMAL_LOGIT = (
 )
 """The same with an error of 3.4e-6 in x * P(x), far below the resolution of the 16-bit types."""
 
-_SIN_COEFFICIENTS = (9.99999996e-01, -1.66666580e-01, 8.33305106e-03, -1.98090753e-04, 2.60522491e-06)
-"""sin(r) / r in powers of r * r for |r| <= pi / 2, a least-squares fit to 5e-9."""
+_SIN_COEFFICIENTS = (-0.16666665, 0.00833274, -0.00019587)
+"""(sin(r) / r - 1) / r**2 in powers of r * r for |r| <= pi / 4, a least-squares fit to 2e-8."""
+
+_COS_COEFFICIENTS = (-0.5, 4.16666646e-02, -1.38882987e-03, 2.45469815e-05)
+"""(cos(r) - 1) / r**2 in powers of r * r for |r| <= pi / 4, a least-squares fit to 2e-9."""
 
 _EXPM1_COEFFICIENTS = (1.0, 5.00000043e-01, 1.66666684e-01, 4.16653039e-02, 8.33305214e-03, 1.39977830e-03)
 """(exp(r) - 1) / r in powers of r for |r| <= 1 / 2."""
 
-_PI_PARTS = (3.140625, 9.675025939941406e-04, 1.5099580252808664e-07)
-"""pi in three parts, the first two with few bits, so that k * part is exact for k up to 2**13."""
+_TURNS = 710.0
+"""Near 113 turns. It has 9 bits, so that k * 710 is exact for k up to 2**15."""
+_TURNS_EXCESS = 6.02887067281e-05
+"""710 less 113 turns."""
+_QUARTER_PARTS = (1.57080078125, -4.454455103380769e-06)
+"""pi / 2 in two parts, the first with 16 bits, so that k * part is exact for the quarters of 113 turns."""
+_EIGHTH = 0.7854
+"""Just above pi / 4, the largest remainder of a reduction by quarter turns."""
 
 
 def reciprocal(b: Builder, x: Operand) -> Operand:
@@ -65,7 +79,7 @@ def polynomial(b: Builder, x: Operand, coefficients: Sequence[float]) -> Operand
 
 def logistic_quotient(b: Builder, numerator: Operand, x: Operand) -> Operand:
     """numerator / (1 + exp(-x)), with the exponential capped so that it cannot overflow."""
-    exponential = b.exp(b.min(b.neg(x), _EXP_CAP))
+    exponential = b.exp(b.min(b.neg(x), _LOGISTIC_CAP))
     return b.div(numerator, b.add(exponential, 1.0))
 
 
@@ -95,7 +109,7 @@ def gelu(b: Builder, x: Operand, half: bool = False) -> Operand:
     rounded to 16 bits."""
     coefficients = _SHORT_NORMAL_LOGIT if half else _NORMAL_LOGIT
     logit = b.mul(polynomial(b, b.mul(x, x), [-c for c in coefficients]), x)
-    return b.div(x, b.add(b.exp(b.min(logit, _EXP_CAP)), 1.0))
+    return b.div(x, b.add(b.exp(b.min(logit, _LOGISTIC_CAP)), 1.0))
 
 
 def gelu_tanh(b: Builder, x: Operand) -> Operand:
@@ -161,26 +175,60 @@ def sign(b: Builder, x: Operand) -> Operand:
     return b.sub(positive, negative)
 
 
-def _sine(b: Builder, x: Operand, shift: float) -> Operand:
-    """sin(x + shift * pi) for a shift of 0 or 1/2, by reduction to [-pi/2, pi/2]."""
-    turns = b.round(b.add(b.mul(x, 1.0 / math.pi), -shift), "CAST_RINT")
-    centre = b.add(turns, shift)
-    rest = x
-    for part in _PI_PARTS:
-        rest = b.sub(rest, b.mul(centre, part))
-    sine = b.mul(polynomial(b, b.mul(rest, rest), _SIN_COEFFICIENTS), rest)
-    halves = b.round(b.mul(turns, 0.5), "CAST_FLOOR")
-    odd = b.sub(turns, b.mul(halves, 2.0))
-    turn = -1.0 if shift else 1.0
-    return b.mul(sine, b.add(b.mul(odd, -2.0 * turn), turn))
+@frozen
+class _Quarters:
+    """An angle as a number of quarter turns and a rest of at most pi / 4, with what depends on the rest
+    alone: its sine and cosine."""
+
+    count: Operand
+    sine: Operand
+    cosine: Operand
+
+
+def _quarters(b: Builder, x: Operand) -> _Quarters:
+    """Exact up to |x| = 2.3e7. Beyond it the rest is a number of its range, and not the angle's."""
+    turns = b.round(b.mul(x, 1.0 / _TURNS), "CAST_RINT")
+    near = b.sub(x, b.mul(turns, _TURNS))
+    excess = b.mul(turns, _TURNS_EXCESS)
+    count = b.round(b.mul(b.add(near, excess), 2.0 / math.pi), "CAST_RINT")
+    high, low = _QUARTER_PARTS
+    rest = b.sub(b.add(b.sub(near, b.mul(count, high)), excess), b.mul(count, low))
+    rest = b.max(b.min(rest, _EIGHTH), -_EIGHTH)
+    square = b.mul(rest, rest)
+    sine = b.add(rest, b.mul(b.mul(polynomial(b, square, _SIN_COEFFICIENTS), square), rest))
+    cosine = b.add(b.mul(polynomial(b, square, _COS_COEFFICIENTS), square), 1.0)
+    return _Quarters(count, sine, cosine)
+
+
+def _halves(b: Builder, whole: Operand) -> tuple[Operand, Value]:
+    """Half of a whole number, rounded down, and whether the number is odd."""
+    half = b.mul(whole, 0.5)
+    down = b.round(half, "CAST_FLOOR")
+    return down, b.compare("NE", down, half)
+
+
+def _of_quarters(b: Builder, quarters: _Quarters, ahead: float) -> Operand:
+    """The sine of an angle that is ``ahead`` quarter turns ahead of ``quarters``. It is a rest's sine or
+    cosine, so that it is 1 where the exact sine is nearer to 1 than to the next number."""
+    halves, is_odd = _halves(b, b.add(quarters.count, ahead))
+    magnitude = b.select(is_odd, quarters.cosine, quarters.sine)
+    _, is_behind = _halves(b, halves)
+    return b.select(is_behind, b.neg(magnitude), magnitude)
 
 
 def sin(b: Builder, x: Operand) -> Operand:
-    return _sine(b, x, 0.0)
+    return _of_quarters(b, _quarters(b, x), 0.0)
 
 
 def cos(b: Builder, x: Operand) -> Operand:
-    return _sine(b, x, 0.5)
+    return _of_quarters(b, _quarters(b, x), 1.0)
+
+
+def tan(b: Builder, x: Operand) -> Operand:
+    quarters = _quarters(b, x)
+    _, is_odd = _halves(b, quarters.count)
+    above = b.select(is_odd, quarters.cosine, quarters.sine)
+    return b.div(above, b.select(is_odd, b.neg(quarters.sine), quarters.cosine))
 
 
 def power(b: Builder, x: Operand, exponent: float) -> Operand:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from evokernel_core.ascendc.lowering import numerics
+from evokernel_core.ascendc.lowering import conversions, numerics, remainders
 from evokernel_core.ascendc.lowering.call import Call, Rule
 from evokernel_core.ascendc.lowering.integers import INTEGERS, SHORT
 from evokernel_core.ascendc.lowering.special import SPECIAL, SPECIAL_BOOL
@@ -27,7 +27,9 @@ def _binary(name: str) -> Rule:
 
 
 def _compare(mode: str) -> Rule:
-    return lambda call: call.b.compare(mode, call.x(0), call.x(1))
+    if mode not in ("EQ", "NE"):
+        return lambda call: call.b.compare(mode, call.x(0), call.x(1))
+    return lambda call: call.b.compare(mode, call.b.divided(call.x(0)), call.b.divided(call.x(1)))
 
 
 def _add(call: Call) -> Operand:
@@ -43,15 +45,21 @@ def _rsub(call: Call) -> Operand:
 
 
 def _div_mode(call: Call) -> Operand:
-    quotient = call.b.div(call.x(0), call.x(1))
+    b, x, y = call.b, call.x(0), call.x(1)
+    # PyTorch computes with a literal in float32, and rounds each step beside a 16-bit tensor.
+    dtype = "float32" if isinstance(y, float) else call.node.outputs[0].dtype
     match call.argument(2, "rounding_mode", None):
         case None:
-            return quotient
+            return b.div(x, y)
         case "floor":
-            return call.b.round(quotient, "CAST_FLOOR")
+            return remainders.floor_quotient(b, x, y, dtype)
         case "trunc":
-            return call.b.round(quotient, "CAST_TRUNC")
+            return b.round(b.decided(b.divided(b.div(x, y)), dtype), "CAST_TRUNC")
     raise PlanError("div has a rounding mode other than floor and trunc.")
+
+
+def _whole(mode: str) -> Rule:
+    return lambda call: call.b.round(call.b.divided(call.x()), mode)
 
 
 def _addcmul(call: Call) -> Operand:
@@ -141,7 +149,7 @@ def _cast(call: Call) -> Operand:
     if dtype == "bool":
         return call.mask(0)
     if dtype in INTEGERS | SHORT and call.spec_of(call.tensor()).dtype != "bool":
-        return call.b.round(call.x(), "CAST_TRUNC")
+        return conversions.to_integer(call.b, call.x(), dtype)
     return call.x()
 
 
@@ -184,7 +192,7 @@ POINTWISE: dict[str, Rule] = {
     "aten.bitwise_not.default": lambda call: call.b.logical("not", call.mask(0)),
     "aten.bitwise_or.Tensor": _logical("or"),
     "aten.bitwise_xor.Tensor": _logical_xor,
-    "aten.ceil.default": lambda call: call.b.round(call.x(), "CAST_CEIL"),
+    "aten.ceil.default": _whole("CAST_CEIL"),
     "aten.clamp.Tensor": _clamp,
     "aten.clamp.default": _clamp,
     "aten.clamp_max.Tensor": lambda call: call.b.min(call.x(0), call.x(1)),
@@ -204,7 +212,7 @@ POINTWISE: dict[str, Rule] = {
     "aten.exp2.default": _exponential(2.0),
     "aten.expm1.default": _unary(numerics.expm1),
     "aten.fill.Scalar": _constant(1),
-    "aten.floor.default": lambda call: call.b.round(call.x(), "CAST_FLOOR"),
+    "aten.floor.default": _whole("CAST_FLOOR"),
     "aten.full.default": _constant(1),
     "aten.full_like.default": _constant(1),
     "aten.ge.Scalar": _compare("GE"),
@@ -249,7 +257,7 @@ POINTWISE: dict[str, Rule] = {
     "aten.reciprocal.default": _unary(numerics.reciprocal),
     "aten.relu.default": _unary(Builder.relu),
     "aten.relu6.default": _unary(_relu6),
-    "aten.round.default": lambda call: call.b.round(call.x(), "CAST_RINT"),
+    "aten.round.default": _whole("CAST_RINT"),
     "aten.rsqrt.default": _unary(numerics.rsqrt),
     "aten.rsub.Scalar": _rsub,
     "aten.rsub.Tensor": _rsub,
@@ -264,7 +272,7 @@ POINTWISE: dict[str, Rule] = {
     "aten.sub.Scalar": _sub,
     "aten.sub.Tensor": _sub,
     "aten.tanh.default": _unary(numerics.tanh),
-    "aten.trunc.default": lambda call: call.b.round(call.x(), "CAST_TRUNC"),
+    "aten.trunc.default": _whole("CAST_TRUNC"),
     "aten.where.ScalarOther": _where,
     "aten.where.ScalarSelf": _where,
     "aten.where.Scalar": _where,

@@ -18,6 +18,7 @@ from attrs import define, field, frozen
 from evokernel_core.ascendc.lowering.plan import Plan, PlanInput
 from evokernel_core.ascendc.lowering.values import (
     BINARY,
+    DECIDES,
     MIRRORED,
     REDUCTIONS,
     Domain,
@@ -152,7 +153,7 @@ class Lowerer:
         return self._plain_value(operand) if isinstance(operand, Value) else operand
 
     def _plain_value(self, value: Value) -> Value:
-        while value.op == "rounded" and not self.eager:
+        while value.op == "rounded" and not self.eager and value.number != DECIDES:
             value = value.values()[0]
         return value
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from evokernel_core.ascendc.lowering import numerics
+from evokernel_core.ascendc.lowering import numerics, remainders
 from evokernel_core.ascendc.lowering.call import Call, Rule
 from evokernel_core.ascendc.lowering.values import Builder, Operand
 
@@ -122,10 +122,6 @@ def atanh(b: Builder, x: Operand) -> Operand:
     return _with_sign(b, b.mul(numerics.log1p(b, twice), 0.5), x)
 
 
-def tan(b: Builder, x: Operand) -> Operand:
-    return b.div(numerics.sin(b, x), numerics.cos(b, x))
-
-
 def erfinv(b: Builder, x: Operand) -> Operand:
     w = b.neg(b.ln(b.mul(b.sub(1.0, x), b.add(x, 1.0))))
     near = numerics.polynomial(b, b.add(b.min(w, 5.0), -2.5), _INVERSE_ERROR_NEAR)
@@ -138,33 +134,12 @@ def erfinv(b: Builder, x: Operand) -> Operand:
 
 def _fraction(call: Call) -> Operand:
     """fmod: what truncated division leaves, with the sign of the dividend."""
-    b, x, y = call.b, call.x(0), call.x(1)
-    size = b.abs(y)
-    rest = _rest(b, b.abs(x), size)
-    return _with_sign(b, rest, x)
+    b, x = call.b, call.x(0)
+    return _with_sign(b, remainders.magnitude(b, b.abs(x), call.x(1)), x)
 
 
 def _remainder(call: Call) -> Operand:
-    """What division rounded down leaves, with the sign of the divisor."""
-    b, x, y = call.b, call.x(0), call.x(1)
-    size = b.abs(y)
-    # in units of the divisor's sign
-    turned = b.neg(x) if isinstance(y, float) and y < 0 else x
-    if not isinstance(y, float):
-        turned = b.select(b.compare("LT", y, 0.0), b.neg(x), x)
-    rest = _rest(b, turned, size)
-    if isinstance(y, float):
-        return b.neg(rest) if y < 0 else rest
-    return _with_sign(b, rest, y)
-
-
-def _rest(b: Builder, x: Operand, size: Operand) -> Operand:
-    """x less the largest multiple of ``size`` up to it. A quotient that was rounded to the next whole
-    number is put right by one step."""
-    quotient = b.round(b.div(x, size), "CAST_FLOOR")
-    rest = b.sub(x, b.mul(quotient, size))
-    rest = b.select(b.compare("LT", rest, 0.0), b.add(rest, size), rest)
-    return b.select(b.compare("GE", rest, size), b.sub(rest, size), rest)
+    return remainders.python_remainder(call.b, call.x(0), call.x(1))
 
 
 def _power(call: Call) -> Operand:
@@ -213,6 +188,12 @@ def _either(name: str) -> Rule:
     return rule
 
 
+def _copysign(call: Call) -> Operand:
+    sign = call.x(1)
+    number = math.copysign(1.0, sign) if isinstance(sign, float) else _signed(call.b, sign)
+    return _with_sign(call.b, call.b.abs(call.x(0)), number)
+
+
 def _heaviside(call: Call) -> Operand:
     b, x = call.b, call.x(0)
     step = b.as_number(b.compare("GT", x, 0.0))
@@ -231,8 +212,8 @@ SPECIAL: dict[str, Rule] = {
     "aten.atan.default": _unary(atan),
     "aten.atan2.default": lambda call: angle(call.b, call.x(0), call.x(1)),
     "aten.atanh.default": _unary(atanh),
-    "aten.copysign.Scalar": lambda call: _with_sign(call.b, call.b.abs(call.x(0)), call.x(1)),
-    "aten.copysign.Tensor": lambda call: _with_sign(call.b, call.b.abs(call.x(0)), call.x(1)),
+    "aten.copysign.Scalar": _copysign,
+    "aten.copysign.Tensor": _copysign,
     "aten.cosh.default": _unary(cosh),
     "aten.erfinv.default": _unary(erfinv),
     "aten.fmax.default": _either("max"),
@@ -247,9 +228,9 @@ SPECIAL: dict[str, Rule] = {
     "aten.pow.Tensor_Tensor": _power,
     "aten.remainder.Scalar": _remainder,
     "aten.remainder.Tensor": _remainder,
-    "aten.signbit.default": lambda call: call.b.compare("LT", call.x(), 0.0),
+    "aten.signbit.default": lambda call: call.b.compare("LT", _signed(call.b, call.x()), 0.0),
     "aten.sinh.default": _unary(sinh),
-    "aten.tan.default": _unary(tan),
+    "aten.tan.default": _unary(numerics.tan),
 }
 """By ATen name, how an element-wise operation is computed in float32."""
 

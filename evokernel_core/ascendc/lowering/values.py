@@ -35,6 +35,9 @@ class Kind(StrEnum):
 
 BINARY = frozenset({"add", "sub", "mul", "div", "max", "min"})
 REDUCTIONS = frozenset({"reduce_sum", "reduce_prod", "reduce_max", "reduce_min"})
+HALF = frozenset({"float16", "bfloat16"})
+DECIDES = 1.0
+"""The ``number`` of a rounding that no schedule may leave out."""
 _SCALAR_OPS = frozenset({"add", "sub", "mul", "div"})
 """What the scalar unit computes on single numbers; all else is done on vectors."""
 
@@ -99,6 +102,8 @@ class Builder:
     origin: str = ""
     _known: dict[tuple[object, ...], Value] = field(factory=dict)
     _loads: dict[int, Load] = field(factory=dict)
+    _quotients: dict[int, tuple[Value, float]] = field(factory=dict)
+    """Of products by the inverse of a literal, what was divided and by what."""
 
     def emit(
         self,
@@ -154,8 +159,27 @@ class Builder:
 
     def div(self, a: Operand, b: Operand) -> Operand:
         if isinstance(b, float):
-            return self.mul(a, _reciprocal(b))
+            product = self.mul(a, _reciprocal(b))
+            if isinstance(a, Value) and isinstance(product, Value) and product is not a:
+                self._quotients[product.index] = (a, b)
+            return product
         return self._binary("div", a, b)
+
+    def divided(self, a: Operand) -> Operand:
+        """``a`` itself, or the quotient that it is but for its last bit, where lowering takes the inverse of
+        a literal or of a row's number. What is rounded to a whole number, or compared for equality, is to be
+        the quotient that division gives."""
+        if not isinstance(a, Value):
+            return a
+        if a.op == "div" and isinstance(a.args[1], Value) and a.args[1].domain is not Domain.FULL:
+            dividend, row = a.args
+            return self.emit("div", dividend, self.emit("widen", row, domain=Domain.FULL))
+        if a.index not in self._quotients:
+            return a
+        dividend, divisor = self._quotients[a.index]
+        if math.frexp(divisor)[0] in (0.5, -0.5):
+            return a
+        return self._binary("div", dividend, self.spread(divisor))
 
     def max(self, a: Operand, b: Operand) -> Operand:
         if isinstance(a, float) and isinstance(b, float):
@@ -213,6 +237,13 @@ class Builder:
         if not isinstance(a, Value) or a.domain is Domain.SCALAR or a.kind is Kind.MASK:
             return a
         return self.emit("rounded", a, detail=dtype)
+
+    def decided(self, a: Operand, dtype: str) -> Operand:
+        """The same for an operand of what jumps between numbers that lie side by side, whose rounding no
+        schedule may leave out; ``a`` itself for other types."""
+        if not isinstance(a, Value) or dtype not in HALF:
+            return a
+        return self.emit("rounded", self.spread(a), detail=dtype, number=DECIDES)
 
     # -- masks --------------------------------------------------------------------------------
 

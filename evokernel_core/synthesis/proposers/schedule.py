@@ -21,12 +21,14 @@ from evokernel_core.ascendc.author import (
     write,
 )
 from evokernel_core.ascendc.kernels.family import Move
+from evokernel_core.ascendc.kernels.settings import formula_of, rounds_like_torch
 from evokernel_core.domain.errors import PlanError, ProposalsExhausted
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.kernel import KernelSource, Strategy, after
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.task import ById, KernelTask
+from evokernel_core.domain.verdict import NUMERIC, GateName, Verdict
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.lessons import bottleneck_pipe, step_title
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Priced, Proposal
@@ -89,7 +91,9 @@ class ScheduleProposer:
         Raises ProposalsExhausted when all were tried or no family covers the task.
         """
         drafts = self._drafts(task, context)
-        for draft in _elsewhere_first(drafts, context) if context.away_from else drafts:
+        if context.away_from:
+            drafts = iter(_elsewhere_first(drafts, context))
+        for draft in _other_formula_first(drafts, context):
             source = write(task, draft.strategy, self.chip)
             if source.source_id not in context.tried:
                 return Proposal(source, (draft.item.id,), learned=(draft.item,), priced=draft.priced)
@@ -207,6 +211,26 @@ def _elsewhere_first(drafts: Iterable[_Draft], context: Context) -> list[_Draft]
         return _is_unwanted(draft, context), -draft.strategy.descriptor.apart(context.away_from)
 
     return sorted(drafts, key=rank)
+
+
+def _other_formula_first(drafts: Iterable[_Draft], context: Context) -> Iterable[_Draft]:
+    """Drafts as they come, or where kernels gave wrong results those of another formula first, and of these
+    those that round most like PyTorch."""
+    wrong = {formula_of(item.source.strategy) for item in context.candidates if _is_wrong(item.verdict)}
+    if not wrong:
+        return drafts
+
+    def rank(draft: _Draft) -> tuple[bool, bool, int]:
+        refuted = formula_of(draft.strategy) in wrong
+        return _is_unwanted(draft, context), refuted, -rounds_like_torch(draft.strategy)
+
+    return sorted(drafts, key=rank)
+
+
+def _is_wrong(verdict: Verdict) -> bool:
+    """Whether a kernel ran and its results were not PyTorch's."""
+    failed = verdict.failed_gate
+    return failed is not None and (failed.gate, failed.code) == (GateName.CORRECTNESS, NUMERIC)
 
 
 def _is_unwanted(draft: _Draft, context: Context) -> bool:

@@ -13,7 +13,15 @@ from evokernel_core.domain.errors import AgentFailed, CaptureError, InterpreterU
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.sentence import Sentence, joined
 from evokernel_core.domain.task import KernelTask, Tolerance
-from evokernel_core.domain.verdict import Deviation, GateName, GateResult, GateStatus, Hazard, Severity
+from evokernel_core.domain.verdict import (
+    NUMERIC,
+    Deviation,
+    GateName,
+    GateResult,
+    GateStatus,
+    Hazard,
+    Severity,
+)
 from evokernel_core.verifier.base import Backend, Case, Execution, ReferenceRunner, RunStatus
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import parts
@@ -93,7 +101,7 @@ def run_case(
         rounded = _rounded(task, compared, reference, judges.reference, folder / "rounded")
         problems, deviation = _differences(task, compared, rounded, case)
     if problems:
-        return failed("numeric", joined([*problems, _where(plan)]), execution.hazards), execution
+        return failed(NUMERIC, joined([*problems, _where(plan)]), execution.hazards), execution
     return passed(execution.hazards, deviation), execution
 
 

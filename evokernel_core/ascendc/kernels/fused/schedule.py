@@ -18,6 +18,7 @@ from evokernel_core.ascendc.kernels.fused.pairs import online_pairs, passes, row
 from evokernel_core.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, Form, Schedule
 from evokernel_core.ascendc.kernels.fused.shared import in_pieces, point_bytes
 from evokernel_core.ascendc.kernels.fused.tile import build, stage_text
+from evokernel_core.ascendc.lowering.decisions import rounding_decides
 from evokernel_core.ascendc.lowering.plan import Plan, plan
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import PlanError
@@ -172,11 +173,13 @@ def forms(planned: Plan, columns: int) -> tuple[Form, ...]:
 
 
 def _starts(planned: Plan, task: KernelTask, chip: Chip) -> Iterator[Schedule]:
+    # Rounding less often than PyTorch takes less time, and is as right where results are continuous.
+    rounded = planned.rounds and rounding_decides(task.graph)
     for form in forms(planned, row_room(planned, task)):
         if form is Form.SHARED and not _is_worth_sharing(planned, task, chip):
             continue
         for buffers in (2, 1):
-            base = Schedule(form, 0, buffers)  # which rounds less often than PyTorch, and takes less time
+            base = Schedule(form, 0, buffers, eager_rounding=rounded)
             yield from _tiled(planned, base, task, chip)
 
 

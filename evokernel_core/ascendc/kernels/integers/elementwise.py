@@ -234,7 +234,7 @@ class Elementwise:
             self._store(writer, item, whole(made))
 
     def _leaf(self, word: Word, writer: Writer) -> Source:
-        if word.op == "size":
+        if word.op in ("size", "difference"):
             return Converted(self._size(word.detail), "int32_t")
         item = self._reads[word.detail]
         if not item.columns:
