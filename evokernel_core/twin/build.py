@@ -293,11 +293,10 @@ def kernel_flags(compiler: Compiler) -> tuple[str, ...]:
     """The flags of a candidate's compilation; the precompiled header needs the same ones."""
     if compiler.kind == "g++":
         return (*KERNEL_FLAGS, *UNDEFINED) if compiler.major >= 12 else KERNEL_FLAGS
-    flags = (*KERNEL_FLAGS, UNDEFINED[0])
-    flags = tuple("-ferror-limit=20" if flag.startswith("-fmax-errors") else flag for flag in flags)
-    return (
-        (*flags, "-fno-sanitize=undefined") if compiler.kind == "zig" else flags
-    )  # on unless told otherwise
+    plain = (*KERNEL_FLAGS, UNDEFINED[0])
+    flags = tuple("-ferror-limit=20" if flag.startswith("-fmax-errors") else flag for flag in plain)
+    # on unless told otherwise
+    return (*flags, "-fno-sanitize=undefined") if compiler.kind == "zig" else flags
 
 
 def header_flags(twin: Twin) -> tuple[str, ...]:
