@@ -170,6 +170,15 @@ def _plain(value: str, kind: str, *_: str) -> Sentence:
     )
 
 
+def _apart(written: str, read: str) -> Sentence:
+    return Sentence("No other operand shares memory with {names}.", names=_listed(written))
+
+
+def _listed(text: str) -> str:
+    tree = ast.parse(text, mode="eval").body
+    return ", ".join(map(ast.unparse, tree.elts)) if isinstance(tree, ast.Tuple) else text
+
+
 def _originals(*names: str) -> Sentence:
     """Operators and what every call of a layer goes through are left out: nobody wrote their names."""
     told = [_unquoted(name).partition("=")[0] for name in names]
@@ -181,6 +190,7 @@ def _originals(*names: str) -> Sentence:
 
 _CALLS: Mapping[str, Callable[..., Sentence]] = {
     "guards.equal": _equal,
+    "guards.apart": _apart,
     "guards.builtin": _builtin,
     "guards.defined": _defined,
     "guards.entry": _named,

@@ -66,6 +66,7 @@ from .grow import grow
 from .operands import Computed, computed, may_run_code, rest_of
 from .parts import SCALAR, Plan, Refusal
 from .results import statements_of
+from .writes import conditions_of_writing
 
 _MAX_PINNINGS = 3
 _MOST_TRIED = 16
@@ -462,7 +463,12 @@ class _Request:
             seen = self._observed(plan, function, receiver)
             graph, settings = lifted(graph, seen.settings, lambda: self._graph(plan, function)[0])
             whole = [f"type({leaf.expression}) is int" for leaf in function.inputs if is_whole(leaf)]
-            texts = (*unread, *whole, *states(function.inputs, seen.tensors, seen.attributes, seen.by_text))
+            texts = (
+                *unread,
+                *whole,
+                *conditions_of_writing(function.inputs, graph),
+                *states(function.inputs, seen.tensors, seen.attributes, seen.by_text),
+            )
             asked = (*seen.without(settings), *_sized(plan), *(Guard("", text) for text in texts))
             site = self._site(plan, operands, asked, seen.code).data(graph)
         except Unsupported as error:

@@ -38,7 +38,7 @@ from .call_site import CallSite
 from .parts import SCALAR
 from .results import Results
 from .state_rebound import is_set_by_each_call
-from .writes import aliases, conditions_of_writing
+from .writes import aliases
 
 _MAX_ROUNDS = 10
 _MOST_LIFTED = 64
@@ -181,9 +181,7 @@ class WholeFunctions:
             converter = DrawingConverter(found.traced, call.leaves, self.source.path)
             results = Results(call, found, converter)
             graph = converter.graph(results.wanted)
-            conditions += conditions_of_writing(call.leaves, results.written)
-            conditions += results.conditions_of_copying()
-            conditions += results.conditions_of_states()
+            conditions += results.conditions_of_writing(graph)
             conditions += aliases(call.places, graph)
             conditions += states(call.leaves, self._seen.tensors, self._seen.attributes, self._seen.by_text)
             conditions += converter.asked_of_unread(self._seen.tensors.values())

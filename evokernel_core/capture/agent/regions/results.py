@@ -19,7 +19,7 @@ from .aliased_outputs import viewed
 from .call_site import escaped
 from .dataclass_outputs import Opened
 from .parts import TENSOR
-from .writes import conditions_of_states, conditions_of_writing
+from .writes import conditions_of_writing
 
 
 class Results:
@@ -69,17 +69,15 @@ class Results:
                 found[index] = source
         return found
 
-    def conditions_of_copying(self) -> list[str]:
-        """Python texts that hold where a copy neither changes what else the call reads nor its own values."""
+    def conditions_of_writing(self, graph: dict[str, Any]) -> list[str]:
+        """Python texts that hold where what the call writes is the memory of nothing else that it reads, and
+        where a copy neither changes its own values nor fails."""
         texts = []
         for index, source in self.copied.items():
             into, given = (self._call.leaves[number].expression for number in (index, source))
             texts += [f"{into}.{what} == {given}.{what}" for what in ("shape", "dtype", "device")]
-        return texts + conditions_of_writing(self._call.leaves, self.copied)
-
-    def conditions_of_states(self) -> list[str]:
-        """Python texts that hold where no argument is a part of what the call writes into its module."""
-        return conditions_of_states(self._call.leaves, self._changed)
+        copied = [self._call.leaves[index].expression for index in self.copied]
+        return texts + conditions_of_writing(self._call.leaves, graph, copied)
 
     def _text(self, position: int, value: Any, node: Any) -> str:
         """The Python text of one leaf of the result."""

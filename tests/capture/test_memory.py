@@ -1,0 +1,151 @@
+"""How results and what a call writes lie in memory: an edited program shows no other memory than the original.
+
+Each row is a model, and what a program does with it: the results of that, errors among them, are the same, and
+so is how they lie in memory. The kernel ran as often as the row says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from attrs import frozen
+from torch.utils import _pytree as pytree
+
+from evokernel_core.ascendc.kernels.registry import covered_ops
+from evokernel_core.capture.client import AgentClient
+from tests import warm
+from tests.capture.edited import edited_module, runs
+from tests.capture.test_full_graph import executed, model
+
+Use = Callable[[Any], Iterator[Any]]
+
+
+@frozen
+class Row:
+    """``use`` is what the program does with its model; ``runs`` counts the kernels that run meanwhile."""
+
+    init: str
+    forward: str
+    use: Use
+    runs: int
+    inputs: str = "torch.randn(4, 6)"
+
+
+def x(*shape: int) -> torch.Tensor:
+    return torch.randn(*(shape or (4, 6)))
+
+
+def shared_later(model: Any) -> Iterator[Any]:
+    yield model(x())
+    model.b = model.a
+    yield model(x())
+    yield model.a
+
+
+def slice_of_another(model: Any) -> Iterator[Any]:
+    yield model(x())
+    model.b = model.big[1:5]
+    model.a = model.big[:4]
+    yield model(x())
+    yield model.big
+
+
+def argument_of_a_buffer(model: Any) -> Iterator[Any]:
+    yield model(x())
+    yield model(model.big[:4].zero_())
+    model.a = model.big[0]
+    yield model(model.big[:4])
+    yield model.big
+
+
+def statistics_shared(model: Any) -> Iterator[Any]:
+    yield model(x())
+    model.norm.running_var = model.norm.running_mean
+    yield model(x())
+    yield model.norm.running_mean
+
+
+def statistics_given(model: Any) -> Iterator[Any]:
+    yield model(x())
+    yield model(model.norm.running_mean.expand(4, 6).contiguous())
+    model.norm.running_mean = model.big[0]
+    yield model(model.big)
+    yield model.big
+
+
+BUFFERS = "self.register_buffer('a', torch.ones(4, 6))\nself.register_buffer('b', torch.ones(4, 6))\n"
+BIG = "self.register_buffer('big', torch.ones(20, 6))"
+NORM = "self.norm = nn.BatchNorm1d(6).train()\nself.register_buffer('big', torch.ones(4, 6))"
+ROWS = {
+    "two buffers become one": Row(
+        BUFFERS, "self.a.add_(x)\nreturn torch.relu(self.b) + x * 2", shared_later, 1),
+    "two buffers become parts of one": Row(
+        BUFFERS + BIG, "self.a.add_(x)\nreturn torch.relu(self.b) + x * 2", slice_of_another, 1),
+    "an argument lies in a larger buffer": Row(
+        "self.register_buffer('a', torch.ones(6))\n" + BIG,
+        "self.a.mul_(0.9).add_(x.mean(0) * 0.1)\nreturn torch.relu(x) + self.a", argument_of_a_buffer, 2),
+    "statistics become one": Row(NORM, "return torch.relu(self.norm(x))", statistics_shared, 1),
+    "statistics are those of the argument": Row(
+        NORM, "return torch.relu(self.norm(x))", statistics_given, 2),
+}  # fmt: skip
+
+
+def described(value: Any) -> Any:
+    """A tensor as a program sees it: where its elements lie, where that makes a difference."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    strides = [step for step, size in zip(value.stride(), value.shape, strict=True) if size > 1]
+    return value.dtype, value.shape, strides, value.requires_grad
+
+
+def played(model: Any, use: Use) -> list[Any]:
+    """What a use gives, to the error that ends it."""
+    torch.manual_seed(1)
+    found: list[Any] = []
+    try:
+        with torch.no_grad():
+            for value in use(model):
+                found += pytree.tree_map(lambda item: item.clone() if _is_whole(item) else item, [value])
+    except Exception as error:
+        found.append(type(error))
+    return pytree.tree_leaves(found)
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether a copy lies in memory as the tensor does."""
+    return isinstance(value, torch.Tensor) and value.is_contiguous()
+
+
+@pytest.fixture(scope="module")
+def training() -> Iterator[AgentClient]:
+    with AgentClient(warm.interpreter()) as client:
+        yield client
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["program", "part"])
+@pytest.mark.parametrize("name", ROWS)
+def test_memory_is_as_the_program_has_it(
+    name: str, whole: bool, training: AgentClient, tmp_path: Path
+) -> None:
+    row = ROWS[name]
+    text = model(row.init, row.forward, row.inputs)
+    captured = training.capture(tmp_path / "model.py", text, covered_ops(), whole=whole)
+    regions = [region for region in captured if region.task]
+    if not whole and not regions:
+        assert all(region.reason for region in captured)
+        return
+    assert regions, [region.reason for region in captured]
+    edited = edited_module(text, *regions)
+    results = []
+    for module in (executed(text)["Model"], edited.Model):
+        torch.manual_seed(0)
+        results.append(played(module(), row.use))
+    assert [*map(described, results[0])] == [*map(described, results[1])]
+    for one, other in zip(*results, strict=True):
+        if isinstance(one, torch.Tensor):
+            torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5, equal_nan=True)
+    assert runs(edited) == row.runs if whole else runs(edited) >= 1
