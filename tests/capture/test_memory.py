@@ -1,7 +1,7 @@
-"""How results and what a call writes lie in memory: an edited program shows no other memory than the original.
+"""How results and what a call writes lie in memory: in an edited program as in the original.
 
-Each row is a model, and what a program does with it: the results of that, errors among them, are the same, and
-so is how they lie in memory. The kernel ran as often as the row says.
+Each row is a model, and what a program does with it: the results of that, errors among them, are the same,
+and so is how they lie in memory. The kernel ran as often as the row says.
 """
 
 from __future__ import annotations
@@ -77,6 +77,38 @@ def statistics_given(model: Any) -> Iterator[Any]:
     yield model.big
 
 
+def called(*makers: Callable[[], torch.Tensor]) -> Use:
+    """Calls with each of several tensors."""
+
+    def use(model: Any) -> Iterator[Any]:
+        for make in makers:
+            yield model(make())
+
+    return use
+
+
+def written_into(model: Any) -> Iterator[Any]:
+    y = model(x())
+    yield y
+    yield y.add_(1)
+
+
+def transposed() -> torch.Tensor:
+    return x(6, 4).t()
+
+
+def last_channels() -> torch.Tensor:
+    return x(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+
+
+IMAGE = "torch.randn(2, 3, 4, 5)"
+LAST = IMAGE + ".contiguous(memory_format=torch.channels_last)"
+
+
+def image() -> torch.Tensor:
+    return x(2, 3, 4, 5)
+
+
 BUFFERS = "self.register_buffer('a', torch.ones(4, 6))\nself.register_buffer('b', torch.ones(4, 6))\n"
 BIG = "self.register_buffer('big', torch.ones(20, 6))"
 NORM = "self.norm = nn.BatchNorm1d(6).train()\nself.register_buffer('big', torch.ones(4, 6))"
@@ -91,6 +123,31 @@ ROWS = {
     "statistics become one": Row(NORM, "return torch.relu(self.norm(x))", statistics_shared, 1),
     "statistics are those of the argument": Row(
         NORM, "return torch.relu(self.norm(x))", statistics_given, 2),
+    "an expanded result": Row("pass", "return (torch.relu(x[:, :1]) * 2).expand(-1, 6)", written_into, 1),
+    "an expanded and transposed result": Row(
+        "pass", "return (torch.relu(x[:, :1]) * 2).expand(-1, 6).t() ", written_into, 1),
+    "a transposed result": Row("pass", "return (torch.relu(x) * 2).t()", called(x, transposed), 1),
+    "what is computed of transposed tensors": Row(
+        "pass", "y = x.t()\nreturn torch.relu(y) * 2 + y, y.exp().sum(0)", called(x, transposed), 1),
+    "a copy of a transposed tensor": Row(
+        "pass", "y = torch.relu(x).t()\nreturn y.clone(), y.contiguous() * 2", called(x), 1),
+    "heads": Row(
+        "self.lin = nn.Linear(6, 6)",
+        "y = torch.relu(self.lin(x)).view(x.shape[0], 2, 3).transpose(0, 1)\nreturn y, y.unsqueeze(0) * 2",
+        called(x), 1),
+    "the last channels first": Row(
+        "self.lin = nn.Linear(3, 7)",
+        "y = self.lin(x.permute(0, 2, 3, 1))\nreturn torch.relu(y).permute(0, 3, 1, 2)",
+        called(image, last_channels), 1, IMAGE),
+    "channels that are the last ones": Row(
+        "pass", "return torch.relu(x) * 2 + x", called(last_channels, image), 1, LAST),
+    "order that no result follows": Row(
+        "pass", "return torch.relu(x).sum(1) * 2",
+        called(last_channels, lambda: image().permute(0, 1, 3, 2)), 2, LAST),
+    "gates of a transposed tensor": Row(
+        "pass", "g = x.permute(0, 2, 3, 1)\nh = torch.sigmoid(g) * 2\n"
+        "return h.permute(0, 3, 1, 2).view(x.shape[0], -1), h.mean(-1), h.stride()",
+        called(image), 1, IMAGE),
 }  # fmt: skip
 
 

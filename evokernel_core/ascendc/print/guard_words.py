@@ -174,6 +174,12 @@ def _apart(written: str, read: str) -> Sentence:
     return Sentence("No other operand shares memory with {names}.", names=_listed(written))
 
 
+def _ordered(value: str, dims: str) -> Sentence:
+    return Sentence(
+        "The dimensions of {value} lie in memory in the order {order}.", value=value, order=_listed(dims)
+    )
+
+
 def _listed(text: str) -> str:
     tree = ast.parse(text, mode="eval").body
     return ", ".join(map(ast.unparse, tree.elts)) if isinstance(tree, ast.Tuple) else text
@@ -196,6 +202,7 @@ _CALLS: Mapping[str, Callable[..., Sentence]] = {
     "guards.entry": _named,
     "guards.function": _defined,
     "guards.named": _named,
+    "guards.ordered": _ordered,
     "guards.originals": _originals,
     "guards.plain": _plain,
 }

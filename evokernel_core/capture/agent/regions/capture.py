@@ -63,6 +63,7 @@ from .call_site import Applied, CallSite, applied_calls, is_enclosed, of_region
 from .data_dependent import size_unknown
 from .full_graph import WholeFunctions
 from .grow import grow
+from .layouts import conditions_of_order, layouts_of_results
 from .operands import Computed, computed, may_run_code, rest_of
 from .parts import SCALAR, Plan, Refusal
 from .results import statements_of
@@ -477,7 +478,7 @@ class _Request:
             reason = Sentence("torch.export could not trace it ({error}).", error=describe(error))
             return _scalar_owners(plan) or self._refused(plan, reason)
         region = _region(self.source, plan.function, list(plan.body), site["replacement"], "")
-        subject = Subject(function.call, function.inputs, specs, ((0, 0),))
+        subject = Subject(function.call, function.inputs, specs, ((0, 0, ()),))
         return {**region, **site, "status": "candidate", "graph": graph, "symbols": symbols, KEY: subject}
 
     def _site(
@@ -558,6 +559,15 @@ class _Request:
         specs = tuple(_bound(spec, converter) for spec in converter.input_specs)
         symbols = _symbols(converter, function, graph, list(specs))
         return graph, symbols, converter.asked_of_unread(read), specs
+
+
+def _ordered(function: RegionFunction, graph: dict[str, Any]) -> list[str]:
+    """Python texts that hold where the result is contiguous, as it was when the region was captured."""
+    read = [item["expression"] for item in graph["inputs"]]
+    if all(leaf.kind == SCALAR or leaf.value.is_contiguous() for leaf in function.inputs):
+        return []
+    found = layouts_of_results(function.call, function.inputs)
+    return [*conditions_of_order(function.call, function.inputs, read, found)]
 
 
 def _numbers(function: Function) -> Iterator[int]:

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import torch
+from torch._dispatch.python import enable_python_dispatcher
 from torch.utils import _pytree as pytree
 
 from ..decompositions.composites import ATEN_NAMES, TABLE, overridden, stacks_kept
@@ -35,6 +36,7 @@ from ..tracing.sizes import InexpressibleSize
 from ..tracing.trace import Input, Key, WholeTrace, inputs_of, lines_noted, trace
 from ..tracing.zero_one import least_sizes
 from .call_site import CallSite
+from .layouts import Layout, conditions_of_order, layouts_of_results
 from .parts import SCALAR
 from .results import Results
 from .state_rebound import is_set_by_each_call
@@ -179,9 +181,11 @@ class WholeFunctions:
             conditions += was_called(call.entry.function.receiver, call.entry.receiver)
         try:
             converter = DrawingConverter(found.traced, call.leaves, self.source.path)
-            results = Results(call, found, converter)
+            layouts = self._laid_out(call)
+            results = Results(call, found, converter, layouts)
             graph = converter.graph(results.wanted)
             conditions += results.conditions_of_writing(graph)
+            conditions += self._ordered(call, graph, layouts)
             conditions += aliases(call.places, graph)
             conditions += states(call.leaves, self._seen.tensors, self._seen.attributes, self._seen.by_text)
             conditions += converter.asked_of_unread(self._seen.tensors.values())
@@ -204,6 +208,23 @@ class WholeFunctions:
         except Unsupported as error:
             raise Refused(error.sentence) from error
         return {**site, "graph": graph, "symbols": symbols, KEY: subject}
+
+    def _laid_out(self, call: Call) -> list[Layout | None]:
+        """How the function's results lie in memory, whatever device computes them. Raises Refused."""
+        try:
+            with on_host(), enable_python_dispatcher(), overridden(self.fusibility.fits):
+                return layouts_of_results(call, call.leaves)
+        except Exception as error:
+            raise Refused(
+                "It could not be run with operands that lie in memory as they were passed ({error}).",
+                error=describe(error),
+            ) from error
+
+    def _ordered(self, call: Call, graph: dict[str, Any], layouts: list[Layout | None]) -> list[str]:
+        """Python texts that hold where results lie in memory so."""
+        read = [item["expression"] for item in graph["inputs"]]
+        with on_host(), enable_python_dispatcher(), overridden(self.fusibility.fits):
+            return [*conditions_of_order(call, call.leaves, read, layouts)]
 
     def _check_tensors(self, call: Call) -> None:
         """Raises Refused for a tensor that was read and is no operand: the graph holds its value for good."""

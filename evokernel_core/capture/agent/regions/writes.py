@@ -12,9 +12,9 @@ from .parts import TENSOR, Leaf
 def conditions_of_writing(
     leaves: tuple[Leaf, ...], graph: Mapping[str, Any], copied: Collection[str] = ()
 ) -> list[str]:
-    """Python texts that hold where nothing else that the call reads lies in the memory of what it writes: then
-    new values that are copied into it are all that a caller can see. ``copied`` are the texts of tensors that
-    a statement behind the kernel copies others into."""
+    """Python texts that hold where nothing else that the call reads lies in the memory of what it writes:
+    then new values that are copied into it are all that a caller can see. ``copied`` are the texts of tensors
+    that a statement behind the kernel copies others into."""
     changed = [item["expression"] for item in graph["updates"] if item["output"] is not None]
     written = list(dict.fromkeys([*changed, *copied]))
     read = {item["expression"] for item in graph["inputs"]}
