@@ -151,6 +151,36 @@ ROWS = {
 }  # fmt: skip
 
 
+EFFECTS = {
+    "y = torch.relu(x) * 2\ny.requires_grad = True\nreturn y + 1": "",
+    "y = torch.relu(x) * 2\ny.requires_grad = True\nreturn y": "requires_grad of a result",
+    "x.requires_grad = True\nreturn torch.relu(x) * 2": "requires_grad of x",
+    "setattr(x, 'requires_grad', True)\nreturn torch.relu(x) * 2": "requires_grad of x",
+    "x.data = torch.relu(x) * 2\nreturn x + 1": "data of x",
+    "x.set_(torch.relu(x))\nreturn torch.relu(x) * 2": "data of x",
+    "x.grad = x * 2\nreturn torch.relu(x) * 2": "grad of x",
+    "x.seen = 1\nreturn torch.relu(x) * 2": "seen of x",
+    "y = torch.relu(x) * 2\ny.kind = 'a'\nreturn y": "kind of a result",
+    "x.unsqueeze_(0)\nreturn torch.relu(x) * 2": "shape of x",
+    "x.t_()\nreturn torch.relu(x) * 2": "shape of x",
+    "self.w.requires_grad = False\nreturn self.w * x * 2": "requires_grad of self.w",
+    "return self.w * x * 2 if self.w.requires_grad else x": "",
+}
+"""Bodies with what they do to a tensor that a kernel's call would not, empty where they do no such thing."""
+
+
+@pytest.mark.parametrize("body", EFFECTS)
+def test_what_a_call_does_to_tensors_is_not_lost(body: str, training: AgentClient, tmp_path: Path) -> None:
+    text = model("self.w = nn.Parameter(torch.ones(4, 6))", body, "torch.randn(4, 6)")
+    captured = training.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
+    refused = [region.reason for region in captured if "would not" in region.reason]
+    if EFFECTS[body]:
+        assert any(f"It sets {EFFECTS[body]}, " in reason for reason in refused)
+    else:
+        assert not refused
+        assert any(region.task for region in captured)
+
+
 def described(value: Any) -> Any:
     """A tensor as a program sees it: where its elements lie, where that makes a difference."""
     if not isinstance(value, torch.Tensor):

@@ -6,7 +6,7 @@ import ast
 import random
 import types
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from ..eager.subject import KEY, Subject
 from ..errors import Refused, Unsupported, describe, uncovered
 from ..graph.complex_names import name_for, names_in
 from ..graph.convert import IGNORED, line_in
-from ..graph.unread import states
+from ..graph.unread import REQUIRES_GRAD, states
 from ..guards.guard import Guard
 from ..guards.lifting import lifted
 from ..guards.observed import Observed
@@ -213,7 +213,14 @@ class WholeFunctions:
         """How the function's results lie in memory, whatever device computes them. Raises Refused."""
         try:
             with on_host(), enable_python_dispatcher(), overridden(self.fusibility.fits):
-                return layouts_of_results(call, call.leaves)
+                found = layouts_of_results(call, call.leaves)
+                if REQUIRES_GRAD in self._seen.attributes | self._seen.by_text:
+                    # the call may have set it before: then it is set where it was not
+                    with suppress(RuntimeError, TypeError, AttributeError):
+                        layouts_of_results(call, call.leaves, as_captured=False)
+                return found
+        except Refused:
+            raise
         except Exception as error:
             raise Refused(
                 "It could not be run with operands that lie in memory as they were passed ({error}).",

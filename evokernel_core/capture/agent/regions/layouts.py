@@ -12,6 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from .parts import SCALAR, Leaf
+from .tensor_effects import check_effects, seen
 
 Dim = int | str
 Step = tuple[str, tuple[Dim, ...]]
@@ -136,25 +137,40 @@ def inverse(order: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(range(len(order)), key=lambda position: order[position]))
 
 
-def layouts_of_results(call: Callable[..., Any], leaves: Iterable[Leaf]) -> list[Layout | None]:
-    """The layout of each result in flat order, None for what is no tensor. Raises what the call raises."""
+def layouts_of_results(
+    call: Callable[..., Any], leaves: Iterable[Leaf], *, as_captured: bool = True
+) -> list[Layout | None]:
+    """The layout of each result in flat order, None for what is no tensor. Without ``as_captured`` those of
+    its operands want gradients that did not, and the other way round. Raises what the call raises, and
+    Refused where it does more to tensors than to give them values."""
     with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
-        results = pytree.tree_leaves(call(*map(_as_captured, leaves)))
+        plain = seen(torch.empty(()))
+        named = [(leaf.expression, _operand(leaf, as_captured)) for leaf in leaves]
+        given = [(text, tensor, seen(tensor)) for text, tensor in named]
+        results = pytree.tree_leaves(call(*(tensor for _, tensor in named)))
+        check_effects(given, results, plain)
     return [layout_of(item) if isinstance(item, torch.Tensor) else None for item in results]
 
 
-def _as_captured(leaf: Leaf) -> torch.Tensor:
+def _operand(leaf: Leaf, as_captured: bool) -> torch.Tensor:
+    """A tensor that lies in memory as the user's does, and gives the code the same answers, but for gradients
+    where it is not to be ``as_captured``."""
     if leaf.kind == SCALAR:
         return torch.empty((), dtype=torch.float32)
-    return torch.empty_strided(leaf.value.shape, leaf.value.stride(), dtype=leaf.value.dtype)
+    made = torch.empty_strided(leaf.value.shape, leaf.value.stride(), dtype=leaf.value.dtype)
+    if isinstance(leaf.known_as, torch.nn.Parameter):
+        made._is_param = True  # as isinstance asks
+    if leaf.original is not None or not made.is_floating_point():
+        return made
+    return made.requires_grad_(leaf.known_as.requires_grad == as_captured)
 
 
 def conditions_of_order(
     call: Callable[..., Any], leaves: tuple[Leaf, ...], read: Iterable[str], found: list[Layout | None]
 ) -> Iterator[str]:
     """Python texts that hold where operands which are not contiguous lie in memory in the order that they
-    had when they were captured: for those whose order decides on that of a result. ``found`` are the layouts of
-    results then, ``read`` the texts of the operands."""
+    had when they were captured: for those whose order decides on that of a result. ``found`` has the layouts
+    of results then, ``read`` the texts of the operands."""
     wanted = set(read)
     for index, leaf in enumerate(leaves):
         if leaf.kind == SCALAR or leaf.expression not in wanted or leaf.value.is_contiguous():
