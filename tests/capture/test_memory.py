@@ -199,7 +199,8 @@ def played(model: Any, use: Use) -> list[Any]:
                 found += pytree.tree_map(lambda item: item.clone() if _is_whole(item) else item, [value])
     except Exception as error:
         found.append(type(error))
-    return pytree.tree_leaves(found)
+    leaves: list[Any] = pytree.tree_leaves(found)
+    return leaves
 
 
 def _is_whole(value: Any) -> bool:

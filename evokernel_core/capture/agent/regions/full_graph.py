@@ -222,10 +222,11 @@ class WholeFunctions:
         except Refused:
             raise
         except Exception as error:
-            raise Refused(
+            reason = Sentence(
                 "It could not be run with operands that lie in memory as they were passed ({error}).",
                 error=describe(error),
-            ) from error
+            )
+            raise Refused(reason) from error
 
     def _ordered(self, call: Call, graph: dict[str, Any], layouts: list[Layout | None]) -> list[str]:
         """Python texts that hold where results lie in memory so."""

@@ -14,6 +14,7 @@ from ..errors import Refused
 from ..graph.names import without_view
 from ..inputs.entry import Call
 from ..loading.source import Source
+from ..sentence import Sentence
 from ..tracing.random_inputs import DrawingConverter
 from ..tracing.trace import WholeTrace
 from .aliased_outputs import viewed
@@ -135,11 +136,12 @@ class Results:
             return Peeled(value, ())
         made, layout = peeled(value, layout, self._converter.nodes, self._converter.shape_of_value)
         if layout.repeated:
-            raise Refused(
-                "Result {position} repeats elements that are one in memory, as expand does: return a copy of "
-                "it.",
+            reason = Sentence(
+                "Result {position} repeats elements that are one in memory, as expand does: return a copy "
+                "of it.",
                 position=position + 1,
             )
+            raise Refused(reason)
         if layout.is_plain:
             return made
         order = full_order(layout, len(self._converter.shape_of_value(made.value)))

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ..errors import Refused
+from ..sentence import Sentence
 
 Seen = dict[str, Any]
 """What a program sees of a tensor besides its values, by the name of the attribute."""
@@ -28,8 +29,8 @@ def check_effects(
     given: Iterable[tuple[str, torch.Tensor, Seen]], results: Iterable[Any], plain: Mapping[str, Any]
 ) -> None:
     """Raises Refused where a call has changed what is seen of a tensor that it was given, or has put
-    something on one of its results. ``given`` are tensors with their texts and what was seen before; ``plain``
-    has what there is to see of a new tensor."""
+    something on one of its results. ``given`` are tensors with their texts and what was seen before,
+    ``plain`` is what there is to see of a new tensor."""
     own = set()
     for text, tensor, before in given:
         own.add(id(tensor))
@@ -46,8 +47,9 @@ def check_effects(
 
 
 def _refuse(attribute: str, owner: str) -> None:
-    raise Refused(
+    reason = Sentence(
         "It sets {attribute} of {owner}, which a kernel's call would not: set it outside.",
         attribute=attribute,
         owner=owner,
     )
+    raise Refused(reason)
