@@ -26,6 +26,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "in_place_input": ("x=f32[8,8]", "x.mul_(2)\nreturn x + 1"),
     "in_place_view_of_input": ("x=f32[8,8]", "x[:, 0] = 0.0\nreturn x * 3"),
     "copy_into_input": ("x=f32[8,8], y=f32[8,8]", "x.copy_(y)\nreturn x.exp()"),
+    # how results lie in memory
+    "transposed_result": ("x=f32[8,16]", "y = (x * 2).t()\nreturn y, y.exp(), y.contiguous() + 1"),
+    "expanded_result": ("x=f32[8,16]", "return (x.amax(1, keepdim=True) * 2).expand(-1, 4), x * 2"),
     # indices
     "index_add": ("x=f32[64,8], i=i64[12], s=f32[12,8]", "return torch.index_add(x, 0, i, s).clamp_max(1.0)"),
     "index_add_alpha": ("x=f32[16,8], i=i64[12], s=f32[12,8]", "return x.index_add(0, i, s, alpha=2).relu()"),

@@ -15,7 +15,7 @@ import torch
 from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture import client
 from evokernel_core.capture.agent.eager.compare import Wanted, compare_draws
-from evokernel_core.capture.agent.eager.judge import Pair, difference
+from evokernel_core.capture.agent.eager.judge import Pair, difference, otherwise_in_memory
 from evokernel_core.capture.agent.inputs.trials import Known
 from evokernel_core.capture.agent.loading import devices
 from evokernel_core.capture.agent.loading.imports import Imports
@@ -35,8 +35,8 @@ place of a write."""
 FEW = (
     "expand_write", "expand_add", "in_place_view_of_input", "index_add", "index_copy", "index_fill",
     "index_read", "gather", "one_hot", "where_nan", "amax", "sort", "softmax_masked", "rsub_zero",
-    "floor_divide", "to_int", "promote_zero_dim", "bool_sum", "var_one", "empty_sum", "group_norm",
-    "gelu_half", "bce_logits",
+    "transposed_result", "floor_divide", "to_int", "promote_zero_dim", "bool_sum", "var_one", "empty_sum",
+    "group_norm", "gelu_half", "bce_logits",
 )  # fmt: skip
 """Of the table in every run; all of it takes a minute."""
 
@@ -223,6 +223,20 @@ def test_all_but_rounding_is_exact(code: torch.Tensor, graph: torch.Tensor) -> N
     assert judged(code, graph)
     assert judged(code, graph, Pair(code.double(), graph.double()))
     assert not judged(code, code.clone())
+
+
+def test_the_order_in_memory_is_judged() -> None:
+    """Of dimensions of one element nothing is said, nor of a tensor that is a part of a larger one."""
+    one = torch.randn(4, 6)
+    for code, graph, differs in (
+        (one.t().contiguous().t(), one, True),
+        (one[:1].expand(4, 6), one[:1].expand(4, 6).contiguous(), True),
+        (one[:, :3], one[:, :3].contiguous(), False),
+        (one[None].transpose(0, 1), one[:, None], False),
+        (one[:0].t().contiguous().t(), one[:0], False),
+    ):
+        assert bool(otherwise_in_memory(Pair(code, graph))) == differs
+        assert not difference(Pair(code, graph), lambda: None)
 
 
 def test_zeros_of_sums_have_no_sign() -> None:

@@ -170,6 +170,21 @@ def _plain(value: str, kind: str, *_: str) -> Sentence:
     )
 
 
+def _apart(written: str, read: str) -> Sentence:
+    return Sentence("No other operand shares memory with {names}.", names=_listed(written))
+
+
+def _ordered(value: str, dims: str) -> Sentence:
+    return Sentence(
+        "The dimensions of {value} lie in memory in the order {order}.", value=value, order=_listed(dims)
+    )
+
+
+def _listed(text: str) -> str:
+    tree = ast.parse(text, mode="eval").body
+    return ", ".join(map(ast.unparse, tree.elts)) if isinstance(tree, ast.Tuple) else text
+
+
 def _originals(*names: str) -> Sentence:
     """Operators and what every call of a layer goes through are left out: nobody wrote their names."""
     told = [_unquoted(name).partition("=")[0] for name in names]
@@ -181,11 +196,13 @@ def _originals(*names: str) -> Sentence:
 
 _CALLS: Mapping[str, Callable[..., Sentence]] = {
     "guards.equal": _equal,
+    "guards.apart": _apart,
     "guards.builtin": _builtin,
     "guards.defined": _defined,
     "guards.entry": _named,
     "guards.function": _defined,
     "guards.named": _named,
+    "guards.ordered": _ordered,
     "guards.originals": _originals,
     "guards.plain": _plain,
 }

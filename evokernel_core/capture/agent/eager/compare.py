@@ -31,8 +31,8 @@ from ..sentence import Sentence
 from . import draws
 from .draws import Given
 from .forked import Report, bounded
-from .judge import Pair, difference, unequal
-from .subject import Subject
+from .judge import Pair, difference, otherwise_in_memory, unequal
+from .subject import Place, Subject
 
 _WIDE = {
     "float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128",
@@ -49,6 +49,8 @@ _ADDING = frozenset(
 )
 """Operations that add up many terms, or scale and shift by such sums: of which sign a zero is that is left of
 them depends on the order, which PyTorch's own kernels choose otherwise than its decompositions."""
+_OF_OWN_ORDER = frozenset({"scaled_dot_product_attention", "lstm", "gru", "rnn_tanh", "rnn_relu"})
+"""Operations whose results lie in memory in an order that each device chooses."""
 _REFUSING = (IndexError, RuntimeError)
 _NO_MEMORY = ("can't allocate memory", "not enough memory", "DefaultCPUAllocator")
 
@@ -208,7 +210,7 @@ def _not_comparable(subject: Subject, graph: Mapping[str, Any]) -> Sentence:
             return Sentence(
                 "{what} is made by the call itself, as random numbers are", what=item["expression"]
             )
-    known_results = {number for _, number in subject.places}
+    known_results = {number for _, number, _ in subject.places}
     known_results |= {item["output"] for item in graph.get("updates", ())}
     if not known_results >= set(range(len(graph["outputs"]))):
         return Sentence("several of its results are views of one")
@@ -331,19 +333,31 @@ class _Both:
     ) -> None:
         self._subject, self._graph, self._sizes, self._path = subject, graph, sizes, path
         self._given = given
-        self._signed = not any(node["op"].split(".")[1] in _ADDING for node in graph["nodes"])
+        operations = {node["op"].split(".")[1] for node in graph["nodes"]}
+        self._signed = _ADDING.isdisjoint(operations)
+        self._has_own_order = not _OF_OWN_ORDER.isdisjoint(operations)
         self._wide: tuple[list[Any], list[Any], Given] | None = None
         self._tried = False
 
     def results(self, of_code: list[Any], of_graph: list[Any]) -> Sentence:
         """The first difference of results."""
-        for position, number in self._subject.places:
-            if not isinstance(of_code[position], torch.Tensor):
+        for place in self._subject.places:
+            code, number = of_code[place[0]], place[1]
+            if not isinstance(code, torch.Tensor):
                 continue
-            pair = Pair(of_code[position], of_graph[number])
-            if found := difference(pair, partial(self._exact, position, number), signed=self._signed):
+            pair = Pair(code, self._given_by_call(of_graph, place))
+            found = difference(pair, partial(self._exact, place), signed=self._signed)
+            if found := found or (Sentence() if self._has_own_order else otherwise_in_memory(pair)):
                 return Sentence("result {number} is {what}", number=number + 1, what=found)
         return Sentence()
+
+    def _given_by_call(self, of_graph: list[Any], place: Place) -> torch.Tensor:
+        """What the call makes of an output of the graph, which a kernel gives as a contiguous tensor."""
+        _, number, steps = place
+        value: torch.Tensor = of_graph[number].contiguous()
+        for method, arguments in steps:
+            value = getattr(value, method)(*(size_of(item, self._sizes) for item in arguments))
+        return value
 
     def inputs(self, given: Given, of_graph: list[Any]) -> Sentence:
         """The first difference of what the code leaves in its inputs: what the graph updates, or what was
@@ -373,9 +387,9 @@ class _Both:
             return Sentence()
         return difference(Pair(after, before), lambda: None) or Sentence("other values than the graph leaves")
 
-    def _exact(self, position: int, number: int) -> Pair | None:
+    def _exact(self, place: Place) -> Pair | None:
         both = self._both()
-        return _pair(both[0][position], both[1][number]) if both else None
+        return _pair(both[0][place[0]], self._given_by_call(both[1], place)) if both else None
 
     def _exact_input(self, index: int, number: int) -> Pair | None:
         both = self._both()

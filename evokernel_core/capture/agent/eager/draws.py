@@ -12,7 +12,8 @@ import torch
 
 from ..reference.index_ranges import Range, ranges
 from ..reference.reference import draw, first_values, shapes_of, size_of
-from ..regions.parts import PARAMETER, SCALAR
+from ..regions.layouts import full_order, inverse, layout_of
+from ..regions.parts import PARAMETER, SCALAR, Leaf
 from .subject import Subject
 
 NORMAL, NANS, INFINITIES, ZEROS, EXTREMES, EQUALS = (
@@ -72,10 +73,16 @@ def given(subject: Subject, graph: dict[str, Any], sizes: dict[str, int], name: 
         else:
             value = values[known] if known else _unread(spec, sizes, generator)
             value = _changed(value, name, limits.get(known or ""), leaf.kind in special, generator)
-            of_code.append(value)
+            of_code.append(_as_captured(value, leaf))
         if known:
             of_graph[known] = _copy(value)
     return Given(tuple(of_code), of_graph)
+
+
+def _as_captured(value: torch.Tensor, leaf: Leaf) -> torch.Tensor:
+    """The value with its dimensions in memory in the order that the user's tensor has."""
+    order = full_order(layout_of(leaf.value), value.dim())
+    return value.permute(order).contiguous().permute(inverse(order))
 
 
 def _special_kinds(subject: Subject) -> frozenset[str]:

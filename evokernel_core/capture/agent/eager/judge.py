@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from ..regions.layouts import layout_of
 from ..sentence import Sentence
 
 _UNITS = 8.0
@@ -67,6 +68,22 @@ def difference(pair: Pair, wide: Wide, *, signed: bool = True) -> Sentence:
     elif code.is_floating_point():
         apart &= ~_is_close(pair)
     return _first(pair, apart) if bool(apart.any()) else Sentence()
+
+
+def otherwise_in_memory(pair: Pair) -> Sentence:
+    """What differs of how the code's result and that of the call lie in memory: the order of dimensions of
+    more than one element, and those that repeat one. Empty where nothing does; a part of a larger tensor lies
+    as a tensor of its own."""
+    if not pair.code.numel():
+        return Sentence()
+    code, graph = layout_of(pair.code), layout_of(pair.graph)
+    if code == graph:
+        return Sentence()
+    return Sentence(
+        "a tensor with strides of {code} where the call gives {graph}",
+        code=list(pair.code.stride()),
+        graph=list(pair.graph.stride()),
+    )
 
 
 def unequal(one: torch.Tensor, other: torch.Tensor, units: float = 0.0) -> torch.Tensor:

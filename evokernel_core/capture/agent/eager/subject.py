@@ -8,6 +8,7 @@ from typing import Any
 
 from ..regions.parts import Leaf
 
+Place = tuple[int, int, tuple[tuple[str, tuple[int | str, ...]], ...]]
 KEY = "subject"
 """Where a region holds its subject until the request that captured it ends."""
 
@@ -15,14 +16,15 @@ KEY = "subject"
 @dataclass(frozen=True)
 class Subject:
     """``call`` takes one value for each of ``leaves``, in their order; ``specs`` are those of the values,
-    with names for sizes that may vary. ``places`` are pairs of a position among the flat results of the call
-    and of the number of the graph's output that is computed for it; ``copies`` are pairs of the numbers of an
+    with names for sizes that may vary. ``places`` have a position among the flat results of the call, the
+    number of the graph's output that is computed for it, and the views (method and arguments) that the call
+    gives of that output, which is contiguous; ``copies`` are pairs of the numbers of an
     input that becomes a copy of another one, which is no work of the graph's, and of that one."""
 
     call: Callable[..., Any]
     leaves: tuple[Leaf, ...]
     specs: tuple[dict[str, Any], ...]
-    places: tuple[tuple[int, int], ...]
+    places: tuple[Place, ...]
     copies: tuple[tuple[int, int], ...] = ()
 
 

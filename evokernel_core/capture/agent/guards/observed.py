@@ -36,8 +36,8 @@ from .torch_functions import is_of_layers, originals
 
 _NUMBERS = (bool, int, float, str)
 _SIMPLE = (*_NUMBERS, type(None), torch.dtype)
-_BY_TEXT = frozenset({"getattr", "hasattr", "attrgetter", "methodcaller"})
-"""What reads an attribute by a text."""
+_BY_TEXT = frozenset({"getattr", "hasattr", "setattr", "attrgetter", "methodcaller"})
+"""What reads or sets an attribute by a text."""
 
 
 @dataclass(frozen=True)

@@ -63,9 +63,11 @@ from .call_site import Applied, CallSite, applied_calls, is_enclosed, of_region
 from .data_dependent import size_unknown
 from .full_graph import WholeFunctions
 from .grow import grow
+from .layouts import conditions_of_order, layouts_of_results
 from .operands import Computed, computed, may_run_code, rest_of
 from .parts import SCALAR, Plan, Refusal
 from .results import statements_of
+from .writes import conditions_of_writing
 
 _MAX_PINNINGS = 3
 _MOST_TRIED = 16
@@ -462,7 +464,12 @@ class _Request:
             seen = self._observed(plan, function, receiver)
             graph, settings = lifted(graph, seen.settings, lambda: self._graph(plan, function)[0])
             whole = [f"type({leaf.expression}) is int" for leaf in function.inputs if is_whole(leaf)]
-            texts = (*unread, *whole, *states(function.inputs, seen.tensors, seen.attributes, seen.by_text))
+            texts = (
+                *unread,
+                *whole,
+                *conditions_of_writing(function.inputs, graph),
+                *states(function.inputs, seen.tensors, seen.attributes, seen.by_text),
+            )
             asked = (*seen.without(settings), *_sized(plan), *(Guard("", text) for text in texts))
             site = self._site(plan, operands, asked, seen.code).data(graph)
         except Unsupported as error:
@@ -471,7 +478,7 @@ class _Request:
             reason = Sentence("torch.export could not trace it ({error}).", error=describe(error))
             return _scalar_owners(plan) or self._refused(plan, reason)
         region = _region(self.source, plan.function, list(plan.body), site["replacement"], "")
-        subject = Subject(function.call, function.inputs, specs, ((0, 0),))
+        subject = Subject(function.call, function.inputs, specs, ((0, 0, ()),))
         return {**region, **site, "status": "candidate", "graph": graph, "symbols": symbols, KEY: subject}
 
     def _site(
@@ -552,6 +559,15 @@ class _Request:
         specs = tuple(_bound(spec, converter) for spec in converter.input_specs)
         symbols = _symbols(converter, function, graph, list(specs))
         return graph, symbols, converter.asked_of_unread(read), specs
+
+
+def _ordered(function: RegionFunction, graph: dict[str, Any]) -> list[str]:
+    """Python texts that hold where the result is contiguous, as it was when the region was captured."""
+    read = [item["expression"] for item in graph["inputs"]]
+    if all(leaf.kind == SCALAR or leaf.value.is_contiguous() for leaf in function.inputs):
+        return []
+    found = layouts_of_results(function.call, function.inputs)
+    return [*conditions_of_order(function.call, function.inputs, read, found)]
 
 
 def _numbers(function: Function) -> Iterator[int]:

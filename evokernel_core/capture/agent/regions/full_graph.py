@@ -6,10 +6,11 @@ import ast
 import random
 import types
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import torch
+from torch._dispatch.python import enable_python_dispatcher
 from torch.utils import _pytree as pytree
 
 from ..decompositions.composites import ATEN_NAMES, TABLE, overridden, stacks_kept
@@ -17,7 +18,7 @@ from ..eager.subject import KEY, Subject
 from ..errors import Refused, Unsupported, describe, uncovered
 from ..graph.complex_names import name_for, names_in
 from ..graph.convert import IGNORED, line_in
-from ..graph.unread import states
+from ..graph.unread import REQUIRES_GRAD, states
 from ..guards.guard import Guard
 from ..guards.lifting import lifted
 from ..guards.observed import Observed
@@ -35,10 +36,11 @@ from ..tracing.sizes import InexpressibleSize
 from ..tracing.trace import Input, Key, WholeTrace, inputs_of, lines_noted, trace
 from ..tracing.zero_one import least_sizes
 from .call_site import CallSite
+from .layouts import Layout, conditions_of_order, layouts_of_results
 from .parts import SCALAR
 from .results import Results
 from .state_rebound import is_set_by_each_call
-from .writes import aliases, conditions_of_writing
+from .writes import aliases
 
 _MAX_ROUNDS = 10
 _MOST_LIFTED = 64
@@ -179,11 +181,11 @@ class WholeFunctions:
             conditions += was_called(call.entry.function.receiver, call.entry.receiver)
         try:
             converter = DrawingConverter(found.traced, call.leaves, self.source.path)
-            results = Results(call, found, converter)
+            layouts = self._laid_out(call)
+            results = Results(call, found, converter, layouts)
             graph = converter.graph(results.wanted)
-            conditions += conditions_of_writing(call.leaves, results.written)
-            conditions += results.conditions_of_copying()
-            conditions += results.conditions_of_states()
+            conditions += results.conditions_of_writing(graph)
+            conditions += self._ordered(call, graph, layouts)
             conditions += aliases(call.places, graph)
             conditions += states(call.leaves, self._seen.tensors, self._seen.attributes, self._seen.by_text)
             conditions += converter.asked_of_unread(self._seen.tensors.values())
@@ -206,6 +208,31 @@ class WholeFunctions:
         except Unsupported as error:
             raise Refused(error.sentence) from error
         return {**site, "graph": graph, "symbols": symbols, KEY: subject}
+
+    def _laid_out(self, call: Call) -> list[Layout | None]:
+        """How the function's results lie in memory, whatever device computes them. Raises Refused."""
+        try:
+            with on_host(), enable_python_dispatcher(), overridden(self.fusibility.fits):
+                found = layouts_of_results(call, call.leaves)
+                if REQUIRES_GRAD in self._seen.attributes | self._seen.by_text:
+                    # the call may have set it before: then it is set where it was not
+                    with suppress(RuntimeError, TypeError, AttributeError):
+                        layouts_of_results(call, call.leaves, as_captured=False)
+                return found
+        except Refused:
+            raise
+        except Exception as error:
+            reason = Sentence(
+                "It could not be run with operands that lie in memory as they were passed ({error}).",
+                error=describe(error),
+            )
+            raise Refused(reason) from error
+
+    def _ordered(self, call: Call, graph: dict[str, Any], layouts: list[Layout | None]) -> list[str]:
+        """Python texts that hold where results lie in memory so."""
+        read = [item["expression"] for item in graph["inputs"]]
+        with on_host(), enable_python_dispatcher(), overridden(self.fusibility.fits):
+            return [*conditions_of_order(call, call.leaves, read, layouts)]
 
     def _check_tensors(self, call: Call) -> None:
         """Raises Refused for a tensor that was read and is no operand: the graph holds its value for good."""

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
+from ..eager.subject import Place
 from ..errors import Refused
 from ..graph.names import without_view
 from ..inputs.entry import Call
 from ..loading.source import Source
+from ..sentence import Sentence
 from ..tracing.random_inputs import DrawingConverter
 from ..tracing.trace import WholeTrace
 from .aliased_outputs import viewed
 from .call_site import escaped
 from .dataclass_outputs import Opened
+from .layouts import Layout, Peeled, Step, full_order, inverse, peeled
 from .parts import TENSOR
-from .writes import conditions_of_states, conditions_of_writing
+from .writes import conditions_of_writing
 
 
 class Results:
@@ -29,13 +32,20 @@ class Results:
     the numbers of the arguments that the function writes into, and their new values. ``copied`` are those
     of tensors that it copies another input into as it is, with that of the input: a statement does that."""
 
-    def __init__(self, call: Call, found: WholeTrace, converter: DrawingConverter) -> None:
+    def __init__(
+        self,
+        call: Call,
+        found: WholeTrace,
+        converter: DrawingConverter,
+        layouts: Sequence[Layout | None],
+    ) -> None:
         values = converter.read()
         _refuse_settings(call)
         new = values[len(found.outputs) :]
         self._call = call
         self._found = found
         self._converter = converter
+        self._layouts = layouts
         self.copied = self._copies(new)
         self._changed = {
             index: value for index, value in zip(found.written, new, strict=True) if index not in self.copied
@@ -49,7 +59,7 @@ class Results:
         self._memory: list[int] = []
         self.positions: list[int] = []
         self.shapes: list[list[int | str]] = []
-        self.places: list[tuple[int, int]] = []
+        self.places: list[Place] = []
         texts = []
         for position, (value, node) in enumerate(zip(values, found.outputs, strict=False)):
             texts.append(self._text(position, value, node))
@@ -69,17 +79,15 @@ class Results:
                 found[index] = source
         return found
 
-    def conditions_of_copying(self) -> list[str]:
-        """Python texts that hold where a copy neither changes what else the call reads nor its own values."""
+    def conditions_of_writing(self, graph: dict[str, Any]) -> list[str]:
+        """Python texts that hold where what the call writes is the memory of nothing else that it reads, and
+        where a copy neither changes its own values nor fails."""
         texts = []
         for index, source in self.copied.items():
             into, given = (self._call.leaves[number].expression for number in (index, source))
             texts += [f"{into}.{what} == {given}.{what}" for what in ("shape", "dtype", "device")]
-        return texts + conditions_of_writing(self._call.leaves, self.copied)
-
-    def conditions_of_states(self) -> list[str]:
-        """Python texts that hold where no argument is a part of what the call writes into its module."""
-        return conditions_of_states(self._call.leaves, self._changed)
+        copied = [self._call.leaves[index].expression for index in self.copied]
+        return texts + conditions_of_writing(self._call.leaves, graph, copied)
 
     def _text(self, position: int, value: Any, node: Any) -> str:
         """The Python text of one leaf of the result."""
@@ -100,6 +108,7 @@ class Results:
         results, inputs = self._found.memory
         memory = results[position]
         text: str | None
+        steps: tuple[Step, ...] = ()
         if memory in inputs:
             owner = without_view(self._call.leaves[inputs.index(memory)].expression)
             text = self._known(value) or self._view(node, self._known)
@@ -108,15 +117,35 @@ class Results:
             one = len({viewed(other).base for other in self._sharing(memory)}) == 1
             text = self._view(node, lambda base: self._own(base, memory)) if one else None
         else:
-            owner, text = "", self._own(value, memory)
+            made = self._contiguous(position, value)
+            owner, value, steps = "", made.value, made.steps
+            text = made.text(self._own(value, memory), self._converter.dim_text)
         if text is None:
             raise Refused("The result is a view of {owner}: return a copy of it.", owner=owner)
         if value in self.wanted:
-            self.places.append((position, self.wanted.index(value)))
+            self.places.append((position, self.wanted.index(value), steps))
         if memory not in inputs:
             self.positions.append(position)
             self.shapes.append(self._converter.shape_of(node))
         return f"torch.view_as_complex({text})" if position in self._call.complex_results else text
+
+    def _contiguous(self, position: int, value: dict[str, Any]) -> Peeled:
+        """What a kernel gives for a result with memory of its own, and the views that are then the result."""
+        layout = self._layouts[position]
+        if layout is None:
+            return Peeled(value, ())
+        made, layout = peeled(value, layout, self._converter.nodes, self._converter.shape_of_value)
+        if layout.repeated:
+            reason = Sentence(
+                "Result {position} repeats elements that are one in memory, as expand does: return a copy "
+                "of it.",
+                position=position + 1,
+            )
+            raise Refused(reason)
+        if layout.is_plain:
+            return made
+        order = full_order(layout, len(self._converter.shape_of_value(made.value)))
+        return Peeled(self._converter.permuted(made.value, order), (("permute", inverse(order)), *made.steps))
 
     def _sharing(self, memory: int) -> list[Any]:
         """The results in that memory."""

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ..inputs.state import Held
 from .parts import TENSOR, Leaf
 
 
-def conditions_of_writing(leaves: tuple[Leaf, ...], written: Collection[int]) -> list[str]:
-    """Python texts that hold where no other argument shares the memory of what is written: then new values
-    that are copied into it are all that a caller can see. ``written`` are numbers of leaves."""
-    tensors = [leaf for leaf in leaves if leaf.kind == TENSOR]
-    return _apart(tensors, [leaves[index] for index in written])
+def conditions_of_writing(
+    leaves: tuple[Leaf, ...], graph: Mapping[str, Any], copied: Collection[str] = ()
+) -> list[str]:
+    """Python texts that hold where nothing else that the call reads lies in the memory of what it writes:
+    then new values that are copied into it are all that a caller can see. ``copied`` are the texts of tensors
+    that a statement behind the kernel copies others into."""
+    changed = [item["expression"] for item in graph["updates"] if item["output"] is not None]
+    written = list(dict.fromkeys([*changed, *copied]))
+    read = {item["expression"] for item in graph["inputs"]}
+    given = [leaf.expression for leaf in leaves if leaf.kind == TENSOR or leaf.expression in read]
+    others = [text for text in dict.fromkeys(given) if text not in written]
+    if not written or len(written) + len(others) < 2:
+        return []
+    return [f"guards.apart({_tuple(written)}, {_tuple(others)})"]
+
+
+def _tuple(texts: list[str]) -> str:
+    return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
 
 
 def aliases(places: Iterable[Held], graph: dict[str, Any]) -> list[str]:
@@ -24,32 +37,3 @@ def aliases(places: Iterable[Held], graph: dict[str, Any]) -> list[str]:
         together.setdefault(id(place.tensor), []).append(place.expression)
     shared = (list(dict.fromkeys(texts)) for texts in together.values() if used.intersection(texts))
     return [f"{other} is {first}" for first, *others in shared for other in others]
-
-
-def conditions_of_states(leaves: tuple[Leaf, ...], written: Collection[int]) -> list[str]:
-    """Python texts that hold where no argument lies in the memory of a buffer of the module that gets new
-    values. One with more elements cannot: batch norms, whose statistics are short, need no text."""
-    found = []
-    for index in written:
-        state = leaves[index]
-        if state.kind != TENSOR:
-            short = [
-                leaf for leaf in leaves if leaf.kind == TENSOR and leaf.value.numel() <= state.value.numel()
-            ]
-            found += _apart(short, [state])
-    return found
-
-
-def _apart(tensors: list[Leaf], written: list[Leaf]) -> list[str]:
-    """One text for each pair of a tensor that is written and another one."""
-    pairs: list[tuple[str, str]] = []
-    for leaf in written:
-        for other in tensors:
-            names = sorted((leaf.expression, other.expression))
-            if leaf is not other and (names[0], names[1]) not in pairs:
-                pairs.append((names[0], names[1]))
-    return [f"{_memory(one)} != {_memory(other)}" for one, other in pairs]
-
-
-def _memory(text: str) -> str:
-    return f"{text}.untyped_storage().data_ptr()"

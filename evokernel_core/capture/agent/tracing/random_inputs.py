@@ -71,6 +71,32 @@ class DrawingConverter(Converter):
     def shape_of(self, node: Any) -> list[int | str]:
         return [self.sizes.text(size) for size in node.meta["val"].shape]
 
+    @property
+    def nodes(self) -> dict[str, dict[str, Any]]:
+        """The nodes of the graph by name."""
+        return {node["name"]: node for node in self._nodes}
+
+    def shape_of_value(self, value: dict[str, Any]) -> list[int | str]:
+        """The shape of what a value of the graph is."""
+        given = {item["name"]: item for item in (*self._given, *self._drawn)}
+        if value["ref"] in given:
+            return [*given[value["ref"]]["spec"]["shape"]]
+        return [*self.nodes[value["ref"]]["outputs"][value["index"]]["shape"]]
+
+    def permuted(self, value: dict[str, Any], order: tuple[int, ...]) -> dict[str, Any]:
+        """The value with its dimensions in another order, which a node of its own gives."""
+        given = {item["name"]: item["spec"] for item in (*self._given, *self._drawn)}
+        ref, index = value["ref"], value["index"]
+        spec = given[ref] if ref in given else self.nodes[ref]["outputs"][index]
+        taken = {*given, *self.nodes, *(node.name for node in self._traced.graph.nodes)}
+        name = input_name("laid_out", taken)
+        shape = [spec["shape"][dim] for dim in order]
+        outputs = [{"shape": shape, "dtype": spec["dtype"], "contiguous": True}]
+        args = [value, [*order]]
+        self._nodes.append({"name": name, "op": "aten.permute.default", "args": args, "kwargs": [],
+                            "outputs": outputs, "line": 0})  # fmt: skip
+        return {"ref": name, "index": 0}
+
     def bound_specs(self) -> list[dict[str, Any]]:
         """The specs of the function's own inputs, with numbers for sizes that the graph does not take."""
         known = set(self.sizes.names.values())
@@ -93,7 +119,11 @@ class DrawingConverter(Converter):
 
     def size_text(self, size: Any) -> str:
         """A size as Python text at the call site."""
-        text = str(self.sizes.text(size))
+        return self.dim_text(self.sizes.text(size))
+
+    def dim_text(self, dim: int | str) -> str:
+        """The same of a size as the graph has it."""
+        text = str(dim)
         sources = self._size_sources()
         return re.sub(r"\bs\d+\b", lambda found: sources[found[0]], text)
 

@@ -1,0 +1,55 @@
+"""What a call does to tensors besides giving them values: a kernel's call does none of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+
+from ..errors import Refused
+from ..sentence import Sentence
+
+Seen = dict[str, Any]
+"""What a program sees of a tensor besides its values, by the name of the attribute."""
+
+
+def seen(tensor: torch.Tensor) -> Seen:
+    """The sizes and the memory of a tensor, its gradient, and the attributes that were put on it."""
+    return {
+        "shape": (tensor.shape, tensor.stride(), tensor.storage_offset()),
+        "data": tensor.untyped_storage()._cdata,
+        "requires_grad": tensor.requires_grad,
+        "grad": id(tensor.grad) if tensor.is_leaf else None,
+        **{name: id(value) for name, value in vars(tensor).items()},
+    }
+
+
+def check_effects(
+    given: Iterable[tuple[str, torch.Tensor, Seen]], results: Iterable[Any], plain: Mapping[str, Any]
+) -> None:
+    """Raises Refused where a call has changed what is seen of a tensor that it was given, or has put
+    something on one of its results. ``given`` are tensors with their texts and what was seen before,
+    ``plain`` is what there is to see of a new tensor."""
+    own = set()
+    for text, tensor, before in given:
+        own.add(id(tensor))
+        after = seen(tensor)
+        for name in sorted(before.keys() | after.keys()):
+            if before.get(name) != after.get(name):
+                _refuse(name, text)
+    for result in results:
+        if isinstance(result, torch.Tensor) and id(result) not in own:
+            if result.requires_grad:
+                _refuse("requires_grad", "a result")
+            for name in sorted(vars(result).keys() - plain.keys()):
+                _refuse(name, "a result")
+
+
+def _refuse(attribute: str, owner: str) -> None:
+    reason = Sentence(
+        "It sets {attribute} of {owner}, which a kernel's call would not: set it outside.",
+        attribute=attribute,
+        owner=owner,
+    )
+    raise Refused(reason)
