@@ -51,6 +51,11 @@ def is_workspace(file: str) -> bool:
     )
 
 
+def file_of(kind: type) -> str:
+    """The file of the module that a class is of; ``<`` where there is none."""
+    return getattr(sys.modules.get(kind.__module__), "__file__", None) or "<"
+
+
 def is_called_by_workspace(depth: int = 2) -> bool:
     """Whether the nearest caller outside Python's own library is the user's code."""
     frame: types.FrameType | None = sys._getframe(depth)
@@ -94,16 +99,20 @@ def functions_noted(
     of_torch: dict[types.CodeType, Ran],
     wanted: Callable[[str], bool],
     calls: Calls,
+    begins: Callable[[types.FrameType], None],
 ) -> Iterator[None]:
     """Notes each Python function that runs meanwhile, once: those outside torch, and those of torch in files
-    that are wanted. ``calls`` hears of what the user's code calls that is not the user's."""
+    that are wanted. ``calls`` hears of what the user's code calls that is not the user's, ``begins`` of each
+    call of the user's."""
     skipped: set[types.CodeType] = set()
 
     def note(frame: types.FrameType, event: str, called: Any) -> None:
         code = frame.f_code
         if event == "c_call" and is_workspace(code.co_filename):
             calls.in_c(called)
-        elif event == "call" and not is_workspace(code.co_filename) and (caller := _caller(frame)):
+        elif event == "call" and is_workspace(code.co_filename):
+            begins(frame)
+        elif event == "call" and (caller := _caller(frame)):
             calls.in_python(frame, caller)
         if event != "call" or code in skipped:
             return

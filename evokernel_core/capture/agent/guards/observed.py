@@ -30,6 +30,7 @@ from .code import (
 from .guard import Guard, is_plain
 from .library import of_python
 from .lifting import Setting
+from .members import Begins, Members, classes_read
 from .process import ProcessCalls
 from .reads import Reads, recording
 from .torch_functions import is_of_layers, originals
@@ -81,7 +82,9 @@ def observed(
     ran: dict[types.CodeType, Ran] = {}
     of_torch: dict[types.CodeType, Ran] = {}
     calls, held = ProcessCalls(reads.is_known), shared((module, *imported.values()))
-    with recording(reads), functions_noted(ran, of_torch, is_of_layers, calls):
+    is_root = functools.partial(_is_root, frozenset(without), codes)
+    begins = Begins(is_root)
+    with recording(reads), functions_noted(ran, of_torch, is_of_layers, calls, begins.note):
         run()
     reads.set_anew(held)
     looked_up = originals((*ran.values(), *of_torch.values()), module.__name__)
@@ -89,6 +92,7 @@ def observed(
     for item in read:
         _note_global(reads, item, module)
         _note_library(reads, item)
+    Members(reads, classes_read(read, module, imported), is_root).ask([*begins])
     reads.hold_to_globals(item.value for item in read if item.names[0] not in roots)
     reads.read_of_classes(names_of_classes(ran))
     others = [item for item in ran.values() if item.code not in codes]
@@ -102,6 +106,13 @@ def observed(
         tuple(reads.settings.values()),
         *_names(code for code in ran if not is_stdlib(code.co_filename)),
     )
+
+
+def _is_root(
+    without: frozenset[tuple[str, str]], codes: tuple[types.CodeType, ...], code: types.CodeType
+) -> bool:
+    """Whether code is that of the function whose text the edit keeps."""
+    return code in codes or (code.co_filename, code.co_qualname) in without
 
 
 def _not_written(guards: Iterable[Guard]) -> Sentence:

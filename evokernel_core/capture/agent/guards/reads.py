@@ -10,9 +10,11 @@ import contextvars
 import enum
 import functools
 import os
+import re
 import sys
 import threading
 import types
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,8 +25,8 @@ import torch
 
 from ..sentence import Sentence
 from .changes import Held
-from .code import is_called_by_workspace, is_stdlib, is_workspace, place_of
-from .guard import Guard, is_member, is_plain, literal, same
+from .code import file_of, is_called_by_workspace, is_stdlib, is_workspace, place_of
+from .guard import Guard, holder_of, is_member, is_plain, literal, same
 from .lifting import Setting
 
 _MODULE = torch.nn.Module
@@ -82,6 +84,7 @@ class Reads:
         self._kept: list[Any] = []
         self._entries: dict[int, str] = {}
         self._enclosed: set[int] = set()
+        self._codes: set[tuple[int, int]] = set()
         self._made: set[int] = set()
         self._guards: dict[Guard, None] = {}
         self._modules: dict[str, Any] = {}
@@ -110,6 +113,7 @@ class Reads:
         """An object that the call site itself reaches by a path, be it a global's name."""
         self._shared_paths.discard(path)
         self._shared_roots.pop(path, None)
+        self._same(*holder_of(path), value)
         self._know(value, path)
 
     def _know(self, value: Any, path: str) -> None:
@@ -123,7 +127,30 @@ class Reads:
 
     def is_known(self, value: Any) -> bool:
         """Whether an object is one that the call has reached from outside."""
-        return self._path_of(value) is not None
+        return self.path_of(value) is not None
+
+    def add(self, guard: Guard) -> None:
+        self._add(guard)
+
+    def refuse(self, why: Sentence) -> None:
+        self._refuse(why)
+
+    def asks(self, path: str, name: str) -> bool:
+        """Whether a guard compares what an attribute of an object gives."""
+        return any(guard.owner == path and f"{{}}.{name}" in guard.text for guard in self._guards)
+
+    def asks_code(self, code: types.CodeType, receiver: Any) -> bool:
+        """Whether guards ask for a function of that code, or for the method of that object."""
+        return (id(code), 0) in self._codes or (id(code), id(receiver)) in self._codes
+
+    def classes(self) -> dict[str, type]:
+        """The user's classes of objects that were reached, by a text each."""
+        found: dict[int, tuple[str, type]] = {}
+        for value in self._kept:
+            path = self._paths.get(id(value))
+            if path is not None and is_workspace(file_of(type(value))):
+                found.setdefault(id(type(value)), (f"type({path})", type(value)))
+        return dict(found.values())
 
     def set_anew(self, shared: Held) -> None:
         """Refuses where the code that ran has set attributes of what is ``shared``, or of an object that it
@@ -142,7 +169,8 @@ class Reads:
             )
         )
 
-    def _path_of(self, value: Any) -> str | None:
+    def path_of(self, value: Any) -> str | None:
+        """The text that reaches an object; None where none is known."""
         return self._paths.get(id(value)) or self._shared.get(id(value))
 
     def hold_to_globals(self, values: Iterable[Any]) -> None:
@@ -166,7 +194,7 @@ class Reads:
         wanted = sorted(names)
         for path, value in [(path, value) for value in self._kept if (path := self._paths.get(id(value)))]:
             kind = type(value)
-            own = [base for base in kind.__mro__ if is_workspace(_file_of(base))]
+            own = [base for base in kind.__mro__ if is_workspace(file_of(base))]
             for name in wanted:
                 if any(name in vars(base) for base in own):
                     self._value(f"type({path})", f".{name}", getattr(kind, name))
@@ -182,7 +210,7 @@ class Reads:
         self._kept.append(module)
 
     def called(self, module: Any) -> None:
-        path = self._path_of(module)
+        path = self.path_of(module)
         if path in self._roots:
             return  # what stands around the function's own body is as it was
         if path is None:
@@ -199,28 +227,32 @@ class Reads:
             self._add(Guard(path, f"guards.plain({{}}, {self._class_text(kind)}, False)"))
             self._value(f"type({path})", ".__call__", vars(calling)["__call__"])
         if not _is_torchs_class(kind):
-            self._function(path, ".forward", kind.forward)
+            forward: Any = kind.forward
+            self._function(path, ".forward", forward)
+            if isinstance(forward, types.FunctionType):
+                self._codes.add((id(forward.__code__), id(module)))
+                self._beside(f"type({path}).forward", forward)
 
     def _class_text(self, kind: type) -> str:
         """A class of torch's itself; of others the name and the file, which is all that two imports share."""
         if not _is_torchs_class(kind):
-            file = Path(_file_of(kind))
+            file = Path(file_of(kind))
             is_here = file.is_relative_to(self._project)
             place = (
                 file.relative_to(self._project).as_posix() if is_here else kind.__module__.rpartition(".")[2]
             )
-            return f'"{_name_of(kind)}", "{place}"'
+            return f'"{kind.__qualname__}", "{place}"'
         short = getattr(torch.nn, kind.__name__, None) is kind
         return f"torch.nn.{kind.__name__}" if short else f"{kind.__module__}.{kind.__qualname__}"
 
     def absent(self, owner: Any, name: str) -> None:
-        path = self._path_of(owner)
+        path = self.path_of(owner)
         if path is not None and name not in _OF_MODULES and not name.startswith("__"):
             self._add(Guard(path, f'not hasattr({{}}, "{name}")'))
 
     def attribute(self, owner: Any, name: str, value: Any) -> None:
         """Notes that ``owner.name`` gave ``value``."""
-        path = self._path_of(owner)
+        path = self.path_of(owner)
         if name in (_CALL, "forward") and isinstance(owner, _MODULE):
             self.called(owner)
         if path is None or name.startswith("__"):
@@ -230,6 +262,7 @@ class Reads:
                 self._add(Guard(path, f"list({{}}._modules) == {list(value)!r}"))
                 for key, child in value.items():
                     self._below(path, f"._modules[{key!r}]")
+                    self._same(path, f"._modules[{key!r}]", child)
                     self._know(child, f"{path}._modules[{key!r}]")
             return
         held = getattr(owner, "__dict__", {}) if type(value) is float else {}
@@ -250,6 +283,7 @@ class Reads:
     def _value(self, owner: str, member: str, value: Any) -> None:
         self._below(owner, member)
         if isinstance(value, _MODULE):
+            self._same(owner, member, value)
             self._know(value, owner + member)
         elif isinstance(value, types.MethodType):
             self._method(owner, member, value)
@@ -265,20 +299,31 @@ class Reads:
             self._container(owner, member, value)
         elif isinstance(value, (type, *_FUNCTIONS)):
             self._function(owner, member, value)
-            if isinstance(value, types.FunctionType) and is_workspace(value.__code__.co_filename):
-                self._closure(owner + member, value)
-                self._defaults(owner + member, value)
+            if isinstance(value, types.FunctionType):
+                self._codes.add((id(value.__code__), 0))
+                self._beside(owner + member, value)
         elif isinstance(value, functools.partial):
             self._partial(owner, member, value)
         elif isinstance(value, contextvars.ContextVar):
             self._variable(owner, member, value)
+        elif isinstance(value, weakref.ref):
+            self._value(owner, f"{member}()", value())
+        elif isinstance(value, (set, frozenset)):
+            self._refuse(
+                Sentence(
+                    "{path} is a set of objects, which no condition can compare: make it a list.",
+                    path=owner + member,
+                )
+            )
         else:
             self._object(owner, member, value)
 
     def _function(self, owner: str, member: str, value: Any) -> None:
         """A class, or a function: the user's by the places where they stand, as two may share a name."""
         code = getattr(value, "__code__", None)
-        if code is None or not is_workspace(code.co_filename):
+        if isinstance(value, type):
+            self._class(owner, f"{{}}{member}", value)
+        elif code is None or not is_workspace(code.co_filename):
             self._add(Guard(owner, f'guards.named({{}}{member}, "{_name_of(value)}")'))
         elif place := place_of(code, self._project):
             self._add(Guard(owner, f'guards.defined({{}}{member}, "{place}")'))
@@ -291,6 +336,15 @@ class Reads:
                 )
             )
 
+    def _class(self, owner: str, text: str, kind: type) -> None:
+        """That ``text`` gives a class: one of the user's by its file, too, as two may have one name."""
+        if _is_torchs_class(kind):
+            self._add(Guard(owner, f"{text} is {self._class_text(kind)}"))
+        elif is_workspace(file_of(kind)):
+            self._add(Guard(owner, f"guards.of({text}, {self._class_text(kind)})"))
+        else:
+            self._add(Guard(owner, f'guards.named({text}, "{_name_of(kind)}")'))
+
     def _entry(self, owner: str, member: str, value: enum.Enum) -> None:
         """An entry of an enumeration, which code compares by identity: two paths to one are such."""
         self._add(is_member(owner, member, value))
@@ -298,6 +352,13 @@ class Reads:
             self._add(same(owner, f"{member}.value", value.value))
         first = self._entries.setdefault(id(value), owner + member)
         if first != owner + member:
+            self._add(Guard(owner, f"{{}}{member} is {first}"))
+
+    def _same(self, owner: str, member: str, value: Any) -> None:
+        """That a second way to an object leads to it still: what is asked of it is asked by the first one."""
+        first = self._paths.get(id(value))
+        path = owner + member
+        if first is not None and path not in self._shared_paths and _steps(first) != _steps(path):
             self._add(Guard(owner, f"{{}}{member} is {first}"))
 
     def _know_generator(self, path: str, value: Any) -> None:
@@ -308,11 +369,24 @@ class Reads:
     def _method(self, owner: str, member: str, value: types.MethodType) -> None:
         """A method may be set anew on an object, or be that of a subclass; what all modules of torch have is
         their way to their parts."""
-        is_torchs = _is_torchs(value.__func__)
-        if not is_torchs or value.__func__.__name__ not in vars(_MODULE):
-            self._function(owner, member, value.__func__)
-        if not is_torchs:
-            self._defaults(f"{owner}{member}.__func__", value.__func__)
+        function: Any = value.__func__
+        is_torchs = _is_torchs(function)
+        if not is_torchs or function.__name__ not in vars(_MODULE):
+            self._function(owner, member, function)
+        if isinstance(function, types.FunctionType):
+            self._codes.add((id(function.__code__), id(value.__self__)))
+            self._beside(f"{owner}{member}.__func__", function)
+
+    def _beside(self, path: str, function: types.FunctionType) -> None:
+        """What a function of the user's holds beside its code; one of torch's may hold one of the user's, as
+        that which a decorator of torch's has made."""
+        inner = vars(function).get("__wrapped__")
+        if is_workspace(function.__code__.co_filename):
+            self._closure(path, function)
+            self._defaults(path, function)
+        elif isinstance(inner, types.FunctionType) and id(inner) not in self._enclosed:
+            self._enclosed.add(id(inner))
+            self._value(path, ".__wrapped__", inner)
 
     def _defaults(self, path: str, function: Any) -> None:
         """What arguments are that a call leaves out."""
@@ -331,7 +405,7 @@ class Reads:
             if isinstance(held, _MODULE):
                 self._below(path, member)
                 self._know(held, self._registered.get(id(held), path + member))
-                self._add(Guard(path, f"{{}}{member} is {self._path_of(held)}"))
+                self._add(Guard(path, f"{{}}{member} is {self.path_of(held)}"))
             elif is_plain(held):
                 self._add(same(path, member, held))
             elif isinstance(held, types.FunctionType) and id(held) not in self._enclosed:
@@ -391,21 +465,30 @@ class Reads:
             )
             return
         kind = type(value)
-        if isinstance(value, Iterator) and not is_workspace(_file_of(kind)):
+        if isinstance(value, weakref.ProxyTypes):
+            self._refuse(
+                Sentence(
+                    "{path} is a weak proxy, which hides what it stands for: make it a weakref.ref.",
+                    path=owner + member,
+                )
+            )
+            return
+        if isinstance(value, Iterator) and not is_workspace(file_of(kind)):
             self._refuse(
                 Sentence(
                     "{path} is an iterator, from which each call takes: make it a list.", path=owner + member
                 )
             )
             return
-        self._add(Guard(owner, f'guards.named(type({{}}{member}), "{_name_of(kind)}")'))
+        self._class(owner, f"type({{}}{member})", kind)
         for base in _NUMBERS_AND_TEXTS:
             if isinstance(value, base):
                 name = base.__name__
                 plain = getattr(base, f"__{name}__")(value)
                 text = f"guards.equal({name}.__{name}__({{}}{member}), {literal(plain)})"
                 self._add(Guard(owner, text))
-        is_new = self._path_of(value) is None
+        is_new = self.path_of(value) is None
+        self._same(owner, member, value)
         self._know(value, owner + member)
         if isinstance(value, deque):
             self._container(owner, member, value)
@@ -415,7 +498,7 @@ class Reads:
         if self.watch(kind) if self.is_watching else not is_new and kind in self.watched:
             return
         of_c = not kind.__flags__ & _OF_PYTHON or kind is threading.local
-        if of_c or not is_stdlib(_file_of(kind)):
+        if of_c or not is_stdlib(file_of(kind)):
             for name, item in getattr(value, "__dict__", {}).items():  # reads of these are unseen
                 if self.is_watching or is_plain(item):
                     self._value(owner + member, f".{name}", item)
@@ -451,8 +534,12 @@ def _modules_below(root: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield root + "".join(f"._modules[{part!r}]" for part in name.split(".") if part), module
 
 
-def _file_of(kind: type) -> str:
-    return getattr(sys.modules.get(kind.__module__), "__file__", None) or "<"
+def _steps(path: str) -> tuple[str, ...]:
+    """The names on a path, of which ``.layers[0]`` and ``._modules['layers']._modules['0']`` have the same."""
+    return tuple(name for name in _NAMES.findall(path) if name != "_modules")
+
+
+_NAMES = re.compile(r"\w+")
 
 
 def _is_torchs_class(kind: type) -> bool:
