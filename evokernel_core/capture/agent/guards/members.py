@@ -57,7 +57,9 @@ class Begins:
         return False
 
 
-def classes_read(read: Iterable[GlobalRead], module: types.ModuleType, modules: Mapping[str, Any]) -> dict[str, type]:
+def classes_read(
+    read: Iterable[GlobalRead], module: types.ModuleType, modules: Mapping[str, Any]
+) -> dict[str, type]:
     """The user's classes that globals lead to, by the text that reaches each."""
     found: dict[str, type] = {}
     for item in read:
@@ -87,7 +89,9 @@ class Members:
     """Asks ``reads`` for the functions that ran, and for what ``super()`` gave them. ``classes`` are those of
     the user's that globals lead to, ``is_root`` knows the function whose text stands in the edit."""
 
-    def __init__(self, reads: Reads, classes: Mapping[str, type], is_root: Callable[[types.CodeType], bool]) -> None:
+    def __init__(
+        self, reads: Reads, classes: Mapping[str, type], is_root: Callable[[types.CodeType], bool]
+    ) -> None:
         self._reads = reads
         self._is_root = is_root
         self._texts = {id(kind): text for text, kind in classes.items()}
@@ -181,7 +185,9 @@ def _functions(raw: Any) -> list[tuple[str, types.FunctionType]]:
         text, value = waiting.pop()
         if isinstance(value, types.FunctionType):
             found.append((text, value))
-            waiting += [(f"{text}.__wrapped__", vars(value)["__wrapped__"])] if "__wrapped__" in vars(value) else []
+            waiting += (
+                [(f"{text}.__wrapped__", vars(value)["__wrapped__"])] if "__wrapped__" in vars(value) else []
+            )
         for kind, names in _HOLDING.items():
             if isinstance(value, kind):
                 waiting += [(f"{text}.{name}", getattr(value, name)) for name in names]

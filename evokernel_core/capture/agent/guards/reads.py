@@ -38,6 +38,7 @@ _OF_MODULES = frozenset(vars(_MODULE())) - {"training"} | {
     "forward", "_call_impl", "_wrapped_call_impl", "_slow_forward", "_compiled_call_impl",
 }  # fmt: skip
 """What a module keeps for itself; what of it matters is asked where the module is called."""
+_TENSORS_OF_MODULES = ("_parameters", "_buffers")
 _NOT_IN_EVALUATION = {
     torch.nn.modules.dropout._DropoutNd: ("p", "inplace"),
     torch.nn.modules.batchnorm._NormBase: ("momentum", "num_batches_tracked"),
@@ -64,6 +65,8 @@ _SILENT = (
 _NUMBERS_AND_TEXTS = (int, float, str)
 """Classes of Python whose subclasses hold a value that no attribute has."""
 _MOST_ENTRIES = 4096
+_LONGEST = 4096
+"""Characters of the text of an object that a guard compares."""
 
 
 class Unnameable(Exception):
@@ -88,9 +91,12 @@ class Reads:
         self._made: set[int] = set()
         self._guards: dict[Guard, None] = {}
         self._modules: dict[str, Any] = {}
+        self._called: set[str] = set()
+        self._read: set[str] = set()
         self._dropped: set[Guard] = set()
         self.problem: Sentence = Sentence()
         self.tensors: dict[str, torch.Tensor] = {}
+        self.walked: dict[str, torch.Tensor] = {}
         self.settings: dict[str, Setting] = {}
         self._held = Held()
         self._roots = set(roots)
@@ -189,15 +195,34 @@ class Reads:
                     )
                 )
 
-    def read_of_classes(self, names: Iterable[str]) -> None:
-        """Names that code reads of classes which it reaches by their objects, as in ``type(self).factor``."""
-        wanted = sorted(names)
+    def read_of_classes(self, names: Iterable[str], texts: Iterable[str]) -> None:
+        """Names that code reads of classes which it reaches by their objects, as in ``type(self).factor``, and
+        ``texts`` by which it may ask for them."""
+        texts = sorted(texts)
+        wanted = sorted({*names, *texts})
         for path, value in [(path, value) for value in self._kept if (path := self._paths.get(id(value)))]:
             kind = type(value)
             own = [base for base in kind.__mro__ if is_workspace(file_of(base))]
             for name in wanted:
                 if any(name in vars(base) for base in own):
                     self._value(f"type({path})", f".{name}", getattr(kind, name))
+            for name in texts if own else ():
+                if not hasattr(kind, name):
+                    self._add(Guard(f"type({path})", f"not hasattr({{}}, {name!r})"))
+
+    def ask_classes(self, *, of_all: bool, of_roots: bool) -> None:
+        """That modules which the code reads and does not call are of the classes that they were: where it may
+        ask for the class of any, and where it asks nothing else of one. The others are asked as they are
+        called; ``of_roots``: it asks so of what the call site knows by name."""
+        asked = {guard.owner for guard in self._guards} | {*self.tensors} | {*self.settings}
+        for path, module in [*self._modules.items()]:
+            if path in self._roots or path in self._shared_paths or path in self._called:
+                wanted = path in self._roots and of_roots
+            else:
+                is_plain_read = path in self._read and not any(item.startswith(path) for item in asked)
+                wanted = of_all or is_plain_read
+            if wanted:
+                self._class(path, "type({})", type(module))
 
     def _is_asked(self, root: str) -> bool:
         """Whether anything was noted of a shared object or below it."""
@@ -219,6 +244,14 @@ class Reads:
                     Sentence("A {kind} is called that no attribute reaches.", kind=type(module).__name__)
                 )
             return
+        self._called.add(path)
+        if module._forward_hooks or module._forward_pre_hooks:
+            self._refuse(
+                Sentence(
+                    "{path} has hooks, which run at each call of it: remove them, or call it outside.",
+                    path=path,
+                )
+            )
         kind = type(module)
         calling = next(base for base in kind.__mro__ if "__call__" in vars(base))
         if calling is _MODULE:
@@ -255,10 +288,15 @@ class Reads:
         path = self.path_of(owner)
         if name in (_CALL, "forward") and isinstance(owner, _MODULE):
             self.called(owner)
+        if path is not None and name == "__dict__" and _is_asked_for_all(2):
+            self._all_attributes(owner, path)
         if path is None or name.startswith("__"):
             return
+        if isinstance(owner, _MODULE) and name in _TENSORS_OF_MODULES:
+            self._walk(path, name, value)
+            return
         if isinstance(owner, _MODULE) and name in _OF_MODULES:
-            if name == "_modules" and (value or isinstance(owner, _CONTAINERS)):
+            if name == "_modules":
                 self._add(Guard(path, f"list({{}}._modules) == {list(value)!r}"))
                 for key, child in value.items():
                     self._below(path, f"._modules[{key!r}]")
@@ -270,6 +308,38 @@ class Reads:
             whole = f"{path}.{name}"
             self.settings.setdefault(whole, Setting(whole, held, name, value))
         self._value(path, f".{name}", value)
+
+    def deleted(self, owner: Any, name: str) -> None:
+        """Refuses where the user's code deletes an attribute, or tries to."""
+        path = self.path_of(owner)
+        if path is not None and is_called_by_workspace(3):
+            self._refuse(
+                Sentence("The call deletes {path}.{name}, which a kernel cannot do.", path=path, name=name)
+            )
+
+    def _all_attributes(self, owner: Any, path: str) -> None:
+        if isinstance(owner, _MODULE):
+            self._refuse(
+                Sentence(
+                    "It reads all attributes of {path} at once, of which no condition can ask: read them by "
+                    "their names.",
+                    path=path,
+                )
+            )
+            return
+        own = object.__getattribute__(owner, "__dict__")
+        self._add(Guard(path, f"list({{}}.__dict__) == {list(own)!r}"))
+        for name, value in own.items():
+            self._value(path, f".__dict__[{name!r}]", value)
+
+    def _walk(self, path: str, group: str, tensors: Mapping[str, Any]) -> None:
+        """Notes that all tensors of a module were walked through, as ``parameters()`` does."""
+        self._add(Guard(path, f"list({{}}.{group}) == {list(tensors)!r}"))
+        for key, tensor in tensors.items():
+            member = f".{key}" if key.isidentifier() else f".{group}[{key!r}]"
+            self._value(path, member, tensor)
+            if tensor is not None:
+                self.walked[path + member] = tensor
 
     def value(self, path: str, value: Any) -> None:
         """Notes that an object at a path that is no attribute, such as a global, was read."""
@@ -285,6 +355,7 @@ class Reads:
         if isinstance(value, _MODULE):
             self._same(owner, member, value)
             self._know(value, owner + member)
+            self._read.add(self._paths.get(id(value), ""))
         elif isinstance(value, types.MethodType):
             self._method(owner, member, value)
         elif isinstance(value, torch.Tensor):
@@ -497,11 +568,25 @@ class Reads:
             self._held.add(owner + member, value)
         if self.watch(kind) if self.is_watching else not is_new and kind in self.watched:
             return
+        if self._written_down(owner, member, value):
+            return
         of_c = not kind.__flags__ & _OF_PYTHON or kind is threading.local
         if of_c or not is_stdlib(file_of(kind)):
             for name, item in getattr(value, "__dict__", {}).items():  # reads of these are unseen
                 if self.is_watching or is_plain(item):
                     self._value(owner + member, f".{name}", item)
+
+    def _written_down(self, owner: str, member: str, value: Any) -> bool:
+        """Whether the text of an object that is written in C, as of a range, an array or a date, tells all of
+        it; that is asked for then."""
+        kind = type(value)
+        if kind.__repr__ is object.__repr__ or kind.__flags__ & _OF_PYTHON and hasattr(value, "__dict__"):
+            return False
+        text = repr(value)
+        if " at 0x" in text or "object" in text or len(text) > _LONGEST:
+            return False
+        self._add(Guard(owner, f"repr({{}}{member}) == {text!r}"))
+        return True
 
     def _add(self, guard: Guard) -> None:
         self._guards.setdefault(guard)
@@ -623,6 +708,7 @@ def _watch(patches: _Patches, reads: Reads, kind: type) -> bool:
     is_last = not hasattr(kind, "__getattr__")
     done = patches.wrap(kind, "__getattribute__", functools.partial(_noting, reads, is_last=is_last))
     patches.wrap(kind, "__getattr__", functools.partial(_noting, reads, is_last=True))
+    patches.wrap(kind, "__delattr__", functools.partial(_noting_deletion, reads))
     return done
 
 
@@ -656,6 +742,20 @@ def _noting(reads: Reads, method: Any, *, is_last: bool) -> Any:
         return value
 
     return read
+
+
+def _noting_deletion(reads: Reads, method: Any) -> Any:
+    def delete(owner: Any, name: str) -> None:
+        reads.deleted(owner, name)
+        method(owner, name)
+
+    return delete
+
+
+def _is_asked_for_all(depth: int) -> bool:
+    """Whether the user's code itself reads the dictionary of an object's attributes."""
+    file = sys._getframe(depth + 1).f_code.co_filename
+    return is_workspace(file)
 
 
 def _noting_init(reads: Reads, method: Any) -> Any:
