@@ -439,10 +439,38 @@ REFUSED = frozenset(
     }
 )
 """Of these no kernel need be offered."""
-QUICK = frozenset({})
+QUICK = frozenset(
+    {
+        "what a base class computes",
+        "a number of a class between",
+        "the call of an object of a class below",
+        "the forward of a function of autograd",
+        "a method of an object that the call makes",
+        "whether a class has an attribute",
+        "whether a layer is of a class",
+        "which class a module is of",
+        "what a forward of a class encloses",
+        "the dtype of the first parameter",
+        "the layers below",
+        "one object of two names, then two",
+        "which class a tensor is of",
+        "a class of the same name in another file",
+        "what the globals say",
+        "a global that is not there yet",
+        "the attributes of a module by vars",
+        "an attribute that a call tries to delete",
+        "a weak reference to another object",
+        "a library that is imported within and replaced",
+        "bytes",
+        "what a decorator of a method encloses",
+        "a spectral norm",
+    }
+)
 """Those of which each stands for a kind."""
+SINGLE = ("the length of an object", "the dtype of the first parameter", "one layer of two names, then two")
+"""Those that tell of kernels of single expressions."""
 CASES = [
-    pytest.param(name, whole, marks=[] if whole and name in QUICK else [pytest.mark.thorough])
+    pytest.param(name, whole, marks=[] if name in (QUICK if whole else SINGLE) else [pytest.mark.thorough])
     for name in ROWS
     for whole in (False, True)
 ]

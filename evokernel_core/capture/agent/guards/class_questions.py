@@ -29,8 +29,8 @@ def asks_classes(code: types.CodeType) -> bool:
 
 @functools.lru_cache(maxsize=2048)
 def asks_class_of_receiver(code: types.CodeType) -> bool:
-    """Whether code asks so of its first argument itself: ``isinstance(self, Mixin)``, ``type(self) is Model``,
-    ``type(self).__name__``, not ``type(self).factor``, which is a read."""
+    """Whether code asks so of its first argument itself, as ``isinstance(self, A)``, ``type(self) is Model``
+    and ``type(self).__name__`` do, not ``type(self).factor``, which is a read."""
     if not code.co_argcount:
         return False
     steps = [step for step in dis.get_instructions(code) if step.opname not in _BETWEEN]

@@ -14,7 +14,7 @@ from typing import Any
 from .code import ImportRead, Ran, Written, chains, imports_read, is_workspace
 from .guard import Guard
 
-_OWN_MODULE = "guards.module(__name__).HOME"
+OWN_MODULE = "guards.module(__name__).HOME"
 """The module of the file, in the text of a guard: a program may have loaded it under any name."""
 _FUNCTIONS = (types.BuiltinFunctionType, types.FunctionType)
 
@@ -36,12 +36,12 @@ def of_python(ran: Iterable[Ran], module: str) -> Iterator[Guard]:
             elif _is_pythons(chain[0]):
                 hidden.setdefault(home, set()).add(chain[0])
             elif not hasattr(builtins, chain[0]):
-                owner = _OWN_MODULE if home == module else f'guards.module("{home}")'
+                owner = OWN_MODULE if home == module else f'guards.module("{home}")'
                 found[Guard("", f"not hasattr({owner}, {chain[0]!r})")] = None
         for read in imports_read(item, code):
             found.update(dict.fromkeys(_of_import(read)))
     for home, names in hidden.items():
-        owner = _OWN_MODULE if home == module else f'guards.module("{home}")'
+        owner = OWN_MODULE if home == module else f'guards.module("{home}")'
         yield Guard("", f"guards.builtin({owner}, {', '.join(repr(name) for name in sorted(names))})")
     yield from found
 

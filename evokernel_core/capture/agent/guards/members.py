@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..sentence import Sentence
-from .code import GlobalRead, Written, file_of, is_workspace
-from .guard import Guard
+from .code import GlobalRead, Written, file_of, is_workspace, texts_of
+from .guard import Guard, is_plain, literal
+from .library import OWN_MODULE
 from .reads import Reads
 
 _OF_READS = frozenset({"__getattr__", "__getattribute__"})
@@ -57,21 +58,41 @@ class Begins:
         return False
 
 
+@dataclass(frozen=True)
+class ClassText:
+    """A class of the user's, and the texts that reach it: ``home``, and the ``path`` from there if that is a
+    module. A compiler takes a class as an argument where it is that of an object, a global one not always."""
+
+    kind: type
+    home: str
+    path: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"{self.home}.{self.path}" if self.path else self.home
+
+    def asks(self, function: str, *given: Any) -> Guard:
+        """The guard that calls a function with the class."""
+        behind = [*map(literal, given), *([f"path={self.path!r}"] if self.path else [])]
+        if self.path:
+            return Guard("", f"guards.{function}({self.home}, {', '.join(behind)})")
+        return Guard(self.home, f"guards.{function}({{}}, {', '.join(behind)})")
+
+
 def classes_read(
     read: Iterable[GlobalRead], module: types.ModuleType, modules: Mapping[str, Any]
-) -> dict[str, type]:
-    """The user's classes that globals lead to, by the text that reaches each."""
-    found: dict[str, type] = {}
+) -> list[ClassText]:
+    """The user's classes that globals lead to."""
+    found: dict[int, ClassText] = {}
     for item in read:
         is_own = item.module == module.__name__
-        home = module if is_own else modules.get(item.module)
-        value: Any = home
+        value: Any = module if is_own else modules.get(item.module)
+        home = OWN_MODULE if is_own else f'guards.module("{item.module}")'
         for end, name in enumerate(item.names, start=1):
             value = vars(value).get(name) if isinstance(value, (types.ModuleType, type)) else None
             if isinstance(value, type) and is_workspace(file_of(value)):
-                path = ".".join(item.names[:end])
-                found.setdefault(path if is_own else f'guards.module("{item.module}").{path}', value)
-    return found
+                found.setdefault(id(value), ClassText(value, home, ".".join(item.names[:end])))
+    return list(found.values())
 
 
 @dataclass(frozen=True)
@@ -90,14 +111,12 @@ class Members:
     the user's that globals lead to, ``is_root`` knows the function whose text stands in the edit."""
 
     def __init__(
-        self, reads: Reads, classes: Mapping[str, type], is_root: Callable[[types.CodeType], bool]
+        self, reads: Reads, classes: Iterable[ClassText], is_root: Callable[[types.CodeType], bool]
     ) -> None:
         self._reads = reads
         self._is_root = is_root
-        self._texts = {id(kind): text for text, kind in classes.items()}
-        self._classes = {**classes, **reads.classes()}
-        for text, kind in reads.classes().items():
-            self._texts.setdefault(id(kind), text)
+        of_objects = (ClassText(kind, text) for text, kind in reads.classes().items())
+        self._classes = {id(item.kind): item for item in (*of_objects, *classes)}
         self._written = Written()
 
     def ask(self, begun: Sequence[Begun]) -> None:
@@ -116,49 +135,59 @@ class Members:
                     Sentence(
                         "{name} is called by a way that no call can follow: call it by its name, or by an "
                         "attribute of the module.",
-                        name=getattr(item.code, "co_qualname", item.code.co_name),
+                        name=item.code.co_qualname,
                     )
                 )
 
     def _found(self, item: Begun) -> bool:
         """Whether the function is one of a class that a text reaches; then it is asked for."""
-        for text, kind in self._around(item.receiver):
-            member = _member(kind, item.code)
+        for around in self._around(item.receiver):
+            member = _member(around.kind, item.code)
             if member is not None:
                 path = self._reads.path_of(item.receiver)
                 if member.behind != ".fget" or path is None or not self._reads.asks(path, member.name):
-                    self._ask(text, kind, member.name, member.at, member.behind, member.function)
+                    self._ask(around, member)
                 return True
         return False
 
-    def _around(self, receiver: Any) -> Iterator[tuple[str, type]]:
+    def _around(self, receiver: Any) -> Iterator[ClassText]:
         """Where a function of that first argument may stand."""
         path = self._reads.path_of(receiver)
         if path is not None:
-            yield f"type({path})", type(receiver)
+            yield ClassText(type(receiver), f"type({path})")
         for kind in (receiver, type(receiver)):
-            if id(kind) in self._texts:
-                yield self._texts[id(kind)], kind
-        yield from self._classes.items()
+            if id(kind) in self._classes:
+                yield self._classes[id(kind)]
+        yield from self._classes.values()
 
-    def _ask(self, text: str, kind: type, name: str, at: int, behind: str, value: Any) -> None:
-        self._reads.add(Guard(text, f"guards.holders({{}}, {name!r}) == {holders(kind, name)!r}"))
-        self._reads.value(f"guards.member({text}, {name!r}, {at}){behind}", value)
+    def _ask(self, owner: ClassText, member: _Member) -> None:
+        places = holders(owner.kind, member.name)
+        self._reads.add(owner.asks("holders", member.name, places))
+        place = self._reads.place_of(member.function)
+        self._reads.add(owner.asks("inherits", f"{member.name}{member.behind}", member.at, place))
+        reached = f"guards.member({owner.text}, {member.name!r}, {member.at}){member.behind}"
+        self._reads.beside(reached, member.function)
 
     def _of_super(self, item: Begun) -> None:
         """Numbers and the like that a base class holds: its functions ran, and are found by that."""
         code = self._written.code(item.code)
-        texts = {text for text in code.co_consts if isinstance(text, str) and text.isidentifier()}
-        for text, kind in self._around(item.receiver):
-            own = _member(kind, item.code)
+        for owner in self._around(item.receiver):
+            own = _member(owner.kind, item.code)
             if own is None:
                 continue
-            for name in sorted({*code.co_names, *texts}):
-                behind = [at for at in holders(kind, name) if at > own.at]
-                raw = vars(kind.__mro__[behind[0]]).get(name) if behind else None
-                if behind and is_workspace(file_of(kind.__mro__[behind[0]])) and not _functions(raw):
-                    self._ask(text, kind, name, behind[0], "", raw)
+            for name in sorted({*code.co_names, *texts_of(code)}):
+                places = [at for at in holders(owner.kind, name) if at > own.at]
+                base = owner.kind.__mro__[places[0]] if places else object
+                if is_workspace(file_of(base)) and not _functions(vars(base)[name]):
+                    self._of_base(owner, name, places[0], vars(base)[name])
             return
+
+    def _of_base(self, owner: ClassText, name: str, at: int, value: Any) -> None:
+        self._reads.add(owner.asks("holders", name, holders(owner.kind, name)))
+        if is_plain(value):
+            self._reads.add(owner.asks("holds_value", name, at, value))
+        else:
+            self._reads.value(f"guards.member({owner.text}, {name!r}, {at})", value)
 
 
 def holders(kind: type, name: str) -> tuple[int, ...]:

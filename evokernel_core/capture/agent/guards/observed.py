@@ -21,17 +21,17 @@ from .class_questions import asks_class_of_receiver, asks_classes, compares_tens
 from .code import (
     GlobalRead,
     Ran,
+    Written,
     digests,
     file_of,
     functions_noted,
     global_reads,
+    imports_read,
     is_stdlib,
     is_workspace,
-    imports_read,
     names_of_classes,
     resolved,
     texts_of,
-    Written,
 )
 from .guard import Guard, is_plain
 from .library import of_python

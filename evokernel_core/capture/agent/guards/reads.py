@@ -196,17 +196,17 @@ class Reads:
                 )
 
     def read_of_classes(self, names: Iterable[str], texts: Iterable[str]) -> None:
-        """Names that code reads of classes which it reaches by their objects, as in ``type(self).factor``, and
-        ``texts`` by which it may ask for them."""
-        texts = sorted(texts)
-        wanted = sorted({*names, *texts})
+        """Names that code reads of classes which it reaches by their objects, as in ``type(self).factor``;
+        ``texts`` are those by which it may ask for them."""
+        asked = sorted(texts)
+        wanted = sorted({*names, *asked})
         for path, value in [(path, value) for value in self._kept if (path := self._paths.get(id(value)))]:
             kind = type(value)
             own = [base for base in kind.__mro__ if is_workspace(file_of(base))]
             for name in wanted:
                 if any(name in vars(base) for base in own):
                     self._value(f"type({path})", f".{name}", getattr(kind, name))
-            for name in texts if own else ():
+            for name in asked if own else ():
                 if not hasattr(kind, name):
                     self._add(Guard(f"type({path})", f"not hasattr({{}}, {name!r})"))
 
@@ -264,7 +264,7 @@ class Reads:
             self._function(path, ".forward", forward)
             if isinstance(forward, types.FunctionType):
                 self._codes.add((id(forward.__code__), id(module)))
-                self._beside(f"type({path}).forward", forward)
+                self.beside(f"type({path}).forward", forward)
 
     def _class_text(self, kind: type) -> str:
         """A class of torch's itself; of others the name and the file, which is all that two imports share."""
@@ -292,11 +292,11 @@ class Reads:
             self._all_attributes(owner, path)
         if path is None or name.startswith("__"):
             return
-        if isinstance(owner, _MODULE) and name in _TENSORS_OF_MODULES:
+        if isinstance(owner, _MODULE) and name in _TENSORS_OF_MODULES and _is_walk():
             self._walk(path, name, value)
             return
         if isinstance(owner, _MODULE) and name in _OF_MODULES:
-            if name == "_modules":
+            if name == "_modules" and (value or isinstance(owner, _CONTAINERS) or _is_walk()):
                 self._add(Guard(path, f"list({{}}._modules) == {list(value)!r}"))
                 for key, child in value.items():
                     self._below(path, f"._modules[{key!r}]")
@@ -372,8 +372,13 @@ class Reads:
             self._function(owner, member, value)
             if isinstance(value, types.FunctionType):
                 self._codes.add((id(value.__code__), 0))
-                self._beside(owner + member, value)
-        elif isinstance(value, functools.partial):
+                self.beside(owner + member, value)
+        else:
+            self._held_otherwise(owner, member, value)
+
+    def _held_otherwise(self, owner: str, member: str, value: Any) -> None:
+        """Notes a value of a class that holds others in a way of its own."""
+        if isinstance(value, functools.partial):
             self._partial(owner, member, value)
         elif isinstance(value, contextvars.ContextVar):
             self._variable(owner, member, value)
@@ -396,16 +401,21 @@ class Reads:
             self._class(owner, f"{{}}{member}", value)
         elif code is None or not is_workspace(code.co_filename):
             self._add(Guard(owner, f'guards.named({{}}{member}, "{_name_of(value)}")'))
-        elif place := place_of(code, self._project):
-            self._add(Guard(owner, f'guards.defined({{}}{member}, "{place}")'))
         else:
+            self._add(Guard(owner, f'guards.defined({{}}{member}, "{self.place_of(value)}")'))
+
+    def place_of(self, function: Any) -> str:
+        """Where the code of a function of the user's stands. Refuses where nothing tells it from others."""
+        place = place_of(function.__code__, self._project)
+        if not place:
             self._refuse(
                 Sentence(
                     "{name} stands at no place of a file that tells it from others: write it on a line of "
                     "its own.",
-                    name=code.co_qualname,
+                    name=function.__code__.co_qualname,
                 )
             )
+        return place
 
     def _class(self, owner: str, text: str, kind: type) -> None:
         """That ``text`` gives a class: one of the user's by its file, too, as two may have one name."""
@@ -446,9 +456,9 @@ class Reads:
             self._function(owner, member, function)
         if isinstance(function, types.FunctionType):
             self._codes.add((id(function.__code__), id(value.__self__)))
-            self._beside(f"{owner}{member}.__func__", function)
+            self.beside(f"{owner}{member}.__func__", function)
 
-    def _beside(self, path: str, function: types.FunctionType) -> None:
+    def beside(self, path: str, function: types.FunctionType) -> None:
         """What a function of the user's holds beside its code; one of torch's may hold one of the user's, as
         that which a decorator of torch's has made."""
         inner = vars(function).get("__wrapped__")
@@ -551,6 +561,8 @@ class Reads:
                 )
             )
             return
+        if self._written_down(owner, member, value):
+            return
         self._class(owner, f"type({{}}{member})", kind)
         for base in _NUMBERS_AND_TEXTS:
             if isinstance(value, base):
@@ -568,8 +580,6 @@ class Reads:
             self._held.add(owner + member, value)
         if self.watch(kind) if self.is_watching else not is_new and kind in self.watched:
             return
-        if self._written_down(owner, member, value):
-            return
         of_c = not kind.__flags__ & _OF_PYTHON or kind is threading.local
         if of_c or not is_stdlib(file_of(kind)):
             for name, item in getattr(value, "__dict__", {}).items():  # reads of these are unseen
@@ -580,12 +590,12 @@ class Reads:
         """Whether the text of an object that is written in C, as of a range, an array or a date, tells all of
         it; that is asked for then."""
         kind = type(value)
-        if kind.__repr__ is object.__repr__ or kind.__flags__ & _OF_PYTHON and hasattr(value, "__dict__"):
+        if "__repr__" not in vars(kind) or hasattr(value, "__dict__"):
             return False
         text = repr(value)
         if " at 0x" in text or "object" in text or len(text) > _LONGEST:
             return False
-        self._add(Guard(owner, f"repr({{}}{member}) == {text!r}"))
+        self._add(Guard(owner, f"guards.shown({{}}{member}, {text!r})"))
         return True
 
     def _add(self, guard: Guard) -> None:
@@ -620,7 +630,7 @@ def _modules_below(root: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _steps(path: str) -> tuple[str, ...]:
-    """The names on a path, of which ``.layers[0]`` and ``._modules['layers']._modules['0']`` have the same."""
+    """The names on a path: ``.layers[0]`` and ``._modules['layers']._modules['0']`` have the same ones."""
     return tuple(name for name in _NAMES.findall(path) if name != "_modules")
 
 
@@ -750,6 +760,20 @@ def _noting_deletion(reads: Reads, method: Any) -> Any:
         method(owner, name)
 
     return delete
+
+
+def _is_walk() -> bool:
+    """Whether the user's code goes through the members of a module, rather than what calls it with others."""
+    frame: types.FrameType | None = sys._getframe(3)
+    while frame is not None and frame.f_code.co_filename.startswith(_TORCH_FOLDER):
+        if frame.f_code.co_filename.endswith(_CALLING_WITH_OTHERS):
+            return False
+        frame = frame.f_back
+    return frame is not None and is_workspace(frame.f_code.co_filename)
+
+
+_CALLING_WITH_OTHERS = ("nn/utils/stateless.py", "functional_call.py")
+"""Files of torch's that put other tensors into a module for a call."""
 
 
 def _is_asked_for_all(depth: int) -> bool:
