@@ -172,7 +172,8 @@ ROWS: dict[str, Row] = {
         sets("model.layer", nn.ReLU()), init="self.layer = nn.Identity()"),
     "whether a module is of a class": Row(
         "k = 3.0 if isinstance(self, Mixed) else 2.0\nreturn torch.relu(x) * k",
-        makes(lambda module: type("Sub", (module.Model, module.Mixed), {})()), tail="\nclass Mixed:\n    pass\n"),
+        makes(lambda module: type("Sub", (module.Model, module.Mixed), {})()),
+        tail="\nclass Mixed:\n    pass\n"),
     "which class a module is of": Row(
         "k = 3.0 if type(self) is Model else 2.0\nreturn torch.relu(x) * k",
         makes(lambda module: type("Sub", (module.Model,), {})())),
@@ -197,7 +198,8 @@ ROWS: dict[str, Row] = {
         lambda module, model, undo: model.half() and None, init="self.norm = nn.LayerNorm(8)"),
     "the dtype of the first buffer": Row(
         "return (torch.relu(x) * 2.0).to(next(self.buffers()).dtype)",
-        lambda module, model, undo: model.half() and None, init="self.register_buffer('gain', torch.ones(2))"),
+        lambda module, model, undo: model.half() and None,
+        init="self.register_buffer('gain', torch.ones(2))"),
     "the dtype of a property": Row(
         "return (torch.relu(x) * 2.0).to(self.kind)",
         lambda module, model, undo: model.half() and None, init="self.norm = nn.LayerNorm(8)",
@@ -251,9 +253,16 @@ ROWS: dict[str, Row] = {
         lambda module, model, undo: lambda x: model(nn.Parameter(x))),
     "a class of the same name in another file": Row(
         "return torch.relu(x) + int(self.config.scale) * self.config.factor()",
-        other_class("config", "class Config:\n    scale = 2.0\n    def factor(self):\n        return 9\n", "Config"),
+        other_class("config",
+        "class Config:\n    scale = 2.0\n    def factor(self):\n        return 9\n", "Config"),
         init="self.config = Config()",
-        tail="\nclass Config:\n    def __init__(self):\n        self.scale = 2.0\n    def factor(self):\n        return 2\n"),
+        tail="""
+        class Config:
+            def __init__(self):
+                self.scale = 2.0
+            def factor(self):
+                return 2
+        """),
     "a plain class of the same name in another file": Row(
         "k = 2.0 if isinstance(self.config, Config) else 9.0\nreturn torch.relu(x) * k * self.config.scale",
         other_class("config", "class Config:\n    scale = 2.0\n", "Config"),
@@ -282,7 +291,8 @@ ROWS: dict[str, Row] = {
         "k = 2.0\nif hasattr(self, 'once'):\n    del self.once\n    k = 3.0\nreturn torch.relu(x) * k",
         nothing, init="self.once = True"),
     "an attribute that a call deletes by a text": Row(
-        "k = 2.0\nif hasattr(self, 'once'):\n    delattr(self, 'once')\n    k = 3.0\nreturn torch.relu(x) * k",
+        "k = 2.0\nif hasattr(self, 'once'):\n    delattr(self, 'once')\n    k = 3.0\n"
+        "return torch.relu(x) * k",
         nothing, init="self.once = True"),
     "an attribute that a call tries to delete": Row(
         "k = 2.0\ntry:\n    del self.once\nexcept AttributeError:\n    k = 3.0\nreturn torch.relu(x) * k",
@@ -299,7 +309,8 @@ ROWS: dict[str, Row] = {
             return 3.0
         """),
     "an entry that a call deletes": Row(
-        "k = 2.0\nif 'once' in self.table:\n    del self.table['once']\n    k = 3.0\nreturn torch.relu(x) * k",
+        "k = 2.0\nif 'once' in self.table:\n    del self.table['once']\n    k = 3.0\n"
+        "return torch.relu(x) * k",
         nothing, init="self.table = {'once': 1}"),
     "a weak reference": Row(
         "held = self.held()\nreturn torch.relu(x) * (held.scale if held is not None else 9.0)",
@@ -325,7 +336,8 @@ ROWS: dict[str, Row] = {
         init="self.own = Config()\nself.held = weakref.WeakSet([self.own])", tail="\nimport weakref\n"),
     "a dictionary of weak values": Row(
         "return torch.relu(x) * len(self.held)", sets("model.own", None),
-        init="self.own = Config()\nself.held = weakref.WeakValueDictionary(a=self.own)", tail="\nimport weakref\n"),
+        init="self.own = Config()\nself.held = weakref.WeakValueDictionary(a=self.own)",
+        tail="\nimport weakref\n"),
     "a function of a library that is imported within": Row(
         "import math\nreturn torch.relu(x) * math.sqrt(self.gain) + 1.0",
         patches(math, "sqrt", lambda value: 9.0), init="self.gain = 4"),
@@ -339,7 +351,8 @@ ROWS: dict[str, Row] = {
         "from torch.nn import functional\nreturn functional.gelu(x) * 2.0",
         lambda module, model, undo: undo.enter_context(patch.object(nn, "functional", Halved)) and None),
     "a set that a call adds to": Row(
-        "self.seen.add(len(self.seen))\nreturn torch.relu(x) * len(self.seen)", nothing, init="self.seen = set()"),
+        "self.seen.add(len(self.seen))\nreturn torch.relu(x) * len(self.seen)", nothing,
+        init="self.seen = set()"),
     "a set that a call takes from": Row(
         "k = 3.0 if self.seen else 2.0\nself.seen.discard(1)\nreturn torch.relu(x) * k", nothing,
         init="self.seen = {1}"),
@@ -359,7 +372,8 @@ ROWS: dict[str, Row] = {
     "a list that a call appends to": Row(
         "self.seen.append(1)\nreturn torch.relu(x) * len(self.seen)", nothing, init="self.seen = []"),
     "a list in a set of lists that a call appends to": Row(
-        "self.seen[0].append(1)\nreturn torch.relu(x) * len(self.seen[0])", nothing, init="self.seen = ([],)"),
+        "self.seen[0].append(1)\nreturn torch.relu(x) * len(self.seen[0])", nothing,
+        init="self.seen = ([],)"),
     "a list in an object that a call appends to": Row(
         "self.config.seen.append(1)\nreturn torch.relu(x) * len(self.config.seen)", nothing,
         init="self.config = Config()\nself.config.seen = []"),
@@ -375,19 +389,24 @@ ROWS: dict[str, Row] = {
         "self.seen['a'] += 1\nreturn torch.relu(x) * self.seen['a']", nothing,
         init="self.seen = collections.Counter()", tail="\nimport collections\n"),
     "a spectral norm": Row(
-        "return torch.relu(self.layer(x)) * 2.0", sets("model.layer.bias", nn.Parameter(torch.full((64,), 5.0))),
+        "return torch.relu(self.layer(x)) * 2.0",
+        sets("model.layer.bias", nn.Parameter(torch.full((64,), 5.0))),
         init="torch.manual_seed(0)\nself.layer = nn.utils.parametrizations.spectral_norm(nn.Linear(64, 64))"),
     "a weight norm": Row(
-        "return torch.relu(self.layer(x)) * 2.0", sets("model.layer.bias", nn.Parameter(torch.full((64,), 5.0))),
+        "return torch.relu(self.layer(x)) * 2.0",
+        sets("model.layer.bias", nn.Parameter(torch.full((64,), 5.0))),
         init="torch.manual_seed(0)\nself.layer = nn.utils.parametrizations.weight_norm(nn.Linear(64, 64))"),
     "a spectral norm by hooks": Row(
-        "return torch.relu(self.layer(x)) * 2.0", sets("model.layer.bias", nn.Parameter(torch.full((64,), 5.0))),
+        "return torch.relu(self.layer(x)) * 2.0",
+        sets("model.layer.bias", nn.Parameter(torch.full((64,), 5.0))),
         init="torch.manual_seed(0)\nself.layer = nn.utils.spectral_norm(nn.Linear(64, 64))"),
     "a weight norm by hooks": Row(
-        "return torch.relu(self.layer(x)) * 2.0", sets("model.layer.bias", nn.Parameter(torch.full((64,), 5.0))),
+        "return torch.relu(self.layer(x)) * 2.0",
+        sets("model.layer.bias", nn.Parameter(torch.full((64,), 5.0))),
         init="torch.manual_seed(0)\nself.layer = nn.utils.weight_norm(nn.Linear(64, 64))"),
     "a range": Row(
-        "return torch.relu(x) * len(self.steps)", sets("model.steps", range(5)), init="self.steps = range(3)"),
+        "return torch.relu(x) * len(self.steps)", sets("model.steps", range(5)),
+        init="self.steps = range(3)"),
     "a date": Row(
         "return torch.relu(x) * self.day.year", sets("model.day", datetime.date(2001, 1, 1)),
         init="self.day = datetime.date(2000, 1, 1)", tail="\nimport datetime\n"),
@@ -398,7 +417,8 @@ ROWS: dict[str, Row] = {
         "k = 2.0 if isinstance(self.config, Config) else 9.0\nreturn torch.relu(x) * k",
         sets("module.Config", type("Config", (), {})), init="self.config = Config()"),
     "what a decorator of a method encloses": Row(
-        "return self.scaled(x)", lambda module, model, undo: setattr(module.Model, "scaled", module.Model.shifted),
+        "return self.scaled(x)", lambda module, model, undo:
+        setattr(module.Model, "scaled", module.Model.shifted),
         of_class="""
         def plus(function):
             def call(self, x):
@@ -422,7 +442,8 @@ ROWS: dict[str, Row] = {
             return torch.relu(x) - 5.0
         """),
     "a method below a decorator of torch": Row(
-        "return self.scaled(x)", lambda module, model, undo: setattr(module.Model, "scaled", module.Model.shifted),
+        "return self.scaled(x)", lambda module, model, undo:
+        setattr(module.Model, "scaled", module.Model.shifted),
         of_class="""
         @torch.no_grad()
         def scaled(self, x):
