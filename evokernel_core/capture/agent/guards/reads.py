@@ -561,7 +561,7 @@ class Reads:
                 )
             )
             return
-        if self._written_down(owner, member, value):
+        if not isinstance(value, deque) and self._written_down(owner, member, value):
             return
         self._class(owner, f"type({{}}{member})", kind)
         for base in _NUMBERS_AND_TEXTS:
