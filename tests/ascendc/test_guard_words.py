@@ -42,6 +42,16 @@ CONDITIONS = {
     'guards.defined(self.act, "model.py:act")': "self.act is the function model.py:act.",
     'guards.function(math.sqrt, "sqrt")': "math.sqrt is the function sqrt.",
     'guards.named(type(self.cfg), "Config")': "type(self.cfg) is Config.",
+    'guards.of(type(self.cfg), "Config", "model.py")': "type(self.cfg) is the class Config of model.py.",
+    "guards.inherits(type(self), 'act', -3, 'model.py:Base.act')": (
+        "type(self).act is the function model.py:Base.act."
+    ),
+    "guards.inherits(guards.module('ops'), 'forward.__func__', -5, 'ops.py:Fn.forward', path='Fn')": (
+        "Fn.forward.__func__ is the function ops.py:Fn.forward."
+    ),
+    "guards.shown(self.steps, 'range(0, 3)')": "self.steps is range(0, 3).",
+    "guards.holders(type(self), 'act', (-3,))": "No other base of type(self) defines act.",
+    "guards.holds_value(type(self), 'gain', -3, 2.0)": "type(self).gain is 2.0, of the same type.",
     "guards.plain(self.norm, torch.nn.LayerNorm)": (
         "self.norm is a torch.nn.LayerNorm with its own forward and without hooks."
     ),
@@ -112,10 +122,10 @@ def test_an_operand_that_is_computed_is_called_by_its_source() -> None:
 def test_every_function_that_conditions_call_has_words() -> None:
     """Those of the agent's texts that say what a value should be."""
     texts = "".join(path.read_text() for path in AGENT.rglob("*.py"))
-    called = set(
-        re.findall(r"guards\.(?:equal|named|builtin|function|defined|plain|entry|originals)\b", texts)
-    )
-    assert called == set(_CALLS)
+    parts = {"guards.module", "guards.environment", "guards.member"}
+    called = set(re.findall(r"(?<![\w.])guards\.[a-z_]+(?=\()", texts)) - parts
+    asked = {f"guards.{name}" for name in re.findall(r'\.asks\(\s*"([a-z_]+)"', texts)}
+    assert called | asked == set(_CALLS)
 
 
 @given(st.text(max_size=400))

@@ -154,6 +154,24 @@ def _named(value: str, name: str) -> Sentence:
     return Sentence("{value} is {expected}.", value=value, expected=_unquoted(name))
 
 
+def _of(value: str, name: str, file: str) -> Sentence:
+    return Sentence(
+        "{value} is the class {name} of {file}.", value=value, name=_unquoted(name), file=_unquoted(file)
+    )
+
+
+def _holders(value: str, name: str, *_: str) -> Sentence:
+    return Sentence("No other base of {value} defines {name}.", value=value, name=_unquoted(name))
+
+
+def _inherits(value: str, name: str, _: str, place: str) -> Sentence:
+    return _defined(f"{value}.{_unquoted(name)}", place)
+
+
+def _holds_value(value: str, name: str, _: str, expected: str) -> Sentence:
+    return _equal(f"{value}.{_unquoted(name)}", expected)
+
+
 def _defined(value: str, place: str) -> Sentence:
     return Sentence("{value} is the function {expected}.", value=value, expected=_unquoted(place))
 
@@ -201,19 +219,27 @@ _CALLS: Mapping[str, Callable[..., Sentence]] = {
     "guards.defined": _defined,
     "guards.entry": _named,
     "guards.function": _defined,
+    "guards.holders": _holders,
+    "guards.holds_value": _holds_value,
+    "guards.inherits": _inherits,
     "guards.named": _named,
+    "guards.of": _of,
     "guards.ordered": _ordered,
     "guards.originals": _originals,
     "guards.plain": _plain,
+    "guards.shown": _named,
 }
 """The functions of ``guards.py`` that conditions call, and what they say."""
 
 
 def _call(tree: ast.expr) -> Sentence:
-    if not isinstance(tree, ast.Call) or tree.keywords or not tree.args:
+    if not isinstance(tree, ast.Call) or not tree.args:
         return Sentence()
     words = _CALLS.get(ast.unparse(tree.func))
-    return words(*map(ast.unparse, tree.args)) if words else Sentence()
+    first, *others = map(ast.unparse, tree.args)
+    for given in tree.keywords:  # the path to a class of a module
+        first = _unquoted(ast.unparse(given.value))
+    return words(first, *others) if words else Sentence()
 
 
 def _comparison(tree: ast.expr) -> Sentence:

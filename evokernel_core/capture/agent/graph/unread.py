@@ -75,6 +75,16 @@ def states(
         yield from _own_attributes(name, tensor, attributes, by_text)
 
 
+def walked(tensors: Mapping[str, torch.Tensor], leaves: Iterable[Leaf]) -> Iterator[str]:
+    """Dtype, device and sizes of tensors that a walk through a module has reached, by their texts."""
+    operand = next((leaf.expression for leaf in leaves if leaf.kind == TENSOR), "")
+    for text, tensor in tensors.items():
+        yield f"{text}.dtype is {tensor.dtype}"
+        yield f"{text}.shape == {tuple(tensor.shape)}"
+        if operand:
+            yield f"{text}.device == {operand}.device"
+
+
 REQUIRES_GRAD, PARAMETER_CLASS = "requires_grad", "Parameter"
 """What code names that asks whether a tensor wants gradients, or is one of a module's parameters."""
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -49,6 +50,11 @@ def is_workspace(file: str) -> bool:
     return (
         not file.startswith(("<", AGENT)) and "site-packages" not in file and not file.startswith(_INSTALLED)
     )
+
+
+def file_of(kind: type) -> str:
+    """The file of the module that a class is of; ``<`` where there is none."""
+    return getattr(sys.modules.get(kind.__module__), "__file__", None) or "<"
 
 
 def is_called_by_workspace(depth: int = 2) -> bool:
@@ -94,16 +100,20 @@ def functions_noted(
     of_torch: dict[types.CodeType, Ran],
     wanted: Callable[[str], bool],
     calls: Calls,
+    begins: Callable[[types.FrameType], None],
 ) -> Iterator[None]:
     """Notes each Python function that runs meanwhile, once: those outside torch, and those of torch in files
-    that are wanted. ``calls`` hears of what the user's code calls that is not the user's."""
+    that are wanted. ``calls`` hears of what the user's code calls that is not the user's, ``begins`` of each
+    call of the user's."""
     skipped: set[types.CodeType] = set()
 
     def note(frame: types.FrameType, event: str, called: Any) -> None:
         code = frame.f_code
         if event == "c_call" and is_workspace(code.co_filename):
             calls.in_c(called)
-        elif event == "call" and not is_workspace(code.co_filename) and (caller := _caller(frame)):
+        elif event == "call" and is_workspace(code.co_filename):
+            begins(frame)
+        elif event == "call" and (caller := _caller(frame)):
             calls.in_python(frame, caller)
         if event != "call" or code in skipped:
             return
@@ -139,19 +149,32 @@ def global_reads(ran: Iterable[Ran]) -> list[GlobalRead]:
     for item in ran:
         for chain in chains(written.code(item.code)):
             if chain[0] in item.names:
-                read = _resolved(item.names, chain)
+                read = resolved(item.names, chain)
                 found.setdefault((read.module, read.names), read)
     return list(found.values())
 
 
-def names_of_classes(ran: Iterable[types.CodeType]) -> frozenset[str]:
-    """The attributes that the user's functions may read of a class which they reach by an object of it."""
+def names_of_classes(ran: Iterable[types.CodeType]) -> tuple[frozenset[str], frozenset[str]]:
+    """The attributes that the user's functions may read of a class which they reach by an object of it, and
+    those that they may ask for by a text."""
     written = Written()
     codes = [written.code(code) for code in ran if is_workspace(code.co_filename)]
     reading = [
         code for code in codes if {"type", "__class__"} & {*code.co_names} or "cls" in code.co_varnames[:1]
     ]
-    return frozenset(name for code in reading for name in code.co_names) - {"__class__", "type"}
+    names = frozenset(name for code in reading for name in code.co_names) - {"__class__", "type"}
+    return names, frozenset(text for code in reading for text in texts_of(code))
+
+
+BY_TEXT = frozenset({"getattr", "hasattr", "attrgetter", "methodcaller", "delattr", "setattr"})
+"""What reads or sets an attribute by a text."""
+
+
+def texts_of(code: types.CodeType) -> frozenset[str]:
+    """The texts of code that may be names of attributes, where it reaches any by a text."""
+    if BY_TEXT.isdisjoint(code.co_names):
+        return frozenset()
+    return frozenset(text for text in code.co_consts if isinstance(text, str) and text.isidentifier())
 
 
 class Written:
@@ -201,7 +224,53 @@ def _chains(code: types.CodeType) -> Iterator[tuple[str, ...]]:
         yield tuple(chain)
 
 
-def _resolved(names: Mapping[str, Any], chain: tuple[str, ...]) -> GlobalRead:
+@dataclass(frozen=True)
+class ImportRead:
+    """``names`` are read in turn from a module that code imports itself."""
+
+    module: str
+    names: tuple[str, ...]
+
+
+def imports_read(ran: Ran, code: types.CodeType) -> Iterator[ImportRead]:
+    """What a function reads of modules that it imports in its own body."""
+    bound: dict[str, ImportRead] = {}
+    steps = list(dis.get_instructions(code))
+    module, part, chain = "", "", None
+    for at, step in enumerate(steps):
+        if step.opname == "IMPORT_NAME":
+            module, part = _imported(ran, str(step.argval), steps[at - 2 : at]), ""
+            has_names = any(item.opname == "IMPORT_FROM" for item in steps[at + 1 : at + 2])
+            if not has_names and steps[at - 1].argval is None and steps[at + 1].opname.startswith("STORE"):
+                is_as = steps[at + 1].argval != step.argval.split(".")[0]
+                bound[str(steps[at + 1].argval)] = ImportRead(module if is_as else module.split(".")[0], ())
+        elif step.opname == "IMPORT_FROM":
+            part = str(step.argval)
+        elif step.opname.startswith("STORE") and part:
+            bound[str(step.argval)] = ImportRead(module, (part,))
+            yield bound[str(step.argval)]
+            part = ""
+        elif step.opname in _ATTRIBUTES and chain is not None:
+            chain = ImportRead(chain.module, (*chain.names, str(step.argval)))
+            continue
+        if chain is not None:
+            yield chain
+        chain = bound.get(str(step.argval)) if step.opname in _LOCALS else None
+
+
+_LOCALS = frozenset({"LOAD_FAST", "LOAD_DEREF", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", *_LOADS})
+
+
+def _imported(ran: Ran, name: str, before: list[dis.Instruction]) -> str:
+    """The name of an imported module; ``before`` loads the level of a relative import, and the names."""
+    level = before[0].argval if before else 0
+    if not isinstance(level, int) or not level:
+        return name
+    package = str(ran.names.get("__package__") or "")
+    return resolve_name("." * level + name, package) if package else name
+
+
+def resolved(names: Mapping[str, Any], chain: tuple[str, ...]) -> GlobalRead:
     """Follows a chain while it leads through modules and classes."""
     value, taken = names[chain[0]], 1
     own = taken == len(chain) or _is_of_workspace(value)
@@ -243,6 +312,18 @@ def _text_of(file: str) -> str:
     import linecache  # knows the editor's text of the file
 
     return "".join(linecache.getlines(file))
+
+
+def tree_of(code: types.CodeType) -> _Function | None:
+    """The syntax tree of a function; None where its file does not tell it from others."""
+    found = [
+        node
+        for _, first, node in _trees_of(_text_of(code.co_filename))
+        if first == code.co_firstlineno
+        and code.co_name == getattr(node, "name", "<lambda>")
+        and _holds(node, code)
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def place_of(code: types.CodeType, project: Path) -> str:

@@ -11,10 +11,10 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .code import Ran, Written, chains, is_workspace
+from .code import ImportRead, Ran, Written, chains, imports_read, is_workspace
 from .guard import Guard
 
-_OWN_MODULE = "guards.module(__name__).HOME"
+OWN_MODULE = "guards.module(__name__).HOME"
 """The module of the file, in the text of a guard: a program may have loaded it under any name."""
 _FUNCTIONS = (types.BuiltinFunctionType, types.FunctionType)
 
@@ -29,13 +29,19 @@ def of_python(ran: Iterable[Ran], module: str) -> Iterator[Guard]:
             continue
         home = str(item.names.get("__name__", ""))
         prefix = "" if home == module else f'guards.module("{home}").'
-        for chain in chains(written.code(item.code)):
+        code = written.code(item.code)
+        for chain in chains(code):
             if chain[0] in item.names:
                 found.update(dict.fromkeys(_of_module(prefix, item.names, chain)))
             elif _is_pythons(chain[0]):
                 hidden.setdefault(home, set()).add(chain[0])
+            elif not hasattr(builtins, chain[0]):
+                owner = OWN_MODULE if home == module else f'guards.module("{home}")'
+                found[Guard("", f"not hasattr({owner}, {chain[0]!r})")] = None
+        for read in imports_read(item, code):
+            found.update(dict.fromkeys(_of_import(read)))
     for home, names in hidden.items():
-        owner = _OWN_MODULE if home == module else f'guards.module("{home}")'
+        owner = OWN_MODULE if home == module else f'guards.module("{home}")'
         yield Guard("", f"guards.builtin({owner}, {', '.join(repr(name) for name in sorted(names))})")
     yield from found
 
@@ -58,9 +64,25 @@ def _of_module(prefix: str, names: Mapping[str, Any], chain: tuple[str, ...]) ->
         return
     path = prefix + chain[0]
     yield Guard(path, f'{{}} is guards.module("{name}")')
-    function = getattr(module, chain[1], None) if len(chain) > 1 else None
+    if len(chain) > 1:
+        yield from _of_function(path, module, chain[1])
+
+
+def _of_import(read: ImportRead) -> Iterator[Guard]:
+    """The same of a module that the function imports itself; of torch's, that it still is where it was."""
+    module = sys.modules.get(read.module)
+    if module is None or not read.names or is_workspace(getattr(module, "__file__", None) or "<"):
+        return
+    if read.module.split(".")[0] != "torch":
+        yield from _of_function(f'guards.module("{read.module}")', module, read.names[0])
+    elif isinstance(part := getattr(module, read.names[0], None), types.ModuleType):
+        yield Guard("", f'{read.module}.{read.names[0]} is guards.module("{part.__name__}")')
+
+
+def _of_function(path: str, module: types.ModuleType, name: str) -> Iterator[Guard]:
+    function = getattr(module, name, None)
     if isinstance(function, _FUNCTIONS):
         code = getattr(function, "__code__", None)
         own = code.co_qualname if code is not None else function.__qualname__
         if (getattr(function, "__module__", None) or "").split(".")[0] != "torch":
-            yield Guard(path, f'guards.function({{}}.{chain[1]}, "{own}")')
+            yield Guard(path, f'guards.function({{}}.{name}, "{own}")')

@@ -7,7 +7,7 @@ import enum
 import functools
 import sys
 import types
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -17,27 +17,32 @@ import torch
 
 from ..sentence import Sentence
 from .changes import shared
+from .class_questions import asks_class_of_receiver, asks_classes, compares_tensor_classes
 from .code import (
     GlobalRead,
     Ran,
+    Written,
     digests,
+    file_of,
     functions_noted,
     global_reads,
+    imports_read,
     is_stdlib,
     is_workspace,
     names_of_classes,
+    resolved,
+    texts_of,
 )
 from .guard import Guard, is_plain
 from .library import of_python
 from .lifting import Setting
+from .members import Begins, Members, classes_read
 from .process import ProcessCalls
 from .reads import Reads, recording
 from .torch_functions import is_of_layers, originals
 
 _NUMBERS = (bool, int, float, str)
 _SIMPLE = (*_NUMBERS, type(None), torch.dtype)
-_BY_TEXT = frozenset({"getattr", "hasattr", "setattr", "attrgetter", "methodcaller"})
-"""What reads or sets an attribute by a text."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,8 @@ class Observed:
     """``guards`` in an order in which each can be evaluated if those before hold; ``code`` are digests of
     the functions that ran, by file and name; ``problem`` is why no guards can tell, empty if they can.
     ``tensors`` were read, by the text that reaches them, and ``settings`` are floats. ``attributes`` are all
-    names in the code that ran, those behind a dot among them; ``by_text`` may be names for ``getattr``."""
+    names in the code that ran, those behind a dot among them; ``by_text`` may be names for ``getattr``.
+    ``walked`` are those of ``tensors`` that a walk through a module has reached."""
 
     guards: tuple[Guard, ...]
     code: Mapping[str, str]
@@ -54,6 +60,7 @@ class Observed:
     settings: tuple[Setting, ...] = ()
     attributes: frozenset[str] = frozenset()
     by_text: frozenset[str] = frozenset()
+    walked: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
     def without(self, paths: Collection[str]) -> tuple[Guard, ...]:
         """The guards but those on settings that are operands."""
@@ -81,16 +88,20 @@ def observed(
     ran: dict[types.CodeType, Ran] = {}
     of_torch: dict[types.CodeType, Ran] = {}
     calls, held = ProcessCalls(reads.is_known), shared((module, *imported.values()))
-    with recording(reads), functions_noted(ran, of_torch, is_of_layers, calls):
+    is_root = functools.partial(_is_root, frozenset(without), codes)
+    begins = Begins(is_root)
+    with recording(reads), functions_noted(ran, of_torch, is_of_layers, calls, begins.note):
         run()
     reads.set_anew(held)
     looked_up = originals((*ran.values(), *of_torch.values()), module.__name__)
-    read = global_reads(ran.values())
+    read = [*global_reads(ran.values()), *_of_imports(ran.values(), imported)]
     for item in read:
         _note_global(reads, item, module)
         _note_library(reads, item)
+    Members(reads, classes_read(read, module, imported), is_root).ask([*begins])
     reads.hold_to_globals(item.value for item in read if item.names[0] not in roots)
-    reads.read_of_classes(names_of_classes(ran))
+    reads.read_of_classes(*names_of_classes(ran))
+    _note_classes(reads, [item for item in ran.values() if is_workspace(item.code.co_filename)])
     others = [item for item in ran.values() if item.code not in codes]
     of_library = of_python(ran.values(), module.__name__)
     guards = tuple(dict.fromkeys((*reads.guards, *of_library, *looked_up, *calls.guards)))
@@ -101,7 +112,15 @@ def observed(
         reads.tensors,
         tuple(reads.settings.values()),
         *_names(code for code in ran if not is_stdlib(code.co_filename)),
+        walked=reads.walked,
     )
+
+
+def _is_root(
+    without: frozenset[tuple[str, str]], codes: tuple[types.CodeType, ...], code: types.CodeType
+) -> bool:
+    """Whether code is that of the function whose text the edit keeps."""
+    return code in codes or (code.co_filename, code.co_qualname) in without
 
 
 def _not_written(guards: Iterable[Guard]) -> Sentence:
@@ -122,8 +141,7 @@ def _names(codes: Iterable[types.CodeType]) -> tuple[frozenset[str], frozenset[s
     names, texts = set[str](), set[str]()
     for code in codes:
         names.update(code.co_names)
-        if not _BY_TEXT.isdisjoint(code.co_names):
-            texts.update(text for text in code.co_consts if isinstance(text, str) and text.isidentifier())
+        texts.update(texts_of(code))
     return frozenset(names), frozenset(texts)
 
 
@@ -160,6 +178,32 @@ def _is_state(value: Any) -> bool:
     return isinstance(value, (torch.nn.Module, types.SimpleNamespace)) or bool(file and is_workspace(file))
 
 
+def _of_imports(ran: Iterable[Ran], modules: Mapping[str, types.ModuleType]) -> Iterator[GlobalRead]:
+    """What functions read of modules of the user's that they import themselves."""
+    written = Written()
+    for item in ran:
+        if is_workspace(item.code.co_filename):
+            for read in imports_read(item, written.code(item.code)):
+                if read.names and read.module in modules and read.names[0] in vars(modules[read.module]):
+                    yield resolved(vars(modules[read.module]), read.names)
+
+
+def _note_classes(reads: Reads, ran: list[Ran]) -> None:
+    """What functions of the user's ask of the classes of objects that they reach."""
+    written = Written()
+    codes = [written.code(item.code) for item in ran]
+    reads.ask_classes(of_all=any(map(asks_classes, codes)), of_roots=any(map(asks_class_of_receiver, codes)))
+    for item in ran:
+        if compares_tensor_classes(item):
+            reads.refuse(
+                Sentence(
+                    "{name} compares the class of a tensor, which is another one while it is traced: use "
+                    "isinstance.",
+                    name=item.code.co_qualname,
+                )
+            )
+
+
 def _note_library(reads: Reads, item: GlobalRead) -> None:
     """Lists and dictionaries of Python's own modules, such as ``sys.argv``, are those of another program."""
     reader = sys.modules.get(item.module)
@@ -178,7 +222,9 @@ def _note_library(reads: Reads, item: GlobalRead) -> None:
 def _note_global(reads: Reads, item: GlobalRead, module: types.ModuleType) -> None:
     """Settings of installed packages are compared only where they are single plain values."""
     name, value = item.names[-1], item.value
-    if name.startswith("__") or isinstance(value, (types.ModuleType, type)):
+    if name.startswith("__") or isinstance(value, types.ModuleType):
+        return
+    if isinstance(value, type) and not is_workspace(file_of(value)):
         return
     if not item.of_workspace and not (isinstance(value, _NUMBERS) and item.module == module.__name__):
         return
@@ -190,7 +236,7 @@ def _note_global(reads: Reads, item: GlobalRead, module: types.ModuleType) -> No
         return
     if not own and not is_workspace(file) and not isinstance(value, (*_SIMPLE, torch.Tensor)):
         return
-    kinds = (enum.Enum, torch.Tensor, tuple, list, dict, types.FunctionType)
+    kinds = (enum.Enum, torch.Tensor, tuple, list, dict, types.FunctionType, type)
     if own or isinstance(value, kinds) or is_plain(value):
         path = ".".join(item.names)
         reads.value(path if own else f'guards.module("{item.module}").{path}', value)

@@ -51,7 +51,7 @@ _WITHOUT_STATE = frozenset({
     "sys.intern", "sys.getsizeof", "os.fspath", "os.fsencode", "os.fsdecode", "os.getenv",
 })  # fmt: skip
 """They compute, or the variable of the environment that they read is a guard."""
-_BUILTINS = frozenset({"open", "input", "print"})
+_BUILTINS = frozenset({"open", "input", "print", "globals"})
 _CLOCKS = frozenset({"now", "today", "utcnow"})
 _FILES = frozenset({
     "exists", "is_file", "is_dir", "open", "read_text", "read_bytes", "stat", "write_text", "write_bytes",
@@ -99,6 +99,8 @@ class ProcessCalls:
                 self._refuse(f"Tensor.{code.co_name}")
             else:
                 self._of_torch(module, code)
+        elif module == "copy":
+            self._changed.append((frame.f_locals.get("x"), f"copy.{code.co_name}"))
         elif is_stdlib(code.co_filename) or code.co_filename.startswith("<frozen"):
             self._of_library(module, code)
 

@@ -10,9 +10,11 @@ import contextvars
 import enum
 import functools
 import os
+import re
 import sys
 import threading
 import types
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,8 +25,8 @@ import torch
 
 from ..sentence import Sentence
 from .changes import Held
-from .code import is_called_by_workspace, is_stdlib, is_workspace, place_of
-from .guard import Guard, is_member, is_plain, literal, same
+from .code import file_of, is_called_by_workspace, is_stdlib, is_workspace, place_of
+from .guard import Guard, holder_of, is_member, is_plain, literal, same
 from .lifting import Setting
 
 _MODULE = torch.nn.Module
@@ -36,6 +38,7 @@ _OF_MODULES = frozenset(vars(_MODULE())) - {"training"} | {
     "forward", "_call_impl", "_wrapped_call_impl", "_slow_forward", "_compiled_call_impl",
 }  # fmt: skip
 """What a module keeps for itself; what of it matters is asked where the module is called."""
+_TENSORS_OF_MODULES = ("_parameters", "_buffers")
 _NOT_IN_EVALUATION = {
     torch.nn.modules.dropout._DropoutNd: ("p", "inplace"),
     torch.nn.modules.batchnorm._NormBase: ("momentum", "num_batches_tracked"),
@@ -62,6 +65,8 @@ _SILENT = (
 _NUMBERS_AND_TEXTS = (int, float, str)
 """Classes of Python whose subclasses hold a value that no attribute has."""
 _MOST_ENTRIES = 4096
+_LONGEST = 4096
+"""Characters of the text of an object that a guard compares."""
 
 
 class Unnameable(Exception):
@@ -82,12 +87,16 @@ class Reads:
         self._kept: list[Any] = []
         self._entries: dict[int, str] = {}
         self._enclosed: set[int] = set()
+        self._codes: set[tuple[int, int]] = set()
         self._made: set[int] = set()
         self._guards: dict[Guard, None] = {}
         self._modules: dict[str, Any] = {}
+        self._called: set[str] = set()
+        self._read: set[str] = set()
         self._dropped: set[Guard] = set()
         self.problem: Sentence = Sentence()
         self.tensors: dict[str, torch.Tensor] = {}
+        self.walked: dict[str, torch.Tensor] = {}
         self.settings: dict[str, Setting] = {}
         self._held = Held()
         self._roots = set(roots)
@@ -110,6 +119,7 @@ class Reads:
         """An object that the call site itself reaches by a path, be it a global's name."""
         self._shared_paths.discard(path)
         self._shared_roots.pop(path, None)
+        self._same(*holder_of(path), value)
         self._know(value, path)
 
     def _know(self, value: Any, path: str) -> None:
@@ -123,7 +133,30 @@ class Reads:
 
     def is_known(self, value: Any) -> bool:
         """Whether an object is one that the call has reached from outside."""
-        return self._path_of(value) is not None
+        return self.path_of(value) is not None
+
+    def add(self, guard: Guard) -> None:
+        self._add(guard)
+
+    def refuse(self, why: Sentence) -> None:
+        self._refuse(why)
+
+    def asks(self, path: str, name: str) -> bool:
+        """Whether a guard compares what an attribute of an object gives."""
+        return any(guard.owner == path and f"{{}}.{name}" in guard.text for guard in self._guards)
+
+    def asks_code(self, code: types.CodeType, receiver: Any) -> bool:
+        """Whether guards ask for a function of that code, or for the method of that object."""
+        return (id(code), 0) in self._codes or (id(code), id(receiver)) in self._codes
+
+    def classes(self) -> dict[str, type]:
+        """The user's classes of objects that were reached, by a text each."""
+        found: dict[int, tuple[str, type]] = {}
+        for value in self._kept:
+            path = self._paths.get(id(value))
+            if path is not None and is_workspace(file_of(type(value))):
+                found.setdefault(id(type(value)), (f"type({path})", type(value)))
+        return dict(found.values())
 
     def set_anew(self, shared: Held) -> None:
         """Refuses where the code that ran has set attributes of what is ``shared``, or of an object that it
@@ -142,7 +175,8 @@ class Reads:
             )
         )
 
-    def _path_of(self, value: Any) -> str | None:
+    def path_of(self, value: Any) -> str | None:
+        """The text that reaches an object; None where none is known."""
         return self._paths.get(id(value)) or self._shared.get(id(value))
 
     def hold_to_globals(self, values: Iterable[Any]) -> None:
@@ -161,15 +195,34 @@ class Reads:
                     )
                 )
 
-    def read_of_classes(self, names: Iterable[str]) -> None:
-        """Names that code reads of classes which it reaches by their objects, as in ``type(self).factor``."""
-        wanted = sorted(names)
+    def read_of_classes(self, names: Iterable[str], texts: Iterable[str]) -> None:
+        """Names that code reads of classes which it reaches by their objects, as in ``type(self).factor``;
+        ``texts`` are those by which it may ask for them."""
+        asked = sorted(texts)
+        wanted = sorted({*names, *asked})
         for path, value in [(path, value) for value in self._kept if (path := self._paths.get(id(value)))]:
             kind = type(value)
-            own = [base for base in kind.__mro__ if is_workspace(_file_of(base))]
+            own = [base for base in kind.__mro__ if is_workspace(file_of(base))]
             for name in wanted:
                 if any(name in vars(base) for base in own):
                     self._value(f"type({path})", f".{name}", getattr(kind, name))
+            for name in asked if own else ():
+                if not hasattr(kind, name):
+                    self._add(Guard(f"type({path})", f"not hasattr({{}}, {name!r})"))
+
+    def ask_classes(self, *, of_all: bool, of_roots: bool) -> None:
+        """That modules which the code reads and does not call are of the classes that they were: where it may
+        ask for the class of any, and where it asks nothing else of one. The others are asked as they are
+        called; ``of_roots``: it asks so of what the call site knows by name."""
+        asked = {guard.owner for guard in self._guards} | {*self.tensors} | {*self.settings}
+        for path, module in [*self._modules.items()]:
+            if path in self._roots or path in self._shared_paths or path in self._called:
+                wanted = path in self._roots and of_roots
+            else:
+                is_plain_read = path in self._read and not any(item.startswith(path) for item in asked)
+                wanted = of_all or is_plain_read
+            if wanted:
+                self._class(path, "type({})", type(module))
 
     def _is_asked(self, root: str) -> bool:
         """Whether anything was noted of a shared object or below it."""
@@ -182,7 +235,7 @@ class Reads:
         self._kept.append(module)
 
     def called(self, module: Any) -> None:
-        path = self._path_of(module)
+        path = self.path_of(module)
         if path in self._roots:
             return  # what stands around the function's own body is as it was
         if path is None:
@@ -191,6 +244,14 @@ class Reads:
                     Sentence("A {kind} is called that no attribute reaches.", kind=type(module).__name__)
                 )
             return
+        self._called.add(path)
+        if module._forward_hooks or module._forward_pre_hooks:
+            self._refuse(
+                Sentence(
+                    "{path} has hooks, which run at each call of it: remove them, or call it outside.",
+                    path=path,
+                )
+            )
         kind = type(module)
         calling = next(base for base in kind.__mro__ if "__call__" in vars(base))
         if calling is _MODULE:
@@ -199,37 +260,47 @@ class Reads:
             self._add(Guard(path, f"guards.plain({{}}, {self._class_text(kind)}, False)"))
             self._value(f"type({path})", ".__call__", vars(calling)["__call__"])
         if not _is_torchs_class(kind):
-            self._function(path, ".forward", kind.forward)
+            forward: Any = kind.forward
+            self._function(path, ".forward", forward)
+            if isinstance(forward, types.FunctionType):
+                self._codes.add((id(forward.__code__), id(module)))
+                self.beside(f"type({path}).forward", forward)
 
     def _class_text(self, kind: type) -> str:
         """A class of torch's itself; of others the name and the file, which is all that two imports share."""
         if not _is_torchs_class(kind):
-            file = Path(_file_of(kind))
+            file = Path(file_of(kind))
             is_here = file.is_relative_to(self._project)
             place = (
                 file.relative_to(self._project).as_posix() if is_here else kind.__module__.rpartition(".")[2]
             )
-            return f'"{_name_of(kind)}", "{place}"'
+            return f'"{kind.__qualname__}", "{place}"'
         short = getattr(torch.nn, kind.__name__, None) is kind
         return f"torch.nn.{kind.__name__}" if short else f"{kind.__module__}.{kind.__qualname__}"
 
     def absent(self, owner: Any, name: str) -> None:
-        path = self._path_of(owner)
+        path = self.path_of(owner)
         if path is not None and name not in _OF_MODULES and not name.startswith("__"):
             self._add(Guard(path, f'not hasattr({{}}, "{name}")'))
 
     def attribute(self, owner: Any, name: str, value: Any) -> None:
         """Notes that ``owner.name`` gave ``value``."""
-        path = self._path_of(owner)
+        path = self.path_of(owner)
         if name in (_CALL, "forward") and isinstance(owner, _MODULE):
             self.called(owner)
+        if path is not None and name == "__dict__" and _is_asked_for_all(2):
+            self._all_attributes(owner, path)
         if path is None or name.startswith("__"):
             return
+        if isinstance(owner, _MODULE) and name in _TENSORS_OF_MODULES and _is_walk():
+            self._walk(path, name, value)
+            return
         if isinstance(owner, _MODULE) and name in _OF_MODULES:
-            if name == "_modules" and (value or isinstance(owner, _CONTAINERS)):
+            if name == "_modules" and (value or isinstance(owner, _CONTAINERS) or _is_walk()):
                 self._add(Guard(path, f"list({{}}._modules) == {list(value)!r}"))
                 for key, child in value.items():
                     self._below(path, f"._modules[{key!r}]")
+                    self._same(path, f"._modules[{key!r}]", child)
                     self._know(child, f"{path}._modules[{key!r}]")
             return
         held = getattr(owner, "__dict__", {}) if type(value) is float else {}
@@ -237,6 +308,38 @@ class Reads:
             whole = f"{path}.{name}"
             self.settings.setdefault(whole, Setting(whole, held, name, value))
         self._value(path, f".{name}", value)
+
+    def deleted(self, owner: Any, name: str) -> None:
+        """Refuses where the user's code deletes an attribute, or tries to."""
+        path = self.path_of(owner)
+        if path is not None and is_called_by_workspace(3):
+            self._refuse(
+                Sentence("The call deletes {path}.{name}, which a kernel cannot do.", path=path, name=name)
+            )
+
+    def _all_attributes(self, owner: Any, path: str) -> None:
+        if isinstance(owner, _MODULE):
+            self._refuse(
+                Sentence(
+                    "It reads all attributes of {path} at once, of which no condition can ask: read them by "
+                    "their names.",
+                    path=path,
+                )
+            )
+            return
+        own = object.__getattribute__(owner, "__dict__")
+        self._add(Guard(path, f"list({{}}.__dict__) == {list(own)!r}"))
+        for name, value in own.items():
+            self._value(path, f".__dict__[{name!r}]", value)
+
+    def _walk(self, path: str, group: str, tensors: Mapping[str, Any]) -> None:
+        """Notes that all tensors of a module were walked through, as ``parameters()`` does."""
+        self._add(Guard(path, f"list({{}}.{group}) == {list(tensors)!r}"))
+        for key, tensor in tensors.items():
+            member = f".{key}" if key.isidentifier() else f".{group}[{key!r}]"
+            self._value(path, member, tensor)
+            if tensor is not None:
+                self.walked[path + member] = tensor
 
     def value(self, path: str, value: Any) -> None:
         """Notes that an object at a path that is no attribute, such as a global, was read."""
@@ -250,7 +353,9 @@ class Reads:
     def _value(self, owner: str, member: str, value: Any) -> None:
         self._below(owner, member)
         if isinstance(value, _MODULE):
+            self._same(owner, member, value)
             self._know(value, owner + member)
+            self._read.add(self._paths.get(id(value), ""))
         elif isinstance(value, types.MethodType):
             self._method(owner, member, value)
         elif isinstance(value, torch.Tensor):
@@ -265,31 +370,61 @@ class Reads:
             self._container(owner, member, value)
         elif isinstance(value, (type, *_FUNCTIONS)):
             self._function(owner, member, value)
-            if isinstance(value, types.FunctionType) and is_workspace(value.__code__.co_filename):
-                self._closure(owner + member, value)
-                self._defaults(owner + member, value)
-        elif isinstance(value, functools.partial):
+            if isinstance(value, types.FunctionType):
+                self._codes.add((id(value.__code__), 0))
+                self.beside(owner + member, value)
+        else:
+            self._held_otherwise(owner, member, value)
+
+    def _held_otherwise(self, owner: str, member: str, value: Any) -> None:
+        """Notes a value of a class that holds others in a way of its own."""
+        if isinstance(value, functools.partial):
             self._partial(owner, member, value)
         elif isinstance(value, contextvars.ContextVar):
             self._variable(owner, member, value)
+        elif isinstance(value, weakref.ref):
+            self._value(owner, f"{member}()", value())
+        elif isinstance(value, (set, frozenset)):
+            self._refuse(
+                Sentence(
+                    "{path} is a set of objects, which no condition can compare: make it a list.",
+                    path=owner + member,
+                )
+            )
         else:
             self._object(owner, member, value)
 
     def _function(self, owner: str, member: str, value: Any) -> None:
         """A class, or a function: the user's by the places where they stand, as two may share a name."""
         code = getattr(value, "__code__", None)
-        if code is None or not is_workspace(code.co_filename):
+        if isinstance(value, type):
+            self._class(owner, f"{{}}{member}", value)
+        elif code is None or not is_workspace(code.co_filename):
             self._add(Guard(owner, f'guards.named({{}}{member}, "{_name_of(value)}")'))
-        elif place := place_of(code, self._project):
-            self._add(Guard(owner, f'guards.defined({{}}{member}, "{place}")'))
         else:
+            self._add(Guard(owner, f'guards.defined({{}}{member}, "{self.place_of(value)}")'))
+
+    def place_of(self, function: Any) -> str:
+        """Where the code of a function of the user's stands. Refuses where nothing tells it from others."""
+        place = place_of(function.__code__, self._project)
+        if not place:
             self._refuse(
                 Sentence(
                     "{name} stands at no place of a file that tells it from others: write it on a line of "
                     "its own.",
-                    name=code.co_qualname,
+                    name=function.__code__.co_qualname,
                 )
             )
+        return place
+
+    def _class(self, owner: str, text: str, kind: type) -> None:
+        """That ``text`` gives a class: one of the user's by its file, too, as two may have one name."""
+        if _is_torchs_class(kind):
+            self._add(Guard(owner, f"{text} is {self._class_text(kind)}"))
+        elif is_workspace(file_of(kind)):
+            self._add(Guard(owner, f"guards.of({text}, {self._class_text(kind)})"))
+        else:
+            self._add(Guard(owner, f'guards.named({text}, "{_name_of(kind)}")'))
 
     def _entry(self, owner: str, member: str, value: enum.Enum) -> None:
         """An entry of an enumeration, which code compares by identity: two paths to one are such."""
@@ -300,6 +435,13 @@ class Reads:
         if first != owner + member:
             self._add(Guard(owner, f"{{}}{member} is {first}"))
 
+    def _same(self, owner: str, member: str, value: Any) -> None:
+        """That a second way to an object leads to it still: what is asked of it is asked by the first one."""
+        first = self._paths.get(id(value))
+        path = owner + member
+        if first is not None and path not in self._shared_paths and _steps(first) != _steps(path):
+            self._add(Guard(owner, f"{{}}{member} is {first}"))
+
     def _know_generator(self, path: str, value: Any) -> None:
         """A generator of random numbers holds no setting, but is the call's own or is not."""
         if isinstance(value, torch.Generator):
@@ -308,11 +450,24 @@ class Reads:
     def _method(self, owner: str, member: str, value: types.MethodType) -> None:
         """A method may be set anew on an object, or be that of a subclass; what all modules of torch have is
         their way to their parts."""
-        is_torchs = _is_torchs(value.__func__)
-        if not is_torchs or value.__func__.__name__ not in vars(_MODULE):
-            self._function(owner, member, value.__func__)
-        if not is_torchs:
-            self._defaults(f"{owner}{member}.__func__", value.__func__)
+        function: Any = value.__func__
+        is_torchs = _is_torchs(function)
+        if not is_torchs or function.__name__ not in vars(_MODULE):
+            self._function(owner, member, function)
+        if isinstance(function, types.FunctionType):
+            self._codes.add((id(function.__code__), id(value.__self__)))
+            self.beside(f"{owner}{member}.__func__", function)
+
+    def beside(self, path: str, function: types.FunctionType) -> None:
+        """What a function of the user's holds beside its code; one of torch's may hold one of the user's, as
+        that which a decorator of torch's has made."""
+        inner = vars(function).get("__wrapped__")
+        if is_workspace(function.__code__.co_filename):
+            self._closure(path, function)
+            self._defaults(path, function)
+        elif isinstance(inner, types.FunctionType) and id(inner) not in self._enclosed:
+            self._enclosed.add(id(inner))
+            self._value(path, ".__wrapped__", inner)
 
     def _defaults(self, path: str, function: Any) -> None:
         """What arguments are that a call leaves out."""
@@ -331,7 +486,7 @@ class Reads:
             if isinstance(held, _MODULE):
                 self._below(path, member)
                 self._know(held, self._registered.get(id(held), path + member))
-                self._add(Guard(path, f"{{}}{member} is {self._path_of(held)}"))
+                self._add(Guard(path, f"{{}}{member} is {self.path_of(held)}"))
             elif is_plain(held):
                 self._add(same(path, member, held))
             elif isinstance(held, types.FunctionType) and id(held) not in self._enclosed:
@@ -391,21 +546,32 @@ class Reads:
             )
             return
         kind = type(value)
-        if isinstance(value, Iterator) and not is_workspace(_file_of(kind)):
+        if isinstance(value, weakref.ProxyTypes):
+            self._refuse(
+                Sentence(
+                    "{path} is a weak proxy, which hides what it stands for: make it a weakref.ref.",
+                    path=owner + member,
+                )
+            )
+            return
+        if isinstance(value, Iterator) and not is_workspace(file_of(kind)):
             self._refuse(
                 Sentence(
                     "{path} is an iterator, from which each call takes: make it a list.", path=owner + member
                 )
             )
             return
-        self._add(Guard(owner, f'guards.named(type({{}}{member}), "{_name_of(kind)}")'))
+        if not isinstance(value, deque) and self._written_down(owner, member, value):
+            return
+        self._class(owner, f"type({{}}{member})", kind)
         for base in _NUMBERS_AND_TEXTS:
             if isinstance(value, base):
                 name = base.__name__
                 plain = getattr(base, f"__{name}__")(value)
                 text = f"guards.equal({name}.__{name}__({{}}{member}), {literal(plain)})"
                 self._add(Guard(owner, text))
-        is_new = self._path_of(value) is None
+        is_new = self.path_of(value) is None
+        self._same(owner, member, value)
         self._know(value, owner + member)
         if isinstance(value, deque):
             self._container(owner, member, value)
@@ -415,10 +581,22 @@ class Reads:
         if self.watch(kind) if self.is_watching else not is_new and kind in self.watched:
             return
         of_c = not kind.__flags__ & _OF_PYTHON or kind is threading.local
-        if of_c or not is_stdlib(_file_of(kind)):
+        if of_c or not is_stdlib(file_of(kind)):
             for name, item in getattr(value, "__dict__", {}).items():  # reads of these are unseen
                 if self.is_watching or is_plain(item):
                     self._value(owner + member, f".{name}", item)
+
+    def _written_down(self, owner: str, member: str, value: Any) -> bool:
+        """Whether the text of an object that is written in C, as of a range, an array or a date, tells all of
+        it; that is asked for then."""
+        kind = type(value)
+        if "__repr__" not in vars(kind) or hasattr(value, "__dict__"):
+            return False
+        text = repr(value)
+        if " at 0x" in text or "object" in text or len(text) > _LONGEST:
+            return False
+        self._add(Guard(owner, f"guards.shown({{}}{member}, {text!r})"))
+        return True
 
     def _add(self, guard: Guard) -> None:
         self._guards.setdefault(guard)
@@ -451,8 +629,12 @@ def _modules_below(root: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield root + "".join(f"._modules[{part!r}]" for part in name.split(".") if part), module
 
 
-def _file_of(kind: type) -> str:
-    return getattr(sys.modules.get(kind.__module__), "__file__", None) or "<"
+def _steps(path: str) -> tuple[str, ...]:
+    """The names on a path: ``.layers[0]`` and ``._modules['layers']._modules['0']`` have the same ones."""
+    return tuple(name for name in _NAMES.findall(path) if name != "_modules")
+
+
+_NAMES = re.compile(r"\w+")
 
 
 def _is_torchs_class(kind: type) -> bool:
@@ -536,6 +718,7 @@ def _watch(patches: _Patches, reads: Reads, kind: type) -> bool:
     is_last = not hasattr(kind, "__getattr__")
     done = patches.wrap(kind, "__getattribute__", functools.partial(_noting, reads, is_last=is_last))
     patches.wrap(kind, "__getattr__", functools.partial(_noting, reads, is_last=True))
+    patches.wrap(kind, "__delattr__", functools.partial(_noting_deletion, reads))
     return done
 
 
@@ -569,6 +752,34 @@ def _noting(reads: Reads, method: Any, *, is_last: bool) -> Any:
         return value
 
     return read
+
+
+def _noting_deletion(reads: Reads, method: Any) -> Any:
+    def delete(owner: Any, name: str) -> None:
+        reads.deleted(owner, name)
+        method(owner, name)
+
+    return delete
+
+
+def _is_walk() -> bool:
+    """Whether the user's code goes through the members of a module, rather than what calls it with others."""
+    frame: types.FrameType | None = sys._getframe(3)
+    while frame is not None and frame.f_code.co_filename.startswith(_TORCH_FOLDER):
+        if frame.f_code.co_filename.endswith(_CALLING_WITH_OTHERS):
+            return False
+        frame = frame.f_back
+    return frame is not None and is_workspace(frame.f_code.co_filename)
+
+
+_CALLING_WITH_OTHERS = ("nn/utils/stateless.py", "functional_call.py")
+"""Files of torch's that put other tensors into a module for a call."""
+
+
+def _is_asked_for_all(depth: int) -> bool:
+    """Whether the user's code itself reads the dictionary of an object's attributes."""
+    file = sys._getframe(depth + 1).f_code.co_filename
+    return is_workspace(file)
 
 
 def _noting_init(reads: Reads, method: Any) -> Any:

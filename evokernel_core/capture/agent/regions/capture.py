@@ -23,7 +23,7 @@ from ..errors import AgentError, Refused, Unsupported, describe
 from ..graph.checks import OF_KERNELS
 from ..graph.complex_names import names_in
 from ..graph.convert import Converter, is_whole
-from ..graph.unread import states
+from ..graph.unread import states, walked
 from ..guards.guard import Guard
 from ..guards.lifting import lifted
 from ..guards.observed import Observed, observed
@@ -469,6 +469,8 @@ class _Request:
                 *whole,
                 *conditions_of_writing(function.inputs, graph),
                 *states(function.inputs, seen.tensors, seen.attributes, seen.by_text),
+                *walked(seen.walked, function.inputs),
+                *self._modules_named(plan),
             )
             asked = (*seen.without(settings), *_sized(plan), *(Guard("", text) for text in texts))
             site = self._site(plan, operands, asked, seen.code).data(graph)
@@ -500,6 +502,14 @@ class _Request:
             may_run_code(plan, operands, self._value),
             is_enclosed(plan, self.source),
         )
+
+    def _modules_named(self, plan: Plan) -> Iterator[str]:
+        """That names which the function itself gives to modules of torch are theirs."""
+        nodes = {node.id: node for item in plan.body for node in ast.walk(item) if isinstance(node, ast.Name)}
+        for name, node in nodes.items():
+            module = self._value(node)
+            if name in plan.function.bound_names and isinstance(module, types.ModuleType):
+                yield f'{name} is guards.module("{module.__name__}")'
 
     def _value(self, node: ast.AST) -> Any:
         evaluation = self.recorder.evaluations.get(number_of(node))
