@@ -1,4 +1,4 @@
-"""Draws of one magnitude: wholly tiny, wholly large, far from 0; and milder ones where PyTorch has no number."""
+"""Draws of one magnitude: wholly tiny, wholly large, far from 0; milder ones where PyTorch has no number."""
 
 from __future__ import annotations
 
@@ -56,8 +56,10 @@ def test_other_text_is_refused(text: str) -> None:
         parsed(text)
 
 
-@pytest.mark.parametrize(("op", "distribution"), [("exp.default", "normal*2^40"), ("log.default", "signs+2^9"),
-                                                  ("sqrt.default", "normal*2^-20")])  # fmt: skip
+NO_NUMBERS = [("exp.default", "normal*2^40"), ("log.default", "signs+2^9"), ("sqrt.default", "normal*2^-20")]
+
+
+@pytest.mark.parametrize(("op", "distribution"), NO_NUMBERS)
 def test_what_is_mostly_no_number_is_drawn_again(op: str, distribution: str, tmp_path: Path) -> None:
     for seed in range(6):
         case = reference(graph_of((op, [])), {}, seed, distribution, str(tmp_path), rounded=False)

@@ -172,7 +172,7 @@ def mish(b: Builder, x: Operand) -> Operand:
     return b.mul(b.div(n, b.add(n, 2.0)), x)
 
 
-def elu(  # noqa: PLR0913, PLR0917 - as its op
+def elu(
     b: Builder, x: Operand, alpha: float, scale: float, input_scale: float, half: bool = False
 ) -> Operand:
     """scale * (max(x, 0) + alpha * (exp(input_scale * min(x, 0)) - 1)); ``half`` as in tanh."""

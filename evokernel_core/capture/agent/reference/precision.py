@@ -26,6 +26,7 @@ float32 rounds by as much as these are large. Where terms cancel, that is what i
 _ADDING = {"aten.sum.default": 1, "aten.sum.dim_IntList": 1, "aten.mean.default": 0, "aten.mean.dim": 0}
 """Sums over dimensions: 1, and means: 0."""
 _NORMS = ("aten.native_layer_norm.default", "aten.native_group_norm.default")
+_VAR_MEAN = "aten.var_mean.correction"
 _MEAN_TERMS = 16
 """Of a mean whose terms are added in blocks: the sums that each of them is part of."""
 _CUMSUM = "aten.cumsum.default"
@@ -221,8 +222,15 @@ def rounded(
         return _product(op, args, kwargs, result, generator)
     if not each or op.split(".")[1] in _EXACT:
         return result
+    return _one_operation(op, args, result, generator)
+
+
+def _one_operation(op: str, args: list[Any], result: Any, generator: torch.Generator) -> Any:
+    """The result of any other operation, rounded."""
     if op == _CUMSUM or op in _ADDING:
         return _added(op, args, result, generator)
+    if op == _VAR_MEAN:
+        return _once(result[0], generator), _moved(result[1].abs(), _MEAN_TERMS, result[1], generator)
     if op in _NORMS:
         return (_normalised(result, generator), *result[1:])
     if isinstance(result, (list, tuple)):
