@@ -1,5 +1,7 @@
-"""Kernels that are right for ordinary values at the sizes of tiles, and wrong for a whole class of others: each
-must fail in every draw, and the honest kernel beside it pass in the same ones. PyTorch itself is the reference."""
+"""Kernels that are right for ordinary values at the sizes of tiles, and wrong for a whole class of others.
+
+Each must fail in every draw, and the honest kernel beside it pass in the same ones; PyTorch itself is the
+reference."""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ WRONG = [
     Wrong("no value that 1e32 overflows", ROWS, "x * 0.5", "x * 1e32 * 0.5e-32"),
     Wrong("no value that 192 swallows", ROWS, "x * 0.5", "(x + 192.0 - 192.0) * 0.5"),
     Wrong("no value near 0", ROWS, "torch.expm1(x)", "torch.exp(x) - 1.0"),
-    Wrong("no mean beside which the spread is small", ROWS, "F.layer_norm(x, (300,))",
+    Wrong("no mean beside which the spread is small", ROWS, "F.layer_norm(x, x.shape[1:])",
           "(x - x.mean(-1, keepdim=True)) * torch.rsqrt((x * x).mean(-1, keepdim=True) "
           "- x.mean(-1, keepdim=True) ** 2 + 1e-5)"),
     Wrong("no integer beyond 2**24", "x=i32[96,300], y=i32[96,300]", "x * y",
@@ -83,7 +85,7 @@ def failure(agent: AgentClient, task: KernelTask, source: KernelSource, draw: Dr
     return f"{failed.code}: {failed.feedback}" if failed else ""
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.wants)
+@few("wrong", WRONG, keep=(3, 4), ids=lambda wrong: wrong.wants)
 def test_what_is_wrong_for_a_class_of_values_fails_in_every_draw(
     wrong: Wrong, agent: AgentClient, tmp_path: Path
 ) -> None:
@@ -108,7 +110,7 @@ def test_what_is_wrong_at_a_hundred_columns_fails_in_every_draw(agent: AgentClie
         assert found.startswith("numeric: ") and "=100" in found, found or draw
 
 
-@few("wrong", WRONG, keep=(3, 4), ids=lambda wrong: wrong.wants)
+@few("wrong", WRONG, keep=(4,), ids=lambda wrong: wrong.wants)
 def test_the_honest_kernels_pass_in_the_same_draws(wrong: Wrong, agent: AgentClient, tmp_path: Path) -> None:
     task = task_of(agent, wrong.shapes, wrong.body, tmp_path)
     for draw in DRAWS:
