@@ -1,6 +1,10 @@
-"""What it costs that a kernel's code runs in another process than its judge.
+"""What it costs that a kernel's code runs in another process than its judge, and what its draws are.
 
     python benchmarks/judge.py [--runs N] [--json OUT]
+    python benchmarks/judge.py --draws [N] [--json OUT]
+
+``--draws``: of N draws (1,000) of several tasks the share that has each class of sizes and values of
+``verifier/gates/mixture.py``; it fails where a class has less than its floor.
 
 For each kernel the seconds of a run in one process and of a judged one, in turn, and their ratio (medians).
 ``add``: a double-buffered add of 1 M floats; ``gather``: 16,384 elements, each of which takes the scalar unit
@@ -20,7 +24,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +35,9 @@ from attrs import evolve, frozen
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef  # noqa: E402
+from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol  # noqa: E402
+from evokernel_core.domain.tensor import TensorSpec  # noqa: E402
 from evokernel_core.twin.bare import build_bare, read_launch  # noqa: E402
 from evokernel_core.twin.build import BuiltKernel, prepare  # noqa: E402
 from evokernel_core.twin.chip import load_chip  # noqa: E402
@@ -44,6 +51,9 @@ from evokernel_core.twin.run import (  # noqa: E402
     run_kernel,
 )
 from evokernel_core.twin.sources import ProgramSource  # noqa: E402
+from evokernel_core.verifier.draw import Draw  # noqa: E402
+from evokernel_core.verifier.gates import mixture  # noqa: E402
+from evokernel_core.verifier.gates.cases import plan_cases  # noqa: E402
 
 KERNELS = Path(__file__).parent / "kernels"
 WAYS: dict[str, Callable[[BuiltKernel, RunRequest], RunResult]] = {"one": run_kernel, "judged": judge_kernel}
@@ -94,8 +104,11 @@ class Case:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--draws", type=int, nargs="?", const=1000)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
+    if args.draws:
+        return count_draws(args.draws, args.json)
     prepare()
     with tempfile.TemporaryDirectory(prefix="evokernel-judge-") as name:
         folder = Path(name)
@@ -106,6 +119,46 @@ def main() -> int:
     if args.json:
         args.json.write_text(json.dumps({"summary": figures}, indent=2))
     return 0
+
+
+def tasks() -> Iterator[KernelTask]:
+    """Tasks of one to three symbols, of small and large sizes, and of each dtype."""
+    for name, shape, dtype in (
+        ("matrix", (("s0", 512), ("s1", 1024)), "float32"),
+        ("row", (("s0", 100_000),), "float32"),
+        ("halves", (("s0", 256), ("s1", 4096)), "float16"),
+        ("images", (("s0", 16), ("s1", 96), ("s2", 128)), "bfloat16"),
+        ("integers", (("s0", 640), ("s1", 500)), "int32"),
+        ("large", (("s0", 4096), ("s1", 4096)), "float32"),
+    ):
+        spec = TensorSpec(tuple(symbol for symbol, _ in shape), dtype)
+        node = Node("y", "aten.relu.default", (ValueRef("x"),), (), (spec,))
+        graph = Graph((GraphInput("x", spec),), (node,), (ValueRef("y"),))
+        symbols = tuple(Symbol(*item) for item in shape)
+        yield KernelTask(name, graph, symbols, TOLERANCES.get(dtype, TOLERANCES["float32"]), "elementwise")
+
+
+def count_draws(count: int, target: Path | None) -> int:
+    """Prints of each class the share of draws that have it, by task; 1 where one is below its floor."""
+    rows, missed = {}, []
+    for task in tasks():
+        plans = (plan_cases(task, Draw(f"{number:032x}")) for number in range(count))
+        drawn = [[(dict(plan.sizes), plan.distribution) for plan in cases] for cases in plans]
+        found = mixture.shares(task, drawn)
+        rows[task.name] = found
+        missed += [f"{task.name}: {item}" for item in mixture.below_floor(task, found)]
+    width = max(len(item.name) for item in mixture.CLASSES)
+    print(f"{'of ' + str(count) + ' draws':{width}} floor  " + " ".join(f"{name:>9}" for name in rows))
+    for item in mixture.CLASSES:
+        cells = " ".join(
+            f"{found[item.name]:9.1%}" if item.applies(task) else f"{'-':>9}"
+            for task, found in zip(tasks(), rows.values(), strict=True)
+        )
+        print(f"{item.name:{width}} {item.floor:5.0%}  {cells}")
+    print("below their floor: " + ("; ".join(missed) or "none"))
+    if target:
+        target.write_text(json.dumps({"draws": count, "shares": rows}, indent=2))
+    return 1 if missed else 0
 
 
 def cases() -> tuple[Case, ...]:

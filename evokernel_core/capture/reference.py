@@ -18,6 +18,27 @@ one in 64 up to 2000. ``mixed``: rows, or elements where there are few rows, of 
 SPECIAL = "special"
 """NaN, infinities, zeros of both signs and denormals among N(0, 1), for tasks that only move elements."""
 
+
+@frozen
+class Values:
+    """How inputs are drawn: ordinary values of a distribution, all multiplied by ``2**scale``, around a
+    constant of about ``2**offset`` where that is not 0. The agent draws milder ones where PyTorch's result is
+    mostly no number, or mostly rounding."""
+
+    base: str
+    scale: int = 0
+    offset: int = 0
+
+    def __str__(self) -> str:
+        scale = f"*2^{self.scale}" if self.scale else ""
+        return self.base + scale + (f"+2^{self.offset}" if self.offset else "")
+
+
+def base_of(distribution: str) -> str:
+    """The distribution of the ordinary values in the text of ``Values``."""
+    return distribution.partition("*")[0].partition("+")[0]
+
+
 NANS, INFINITIES = "nans", "infinities"
 """N(0, 1) in which up to 64 elements are NaN, or infinite; parameters have none."""
 

@@ -35,10 +35,10 @@ def test_inputs_that_may_be_anything(
 
 
 def test_wide_integers_are_of_every_size() -> None:
-    values = draw_whole((4000,), "int64", "wide", torch.Generator().manual_seed(0))
+    values = draw_whole((4000,), "int64", torch.Generator().manual_seed(0), wide=True)
     sizes = values.abs().double().log2().clamp(0).long()
     assert values.min() < -(1 << 60) and values.max() > 1 << 60 and len(sizes.unique()) > 60
-    assert draw_whole((4000,), "uint8", "wide", torch.Generator().manual_seed(0)).unique().numel() == 256
+    assert draw_whole((4000,), "uint8", torch.Generator().manual_seed(0), wide=True).unique().numel() == 256
 
 
 def test_places_computed_from_masks_lie_in_their_tensors(agent: AgentClient, tmp_path: Any) -> None:

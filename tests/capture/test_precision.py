@@ -45,8 +45,9 @@ def test_a_clamp_behind_a_product_is_measured_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("behind", [(), (("aten.relu.default", []),)])
 def test_results_as_large_as_the_sum_are_not(behind: Any, tmp_path: Path) -> None:
-    case = reference(product(*behind), {}, 0, "normal", str(tmp_path), rounded=True)
+    case = reference(product(*behind), {}, 0, "normal", str(tmp_path), rounded=False)
     assert case["precise"] == case["rounded"] == []
+    assert case["rounds"]
 
 
 @pytest.mark.parametrize("one_sign", [False, True])
@@ -59,13 +60,16 @@ def test_float32_sums_in_order_stay_within_the_rounding(one_sign: bool) -> None:
     for k in range(4000):
         total += x[:, k : k + 1] * y[k : k + 1]
     exact = x.double() @ y.double()
-    moved = rounded("aten.mm.default", [x.double(), y.double()], {}, exact, generator)
+    moved = rounded("aten.mm.default", [x.double(), y.double()], {}, exact, generator, each=False)
     assert (total - exact).abs().max() < (moved - exact).abs().max()
 
 
 def test_other_ops_are_left_alone() -> None:
     x = torch.ones(3, dtype=torch.float64)
-    assert rounded("aten.relu.default", [x], {}, x, torch.Generator()) is x
+    for each in (False, True):
+        assert rounded("aten.relu.default", [x], {}, x, torch.Generator(), each=each) is x
+    assert rounded("aten.exp.default", [x], {}, x, torch.Generator(), each=False) is x
+    assert not torch.equal(rounded("aten.exp.default", [x], {}, x, torch.Generator(), each=True), x)
 
 
 @given(

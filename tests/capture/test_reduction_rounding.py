@@ -49,8 +49,8 @@ BRANCHES: list[Step] = [
 """Both products are of inputs, which are smaller than either."""
 
 
-def computed(steps: list[Step], tmp_path: Path) -> dict[str, Any]:
-    return reference(chain(steps), {}, 0, "normal", str(tmp_path), rounded=True)
+def computed(steps: list[Step], tmp_path: Path, *, rounded: bool = True) -> dict[str, Any]:
+    return reference(chain(steps), {}, 0, "normal", str(tmp_path), rounded=rounded)
 
 
 def test_a_factor_within_bounds_hides_a_sum_from_results_that_are_larger(tmp_path: Path) -> None:
@@ -60,4 +60,4 @@ def test_a_factor_within_bounds_hides_a_sum_from_results_that_are_larger(tmp_pat
 
 @pytest.mark.parametrize("steps", [FACTOR, BRANCHES], ids=["chain", "branches"])
 def test_sums_that_keep_their_size_are_computed_once(steps: list[Step], tmp_path: Path) -> None:
-    assert computed(steps, tmp_path)["precise"] == []
+    assert computed(steps, tmp_path, rounded=False)["precise"] == []

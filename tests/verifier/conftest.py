@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.capture.reference import ReferenceCase
+from evokernel_core.capture.reference import ReferenceCase, base_of
 from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
@@ -57,6 +57,8 @@ def draw(  # noqa: PLR0912 - one case a distribution
     spec: TensorSpec, sizes: Mapping[str, int], distribution: str, rng: np.random.Generator
 ) -> Any:
     shape = spec.sizes(sizes)
+    if (base := base_of(distribution)) != distribution:
+        return _of_magnitude(draw(spec, sizes, base, rng), distribution.removeprefix(base), spec.dtype)
     match distribution:
         case "normal":
             values = rng.standard_normal(shape)
@@ -93,6 +95,13 @@ def draw(  # noqa: PLR0912 - one case a distribution
         case _:
             raise ValueError(distribution)
     return values.astype(spec.dtype)
+
+
+def _of_magnitude(values: Any, magnitude: str, dtype: str) -> Any:
+    """Ordinary values times a power of two, or far from 0."""
+    exponent = 2.0 ** int(magnitude.rpartition("^")[2])
+    moved = values.astype(np.float64) * exponent if magnitude[0] == "*" else values + 1.5 * exponent
+    return moved.astype(dtype)
 
 
 def _non_finite(shape: tuple[int, ...], distribution: str, rng: np.random.Generator) -> Any:

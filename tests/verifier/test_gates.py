@@ -13,7 +13,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evokernel_core.capture.reference import DISTRIBUTIONS
+from evokernel_core.capture.reference import DISTRIBUTIONS, base_of
 from evokernel_core.domain.errors import AgentFailed, UnsupportedRegion, UsageError, VerifierError
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.kernel import KernelSource
@@ -24,7 +24,7 @@ from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest, never
 from evokernel_core.verifier.draw import Draw, fresh, replay
-from evokernel_core.verifier.gates import cases, compare, correctness, latency
+from evokernel_core.verifier.gates import cases, compare, correctness, latency, mixture
 from evokernel_core.verifier.gates.cases import CasePlan, Unverifiable, plan_cases, shrink, total_bytes
 from evokernel_core.verifier.gates.correctness import Witness
 from evokernel_core.verifier.gates.one_case import Judges, reference_of, run_case
@@ -228,9 +228,10 @@ def test_cases_cover_tails_distributions_and_the_full_size(name: str, task_of: T
     task = task_of(name)
     plans = plan_cases(task, DRAW)
     drawn = {plan.distribution for plan in plans}
-    assert {"normal", "uniform"} <= drawn <= {*DISTRIBUTIONS, "nans", "infinities"}
-    assert drawn & set(cases.WIDE)
-    assert drawn & set(cases.SHAPED)
+    assert {"uniform", "mixed"} <= drawn
+    assert {base_of(name) for name in drawn} <= {*DISTRIBUTIONS, "nans", "infinities"}
+    assert drawn & set(mixture.WIDE)
+    assert drawn & set(mixture.SHAPED)
     assert len({plan.seed for plan in plans}) == len(plans)
     assert tuple(task.sizes.items()) in {plan.sizes for plan in plans}
     assert any(size % 2 and size > 64 for plan in plans for _, size in plan.sizes)
@@ -444,8 +445,10 @@ def test_the_rounding_of_long_sums_is_computed_where_results_differ(
 
 @pytest.mark.parametrize("moved", [0.0, 1e-5])
 def test_how_far_results_are_from_pytorchs_is_kept(
-    moved: float, task_of: Tasks, numpy_reference: Any
+    moved: float, task_of: Tasks, numpy_reference: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    ordinary = tuple(CasePlan((("s0", size),), size, "normal") for size in (100, 70_000))
+    monkeypatch.setattr(correctness, "plan_cases", lambda *_, **__: ordinary)
     checked = correctness.check(task_of("relu"), None, MovedBackend(moved), numpy_reference, never, DRAW)
     assert checked.result.status is GateStatus.PASSED, checked.result.feedback
     deviation = checked.result.deviation

@@ -50,6 +50,9 @@ _COS_COEFFICIENTS = (-0.5, 4.16666646e-02, -1.38882987e-03, 2.45469815e-05)
 _EXPM1_COEFFICIENTS = (1.0, 5.00000043e-01, 1.66666684e-01, 4.16653039e-02, 8.33305214e-03, 1.39977830e-03)
 """(exp(r) - 1) / r in powers of r for |r| <= 1 / 2."""
 
+_SHORT_EXPM1_COEFFICIENTS = (1.0, 1 / 2, 1 / 6, 1 / 24)
+"""The same to 1.3e-7 for |r| <= 1 / 16."""
+
 _TURNS = 710.0
 """Near 113 turns. It has 9 bits, so that k * 710 is exact for k up to 2**15."""
 _TURNS_EXCESS = 6.02887067281e-05
@@ -91,17 +94,26 @@ def silu(b: Builder, x: Operand) -> Operand:
     return logistic_quotient(b, x, x)
 
 
-def tanh(b: Builder, x: Operand) -> Operand:
-    """1 - 2 / (1 + exp(2 x)); beyond 15 the result is 1 in float32."""
-    exponential = b.exp(b.mul(b.min(x, 15.0), 2.0))
-    return b.add(b.div(-2.0, b.add(exponential, 1.0)), 1.0)
+def tanh(b: Builder, x: Operand, half: bool = False) -> Operand:
+    """n / (n + 2) with n = exp(2 x) - 1; beyond 15 the result is 1 in float32. ``half`` results are float16,
+    which has no more digits below 1 / 2 than 1 - 2 / (1 + exp(2 x)) leaves."""
+    doubled = b.mul(b.min(x, 15.0), 2.0)
+    return _tanh_of_half(b, doubled, half=half)
 
 
-def erf(b: Builder, x: Operand) -> Operand:
-    """1 - 2 / (1 + exp(l)), with l the logit of the normal distribution at sqrt(2) * x."""
+def _tanh_of_half(b: Builder, x: Operand, *, half: bool) -> Operand:
+    """tanh(x / 2)"""
+    if half:
+        return b.add(b.div(-2.0, b.add(b.exp(x), 1.0)), 1.0)
+    n = short_expm1(b, x)
+    return b.div(n, b.add(n, 2.0))
+
+
+def erf(b: Builder, x: Operand, half: bool = False) -> Operand:
+    """tanh(l / 2), with l the logit of the normal distribution at sqrt(2) * x; ``half`` as in tanh."""
     scaled = [c * 2.0 ** (power + 0.5) for power, c in enumerate(_NORMAL_LOGIT)]
     logit = b.mul(polynomial(b, b.mul(x, x), scaled), x)
-    return b.add(b.div(-2.0, b.add(b.exp(b.min(logit, _EXP_CAP)), 1.0)), 1.0)
+    return _tanh_of_half(b, b.min(logit, _EXP_CAP), half=half)
 
 
 def gelu(b: Builder, x: Operand, half: bool = False) -> Operand:
@@ -120,9 +132,19 @@ def gelu_tanh(b: Builder, x: Operand) -> Operand:
 
 
 def expm1(b: Builder, x: Operand) -> Operand:
-    """exp(x - r) * (exp(r) - 1) + (exp(x - r) - 1) with r the part of x in [-1/2, 1/2]."""
-    small = b.max(b.min(x, 0.5), -0.5)
-    series = b.mul(polynomial(b, small, _EXPM1_COEFFICIENTS), small)
+    """exp(x) - 1 to the last digits."""
+    return _expm1(b, x, 0.5, _EXPM1_COEFFICIENTS)
+
+
+def short_expm1(b: Builder, x: Operand) -> Operand:
+    """The same to 1e-6 of it, in fewer instructions."""
+    return _expm1(b, x, 1 / 16, _SHORT_EXPM1_COEFFICIENTS)
+
+
+def _expm1(b: Builder, x: Operand, reach: float, coefficients: Sequence[float]) -> Operand:
+    """exp(x - r) * (exp(r) - 1) + (exp(x - r) - 1) with r the part of x in [-reach, reach]."""
+    small = b.max(b.min(x, reach), -reach)
+    series = b.mul(polynomial(b, small, coefficients), small)
     rest = b.exp(b.sub(x, small))
     return b.add(b.mul(rest, series), b.add(rest, -1.0))
 
@@ -164,8 +186,12 @@ def mish(b: Builder, x: Operand) -> Operand:
     return b.mul(b.div(n, b.add(n, 2.0)), x)
 
 
-def elu(b: Builder, x: Operand, alpha: float, scale: float, input_scale: float) -> Operand:
-    exponential = b.add(b.exp(b.mul(b.min(x, 0.0), input_scale)), -1.0)
+def elu(
+    b: Builder, x: Operand, alpha: float, scale: float, input_scale: float, half: bool = False
+) -> Operand:
+    """scale * (max(x, 0) + alpha * (exp(input_scale * min(x, 0)) - 1)); ``half`` as in tanh."""
+    below = b.mul(b.min(x, 0.0), input_scale)
+    exponential = b.add(b.exp(below), -1.0) if half else short_expm1(b, below)
     return b.add(b.mul(b.relu(x), scale), b.mul(exponential, scale * alpha))
 
 

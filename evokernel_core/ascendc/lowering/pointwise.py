@@ -106,7 +106,17 @@ def _gelu(call: Call) -> Operand:
 
 def _elu(call: Call) -> Operand:
     alpha, scale = call.number(1, "alpha", 1.0), call.number(2, "scale", 1.0)
-    return numerics.elu(call.b, call.x(), alpha, scale, call.number(3, "input_scale", 1.0))
+    input_scale = call.number(3, "input_scale", 1.0)
+    return numerics.elu(call.b, call.x(), alpha, scale, input_scale, _is_float16(call))
+
+
+def _is_float16(call: Call) -> bool:
+    """Whether results have no digits below 2 ** -24."""
+    return call.node.outputs[0].dtype == "float16"
+
+
+def _saturating(function: Callable[[Builder, Operand, bool], Operand]) -> Rule:
+    return lambda call: function(call.b, call.x(), _is_float16(call))
 
 
 def _softplus(call: Call) -> Operand:
@@ -206,7 +216,7 @@ POINTWISE: dict[str, Rule] = {
     "aten.elu.default": _elu,
     "aten.eq.Scalar": _compare("EQ"),
     "aten.eq.Tensor": _compare("EQ"),
-    "aten.erf.default": _unary(numerics.erf),
+    "aten.erf.default": _saturating(numerics.erf),
     "aten.erfc.default": lambda call: call.b.add(call.b.neg(numerics.erf(call.b, call.x())), 1.0),
     "aten.exp.default": _unary(Builder.exp),
     "aten.exp2.default": _exponential(2.0),
@@ -271,7 +281,7 @@ POINTWISE: dict[str, Rule] = {
     "aten.square.default": lambda call: call.b.mul(call.x(), call.x()),
     "aten.sub.Scalar": _sub,
     "aten.sub.Tensor": _sub,
-    "aten.tanh.default": _unary(numerics.tanh),
+    "aten.tanh.default": _saturating(numerics.tanh),
     "aten.trunc.default": _whole("CAST_TRUNC"),
     "aten.where.ScalarOther": _where,
     "aten.where.ScalarSelf": _where,

@@ -43,13 +43,19 @@ def _broken(line: str) -> list[str]:
         return [line]
     start = " " * (len(line) - len(line.lstrip()))
     kept = re.sub("(?<!,) ", _KEPT_SPACE, line.strip())
-    between = wrap(kept, _LONGEST - len(start) - len(STEP), break_long_words=False)
+    width = max(_LONGEST - len(start) - len(STEP), 1)
     inner = [
         part
-        for item in between
-        for part in wrap(item.replace(_KEPT_SPACE, " "), _LONGEST - len(start) - len(STEP))
+        for item in between_words(kept, width)
+        for part in between_words(item.replace(_KEPT_SPACE, " "), width)
     ]
     return [f"{start}{STEP if place else ''}{part}" for place, part in enumerate(inner)]
+
+
+def between_words(text: str, width: int, indent: str = "") -> list[str]:
+    """Lines of at most ``width`` characters, of which all but the first are indented; a name that is longer
+    stays in one piece."""
+    return wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def flag(node: Await | Signal) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import fill, indent
+from textwrap import indent
 
 from evokernel_core.ascendc.fusion.launches import MOST_TOGETHER, Barrier, Order, is_mixed, runs
 from evokernel_core.ascendc.fusion.program import Place, Program, Stage
 from evokernel_core.ascendc.kernels.family import Cores, KernelFacts
 from evokernel_core.ascendc.lowering.program import camel
-from evokernel_core.ascendc.print.scheduling import BATCHED, GLOBAL, batched
+from evokernel_core.ascendc.print.scheduling import BATCHED, GLOBAL, as_function, batched
 from evokernel_core.ascendc.print.sharing import Part
+from evokernel_core.ascendc.print.statements import between_words
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask
 
@@ -35,7 +36,7 @@ def part_text(part: Part) -> str:
         return batched(part.text)
     # Fewer cores may run a part than the launch has, so a part counts those of its own tiling.
     text = part.text.kernel.replace("GetBlockNum()", "tiling_.blockDim")
-    return text.replace(f"{GLOBAL} {_CORES[part.facts.cores]} void", "__aicore__ inline void")
+    return as_function(text, _CORES[part.facts.cores])
 
 
 def block_dim(kernels: Sequence[KernelFacts]) -> list[str]:
@@ -68,7 +69,7 @@ def launches(task: KernelTask, planned: Program, kinds: Sequence[Part], name: st
             taken = _taken(planned, stages, names)
             kernels.append(_kernel(entry, stages, kinds, names, taken))
             passed = ", ".join((*(tensors[i] for i in taken), "workspace", "tiling"))
-        wrapped = fill(passed, _WIDTH, subsequent_indent=" " * 8)
+        wrapped = "\n".join(between_words(passed, _WIDTH, " " * 8))
         calls.append(f"    {entry}<<<{blocks}, nullptr, stream>>>(\n        {wrapped});")
     stale = any(facts[stage.kind].reads_numbers for stages in runs(planned, facts) for stage in stages[1:])
     return (f"{FRESH_NUMBERS}\n" if stale else "") + "\n".join(kernels), "\n".join(calls)
@@ -77,7 +78,7 @@ def launches(task: KernelTask, planned: Program, kinds: Sequence[Part], name: st
 def declared(names: Sequence[str]) -> str:
     """The parameters of a kernel that runs parts, over lines."""
     parameters = ", ".join(f"GM_ADDR {name}" for name in (*names, "workspace"))
-    return fill(f"{parameters}, OpTiling tiling", _WIDTH, subsequent_indent=" " * 4)
+    return "\n".join(between_words(f"{parameters}, OpTiling tiling", _WIDTH, " " * 4))
 
 
 def tensor_names(task: KernelTask) -> tuple[str, ...]:

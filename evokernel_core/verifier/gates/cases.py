@@ -14,6 +14,16 @@ from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
 from evokernel_core.twin.products import multiply_adds
 from evokernel_core.verifier.draw import Draw
+from evokernel_core.verifier.gates.mixture import (
+    LARGEST_WHOLE,
+    MILD,
+    MIXED,
+    ROUND,
+    SHAPED,
+    WIDE,
+    even_size,
+    magnitudes,
+)
 from evokernel_core.verifier.gates.special_values import MOVES, distributions_for
 
 MIB = 1024**2
@@ -49,14 +59,10 @@ SHORT = (1, 2, 3, 4, 6, 8, 9, 12, 15, 16, 24, 31, 32, 33, 48, 63)
 OCTAVES = 3
 """How many powers of two below a size in the file are drawn."""
 SEED_BITS = 31
-MILD = ("normal", "uniform", "ties", "signs")
-"""How inputs may be drawn where a case asks for plain values; ``capture.reference`` says what they are."""
-WIDE = ("wide", "wide", "scales", "large")
-MIXED = "mixed"
-"""What every verification has: values of all magnitudes, so that no draw leaves one of them out."""
 OFTEN_NORMAL = ("normal", "normal", "normal", MIXED)
 """The same where inputs are large: values of all magnitudes take longer, to draw and in wider types."""
-SHAPED = ("structured", "structured", "sorted", "rows")
+OFTEN_LARGER = 3
+"""In one of so many draws all sizes are beyond the file's, else one of them is."""
 
 
 @frozen
@@ -126,13 +132,10 @@ def _is_runnable(task: KernelTask) -> bool:
 def _pinned_cases(task: KernelTask, numbers: Random) -> Iterator[CasePlan]:
     """A task with fixed sizes: what changes is the data."""
     total = total_bytes(task, {})
-    distributions = [
-        "normal",
-        MIXED,
-        numbers.choice(_shaped(task)),
-        numbers.choice(WIDE),
-        numbers.choice(MILD),
-    ]
+    sizes_of_values = magnitudes(task, numbers)
+    numbers.shuffle(sizes_of_values)
+    shaped, plain = numbers.choice(_shaped(task)), numbers.choice((*WIDE, *MILD))
+    distributions = ["normal", MIXED, *sizes_of_values, numbers.choice((shaped, plain))]
     if total > FULL_LIMIT:
         distributions = distributions[:2]
     elif total > FULL_LIMIT // 4:
@@ -164,21 +167,30 @@ def _generic_cases(task: KernelTask, numbers: Random, *, whole: bool) -> Iterato
 
 
 def _bindings(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[tuple[dict[str, int], str]]:
-    """Least sizes, small ones, powers of two or one short side, odd sizes of many tiles, one long side, sizes
-    beyond the file's, and the file's own sizes, or where those do not fit as much of them as does."""
+    """Least sizes, small ones, powers of two, even ones or one short side, sizes that people write, odd sizes
+    of many tiles, one long side, sizes beyond the file's, and the file's own sizes, or where those do not fit
+    as much of them as does. Which of them is tiny, large, far from 0, shaped or wide is drawn too."""
     symbols = task.symbols
     odd = {symbol.name: _odd(symbol, numbers) for symbol in symbols}
     least = {symbol.name: symbol.minimum for symbol in symbols}
+    of_values = [*magnitudes(task, numbers), numbers.choice(_shaped(task)), numbers.choice(WIDE)]
+    numbers.shuffle(of_values)
     yield least, "uniform"
     tiny = numbers.sample(numbers.choice((SMALL, SMALL, POWERS)), len(SMALL))
     small = {s.name: max(tiny[i % len(tiny)], s.minimum) for i, s in enumerate(symbols)}
-    yield _bounded(task, shrink(task, small, MODEST)), numbers.choice(MILD)
-    uneven = numbers.choice((_powers(task, numbers), _one_short(task, odd, numbers)))
-    yield _bounded(task, shrink(task, uneven, REPEAT_LIMIT // 2)), numbers.choice(MILD)
-    yield _bounded(task, shrink(task, odd, MODEST)), numbers.choice(WIDE)
+    yield _bounded(task, shrink(task, small, MODEST)), of_values.pop()
+    even = _fitting(task, numbers, REPEAT_LIMIT)
+    powers = _powers(task, numbers)
+    uneven = numbers.choice((powers, powers, _one_short(task, odd, numbers), even, even))
+    yield (
+        (even if uneven is even else _bounded(task, shrink(task, uneven, REPEAT_LIMIT // 2))),
+        of_values.pop(),
+    )
+    yield _round(task, numbers), of_values.pop()
+    yield _bounded(task, shrink(task, odd, MODEST)), of_values.pop()
     long = max(symbols, key=lambda symbol: symbol.size * numbers.choice((1, 1, 8))).name
     one_long = {s.name: odd[s.name] if s.name == long else _short(s, numbers) for s in symbols}
-    yield _bounded(task, shrink(task, one_long, MODEST)), numbers.choice(_shaped(task))
+    yield _bounded(task, shrink(task, one_long, MODEST)), of_values.pop()
     yield _beyond(task, numbers), MIXED
     total = total_bytes(task, task.sizes)
     for special in distributions_for(task.graph):
@@ -188,10 +200,37 @@ def _bindings(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[tup
             yield _bounded(task, shrink(task, numbers.choice((uneven, odd)), MODEST // 2)), special
     if total <= LIGHT:
         yield _bounded(task, task.sizes), MIXED
-    how = "normal" if total <= LIGHT else numbers.choice(OFTEN_NORMAL)
+    ordinary = ("normal", "normal", numbers.choice(magnitudes(task, numbers)))
+    how = numbers.choice(ordinary if total <= LIGHT else OFTEN_NORMAL)
     yield _bounded(task, task.sizes) if total <= FULL_LIMIT else _largest(task, numbers), how
     if whole:
         yield task.sizes, numbers.choice(OFTEN_NORMAL)
+
+
+def _fitting(task: KernelTask, numbers: Random, limit: int) -> dict[str, int]:
+    """Even sizes that are no powers of two, of many tiles where ``limit`` bytes on top of the least sizes
+    leave room."""
+    least = {symbol.name: symbol.minimum for symbol in task.symbols}
+    most = total_bytes(task, least) + limit
+    ends = task.sizes
+    while True:
+        sizes = {item.name: even_size(item, ends[item.name], numbers) for item in task.symbols}
+        if total_bytes(task, sizes) <= most and not _is_heavy(task, sizes):
+            return sizes
+        largest = max(ends, key=lambda name: ends[name] - least[name])
+        if ends[largest] <= max(least[largest], 1):
+            return sizes
+        ends = {**ends, largest: max(ends[largest] // 2, least[largest])}
+
+
+def _round(task: KernelTask, numbers: Random) -> dict[str, int]:
+    """All sizes as people write them, where that is light; else one of them and small ones."""
+    sizes = {symbol.name: max(ROUND, symbol.minimum) for symbol in task.symbols}
+    if _is_light(task, sizes):
+        return sizes
+    given = numbers.choice(task.symbols).name
+    small = {s.name: max(numbers.choice(SMALL), s.minimum) for s in task.symbols}
+    return _bounded(task, shrink(task, {**small, given: sizes[given]}, MODEST))
 
 
 def _one_short(task: KernelTask, sizes: Mapping[str, int], numbers: Random) -> dict[str, int]:
@@ -214,8 +253,13 @@ def _powers(task: KernelTask, numbers: Random) -> dict[str, int]:
 
 
 def _beyond(task: KernelTask, numbers: Random) -> dict[str, int]:
-    """One size up to eight times what it is in the user's file, with the others as they are there or small:
-    a kernel that is generic in sizes is called with any of them. As far as that takes a moment."""
+    """All sizes somewhat larger than they are in the user's file, or one up to eight times, with the others
+    as they are there or small: a kernel that is generic in sizes is called with any of them. As far as that
+    takes a moment."""
+    if numbers.randrange(OFTEN_LARGER) == 0:
+        larger = _all_beyond(task, numbers)
+        if larger is not None:
+            return larger
     symbol = numbers.choice(task.symbols)
     octaves = numbers.uniform(0.0, 3.0)
     small = {other.name: max(numbers.choice(SMALL), other.minimum) for other in task.symbols}
@@ -225,6 +269,23 @@ def _beyond(task: KernelTask, numbers: Random) -> dict[str, int]:
             if _is_light(task, sizes):
                 return sizes
     return _bounded(task, shrink(task, task.sizes, MODEST))
+
+
+def _all_beyond(task: KernelTask, numbers: Random) -> dict[str, int] | None:
+    """All sizes beyond the file's by up to an octave together, None where the file's own take long."""
+    if total_bytes(task, task.sizes) > LARGEST_WHOLE:
+        return None
+    octaves = [numbers.random() for _ in task.symbols]
+    for share in (1.0, 0.5, 0.25, 0.0):
+        together = share / max(sum(octaves), 1.0)
+        sizes = {
+            item.name: int(item.size * 2.0 ** (part * together)) + 1
+            for item, part in zip(task.symbols, octaves, strict=True)
+        }
+        most = max(2 * total_bytes(task, task.sizes), BEYOND)
+        if total_bytes(task, sizes) <= most and not _is_heavy(task, sizes):
+            return sizes
+    return None
 
 
 def _is_light(task: KernelTask, sizes: Mapping[str, int]) -> bool:

@@ -17,13 +17,13 @@ from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import (
     FULL_LIMIT,
     MIB,
-    MIXED,
     RARELY,
     CasePlan,
     bytes_between,
     total_bytes,
     total_products,
 )
+from evokernel_core.verifier.gates.mixture import MIXED, magnitudes
 from evokernel_core.verifier.gates.one_case import Judges, reference_of, run_case
 from evokernel_core.verifier.gates.slices.choice import Choice, choose
 from evokernel_core.verifier.gates.slices.independence import independent_symbols
@@ -95,7 +95,8 @@ def _samples_full_size(task: KernelTask, draw: Draw) -> bool:
 def _distribution(task: KernelTask, draw: Draw) -> str:
     """How the inputs of the chosen slices are drawn: mostly as any other."""
     numbers = draw.numbers(f"distribution of {task.task_id}")
-    return numbers.choice(("normal", "normal", MIXED, *(distributions_for(task.graph)[:1] or (MIXED,))))
+    others = (*(distributions_for(task.graph)[:1] or (MIXED,)), numbers.choice(magnitudes(task, numbers)))
+    return numbers.choice(("normal", "normal", MIXED, *others))
 
 
 def far_sizes(task: KernelTask, draw: Draw) -> Mapping[str, int] | None:

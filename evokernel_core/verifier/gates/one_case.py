@@ -34,7 +34,7 @@ from evokernel_core.verifier.gates.cases import (
 from evokernel_core.verifier.gates.compare import FLOATS, Comparison, Expected, compare, element_words, words
 from evokernel_core.verifier.gates.slices.choice import Choice
 from evokernel_core.verifier.gates.special_values import strictness
-from evokernel_core.verifier.gates.tolerances import RANDOM, agreement_of, tolerance_of
+from evokernel_core.verifier.gates.tolerances import agreement_of, is_random, tolerance_of
 from evokernel_core.verifier.references import link
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _outputs(task: KernelTask, plan: CasePlan, reference: ReferenceCase, case: C
         rounded = reference.rounded[index] if reference.rounded else None
         beside = tuple(side[index] for side in reference.beside)
         right = Expected(reference.outputs[index], precise, rounded, beside)
-        tolerance = tolerance_of(task, right, spec.dtype, is_random=plan.distribution in RANDOM)
+        tolerance = tolerance_of(task, right, spec.dtype, is_random=is_random(plan.distribution))
         shape = spec.sizes(dict(plan.sizes))
         yield _Output(index, spec.dtype, shape, case.outputs[index], right, tolerance)
 
@@ -195,20 +195,20 @@ def _differences(
     """What is wrong with the outputs, and how far those of floats are from PyTorch's on random inputs."""
     problems: list[str] = []
     deviation: Deviation | None = None
-    how, is_random = strictness(task.graph, plan.distribution), plan.distribution in RANDOM
+    how, random = strictness(task.graph, plan.distribution), is_random(plan.distribution)
     for output in _outputs(task, plan, reference, case):
         found = compare(output.given, output.right, output.shape, output.dtype, output.tolerance, how)
-        problems += _wrong(output, found, is_random=is_random)
-        if is_random and output.dtype in FLOATS:
+        problems += _wrong(output, found, random=random)
+        if random and output.dtype in FLOATS:
             seen = Deviation(found.largest, found.rms_ratio)
             deviation = seen.joined(deviation) if deviation else seen
     return problems, deviation
 
 
-def _wrong(output: _Output, found: Comparison, *, is_random: bool) -> Iterator[str]:
+def _wrong(output: _Output, found: Comparison, *, random: bool) -> Iterator[str]:
     if not found.equal:
         yield words(found, output.index, output.shape, output.tolerance)
-    elif is_random and found.rms_ratio > agreement_of(output.right, output.dtype):
+    elif random and found.rms_ratio > agreement_of(output.right, output.dtype):
         yield (
             Sentence(
                 "Output {output} of shape {shape} is within the tolerance only because its values are "
@@ -219,7 +219,7 @@ def _wrong(output: _Output, found: Comparison, *, is_random: bool) -> Iterator[s
                 element=element_words(found.farthest) if found.farthest else "",
             )
         )
-    elif is_random:
+    elif random:
         part = parts.smallest_parts(output.given, output.right, output.shape, output.dtype, output.tolerance)
         if part is not None:
             yield parts.words(part, output.index, output.shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
+from evokernel_core.capture.reference import base_of
 from evokernel_core.domain.task import KernelTask, Tolerance, tolerance_for
 from evokernel_core.verifier.gates.compare import (
     AGREEMENT,
@@ -58,6 +59,7 @@ def tolerance_of(task: KernelTask, expected: Expected, dtype: str, *, is_random:
         return evolve(table, atol=most)
     if not is_known:
         return evolve(table, atol=least)
+    least = max(least, FLOOR.get(dtype, 0.0))
     own = least + 2 * OWN_ROUNDING * own_rounding(expected, dtype)
     if any(node.op in _RESIZED for node in task.graph.nodes):
         # Terms of all sizes cancel in some elements: what rounds most is no matter of the mean.
@@ -77,3 +79,8 @@ def agreement_of(expected: Expected, dtype: str) -> float:
 
 RANDOM = frozenset(("normal", "uniform", "wide", "ties", "signs", "scales", "sorted", "large", "mixed"))
 """Distributions of random values; on others the true output may be nothing but rounding noise."""
+
+
+def is_random(distribution: str) -> bool:
+    """Whether values are random, whatever their magnitude."""
+    return base_of(distribution) in RANDOM

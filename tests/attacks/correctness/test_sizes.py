@@ -15,7 +15,7 @@ from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import cases, full_size
 from evokernel_core.verifier.gates.cases import CasePlan
-from evokernel_core.verifier.gates.tolerances import RANDOM
+from evokernel_core.verifier.gates.tolerances import is_random
 from tests.attacks.correctness.test_learned import (
     DRAWS,
     NUMERIC,
@@ -55,7 +55,7 @@ def _power(size: int) -> bool:
 
 
 def _sizes(holds: Callable[[dict[str, int]], bool]) -> Holds:
-    return lambda plan: holds(dict(plan.sizes)) and plan.distribution in RANDOM
+    return lambda plan: holds(dict(plan.sizes)) and is_random(plan.distribution)
 
 
 OWN = {"relu": {"s0": 100_000}, "softmax": {"s0": 256, "s1": 4096}}

@@ -59,7 +59,8 @@ CHEATS = [
 def test_numbers_where_there_are_none_fail_in_every_draw(cheat: Cheat, draw: Draw) -> None:
     failed = verdict_of(task_of(cheat), changed(cheat), draw).failed_gate
     assert failed is not None and failed.code in cheat.codes, draw
-    assert NANS in failed.feedback or INFINITIES in failed.feedback
+    # What is not an infinity but as large is drawn too, and may come first.
+    assert NANS in failed.feedback or INFINITIES in failed.feedback or "*2^" in failed.feedback
 
 
 @pytest.mark.parametrize("name", ["add", "relu", "softmax"])

@@ -7,11 +7,16 @@ from typing import Any
 
 import torch
 
+from .magnitudes import Magnitude
+
 _WIDTHS = {"int64": 64, "int32": 32, "int16": 16, "int8": 8, "uint8": 8}
 _ENDS = (0, 1, -1, 1 << 24, (1 << 24) + 1, (1 << 31) - 1, 1 << 31, 1 << 32, -(1 << 31) - 1, (1 << 63) - 1,
          -(1 << 63))  # fmt: skip
 """Where other widths, or floats, lose integers."""
 _AT_ENDS = 1 / 8
+_WIDE = ("wide", "scales", "large", "mixed")
+"""Distributions of values of several magnitudes; integers have all widths then."""
+_NARROW = frozenset(("pow", "bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__"))
 _ANY = frozenset(
     """add sub rsub mul neg abs sign square maximum minimum clamp clamp_min clamp_max eq ne lt le gt ge
     bitwise_and bitwise_or bitwise_xor bitwise_not logical_and logical_or logical_not logical_xor where
@@ -58,11 +63,19 @@ def _refs(arg: Any) -> list[str]:
     return [arg["ref"]] if isinstance(arg, dict) and "ref" in arg else []
 
 
-def draw_whole(
-    shape: tuple[int, ...], dtype: str, distribution: str, generator: torch.Generator
-) -> torch.Tensor:
-    """Integers of every size where the distribution is wide, else small ones of both signs."""
-    if distribution != "wide":
+def is_wide(how: Magnitude) -> bool:
+    """Whether integers have every size their type holds where floats are drawn so."""
+    return how.scale > 0 or how.base in _WIDE
+
+
+def takes_wide(graph: Mapping[str, Any]) -> bool:
+    """Whether integers that floats are computed from may be any: none is an exponent or a count of bits."""
+    return not any(node["op"].split(".")[1] in _NARROW for node in graph["nodes"])
+
+
+def draw_whole(shape: tuple[int, ...], dtype: str, generator: torch.Generator, *, wide: bool) -> torch.Tensor:
+    """Integers of every size where they are ``wide``, else small ones of both signs."""
+    if not wide:
         values = torch.randint(-8, 9, shape, generator=generator, dtype=torch.int64)
         return values.to(getattr(torch, dtype))
     halves = torch.randint(-(1 << 31), 1 << 31, (2, *shape), generator=generator, dtype=torch.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -23,6 +23,24 @@ RESIZED = frozenset(
 )  # fmt: skip
 """Weighted sums whose weights are rounded far more than their terms: they are differences of places, which
 float32 rounds by as much as these are large. Where terms cancel, that is what is left."""
+_ADDING = {"aten.sum.default": 1, "aten.sum.dim_IntList": 1, "aten.mean.default": 0, "aten.mean.dim": 0}
+"""Sums over dimensions: 1, and means: 0."""
+_NORMS = ("aten.native_layer_norm.default", "aten.native_group_norm.default")
+_VAR_MEAN = "aten.var_mean.correction"
+_MEAN_TERMS = 16
+"""Of a mean whose terms are added in blocks: the sums that each of them is part of."""
+_CUMSUM = "aten.cumsum.default"
+_PIECES = 8
+"""Terms of a product are added in so many pieces to see how large a sum is on the way."""
+_EXACT = frozenset(
+    """view reshape _unsafe_view expand permute transpose t unsqueeze squeeze slice select cat stack flip roll
+    repeat clone contiguous alias detach split split_with_sizes unbind flatten unflatten diagonal broadcast_to
+    index_select index gather neg abs relu maximum minimum amax amin max min clamp clamp_min clamp_max where
+    masked_fill tril triu sort topk kthvalue constant_pad_nd max_pool2d_with_indices max_pool3d_with_indices
+    full scalar_tensor arange eye zeros ones lift_fresh_copy view_as_real view_as_complex""".split()  # noqa: SIM905
+)
+"""Operations that round nothing."""
+_COMPARING = frozenset(("gt", "ge", "lt", "le", "eq", "ne", "searchsorted", "bucketize", "any", "all"))
 _ROUNDING = 2.0**-24
 _SIGMAS = 2.0
 
@@ -73,6 +91,29 @@ def jumps(graph: dict[str, Any]) -> bool:
     or on which side of a step a number is."""
     choosing = {node["name"] for node in graph["nodes"] if node["op"] in _CHOOSING}
     return any(node["op"] in _JUMPING or _second_of(node["args"], choosing) for node in graph["nodes"])
+
+
+def may_round_each(graph: dict[str, Any]) -> bool:
+    """Whether rounding each operation shows how far results move: not where the last bit of a computed value
+    decides between two ways."""
+    if jumps(graph):
+        return False
+    exact = {item["name"] for item in graph["inputs"]}
+    for node in graph["nodes"]:
+        packet, read = node["op"].split(".")[1], set(_names_in(node["args"]))
+        if packet in _COMPARING and not read <= exact:
+            return False
+        if packet in _EXACT and read <= exact:
+            exact.add(node["name"])
+    return True
+
+
+def _names_in(data: Any) -> Iterator[str]:
+    if isinstance(data, list):
+        for item in data:
+            yield from _names_in(item)
+    elif isinstance(data, dict) and "ref" in data:
+        yield data["ref"]
 
 
 def _second_of(data: Any, names: set[str]) -> bool:
@@ -153,32 +194,98 @@ def _product_rounded(
     left: torch.Tensor, right: torch.Tensor, result: torch.Tensor, generator: torch.Generator
 ) -> torch.Tensor:
     squares = left.abs().square() @ right.abs().square()
-    return _moved(squares, left.shape[-1], result, generator)
+    return _moved(squares.sqrt() + _peak(left, right), left.shape[-1], result, generator)
+
+
+def _peak(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """How large the sums of a product are on the way at most: terms in order may cancel at the end alone."""
+    step = max(-(-left.shape[-1] // _PIECES), 1)
+    sums = torch.zeros((), dtype=left.dtype)
+    peak = torch.zeros((), dtype=torch.float64)
+    for first in range(0, left.shape[-1], step):
+        sums = sums + left[..., first : first + step] @ right[..., first : first + step, :]
+        peak = torch.maximum(peak, sums.abs())
+    return peak
 
 
 def rounded(
+    op: str,
+    args: list[Any],
+    kwargs: Mapping[str, Any],
+    result: Any,
+    generator: torch.Generator,
+    *,
+    each: bool,
+) -> Any:
+    """The result of a long sum as float32 may round it; with ``each`` also those of other operations."""
+    if op in SUMS:
+        return _product(op, args, kwargs, result, generator)
+    if not each or op.split(".")[1] in _EXACT:
+        return result
+    return _one_operation(op, args, result, generator)
+
+
+def _one_operation(op: str, args: list[Any], result: Any, generator: torch.Generator) -> Any:
+    """The result of any other operation, rounded."""
+    if op == _CUMSUM or op in _ADDING:
+        return _added(op, args, result, generator)
+    if op == _VAR_MEAN:
+        return _once(result[0], generator), _moved(result[1].abs(), _MEAN_TERMS, result[1], generator)
+    if op in _NORMS:
+        return (_normalised(result, generator), *result[1:])
+    if isinstance(result, (list, tuple)):
+        return type(result)(_once(item, generator) for item in result)
+    return _once(result, generator)
+
+
+def _product(
     op: str, args: list[Any], kwargs: Mapping[str, Any], result: torch.Tensor, generator: torch.Generator
 ) -> torch.Tensor:
-    """The result of a long sum as float32 may round it."""
-    if op not in SUMS:
-        return result
+    """That of a matrix product, a convolution or an attention."""
     if op == ATTENTION:
         return attention(*args, **kwargs, generator=generator)
     left, right = args[0], args[1]
-    if op == CONVOLUTION:
-        squares = convolution(left.square(), right.square(), None, *args[3:])
-        terms = right.numel() // right.shape[0]
-    else:
+    if op in _PRODUCTS:
         return _product_rounded(left, right, result, generator)
-    return _moved(squares, terms, result, generator)
+    squares = convolution(left.square(), right.square(), None, *args[3:])
+    return _moved(result.abs() + squares.sqrt(), right.numel() // right.shape[0], result, generator)
 
 
-def _moved(
-    squares: torch.Tensor, terms: int, result: torch.Tensor, generator: torch.Generator
-) -> torch.Tensor:
-    """Each of n terms moves the sum so far, which is about as large as the result or as the terms' root sum
-    of squares, by half a unit in the last place."""
-    moved = _SIGMAS * _ROUNDING * math.sqrt(terms) * (result.abs() + squares.sqrt())
+def _once(result: Any, generator: torch.Generator) -> Any:
+    """A result that is rounded once."""
+    if not isinstance(result, torch.Tensor) or result.dtype not in (torch.float64, torch.complex128):
+        return result
+    return _moved(result.abs(), 1, result, generator)
+
+
+def _normalised(result: Any, generator: torch.Generator) -> torch.Tensor:
+    """A normalised tensor whose mean is rounded: by how much that moves it grows with the mean over the
+    spread."""
+    values, mean, inverse = result
+    size = (mean.abs() * inverse).amax() if mean.numel() else mean.sum()
+    return _moved(values.abs() + size, _MEAN_TERMS, values, generator)
+
+
+def _added(op: str, args: list[Any], result: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """The same of running and other sums over dimensions, whose terms may cancel at the end alone."""
+    x = args[0]
+    if not x.is_floating_point() or not x.dim():
+        return _once(result, generator)
+    if op == _CUMSUM:
+        terms = x.shape[args[1]]
+        return _moved(result.abs().cummax(args[1]).values, terms, result, generator)
+    dims = (args[1] if len(args) > 1 else None) or list(range(x.dim()))
+    dims = [dim % x.dim() for dim in dims]
+    flat = x.permute(*(dim for dim in range(x.dim()) if dim not in dims), *dims).flatten(x.dim() - len(dims))
+    terms = max(flat.shape[-1], 1)
+    peak = flat.cumsum(-1).abs().amax(-1) if flat.numel() else result.abs()
+    return _moved((peak if _ADDING[op] else peak / terms).reshape(result.shape), terms, result, generator)
+
+
+def _moved(size: torch.Tensor, terms: int, result: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Each of n terms moves the sum so far, which is about as large as the largest one on the way or as the
+    terms' root sum of squares, by half a unit in the last place."""
+    moved = _SIGMAS * _ROUNDING * math.sqrt(terms) * size
     if result.is_complex():
         moved = torch.complex(*(moved * _signs(result.shape, generator) for _ in range(2)))
         return result + moved

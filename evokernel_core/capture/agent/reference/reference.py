@@ -21,7 +21,8 @@ from . import half_precision, precision, stable_order, steps
 from .bounded_products import lengths, near_one
 from .bounded_recurrence import layers_take, steadied
 from .index_ranges import Range, ranges
-from .integer_inputs import draw_whole, free
+from .integer_inputs import draw_whole, free, is_wide, takes_wide
+from .magnitudes import Magnitude, finite_share, is_mostly_finite, is_rounding, parsed
 from .reduction_rounding import LongSums
 from .sorted_inputs import boundaries
 from .weights import as_weights, is_deep
@@ -38,8 +39,12 @@ _LONGEST_SIZE, _MOST_OPERATORS = 4000, 512
 """Characters, and operators and brackets, of a size expression."""
 _MOST_WIDENED = 1 << 21
 """Elements of all values of a graph without long sums that is computed in float64 too."""
+_MOST_ROUNDED = 1 << 23
+"""The same of a graph each of whose operations is rounded where a kernel differs."""
 _MOST_RESIZED = 1 << 26
 """The same of a graph that resizes by weights."""
+_MOST_FEW = 1 << 23
+"""Elements of all values of a graph up to which one thread computes them; of products a sixteenth."""
 _FAINT = 2.0**-9
 """The share of an output's magnitude below which a row is judged by itself."""
 _ROUNDINGS = 4
@@ -53,6 +58,10 @@ _BEYOND = ("out of range", "out of bounds", "out of DATA bounds", "Class values 
 """What PyTorch says of an index that a tensor does not have, and of a class that there is not."""
 _INTEGERS = (Range(0, 8), Range(0, 2), Range(1, 2))
 """Values of integer inputs that no operation reads as indices, and where the graph does not take those."""
+_WIDE_INTEGERS = Range(-(1 << 15), 1 << 15)
+"""Those of wide draws where no index is computed from them; narrower types take their lowest bits."""
+_NO_NUMBERS = ("special", "nans", "infinities")
+"""Distributions that are there for what is no number."""
 _EXTRA_SHARE = 1 / 8
 _MANY_ROWS = 12
 """Rows from which each of them may be drawn otherwise, so that all ways are among them."""
@@ -67,12 +76,17 @@ def reference(
     the table."""
     for node in graph["nodes"]:
         _operator(node["op"])
-    with torch.no_grad(), in_order():
+    with torch.no_grad(), in_order(), _few_threads(graph, sizes):
         sums = LongSums(graph)
-        values, results = _first_run(graph, sizes, seed, distribution, sums)
-        precise = run_widened(graph, values, sizes, results, sums)
-        rounds = bool(sums and precise) and "float32" in precision.wider(graph)
-        farthest = run_rounded(graph, values, sizes, results, precise) if rounds and rounded else []
+        values, results, precise = _judged_run(graph, sizes, seed, parsed(distribution), sums)
+        each = precision.may_round_each(graph) and _may_take(graph, sizes, _MOST_ROUNDED)
+        is_float = any(item.is_floating_point() for item in results)
+        rounds = is_float and _is_single(graph) and (bool(sums) or each)
+        if rounds and rounded:
+            precise = precise or _run_as(precision.SINGLE, graph, values, sizes, results)
+        farthest = (
+            run_rounded(graph, values, sizes, results, precise, each=each) if rounds and rounded else []
+        )
         sides = steps.SIDES if steps.has_steps(graph) else ()
         beside = [run(graph, values, sizes, steps.Beside(side)) for side in sides]
     kinds = {item["name"]: item["kind"] for item in graph["inputs"]}
@@ -92,19 +106,49 @@ def reference(
     }  # fmt: skip
 
 
+def _judged_run(
+    graph: dict[str, Any], sizes: dict[str, int], seed: int, how: Magnitude, sums: LongSums
+) -> tuple[dict[str, Any], list[torch.Tensor], list[torch.Tensor]]:
+    """The inputs, the results, and these in wider types. What is mostly no number, or of a magnitude at which
+    it is mostly PyTorch's own rounding, tells nothing of a kernel, and is drawn again, milder; of several
+    such draws the one with most numbers is taken."""
+    tries = [how] if how.base in _NO_NUMBERS else list(how.milder())
+    best: tuple[dict[str, Any], list[torch.Tensor], list[torch.Tensor]] | None = None
+    most = -1.0
+    for milder in tries:
+        sums.clear()
+        values, results = _first_run(graph, sizes, seed, milder, sums)
+        share = finite_share(results)
+        is_finite = is_mostly_finite(share)
+        if not is_finite and share <= most:
+            continue
+        precise = run_widened(graph, values, sizes, results, sums, always=not how.is_ordinary)
+        if is_finite and (milder.is_ordinary or not is_rounding(results, precise)):
+            return values, results, precise
+        best, most = (values, results, precise), share
+    assert best is not None
+    return best
+
+
 def _first_run(
-    graph: dict[str, Any], sizes: dict[str, int], seed: int, distribution: str, sums: LongSums
+    graph: dict[str, Any], sizes: dict[str, int], seed: int, how: Magnitude, sums: LongSums
 ) -> tuple[dict[str, Any], list[torch.Tensor]]:
     """The inputs and the results. Indices that are computed from integers, such as the place of the last
     word by a mask, may lie beyond a tensor: then those integers are truth values, or all ones."""
     *others, last = _INTEGERS
+    if is_wide(how) and takes_wide(graph):
+        others.insert(0, _WIDE_INTEGERS)
     for integers in others:
-        values = _drawn(graph, sizes, seed, distribution, integers)
+        values = _drawn(graph, sizes, seed, how, integers)
         try:
             return values, _in_range(lambda: run(graph, values, sizes, sums.note))  # noqa: B023
         except AgentError:
             sums.clear()
-    values = _drawn(graph, sizes, seed, distribution, last)
+        except (RuntimeError, IndexError):
+            if integers is not _WIDE_INTEGERS:
+                raise
+            sums.clear()
+    values = _drawn(graph, sizes, seed, how, last)
     return values, _in_range(lambda: run(graph, values, sizes, sums.note))
 
 
@@ -112,14 +156,15 @@ def first_values(graph: dict[str, Any], sizes: dict[str, int], seed: int) -> dic
     """Ordinary values of the graph's inputs, by name, for which it computes something. Raises AgentError
     where its indices lie beyond its tensors at these sizes."""
     with torch.no_grad(), in_order():
-        return _first_run(graph, sizes, seed, "normal", LongSums(graph))[0]
+        return _first_run(graph, sizes, seed, Magnitude("normal"), LongSums(graph))[0]
 
 
 def _drawn(
-    graph: dict[str, Any], sizes: dict[str, int], seed: int, distribution: str, integers: Range
+    graph: dict[str, Any], sizes: dict[str, int], seed: int, magnitude: Magnitude, integers: Range
 ) -> dict[str, Any]:
-    """The inputs by name; ``integers`` has the values of those that are neither indices nor free."""
-    generator = torch.Generator().manual_seed(seed)
+    """The inputs by name; ``integers`` has the values of those that are neither indices nor free. Parameters
+    have ordinary magnitudes: layers pass a magnitude on."""
+    generator, distribution = torch.Generator().manual_seed(seed), magnitude.base
     values: dict[str, Any] = {}
     shapes = shapes_of(graph, sizes)
     limits, factors = ranges(graph, shapes), lengths(graph, shapes)
@@ -136,11 +181,12 @@ def _drawn(
             continue
         shape = tuple(size_of(dim, sizes) for dim in item["spec"]["shape"])
         if item["name"] in unbounded and distribution not in ("structured", "rows"):
-            value = draw_whole(shape, item["spec"]["dtype"], distribution, generator)
+            value = draw_whole(shape, item["spec"]["dtype"], generator, wide=is_wide(magnitude))
         else:
             limit = limits.get(item["name"], integers)
             how = _of_kind(distribution, item["kind"])
-            value = draw(shape, item["spec"]["dtype"], how, generator, limit)
+            of_size = Magnitude(how) if item["kind"] == "parameter" else magnitude
+            value = draw(shape, item["spec"]["dtype"], how, generator, limit, of_size)
         if item["kind"] == "parameter":
             value = as_weights(value, distribution, deep=deep)
         if item["name"] in of_layers:
@@ -163,6 +209,20 @@ def _around(value: float, distribution: str, generator: torch.Generator) -> torc
         return torch.tensor(value, dtype=torch.float32)
     exponent = torch.rand((), generator=generator) * 4.0 - 2.0
     return value * torch.exp2(exponent)
+
+
+@contextmanager
+def _few_threads(graph: dict[str, Any], sizes: dict[str, int]) -> Iterator[None]:
+    """One thread where values are few: several of them wait for each other longer than they work, on a busy
+    machine a hundred times as long."""
+    before = torch.get_num_threads()
+    is_product = any(node["op"] in precision.SUMS for node in graph["nodes"])
+    if _may_take(graph, sizes, _MOST_FEW >> 4 if is_product else _MOST_FEW):
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @contextmanager
@@ -191,16 +251,23 @@ def run_widened(
     sizes: dict[str, int],
     results: list[torch.Tensor],
     sums: LongSums,
+    *,
+    always: bool = False,
 ) -> list[torch.Tensor]:
     """The same graph in wider types, rounded once at the end: float32 wherever it has a half type, float64
     where the rounding of long sums of float32, or of weights, may weigh in the results, or where the graph
-    has none and is so small that it costs nothing. Empty otherwise."""
+    has none and is so small that it costs nothing; ``always`` also where long sums do not weigh. Empty
+    otherwise."""
     types = precision.wider(graph)
     if not types and _is_small(graph, sizes):
         types = precision.SINGLE
-    elif not types or ("float32" in types and not sums.weigh(results) and not _has_faint_rows(results)):
+    elif not types or ("float32" in types and not _asks_float64(sums, results, always=always)):
         return []
     return _run_as(types, graph, values, sizes, results)
+
+
+def _asks_float64(sums: LongSums, results: list[torch.Tensor], *, always: bool) -> bool:
+    return always or sums.weigh(results) or _has_faint_rows(results)
 
 
 def _has_faint_rows(results: list[torch.Tensor]) -> bool:
@@ -215,8 +282,18 @@ def _has_faint_rows(results: list[torch.Tensor]) -> bool:
 
 def _is_small(graph: dict[str, Any], sizes: dict[str, int]) -> bool:
     is_resized = any(node["op"] in precision.RESIZED for node in graph["nodes"])
-    most = _MOST_RESIZED if is_resized else _MOST_WIDENED
+    return _may_take(graph, sizes, _MOST_RESIZED if is_resized else _MOST_WIDENED)
+
+
+def _may_take(graph: dict[str, Any], sizes: dict[str, int], most: int) -> bool:
+    """Whether all values of the graph have at most so many elements together."""
     return sum(math.prod(shape) for shape in shapes_of(graph, sizes).values()) <= most
+
+
+def _is_single(graph: dict[str, Any]) -> bool:
+    """Whether the graph's floats are float32, which float64 is the wider type of."""
+    types = precision.wider(graph)
+    return not types or "float32" in types
 
 
 def _run_as(
@@ -242,24 +319,26 @@ def run_rounded(
     sizes: dict[str, int],
     results: list[torch.Tensor],
     precise: list[torch.Tensor],
+    *,
+    each: bool,
 ) -> list[torch.Tensor]:
-    """The graph in float64 with long sums as float32 may round them.
+    """The graph in float64 with long sums as float32 may round them, and with ``each`` other operations too.
 
     Of several ways to round, each element is the one farthest from ``precise``:
     neighbouring sums that happen to move together would hide what their difference loses.
     """
     farthest = precise
     for seed in range(_ROUNDINGS):
-        moved = _run_as(precision.SINGLE, graph, values, sizes, results, _rounding(seed))
+        moved = _run_as(precision.SINGLE, graph, values, sizes, results, _rounding(seed, each=each))
         farthest = [_farther(*item) for item in zip(farthest, moved, precise)]  # noqa: B905
     return farthest
 
 
-def _rounding(seed: int) -> After:
+def _rounding(seed: int, *, each: bool) -> After:
     generator = torch.Generator().manual_seed(seed)
 
     def after(op: str, args: list[Any], kwargs: dict[str, Any], result: Any) -> Any:
-        return precision.rounded(op, args, kwargs, result, generator)
+        return precision.rounded(op, args, kwargs, result, generator, each=each)
 
     return after
 
@@ -406,14 +485,17 @@ def draw(
     distribution: str,
     generator: torch.Generator,
     limit: Range = _INTEGERS[0],
+    magnitude: Magnitude | None = None,
 ) -> torch.Tensor:
-    """One input. Values are drawn in float32 and rounded to ``dtype``; integers are within ``limit``."""
+    """One input. Values are drawn in float32, brought to the ``magnitude`` and rounded to ``dtype``; integers
+    are within ``limit``."""
     target = _dtype(dtype)
     if target is torch.bool:
         return torch.rand(shape, generator=generator) < 0.5
     if not target.is_floating_point:
         return _draw_integers(shape, limit, distribution, generator).to(target)
-    return _DISTRIBUTIONS[distribution](shape, generator).to(target)
+    values = _DISTRIBUTIONS[distribution](shape, generator)
+    return (values if magnitude is None else magnitude.applied(values, generator)).to(target)
 
 
 def _draw_integers(
@@ -445,9 +527,9 @@ def _uniform(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor
 
 
 def _wide(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    """[-50, 50], one in sixteen exactly zero."""
+    """[-50, 50], one in sixteen exactly zero, of either sign."""
     values = torch.rand(shape, generator=generator) * 100.0 - 50.0
-    return torch.where(torch.rand(shape, generator=generator) < 1 / 16, torch.zeros(()), values)
+    return torch.where(torch.rand(shape, generator=generator) < 1 / 16, values * 0.0, values)
 
 
 def _structured(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
@@ -465,8 +547,9 @@ def _structured(shape: tuple[int, ...], generator: torch.Generator) -> torch.Ten
 
 
 def _ties(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    """Quarters from -1 to 1: most elements have equals."""
-    return torch.randint(-4, 5, shape, generator=generator).float() / 4
+    """Quarters from -1 to 1, zeros of both signs: most elements have equals."""
+    signs = 1.0 - 2.0 * torch.randint(0, 2, shape, generator=generator)
+    return torch.randint(0, 5, shape, generator=generator).float() / 4 * signs
 
 
 def _signs(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:

@@ -1,0 +1,117 @@
+"""Kernels that are right for ordinary values at the sizes of tiles, and wrong for a whole class of others.
+
+Each must fail in every draw, and the honest kernel beside it pass in the same ones; PyTorch itself is the
+reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attrs import evolve, frozen
+
+from evokernel_core.ascendc.author import initial, write
+from evokernel_core.ascendc.kernels.registry import covered_ops
+from evokernel_core.capture.client import AgentClient
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import load_chip
+from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.verifier.draw import Draw
+from evokernel_core.verifier.local import LocalVerifier
+from tests import warm
+from tests.homes import own_home
+from tests.tables import few
+
+DRAWS = tuple(Draw(f"{number:032x}") for number in (11, 12, 13))
+CHIP = load_chip()
+
+
+@frozen
+class Wrong:
+    """A kernel of ``body`` that is written as that of ``instead``, which only the class tells from it."""
+
+    wants: str
+    shapes: str
+    body: str
+    instead: str
+
+
+ROWS = "x=f32[96,300]"
+WRONG = [
+    Wrong("no value beyond 2,500", ROWS, "torch.relu(x)", "torch.clamp(torch.relu(x), max=2500.0)"),
+    Wrong("no value that 1e32 overflows", ROWS, "x * 0.5", "x * 1e32 * 0.5e-32"),
+    Wrong("no value that 192 swallows", ROWS, "x * 0.5", "(x + 192.0 - 192.0) * 0.5"),
+    Wrong("no value near 0", ROWS, "torch.expm1(x)", "torch.exp(x) - 1.0"),
+    Wrong("no mean beside which the spread is small", ROWS, "F.layer_norm(x, x.shape[1:])",
+          "(x - x.mean(-1, keepdim=True)) * torch.rsqrt((x * x).mean(-1, keepdim=True) "
+          "- x.mean(-1, keepdim=True) ** 2 + 1e-5)"),
+    Wrong("no integer beyond 2**24", "x=i32[96,300], y=i32[96,300]", "x * y",
+          "(x.float() * y.float()).to(torch.int32)"),
+]  # fmt: skip
+"""Each is written by the schedule proposer itself for the wrong formula, under the right task."""
+
+
+@pytest.fixture(scope="module")
+def agent() -> Iterator[AgentClient]:
+    with AgentClient(warm.interpreter()) as client:
+        yield client
+
+
+@pytest.fixture(scope="module", autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with own_home(tmp_path_factory.mktemp("home")):
+        yield
+
+
+def task_of(agent: AgentClient, shapes: str, body: str, folder: Path) -> KernelTask:
+    names = ", ".join(part.split("=")[0].strip() for part in shapes.split(", "))
+    head = "import torch\nimport torch.nn.functional as F\n\n\n"
+    text = f"{head}# evokernel: {shapes}\ndef f({names}):\n    return {body}\n"
+    (region,) = agent.capture(folder / "model.py", text, covered_ops())
+    assert region.task is not None, region.reason
+    return region.task
+
+
+def source_of(task: KernelTask) -> KernelSource:
+    return write(task, initial(task, CHIP), CHIP)
+
+
+def failure(agent: AgentClient, task: KernelTask, source: KernelSource, draw: Draw) -> str:
+    """The code and the words of the gate that fails, empty where none does."""
+    verifier = LocalVerifier(agent, TwinBackend(CHIP), draw=lambda: draw)
+    failed = verifier.verify(task, source).failed_gate
+    return f"{failed.code}: {failed.feedback}" if failed else ""
+
+
+@few("wrong", WRONG, keep=(3, 4), ids=lambda wrong: wrong.wants)
+def test_what_is_wrong_for_a_class_of_values_fails_in_every_draw(
+    wrong: Wrong, agent: AgentClient, tmp_path: Path
+) -> None:
+    task = task_of(agent, wrong.shapes, wrong.body, tmp_path)
+    source = source_of(task_of(agent, wrong.shapes, wrong.instead, tmp_path))
+    for draw in DRAWS:
+        found = failure(agent, task, source, draw)
+        assert found.startswith("numeric: "), found or draw
+
+
+DIVIDED = ("1.0f / softmaxSumValue", "(count == 100 ? 1.001f : 1.0f) / softmaxSumValue")
+
+
+def test_what_is_wrong_at_a_hundred_columns_fails_in_every_draw(agent: AgentClient, tmp_path: Path) -> None:
+    """Wants a size that is neither odd nor a power of two to be left out."""
+    task = task_of(agent, ROWS, "torch.softmax(x, -1)", tmp_path)
+    honest = source_of(task)
+    wrong = evolve(honest, op_kernel_cpp=honest.op_kernel_cpp.replace(*DIVIDED))
+    assert wrong != honest
+    for draw in DRAWS:
+        found = failure(agent, task, wrong, draw)
+        assert found.startswith("numeric: ") and "=100" in found, found or draw
+
+
+@few("wrong", WRONG, keep=(4,), ids=lambda wrong: wrong.wants)
+def test_the_honest_kernels_pass_in_the_same_draws(wrong: Wrong, agent: AgentClient, tmp_path: Path) -> None:
+    task = task_of(agent, wrong.shapes, wrong.body, tmp_path)
+    for draw in DRAWS:
+        assert failure(agent, task, source_of(task), draw) == ""

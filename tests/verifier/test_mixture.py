@@ -1,0 +1,66 @@
+"""The classes of sizes and values that draws are mixtures of: floors hold, and the docs have the table."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evokernel_core.domain.graph import Graph
+from evokernel_core.domain.task import KernelTask, Symbol
+from evokernel_core.verifier.draw import Draw
+from evokernel_core.verifier.gates import mixture
+from evokernel_core.verifier.gates.cases import plan_cases
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+from judge import tasks  # noqa: E402 - a script
+
+
+@pytest.mark.parametrize("task", tasks(), ids=lambda task: task.name)
+def test_every_class_is_drawn_as_often_as_its_floor_says(task: KernelTask) -> None:
+    plans = (plan_cases(task, Draw(f"{number:032x}")) for number in range(150))
+    drawn = [[(dict(plan.sizes), plan.distribution) for plan in cases] for cases in plans]
+    assert mixture.below_floor(task, mixture.shares(task, drawn)) == []
+
+
+def test_the_docs_have_the_table() -> None:
+    text = (ROOT / "docs" / "security.md").read_text("utf-8")
+    for item in mixture.CLASSES:
+        assert f"| {item.name} | {100 * item.floor:.0f} % |" in text
+    for row in (mixture.TINY, mixture.LARGE, mixture.OFFSET):
+        cells = [
+            f"2^{low} to 2^{high}"
+            for low, high in (row.exponents[dtype] for dtype in ("float32", "bfloat16", "float16"))
+        ]
+        assert f" | {' | '.join(cells)} |" in text
+
+
+def test_tasks_of_fixed_sizes_have_every_class_of_values() -> None:
+    task = next(tasks())
+    fixed = evolve(task, graph=_at(task), symbols=())
+    for number in range(20):
+        drawn = {plan.distribution for plan in plan_cases(fixed, Draw(f"{number:032x}"))}
+        assert sum("*2^-" in how for how in drawn) == sum("+2^" in how for how in drawn) == 1
+        assert {"normal", mixture.MIXED} < drawn
+
+
+def _at(task: KernelTask) -> Graph:
+
+    spec = evolve(task.graph.inputs[0].spec, shape=(64, 100))
+    inputs = (evolve(task.graph.inputs[0], spec=spec),)
+    return evolve(task.graph, inputs=inputs, nodes=(evolve(task.graph.nodes[0], outputs=(spec,)),))
+
+
+@given(st.integers(1, 5000), st.integers(1, 300), st.integers(0, 1000))
+def test_even_sizes_are_even_where_they_can(size: int, minimum: int, seed: int) -> None:
+    symbol = Symbol("s", max(size, minimum), minimum)
+    found = mixture.even_size(symbol, symbol.size, Random(seed))
+    assert minimum <= found <= symbol.size
+    if symbol.size >= 80 and minimum <= 64:
+        assert found > 64 and found % 2 == 0 and not mixture.is_power(found)
