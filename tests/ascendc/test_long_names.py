@@ -98,7 +98,7 @@ def test_every_global_function_is_launched_whatever_its_names(make: Make, builde
     ("make", "length", "width"),
     [(make, length, width) for make in TASKS for length, width in ((28, 120), (150, 120), (9, 48))],
     keep=(0, 1, 2, 4),
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_what_is_written_passes_the_audit_at_any_width(
     make: Make, length: int, width: int, builder: Any, chip: Chip, monkeypatch: pytest.MonkeyPatch

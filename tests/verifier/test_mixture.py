@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 from judge import tasks  # noqa: E402 - a script
 
 
-@pytest.mark.parametrize("task", tasks(), ids=lambda task: task.name)
+@pytest.mark.parametrize("task", tuple(tasks()), ids=lambda task: task.name)
 def test_every_class_is_drawn_as_often_as_its_floor_says(task: KernelTask) -> None:
     plans = (plan_cases(task, Draw(f"{number:032x}")) for number in range(150))
     drawn = [[(dict(plan.sizes), plan.distribution) for plan in cases] for cases in plans]

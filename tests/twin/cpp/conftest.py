@@ -67,7 +67,7 @@ class Ran:
 
 
 @frozen
-class Tested:
+class CompiledBody:
     """A compiled kernel whose body sees tensors ``t[i]`` (inputs, then outputs) and ``tiling``."""
 
     built: BuiltKernel
@@ -132,12 +132,12 @@ class Tested:
         return np.fromfile(file.path, dtype)
 
 
-Compile = Callable[..., Tested]
+Compile = Callable[..., CompiledBody]
 
 
 @pytest.fixture(scope="session")
 def compile_kernel(tmp_path_factory: pytest.TempPathFactory) -> Compile:
-    """Compiles a kernel body (see ``Tested``); the same text is compiled once."""
+    """Compiles a kernel body (see ``CompiledBody``); the same text is compiled once."""
 
     def build(
         body: str,
@@ -148,13 +148,13 @@ def compile_kernel(tmp_path_factory: pytest.TempPathFactory) -> Compile:
         workspace: int = 0,
         prelude: str = "",
         kind: tuple[int | str, int | str, str] | None = None,
-    ) -> Tested:
+    ) -> CompiledBody:
         tiling = TILING.format(blocks=blocks, workspace=workspace, sizes=sizes, scalars=scalars)
         launch = CALL if kind is None else KIND_CALL.format(cube=kind[0], vector=kind[1], mixed=kind[2])
         text = KERNEL.format(prelude=prelude, body=body, launch=launch)
         # Past the check of device calls, so that helpers here need no marks.
         built = build_files(prepare(), {"op_kernel.cpp": text, "tiling.h": tiling})
-        return Tested(built, tmp_path_factory.mktemp("kernel"))
+        return CompiledBody(built, tmp_path_factory.mktemp("kernel"))
 
     return build
 

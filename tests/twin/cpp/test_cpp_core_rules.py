@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evokernel_core.twin.run import Mode
-from tests.twin.cpp.conftest import Compile, Ran, Tested
+from tests.twin.cpp.conftest import Compile, Ran, CompiledBody
 
 ELEMENTS = 64
 
@@ -36,16 +36,16 @@ BODY = f"""
 
 
 @pytest.fixture(scope="module")
-def on_vector(compile_kernel: Compile) -> Tested:
+def on_vector(compile_kernel: Compile) -> CompiledBody:
     return compile_kernel(BODY, sizes=1)
 
 
 @pytest.fixture(scope="module")
-def on_cube(compile_kernel: Compile) -> Tested:
+def on_cube(compile_kernel: Compile) -> CompiledBody:
     return compile_kernel(BODY, sizes=1, kind=(1, 0, "false"))
 
 
-def _ran(kernel: Tested, name: str) -> Ran:
+def _ran(kernel: CompiledBody, name: str) -> Ran:
     return kernel.run([], [], sizes=[list(STATEMENTS).index(name)])
 
 
@@ -54,7 +54,9 @@ def _pipes(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", [name for name in STATEMENTS if name.startswith(("barrier", "flag"))])
-def test_a_pipe_that_the_core_does_not_have_is_named(name: str, on_vector: Tested, on_cube: Tested) -> None:
+def test_a_pipe_that_the_core_does_not_have_is_named(
+    name: str, on_vector: CompiledBody, on_cube: CompiledBody
+) -> None:
     for kernel, missing in ((on_vector, _OF_CUBE), (on_cube, _OF_VECTOR)):
         ran = _ran(kernel, name)
         absent = _pipes(name) & missing
@@ -63,7 +65,7 @@ def test_a_pipe_that_the_core_does_not_have_is_named(name: str, on_vector: Teste
 
 
 @pytest.mark.parametrize("what", ["atomics", "counter mode"])
-def test_a_mode_that_leaks_into_the_next_kernel(what: str, on_vector: Tested) -> None:
+def test_a_mode_that_leaks_into_the_next_kernel(what: str, on_vector: CompiledBody) -> None:
     assert _ran(on_vector, f"{what} left on").codes() == {"event-misuse"}
     assert not _ran(on_vector, f"{what} put back").result.hazards
 

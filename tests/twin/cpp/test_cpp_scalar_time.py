@@ -14,7 +14,7 @@ from evokernel_core.twin.build import CandidateError, build_files, prepare
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status
 from tests.twin.both import run_both
-from tests.twin.cpp.conftest import KERNEL, TILING, Compile, Tested
+from tests.twin.cpp.conftest import KERNEL, TILING, Compile, CompiledBody
 
 ROUNDS = 20_000
 
@@ -56,16 +56,16 @@ BODY = f"""
 
 
 @pytest.fixture(scope="module")
-def loops(compile_kernel: Compile) -> Tested:
+def loops(compile_kernel: Compile) -> CompiledBody:
     return compile_kernel(BODY, sizes=2, prelude=PRELUDE)
 
 
-def _us(kernel: Tested, way: int, rounds: int, mode: Mode) -> float:
+def _us(kernel: CompiledBody, way: int, rounds: int, mode: Mode) -> float:
     return kernel.run([], [(8, np.int32)], sizes=[way, rounds], mode=mode).result.latency_us
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_each_block_takes_what_an_instruction_takes_to_issue(way: str, loops: Tested) -> None:
+def test_each_block_takes_what_an_instruction_takes_to_issue(way: str, loops: CompiledBody) -> None:
     chip, number = load_chip(), list(WAYS).index(way)
     taken = _us(loops, number, ROUNDS, Mode.TIME) - _us(loops, number, 0, Mode.TIME)
     assert taken >= 0.95 * ROUNDS * chip.scalar.issue_cycles / chip.mhz

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evokernel_core.twin.chip import load_chip
-from tests.twin.cpp.conftest import Compile, Tested
+from tests.twin.cpp.conftest import Compile, CompiledBody
 
 PRELUDE = """
 struct Member { int32_t n; __aicore__ inline int32_t Get() const { return n; } };
@@ -41,12 +41,12 @@ BODY = f"""
 
 
 @pytest.fixture(scope="module")
-def values(compile_kernel: Compile) -> Tested:
+def values(compile_kernel: Compile) -> CompiledBody:
     return compile_kernel(BODY, sizes=1, prelude=PRELUDE)
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_undefined_values_are_seen(name: str, values: Tested) -> None:
+def test_undefined_values_are_seen(name: str, values: CompiledBody) -> None:
     ran = values.run([], [(8, np.float32)], sizes=[list(VALUES).index(name)])
     assert bool((ran.outputs[0] == 1).all()) == ("initialised" in name)
 
