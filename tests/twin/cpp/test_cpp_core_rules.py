@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evokernel_core.twin.run import Mode
-from tests.twin.cpp.conftest import Compile, Ran, CompiledBody
+from tests.twin.cpp.conftest import Compile, CompiledBody, Ran
 
 ELEMENTS = 64
 
