@@ -1,6 +1,6 @@
 """Numerics: functions that the vector unit lacks, in terms of those it has.
 
-Every function stays finite where the true result is, and its error is far inside 1e-6 of
+Every function is finite where the true result is, and its error is far inside 1e-6 of
 max(1, |result|). Rsqrt and Reciprocal of the hardware are avoided: they are low precision.
 """
 
@@ -17,8 +17,8 @@ from evokernel_core.domain.errors import PlanError
 _EXP_CAP = 80.0
 """exp(80) is about 5e34: still finite in float32, and x / exp(80) is zero for every use below."""
 
-_LOGISTIC_CAP = 88.5
-"""exp of it is 2.7e38, just below infinity: what is divided by it is at least -1.3, whatever it is."""
+_LARGEST = 3.4028234663852886e38
+"""The largest finite float32."""
 
 _NORMAL_LOGIT = (
     1.59576853700137,
@@ -81,9 +81,9 @@ def polynomial(b: Builder, x: Operand, coefficients: Sequence[float]) -> Operand
 
 
 def logistic_quotient(b: Builder, numerator: Operand, x: Operand) -> Operand:
-    """numerator / (1 + exp(-x)), with the exponential capped so that it cannot overflow."""
-    exponential = b.exp(b.min(b.neg(x), _LOGISTIC_CAP))
-    return b.div(numerator, b.add(exponential, 1.0))
+    """numerator / (1 + exp(-x)). The exponential may become infinite, as PyTorch's does: what is divided by
+    it is a zero, which a scale of the row's own does not make large, and no number where x is infinite."""
+    return b.div(numerator, b.add(b.exp(b.neg(x)), 1.0))
 
 
 def sigmoid(b: Builder, x: Operand) -> Operand:
@@ -121,7 +121,7 @@ def gelu(b: Builder, x: Operand, half: bool = False) -> Operand:
     rounded to 16 bits."""
     coefficients = _SHORT_NORMAL_LOGIT if half else _NORMAL_LOGIT
     logit = b.mul(polynomial(b, b.mul(x, x), [-c for c in coefficients]), x)
-    return b.div(x, b.add(b.exp(b.min(logit, _LOGISTIC_CAP)), 1.0))
+    return b.div(x, b.add(b.exp(logit), 1.0))
 
 
 def gelu_tanh(b: Builder, x: Operand) -> Operand:
@@ -273,17 +273,22 @@ def power(b: Builder, x: Operand, exponent: float) -> Operand:
             "pow with exponent {exponent} is not covered: whole exponents end at 64.",
             exponent=f"{exponent:g}",
         )
-    return b.exp(b.mul(b.ln(x), exponent))
+    return b.exp(b.mul(b.ln(b.select(_is_lowest_infinity(b, x), math.inf, x)), exponent))
+
+
+def _is_lowest_infinity(b: Builder, x: Operand) -> Value:
+    """Whether x is -inf, of which every power that is not whole is one of inf."""
+    return b.compare("LT", x, -_LARGEST)
 
 
 def power_of(b: Builder, x: Operand, exponent: Operand) -> Operand:
     """x ** exponent of two tensors: exp(exponent * ln |x|), negative for negative x and odd exponents.
 
-    Beside whole exponents ln x itself gives the NaN of negative x; 0 * infinity never decides, since
+    Beside whole exponents ln x itself gives the NaN of negative finite x; 0 * infinity never decides, since
     1 ** y and x ** 0 are 1. The zero of negative sign counts as 0.
     """
     whole = b.compare("EQ", b.round(exponent, "CAST_FLOOR"), exponent)
-    base = b.select(whole, b.abs(x), x)
+    base = b.select(b.logical("or", whole, _is_lowest_infinity(b, x)), b.abs(x), x)
     magnitude = b.exp(b.mul(b.ln(base), exponent))
     one = b.logical("or", b.compare("EQ", base, 1.0), b.compare("EQ", exponent, 0.0))
     magnitude = b.select(one, 1.0, magnitude)

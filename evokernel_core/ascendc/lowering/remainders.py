@@ -64,7 +64,8 @@ def floor_quotient(b: Builder, x: Operand, y: Operand, dtype: str) -> Operand:
     """x / y rounded down, as PyTorch does: the quotient of what the remainder leaves, less 1 where the signs
     differ, and the infinite or undefined quotient of a division by 0. Steps are rounded to ``dtype``."""
     if isinstance(y, float) and math.frexp(y)[0] in (0.5, -0.5):
-        return b.round(b.div(x, y), "CAST_FLOOR")
+        # Less what is left of x, of which an infinite one leaves no number.
+        return b.add(b.round(b.div(x, y), "CAST_FLOOR"), b.mul(x, 0.0))
     rest = magnitude(b, b.abs(x), y)
     rest = b.select(b.compare("LT", x, 0.0), b.neg(rest), rest)
     quotient = b.decided(b.div(b.decided(b.sub(x, rest), dtype), y), dtype)

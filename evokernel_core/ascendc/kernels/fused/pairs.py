@@ -21,11 +21,13 @@ from evokernel_core.ascendc.shapes.sizes import Extent, product
 @frozen
 class Pair:
     """``first`` is the maximum or the sum of ``source``; ``total`` sums exp(``source`` - ``first``), or
-    the squares of what ``source`` is away from its mean."""
+    the squares of what ``source`` is away from its mean. ``is_exposed``: more reads a softmax's maximum,
+    powers or sum than the softmax itself, which is not a number in rows of nothing but -inf either way."""
 
     first: Value
     total: Value
     source: Operand
+    is_exposed: bool = False
 
     @property
     def is_moments(self) -> bool:
@@ -36,7 +38,7 @@ def online_pairs(plan: Plan) -> tuple[Pair, ...]:
     """The pairs of a plan, none with a reduction of another."""
     pairs: list[Pair] = []
     for total in plan.reductions:
-        pair = _softmax_pair(total) or _moments_pair(total, row_length(plan))
+        pair = _softmax_pair(total, plan) or _moments_pair(total, row_length(plan))
         if pair is not None and all(other.first is not pair.first for other in pairs):
             pairs.append(pair)
     return tuple(pairs)
@@ -49,7 +51,7 @@ def row_length(plan: Plan) -> Extent:
     return product((plan.leading, plan.mid, plan.inner)) if plan.family == "piecewise" else plan.inner
 
 
-def _softmax_pair(total: Value) -> Pair | None:
+def _softmax_pair(total: Value, plan: Plan) -> Pair | None:
     exponential = total.args[0]
     if total.op != "reduce_sum" or not isinstance(exponential, Value) or exponential.op != "exp":
         return None
@@ -58,8 +60,24 @@ def _softmax_pair(total: Value) -> Pair | None:
         return None
     source, largest = shifted.args
     if isinstance(largest, Value) and largest.op == "reduce_max" and largest.args[0] is source:
-        return Pair(largest, total, source)
+        return Pair(largest, total, source, _is_exposed((largest, shifted, exponential, total), plan))
     return None
+
+
+def _is_exposed(chain: tuple[Value, Value, Value, Value], plan: Plan) -> bool:
+    """Whether a value that is neither of the chain (maximum, difference, power, sum), nor of the operation
+    that the sum was lowered from, nor the quotient of power and sum reads one of the chain."""
+    *_, exponential, total = chain
+    inside = {value.index for value in chain}
+    if any(isinstance(item.value, Value) and item.value.index in inside for item in plan.outputs):
+        return True
+    return any(
+        not inside.isdisjoint(arg.index for arg in value.values())
+        and value.index not in inside
+        and value.origin != total.origin
+        and not (value.op == "div" and value.args[0] is exponential and value.args[1] is total)
+        for value in plan.values()
+    )
 
 
 def _moments_pair(total: Value, length: Extent) -> Pair | None:

@@ -174,7 +174,7 @@ def _leaving_lines(step: Pass) -> list[str]:
     lines = piecewise.lanes()
     if counts:
         lines.append("const uint64_t taken = ElementsBefore(endTile) - ElementsBefore(firstTile);")
-    lines += combine_lines(step, "taken", lambda item: places[item.value.index])
+    lines += combine_lines(step, "taken", lambda item: places[item.value.index], is_part=True)
     return [*lines, *(f"Duplicate({place}, static_cast<float>(taken), 1);" for place in counts.values())]
 
 

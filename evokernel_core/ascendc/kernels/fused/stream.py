@@ -24,8 +24,9 @@ from evokernel_core.ascendc.lowering.values import Domain, Operand, Value, neede
 
 IDENTITY = {"reduce_sum": "0.0f", "reduce_prod": "1.0f", "reduce_max": "-INFINITE", "reduce_min": "INFINITE"}
 COMBINE = {"reduce_sum": "Add", "reduce_prod": "Mul", "reduce_max": "Max", "reduce_min": "Min"}
-_LOWEST = "-3.40282347e38f"
-"""The start of an online maximum: finite, because infinity less infinity is not a number."""
+LOWEST = "-3.40282347e38f"
+"""The start of an online maximum, or the least that is subtracted where others read the maximum as well:
+finite, because infinity less infinity is not a number."""
 
 
 @frozen
@@ -55,7 +56,8 @@ class Pass:
     def start_of(self, item: Accumulation) -> str:
         """What an accumulator holds before the first tile."""
         pair = next((pair for pair in self.pairs if pair.first is item.value), None)
-        return _LOWEST if pair is not None and not pair.is_moments else IDENTITY[item.value.op]
+        is_finite = pair is not None and not pair.is_moments and not pair.is_exposed
+        return LOWEST if is_finite else IDENTITY[item.value.op]
 
     def first_of(self, pair: Pair) -> Accumulation:
         return next(item for item in self.accumulations if item.value is pair.first)
@@ -113,10 +115,13 @@ def _accumulate_online(lowerer: Lowerer, pair: Pair, accumulations: list[Accumul
     largest, total = (lowerer.virtual(Domain.FULL, name=name) for name in names)
     lowerer.origin = pair.total.origin
     grown = lowerer.emit("Max", lowerer.virtual(Domain.FULL), largest, source)
-    lowerer.emit("Sub", largest, largest, grown)
+    finite = grown
+    if pair.is_exposed:
+        finite = lowerer.emit("Maxs", lowerer.virtual(Domain.FULL), grown, scalar=LOWEST)
+    lowerer.emit("Sub", largest, largest, finite)
     lowerer.emit("Exp", largest, largest)
     lowerer.emit("Mul", total, total, largest)
-    shifted = lowerer.emit("Sub", lowerer.virtual(Domain.FULL), source, grown)
+    shifted = lowerer.emit("Sub", lowerer.virtual(Domain.FULL), source, finite)
     term = lowerer.emit("Exp", lowerer.virtual(Domain.FULL), shifted)
     lowerer.emit("Add", total, total, term)
     lowerer.emit("Adds", largest, grown, scalar="0.0f")
@@ -261,17 +266,23 @@ def starting_lines(step: Pass) -> list[str]:
     return lines + [f"{shift}Known = false;" for shift in shifts]
 
 
-def combine_lines(step: Pass, elements: str, place: Callable[[Accumulation], str] = _row_of) -> list[str]:
+def combine_lines(
+    step: Pass, elements: str, place: Callable[[Accumulation], str] = _row_of, *, is_part: bool = False
+) -> list[str]:
     """Reduce the lanes of the accumulators to one value at ``place``, for ``elements`` (a C++ expression)
-    elements that they took."""
+    elements that they took; ``is_part`` of a row, whose other parts may be finite where this one is not."""
     lines: list[str] = []
     for item in step.accumulations:
         pair, to = step.pair_of(item), place(item)
         if pair is not None and not pair.is_moments:
             largest = step.first_of(pair)
+            top = f"{place(largest)}.GetValue(0)"
+            if is_part and pair.is_exposed:
+                lines.append(f"const float {largest.row}Part = {top};")
+                top = f"({largest.row}Part < {LOWEST} ? {LOWEST} : {largest.row}Part)"
             lines += [
                 "// Bring the lanes' sums to the common maximum.",
-                f"Adds({largest.accumulator}, {largest.accumulator}, -{place(largest)}.GetValue(0), lanes);",
+                f"Adds({largest.accumulator}, {largest.accumulator}, -{top}, lanes);",
                 f"Exp({largest.accumulator}, {largest.accumulator}, lanes);",
                 f"Mul({item.accumulator}, {item.accumulator}, {largest.accumulator}, lanes);",
             ]
