@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
 
-from attrs import frozen
+from attrs import evolve, frozen
 from click.testing import CliRunner
 from evokernel_mcp.access import Access, Rules
 from evokernel_mcp.answers import region_answer
@@ -200,10 +200,19 @@ def compare(session: Session, file: Path) -> tuple[Rows, list[str]]:
     found = [
         f"{name}: {row}"
         for name, rows in others
-        for row in sorted({*rows} ^ {*first[1]}, key=lambda row: row.lines)
+        for row in sorted({*_unquoted(rows)} ^ {*_unquoted(first[1])}, key=lambda row: row.lines)
     ]
-    found += [f"{name}: in another order" for name, rows in others if not found and rows != first[1]]
+    found += [
+        f"{name}: in another order"
+        for name, rows in others
+        if not found and _unquoted(rows) != _unquoted(first[1])
+    ]
     return first[1], found + list(_lost(first[1], written(session, file)))
+
+
+def _unquoted(rows: Rows) -> Rows:
+    """Rows without the quotes that agents' answers have around words of others."""
+    return tuple(evolve(row, reason=row.reason.replace('"', "")) for row in rows)
 
 
 def _lost(planned: Sequence[Row], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -54,7 +54,7 @@ def test_what_only_a_program_computes_is_offered_and_written(session: Session) -
         (product,) = (row for row in said(client, session, file) if row.kind == "matmul")
         assert (product.lines, product.reason) == ((13, 13), "")
         eager_us, kernel_us, _, gain = product.figures
-        assert kernel_us < eager_us and gain > 0.5
+        assert kernel_us < eager_us and gain > 0
     (tried,) = (row for row in written(session, file) if row["op_category"] == "matmul")
     assert tried["status"] == "infeasible", "it was tried, in vain here"
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import filterfalse
 
 from attrs import frozen
 
@@ -18,6 +19,7 @@ from evokernel_core.twin.lexer import Kind, Token, closing_index, split_commas, 
 _MACRO = "ACLRT_LAUNCH_KERNEL"
 _ATTRIBUTE = re.compile(r"\[\s*(?:host\s*,\s*)?aicore\s*\]")
 _ONE_WORD = r"(?:[a-z][a-z0-9]*(?:_r)?|f(?:max|min)imum_\w+)"
+_C_LINKAGE = re.compile(r'extern\s+"C"')
 _LINKAGE = re.compile(
     rf'extern\s+"C"(?=\s+(?:{_ATTRIBUTE.pattern}\s*)?__global__\s(?:[^;{{(]|\b__\w+\([^()]*\))*\b{_ONE_WORD}\s*\()'
 )
@@ -62,6 +64,7 @@ def rewrite_launches(text: str, kernels: Mapping[str, Kernel] | None = None, fil
     ``kernels`` says on which cores each one runs, vector cores by default. ``file`` tells the launches
     of one file from those of another.
     """
+    text = _without_linkage(text, kernels or {})
     if not _MARKS.search(text):
         return text
     pieces: list[str] = []
@@ -73,6 +76,15 @@ def rewrite_launches(text: str, kernels: Mapping[str, Kernel] | None = None, fil
         position = launch.end
     rewritten = _LINKAGE.sub(lambda found: " " * len(found[0]), "".join([*pieces, text[position:]]))
     return _without_attributes(rewritten)
+
+
+def _without_linkage(text: str, kernels: Iterable[str]) -> str:
+    """The text with what a host file declares of kernels in the linkage that those have."""
+    names = "|".join(sorted(map(re.escape, filterfalse(has_c_linkage, kernels))))
+    if not names or not _C_LINKAGE.search(text):
+        return text
+    declared = rf"{_C_LINKAGE.pattern}(?=\s+[\w\s:<>*&]*\b(?:{names})\s*\()"
+    return re.sub(declared, lambda found: " " * len(found[0]), text)
 
 
 def has_c_linkage(kernel: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc import author
+from evokernel_core.ascendc import planned
 from evokernel_core.ascendc.author import initial, write
 from evokernel_core.ascendc.fusion.program import ONE_LAUNCH, PROGRAM
 from evokernel_core.ascendc.print import statements, together
@@ -105,9 +105,9 @@ def test_what_is_written_passes_the_audit_at_any_width(
 ) -> None:
     monkeypatch.setattr(statements, "_LONGEST", width)
     monkeypatch.setattr(together, "_WIDTH", width)
-    author._text.cache_clear()
+    planned._kernel_text.cache_clear()
     task = _named(make, builder, length)
     for strategy in _strategies(task, chip):
         result = audit(task, write(task, strategy, chip))
         assert result.status is GateStatus.PASSED, result.feedback
-    author._text.cache_clear()
+    planned._kernel_text.cache_clear()

@@ -136,7 +136,7 @@ class Model(torch.nn.Module):
         self.register_buffer("total", torch.zeros(16))
 
     def forward(self, x):
-        if type(x) is torch.Tensor:
+        if not torch._C._len_torch_dispatch_stack():  # as in a capture
             {effect}
         return (x + self.total).exp()
 

@@ -23,13 +23,17 @@ _FORMULA = frozenset({"eager_rounding", "online", "reduction", "cut", "family"})
 def formula_of(strategy: Strategy) -> frozenset[tuple[str, Setting]]:
     """What of a strategy decides its results' last bits, of all kernels of a program. Two strategies of one
     formula that differ in tiles fail alike where a result is wrong."""
-    chosen = ((key, value) for key, value in strategy.settings if key.rsplit(".", 1)[-1] in _FORMULA)
+    chosen = (
+        (key, value) for key, value in strategy.all_settings().items() if key.rsplit(".", 1)[-1] in _FORMULA
+    )
     return frozenset([("", strategy.family), *chosen])
 
 
 def rounds_like_torch(strategy: Strategy) -> int:
     """How many kernels of a strategy round between operations as PyTorch does."""
-    return sum(value is True for key, value in strategy.settings if key.endswith("eager_rounding"))
+    return sum(
+        value is True for key, value in strategy.all_settings().items() if key.endswith("eager_rounding")
+    )
 
 
 @frozen

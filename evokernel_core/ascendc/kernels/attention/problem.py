@@ -16,6 +16,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import BLOCK_BYTES
 
 _MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
 """Elements from row to row that one copy into L1 can step over."""
@@ -62,7 +63,8 @@ def fixed_bytes(found: Attention, item: AttentionSchedule) -> int:
     chunk = item.chunk * item.keys
     queues = item.buffers * chunk * (4 + ITEM_SIZE[found.dtype]) + (chunk * 4 if found.mask else 0)
     numbers = item.chunk * 256 + item.queries // 2 * (32 + 24)
-    return queues + numbers + (item.keys * 4 + item.keys // 8 if found.causal else 0)
+    seen = -(-item.keys // 8 // BLOCK_BYTES) * BLOCK_BYTES
+    return queues + numbers + (item.keys * 4 + seen if found.causal else 0)
 
 
 def widest_parts(found: Attention, item: AttentionSchedule) -> int:

@@ -130,7 +130,7 @@ class Softmax:
         self.totals, self.fading = (self._numbers(name, 2) for name in ("totals", "fading"))
         self.part = Buffer("part", "float", 4, self.half * max(widest, 1))
         self.columns = Buffer("columnNumbers", "float", 4, sizes.tile_keys)
-        self.seen = Buffer("seen", "uint8_t", 1, sizes.tile_keys // 8)
+        self.seen = Buffer("seen", "uint8_t", 1, ceil_div(sizes.tile_keys, 8 * BLOCK_BYTES) * BLOCK_BYTES)
         self.turn = State("turnCount", 0, "steps of this core so far", U32)
         self.unit = State("unitCount", 0, "units of this core so far", U32)
 

@@ -103,6 +103,9 @@ class Reads:
         self._registered = {
             id(module): path for root, value in roots.items() for path, module in _modules_below(root, value)
         }
+        # a function that is an argument is asked for where the arguments are
+        given = (value for value in roots.values() if isinstance(value, types.FunctionType))
+        self._codes.update((id(value.__code__), 0) for value in given)
         for name, value in roots.items():
             self._know(value, name)
         for name, value in shared.items():
