@@ -47,16 +47,16 @@ from benchmarks.searching.world import (
     problems,
     remember_schedules,
 )
-from evokernel_core.ascendc.features import task_features
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.settings import PolicyName, RetrievalName, Settings
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.engine import Engine
 from evokernel_core.synthesis.policies import open_policy
 from evokernel_core.synthesis.proposers.base import Proposer
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.synthesis.session import Session
-from evokernel_core.twin.chip import Chip
+from evokernel_core.targets.ascendc.features import task_features
 
 BASELINES: dict[str, Callable[..., Baseline]] = {
     "random": Random,

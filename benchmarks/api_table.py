@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from evokernel_core.twin.api import ApiRow, api_rows, named
+from evokernel_core.hardware.ascend.api import ApiRow, api_rows, named
 
 HERE = Path(__file__).parent
 INTERFACE = HERE.parent / "evokernel_core" / "twin" / "include" / "evokernel" / "twin"

@@ -18,14 +18,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from evokernel_core.ascendc import author
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.synthesis.problems import whole_forward
 from evokernel_core.synthesis.session import Session, Settings
-from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.targets.ascendc import author
 
 Row = Mapping[str, Any]
 

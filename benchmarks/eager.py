@@ -19,10 +19,10 @@ from typing import Any
 
 import psutil
 
-from evokernel_core.ascendc.kernels.registry import covered_ops, single_ops
 from evokernel_core.capture.client import AgentClient, CaptureWay
 from evokernel_core.domain.errors import CaptureError
 from evokernel_core.domain.region import Region
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops, single_ops
 
 
 def main() -> None:

@@ -2,8 +2,8 @@
 
     python benchmarks/exemplars.py
 
-Writes evokernel_core/ascendc/knowledge/tasks.json anew, with the kind of kernel that the author launches for
-each on the default chip. Needs torch.
+Writes evokernel_core/targets/ascendc/knowledge/tasks.json anew, with the kind of kernel that the author
+launches for each on the default chip. Needs torch.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 
 from attrs import evolve
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
-from evokernel_core.ascendc.knowledge.exemplars import TASKS
-from evokernel_core.ascendc.knowledge.kinds import kind_of
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.knowledge.exemplars import TASKS
+from evokernel_core.targets.ascendc.knowledge.kinds import kind_of
 
 FUNCTIONS = Path(__file__).parent / "knowledge" / "functions.py"
 

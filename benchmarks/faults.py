@@ -34,8 +34,10 @@ from attrs import asdict, field, frozen
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
     **{f"evokernel_core/{name}": f"tests/{name}" for name in (
-        "ascendc", "capture", "cli", "domain", "memory", "report", "synthesis", "twin", "vendor", "verifier",
+        "capture", "cli", "domain", "memory", "report", "synthesis", "twin", "vendor", "verifier",
     )},
+    **{f"evokernel_core/{name}": "tests/ascendc" for name in ("compiler", "package", "targets/ascendc")},
+    "evokernel_core/hardware": "tests/twin",
     "server/evokernel_mcp": "tests/mcp",
     "server/evokernel_server": "tests/server",
 }  # fmt: skip

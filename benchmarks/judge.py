@@ -38,9 +38,9 @@ sys.path.insert(0, str(ROOT))
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef  # noqa: E402
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol  # noqa: E402
 from evokernel_core.domain.tensor import TensorSpec  # noqa: E402
+from evokernel_core.hardware.ascend.chip import load_chip  # noqa: E402
 from evokernel_core.twin.bare import build_bare, read_launch  # noqa: E402
 from evokernel_core.twin.build import BuiltKernel, prepare  # noqa: E402
-from evokernel_core.twin.chip import load_chip  # noqa: E402
 from evokernel_core.twin.judge import judge_kernel  # noqa: E402
 from evokernel_core.twin.run import (  # noqa: E402
     Mode,

@@ -28,12 +28,12 @@ from pathlib import Path
 from attrs import frozen
 from linking.toolkit import Toolkit, make_toolkit
 
-from evokernel_core.ascendc.author import initial, write
-from evokernel_core.ascendc.kernels.registry import covered_ops
-from evokernel_core.ascendc.print.package import placed, write_package
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.verdict import Verdict
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.package.write import placed, write_package
+from evokernel_core.targets.ascendc.author import initial, write
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 
 HERE = Path(__file__).parent
 FUNCTIONS = HERE / "linking" / "functions.py"

@@ -41,7 +41,7 @@ from benchmarks.mutating.table import TABLE, Row  # noqa: E402
 from evokernel_core.capture.client import AgentClient  # noqa: E402
 from evokernel_core.domain.errors import EvoKernelError  # noqa: E402
 from evokernel_core.domain.kernel import KernelSource  # noqa: E402
-from evokernel_core.twin.chip import load_chip  # noqa: E402
+from evokernel_core.hardware.ascend.chip import load_chip  # noqa: E402
 
 CACHE = ROOT / ".cache" / "mutants"
 SEED = 36

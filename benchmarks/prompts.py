@@ -15,12 +15,12 @@ from pathlib import Path
 
 from exemplars import captured
 
-from evokernel_core.ascendc.author import initial, write
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Verdict
+from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.llm_prompt import draft_prompt, refine_prompt
-from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.targets.ascendc.author import initial, write
 from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.gates.latency import timed_at_full_size
 

@@ -28,8 +28,8 @@ from benchmarks.ablation import LATENCIES, kept_tasks
 from benchmarks.searching.baselines import Space, record
 from benchmarks.searching.world import Latencies, Problem, flat
 from evokernel_core.domain.tuning_record import TuningRecord
+from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.synthesis.residual import learned
-from evokernel_core.twin.chip import Chip, load_chip
 
 FEWEST = 3
 """Schedules with a verdict that a problem needs to be asked about."""

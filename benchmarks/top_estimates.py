@@ -19,12 +19,12 @@ from pathlib import Path
 
 from attrs import asdict, frozen
 
-from evokernel_core.ascendc import author
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.synthesis.problems import whole_forward
 from evokernel_core.synthesis.session import Session, Settings
+from evokernel_core.targets.ascendc import author
 from evokernel_core.verifier.base import Verifier
 
 

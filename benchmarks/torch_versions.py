@@ -27,13 +27,13 @@ from typing import Any
 
 from torch_environments import FOLDER, VERSIONS, EnvironmentFailed, environment
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.finder import imports_torch
 from evokernel_core.capture.text import read_python
 from evokernel_core.domain.errors import CaptureError
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 BASE = "2.13.0"

@@ -33,9 +33,9 @@ import numpy as np
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from evokernel_core.hardware.ascend.chip import load_chip  # noqa: E402
 from evokernel_core.twin.bare import build_bare, read_launch, run_bare  # noqa: E402
 from evokernel_core.twin.build import prepare  # noqa: E402
-from evokernel_core.twin.chip import load_chip  # noqa: E402
 from evokernel_core.twin.run import (  # noqa: E402
     Mode,
     RunRequest,

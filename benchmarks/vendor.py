@@ -27,13 +27,13 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.vendor_rows.texts import HEAD, text_of  # noqa: E402
-from evokernel_core.ascendc import author  # noqa: E402
-from evokernel_core.ascendc.kernels.registry import covered_ops  # noqa: E402
 from evokernel_core.capture.client import AgentClient  # noqa: E402
 from evokernel_core.domain.errors import PlanError  # noqa: E402
 from evokernel_core.domain.region import Region  # noqa: E402
-from evokernel_core.twin.chip import load_chip  # noqa: E402
-from evokernel_core.twin.roofline import fused_us  # noqa: E402
+from evokernel_core.hardware.ascend.chip import load_chip  # noqa: E402
+from evokernel_core.hardware.roofline import fused_us  # noqa: E402
+from evokernel_core.targets.ascendc import author  # noqa: E402
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops  # noqa: E402
 from evokernel_core.vendor.published import Published, published  # noqa: E402
 from evokernel_core.vendor.recognise import recognised  # noqa: E402
 

@@ -24,9 +24,9 @@ from babel.messages.catalog import Message as Entry
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
-from evokernel_core.ascendc.kernels.family import Cores
-from evokernel_core.ascendc.kernels.registry import FAMILIES
 from evokernel_core.domain import descriptor
+from evokernel_core.targets.ascendc.kernels.family import Cores
+from evokernel_core.targets.ascendc.kernels.registry import FAMILIES
 from evokernel_core.twin.hazards import hazard_rules
 from evokernel_core.twin.page_words import page_words
 from evokernel_core.twin.said import template_of
@@ -40,7 +40,7 @@ ENGLISH = tuple(
         *("cli/", "report/", "synthesis/steps.py", "synthesis/suite.py", "memory/packs.py"),
         *("capture/observe.py", "twin/apart.py", "twin/bare.py", "twin/fills.py", "twin/framework.py"),
         "twin/hazards.py",
-        *("twin/api/", "twin/operators/", "twin/program.py", "twin/sources.py"),
+        *("hardware/ascend/api/", "twin/operators/", "twin/program.py", "twin/sources.py"),
         *("verifier/first_run", "verifier/queue", "verifier/schema.py", "verifier/service"),
         *("verifier/serving/", "verifier/workers.py"),
     )
@@ -51,7 +51,7 @@ _FUNCTIONS: Mapping[str, tuple[int, ...]] = {"_": (1,), "many": (1, 2), "marked"
 _TEMPLATE = "template"
 """The parameter of a sentence, and of an error's ``__init__``."""
 
-AUTHOR = "evokernel_core/ascendc"
+AUTHOR = "evokernel_core/targets/ascendc"
 LIBRARY = ROOT / "evokernel_core/twin/src"
 _UNSAID = ("client/", "host/", "launcher/", "glue.cpp")
 """Parts of the library that report to programs with a main of their own."""

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.ir.nodes import Kernel
-from evokernel_core.ascendc.kernels.registry import FAMILIES, legalised
-from evokernel_core.ascendc.lowering.pointwise import POINTWISE
-from evokernel_core.ascendc.print.vector_kernel import stage_text
+from evokernel_core.compiler.lowering.pointwise import POINTWISE
 from evokernel_core.domain import operations
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.hardware.ascend.chip import Chip, load_chip
+from evokernel_core.targets.ascendc.ir.nodes import Kernel
+from evokernel_core.targets.ascendc.kernels.registry import FAMILIES, legalised
+from evokernel_core.targets.ascendc.print.vector_kernel import stage_text
 from tests.ascendc.conftest import GraphBuilder, TwinRunner
 
 ROOT = Path(__file__).parent.parent
@@ -54,8 +54,8 @@ def test_the_new_operation_is_computed(monkeypatch: pytest.MonkeyPatch, chip: Ch
 
 
 def _naming(pattern: str) -> set[str]:
-    author = ROOT / "evokernel_core" / "ascendc"
-    files = ((path, path.read_text()) for path in author.rglob("*.py"))
+    folders = (ROOT / "evokernel_core" / name for name in ("compiler", "targets"))
+    files = ((path, path.read_text()) for folder in folders for path in folder.rglob("*.py"))
     return {str(path.relative_to(ROOT)) for path, text in files if re.search(pattern, text)}
 
 

@@ -1,7 +1,7 @@
-// The setting evokernel.chip lists the chips of evokernel_core/twin/chips: `node chips.mjs` writes it anew.
+// The setting evokernel.chip lists the chips of evokernel_core/hardware/ascend/chips: `node chips.mjs` writes it anew.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
-const CHIPS = "../evokernel_core/twin/chips";
+const CHIPS = "../evokernel_core/hardware/ascend/chips";
 
 /** A whole number of a chip's file, or else of the one that it is based on. */
 function whole(name, key) {

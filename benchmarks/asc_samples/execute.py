@@ -18,8 +18,8 @@ from asc_samples.cmake import Build, CMakeError, Evaluator, Target
 from asc_samples.readme import ARCHITECTURE, Readme, Step, recipe, steps
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.verdict import Hazard, Severity
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.build import CandidateError
-from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.program import Program, build_program, run_program
 from evokernel_core.twin.run import GIB, Limits, Mode, RunResult, Status
 from evokernel_core.twin.sources import ProgramSource

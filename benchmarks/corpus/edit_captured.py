@@ -16,7 +16,6 @@ from typing import Any
 
 from attrs import evolve
 
-from evokernel_core.ascendc.print.package import kernel_name, placed, write_package
 from evokernel_core.capture.edit import plan_edit
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.kernel import KernelSource, Strategy
@@ -24,6 +23,7 @@ from evokernel_core.domain.region import Region
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.import_root import import_root
+from evokernel_core.package.write import kernel_name, placed, write_package
 from evokernel_core.synthesis.offers import choose
 from evokernel_core.synthesis.session import Session
 

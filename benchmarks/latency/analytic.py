@@ -15,7 +15,7 @@ from typing import Any
 from attrs import frozen
 
 from benchmarks.latency.rows import Row
-from evokernel_core.twin.chip import Chip
+from evokernel_core.hardware.ascend.chip import Chip
 
 BYTES = {"float16": 2, "bfloat16": 2, "int8": 1, "int32": 4, "int64": 8, "float32": 4, "complex64": 8}
 MACS = {1: 8192, 2: 4096, 4: 1024}

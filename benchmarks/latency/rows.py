@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.hardware.ascend.chip import Chip, load_chip
 
 
 @frozen

@@ -18,8 +18,8 @@ from benchmarks.mutating.table import module_text
 from evokernel_core import temporary
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.tensor import TensorSpec, evaluate_dim
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.twin.build import CandidateError, build_kernel
-from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.run import Limits, Mode, RunRequest, Status, TensorFile, run_kernel
 
 LIMITS = Limits(wall_s=60.0, cpu_s=10.0)

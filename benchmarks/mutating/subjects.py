@@ -9,13 +9,13 @@ from pathlib import Path
 from attrs import frozen
 
 from benchmarks.mutating.table import Row, module_text
-from evokernel_core.ascendc.author import initial, moves, write
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.errors import CaptureError, EvoKernelError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.twin.chip import Chip
+from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.targets.ascendc.author import initial, moves, write
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 
 
 @frozen(eq=False)

@@ -14,10 +14,10 @@ from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.synthesis.proposers import moves
 from evokernel_core.synthesis.proposers.base import Context, Priced, Proposal
 from evokernel_core.synthesis.residual import MOST, Residual, learned
-from evokernel_core.twin.chip import Chip
 
 Timed = Callable[[str, str], float | None]
 """Microseconds of a kernel (task_id, source_id) that this search had timed, None for one that failed."""

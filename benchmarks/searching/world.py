@@ -17,10 +17,10 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.synthesis.problems import whole_forward
 from evokernel_core.synthesis.proposers import moves, schedule
 from evokernel_core.synthesis.session import Session
-from evokernel_core.twin.chip import Chip
 from evokernel_core.verifier.base import Verifier, never
 
 FLAT_RATE = 64.0

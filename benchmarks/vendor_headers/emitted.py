@@ -10,14 +10,14 @@ from pathlib import Path
 
 from attrs import asdict, frozen
 
-from evokernel_core.ascendc.author import initial, write
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.settings import Settings
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.session import Session
 from evokernel_core.synthesis.suite import Problem, suite_of
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.targets.ascendc.author import initial, write
 
 _DONE = "emitted.json"
 CHIP = "ascend910b1"

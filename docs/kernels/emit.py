@@ -12,11 +12,11 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1]))
 
-from evokernel_core.ascendc.author import initial, write  # noqa: E402
 from evokernel_core.domain.graph import Arg, Graph, GraphInput, InputKind, Node, ValueRef  # noqa: E402
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol  # noqa: E402
 from evokernel_core.domain.tensor import Dim, TensorSpec  # noqa: E402
-from evokernel_core.twin.chip import load_chip  # noqa: E402
+from evokernel_core.hardware.ascend.chip import load_chip  # noqa: E402
+from evokernel_core.targets.ascendc.author import initial, write  # noqa: E402
 
 FILES = ("tiling.h", "op_kernel.cpp")
 

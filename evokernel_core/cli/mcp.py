@@ -10,8 +10,8 @@ import click
 from evokernel_core.cli.options import ENVIRONMENT, named_interpreter
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Settings
+from evokernel_core.hardware.ascend.chip import DEFAULT_CHIP, load_chip
 from evokernel_core.keys import with_keys
-from evokernel_core.twin.chip import DEFAULT_CHIP, load_chip
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path, resolve_path=True)
 

@@ -51,8 +51,8 @@ def command(kernel_dir: Path, backend: str, chip: str, interpreter: str, **optio
 
 
 def _package(kernel_dir: Path, *, changed: bool) -> tuple[KernelTask, KernelSource]:
-    from evokernel_core.ascendc.print.integrity import foreign_words
-    from evokernel_core.ascendc.print.package import read_package
+    from evokernel_core.package.integrity import foreign_words
+    from evokernel_core.package.write import read_package
 
     if not (kernel_dir / "kernel.json").is_file():
         raise UsageError(f"{kernel_dir} has no kernel.json; name a folder in evokernel_kernels/.")

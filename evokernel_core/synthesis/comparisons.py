@@ -14,13 +14,13 @@ from typing import Protocol
 
 from attrs import evolve
 
-from evokernel_core.ascendc.kernels.registry import covered_ops, single_ops
 from evokernel_core.capture.client import CaptureWay
 from evokernel_core.capture.text import read_python, text_at
 from evokernel_core.domain.eager import EagerComparison, Uncompared
 from evokernel_core.domain.errors import CaptureError, UnsupportedRegion
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.sentence import Sentence
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops, single_ops
 
 _CACHED = 256
 _WHOLE = "if {holds}:"

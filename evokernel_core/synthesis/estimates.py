@@ -7,20 +7,20 @@ from collections.abc import Callable
 
 from attrs import frozen
 
-from evokernel_core.ascendc import author
-from evokernel_core.ascendc.bounds import least_us
 from evokernel_core.domain.defects import contained
 from evokernel_core.domain.errors import InternalError, PlanError, StoreError
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.roofline import eager_us
 from evokernel_core.memory.candidates import Stored
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.offers import Estimate, Offer
 from evokernel_core.synthesis.regions import unsupported
-from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.roofline import eager_us
+from evokernel_core.targets.ascendc import author
+from evokernel_core.targets.ascendc.bounds import least_us
 from evokernel_core.vendor.rival import Rival, rival_of
 
 log = logging.getLogger(__name__)

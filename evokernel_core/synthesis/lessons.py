@@ -19,9 +19,9 @@ from evokernel_core.domain.sentence import Sentence, joined
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, Latency, Severity, Verdict
+from evokernel_core.hardware.ascend.api import interface_words, most_of
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.privacy import Privacy
-from evokernel_core.twin.api import interface_words, most_of
 
 NOTABLE_GAIN = 1.1
 """How much faster a kernel must be for a success of its own."""

@@ -6,13 +6,13 @@ import random
 import re
 from collections.abc import Collection, Iterator
 
-from evokernel_core.ascendc.knowledge import cards
-from evokernel_core.ascendc.knowledge.practices import practices
 from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.domain.settings import RetrievalName
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.memory.retrieval import Choice, Query
 from evokernel_core.memory.store import Memory
-from evokernel_core.twin.chip import Chip
+from evokernel_core.targets.ascendc.knowledge import cards
+from evokernel_core.targets.ascendc.knowledge.practices import practices
 
 _IN_TITLE, _IN_NAME = 3, 10
 """How much more a word counts in a title, and as a function that a card is about, than in the text."""

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.verdict import Latency, LatencySource
-from evokernel_core.twin.accuracy import MODEL_ERROR
+from evokernel_core.hardware.accuracy import MODEL_ERROR
 from evokernel_core.vendor.rival import Rival
 
 

@@ -8,9 +8,6 @@ from functools import cache, cached_property
 
 from attrs import define, evolve
 
-from evokernel_core.ascendc.author import write
-from evokernel_core.ascendc.lowering.program import camel
-from evokernel_core.ascendc.planned import identifier
 from evokernel_core.domain.canonical import Prefixes
 from evokernel_core.domain.errors import PlanError, ProposerError, StrategyError
 from evokernel_core.domain.experience import Experience, ExperienceKind
@@ -18,8 +15,11 @@ from evokernel_core.domain.graph import GraphInput, Update
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Symbol, numbered_task
 from evokernel_core.domain.verdict import GateName, Verdict
-from evokernel_core.twin.api import interface_words
-from evokernel_core.twin.chip import Chip
+from evokernel_core.hardware.ascend.api import interface_words
+from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.targets.ascendc.author import write
+from evokernel_core.targets.ascendc.lowering.program import camel
+from evokernel_core.targets.ascendc.planned import identifier
 from evokernel_core.verifier.gates.audit.text import KEYWORDS
 
 MODEL = "model"

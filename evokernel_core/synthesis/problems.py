@@ -13,10 +13,10 @@ from evokernel_core.capture.calls import serves
 from evokernel_core.capture.text import read_python
 from evokernel_core.domain.errors import CaptureError, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region
+from evokernel_core.hardware.roofline import roofline_us
 from evokernel_core.synthesis.coverage import uncovered
 from evokernel_core.synthesis.engine import SynthesisResult
 from evokernel_core.synthesis.session import Session
-from evokernel_core.twin.roofline import roofline_us
 from evokernel_core.verifier.base import never
 
 

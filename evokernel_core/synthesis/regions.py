@@ -8,8 +8,6 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc import author
-from evokernel_core.ascendc.kernels.registry import covered_ops, single_ops
 from evokernel_core.capture.bind import bound, settings_of
 from evokernel_core.capture.client import Way
 from evokernel_core.domain.defects import contained
@@ -17,8 +15,10 @@ from evokernel_core.domain.errors import InternalError, PlanError, UsageError
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.synthesis.agent import SharedAgent
-from evokernel_core.twin.chip import Chip
+from evokernel_core.targets.ascendc import author
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops, single_ops
 
 _WORTH_A_CONSTANT = 1.01
 """How many times as long a kernel may take with a setting as an operand as with it as a constant."""

@@ -10,7 +10,6 @@ from typing import Any
 
 from attrs import define, evolve, field, frozen
 
-from evokernel_core.ascendc.author import write
 from evokernel_core.domain.errors import PlanError, ProposerError, UsageError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.outcome import OutcomeKind
@@ -29,11 +28,12 @@ from evokernel_core.domain.step import (
 )
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
+from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.history import Payment, Tried
 from evokernel_core.synthesis.lessons import summary
 from evokernel_core.synthesis.privacy import MODEL, Privacy, neutral
-from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.targets.ascendc.author import write
 
 _SIZES = re.compile(r"\(with ([^;()]*); inputs:")
 _NAMED = re.compile(r"(\w+)=\d")

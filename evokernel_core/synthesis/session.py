@@ -13,16 +13,9 @@ from pathlib import Path
 
 from attrs import evolve
 
-from evokernel_core.ascendc.features import task_features
 from evokernel_core.domain.defects import contained
 from evokernel_core.domain.eager import EagerComparison
-from evokernel_core.domain.errors import (
-    EvoKernelError,
-    InternalError,
-    ShapesNeeded,
-    StoreError,
-    UsageError,
-)
+from evokernel_core.domain.errors import EvoKernelError, InternalError, ShapesNeeded, StoreError, UsageError
 from evokernel_core.domain.job import JobKind
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.region import Region, RegionStatus, Span
@@ -30,6 +23,8 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.extras import REMOTE, needed
+from evokernel_core.hardware.ascend.chip import Chip, load_chip
+from evokernel_core.hardware.roofline import reachable_us
 from evokernel_core.keys import with_keys
 from evokernel_core.memory.candidates import Stored
 from evokernel_core.memory.store import Memory
@@ -45,9 +40,8 @@ from evokernel_core.synthesis.proposers import open_proposer
 from evokernel_core.synthesis.proposers.base import Candidate, Proposer
 from evokernel_core.synthesis.regions import RegionFinder, task_of
 from evokernel_core.synthesis.search import Search
-from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.targets.ascendc.features import task_features
 from evokernel_core.twin.gaps import Timeline
-from evokernel_core.twin.roofline import reachable_us
 from evokernel_core.vendor.rival import Rival
 from evokernel_core.verifier.base import Verifier, never
 from evokernel_core.verifier.factory import open_verifier

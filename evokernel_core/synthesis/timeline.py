@@ -7,10 +7,10 @@ from evokernel_core.domain.errors import VerifierError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.paths import cache_dir
 from evokernel_core.private import private_folder
 from evokernel_core.twin.build import CandidateError
-from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.gaps import Summary, Timeline
 from evokernel_core.twin.page_words import page_version
 from evokernel_core.verifier.backends.twin import TwinBackend

@@ -29,8 +29,8 @@ AUTHOR = "agent"
 
 def brief(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
     """``{region}`` -> ``{"task", "guide", "bound_us"}``: what to compute, and all that is known of it."""
-    from evokernel_core.ascendc.bounds import least_us
     from evokernel_core.synthesis.proposers.llm_prompt import describe_task, guide
+    from evokernel_core.targets.ascendc.bounds import least_us
 
     region = from_data(params["region"], Region)
     task = _task_of(region)
@@ -50,8 +50,8 @@ def brief(session: Session, params: Params, cancelled: Callable[[], bool]) -> Ma
 
 def interface(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
     """``{cores}`` -> ``{"text"}``: the interface of a kernel on vector, cube or both cores of the chip."""
-    from evokernel_core.ascendc.kernels.family import Cores
     from evokernel_core.synthesis.proposers.llm_prompt import system_message
+    from evokernel_core.targets.ascendc.kernels.family import Cores
 
     return {"text": system_message(Cores[params["cores"].upper()], session.chip, structured=None)}
 
@@ -110,8 +110,8 @@ def kernel(session: Session, params: Params, cancelled: Callable[[], bool]) -> M
 def verify_package(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
     """``{folder, changed, trusted}`` -> ``{"source_id", "verdict", "foreign"}`` of a kernel package;
     ``foreign`` names files that are not part of it."""
-    from evokernel_core.ascendc.print.integrity import foreign_words
-    from evokernel_core.ascendc.print.package import read_package
+    from evokernel_core.package.integrity import foreign_words
+    from evokernel_core.package.write import read_package
     from evokernel_core.verifier.again import verify_again
 
     folder = Path(params["folder"])

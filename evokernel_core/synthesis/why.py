@@ -6,8 +6,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from evokernel_core.ascendc.print.integrity import MANIFEST
-from evokernel_core.ascendc.print.package import ROOT_PACKAGE
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.experience import Stage
 from evokernel_core.foreign import read_foreign_object
@@ -15,6 +13,8 @@ from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.ledger import Effect, Reward
 from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import start_item
+from evokernel_core.package.integrity import MANIFEST
+from evokernel_core.package.write import ROOT_PACKAGE
 from evokernel_core.paths import cache_path
 from evokernel_core.synthesis.lessons import summary
 

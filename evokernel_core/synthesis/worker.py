@@ -205,9 +205,9 @@ class Worker:
     def _plan(self, id: int, params: Params) -> Mapping[str, Any]:
         """What applying a kernel would do, with nothing written: the package's name, the edits of a text that
         does not call it yet, the guards in words, and the vendor's operator that computes the same."""
-        from evokernel_core.ascendc.print.guard_words import guard_words
-        from evokernel_core.ascendc.print.package import kernel_name, placed
-        from evokernel_core.twin.chip import load_chip
+        from evokernel_core.hardware.ascend.chip import load_chip
+        from evokernel_core.package.guard_words import guard_words
+        from evokernel_core.package.write import kernel_name, placed
         from evokernel_core.vendor.rival import rival_of
 
         region = from_data(params["region"], Region)

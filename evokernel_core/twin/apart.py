@@ -15,7 +15,7 @@ import numpy as np
 from evokernel_core import temporary
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.foreign import read_foreign
-from evokernel_core.twin.chip import Chip
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.twin.dtypes import DTYPES
 from evokernel_core.twin.job import Job, as_data, run_job
 from evokernel_core.twin.operators.folder import project_of

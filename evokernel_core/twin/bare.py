@@ -16,8 +16,8 @@ from attrs import evolve, frozen
 
 from evokernel_core import temporary
 from evokernel_core.domain.errors import UsageError
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.twin.build import Around, BuiltKernel, CandidateError, build_files, check_callees, prepare
-from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.dtypes import DTYPES
 from evokernel_core.twin.fills import Fills, check_fill
 from evokernel_core.twin.framework import (

@@ -8,8 +8,8 @@ from typing import Any
 from attrs import frozen
 
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.roofline import launch_us
+from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.roofline import launch_us
 
 _SCALAR = "S"
 

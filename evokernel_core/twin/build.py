@@ -22,10 +22,10 @@ from evokernel_core import temporary
 from evokernel_core.domain.errors import BuildError, EvoKernelError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence, joined
+from evokernel_core.hardware.ascend.api.header import HEADER, api_header
 from evokernel_core.lifeline import lifeline
 from evokernel_core.paths import cache_dir
 from evokernel_core.twin import kernel_cache
-from evokernel_core.twin.api.header import HEADER, api_header
 from evokernel_core.twin.blocks import HiddenLoopError, with_marks
 from evokernel_core.twin.compiler import (
     MAX_ERRORS,

@@ -10,9 +10,9 @@ from attrs import evolve, frozen
 from evokernel_core import temporary
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.verdict import Hazard, Severity
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.bare import build_bare, filled, read_launch, run_bare
 from evokernel_core.twin.build import CandidateError
-from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.program import build_program, run_program
 from evokernel_core.twin.run import GIB, Limits, Mode, RunResult, Status
 from evokernel_core.twin.sources import ProgramSource

@@ -26,9 +26,9 @@ from attrs import evolve, field, frozen, mutable
 
 from evokernel_core import temporary
 from evokernel_core.domain.sentence import Sentence
+from evokernel_core.hardware.ascend.chip import Chip, runner_text
 from evokernel_core.lifeline import lifeline
 from evokernel_core.twin.build import BuiltKernel
-from evokernel_core.twin.chip import Chip, runner_text
 from evokernel_core.twin.run import (
     KERNEL_LIMITS,
     Finished,

@@ -13,6 +13,7 @@ from attrs import frozen
 
 from evokernel_core import temporary
 from evokernel_core.domain.errors import UsageError
+from evokernel_core.hardware.ascend.chip import Chip, runner_text
 from evokernel_core.twin import kernel_cache
 from evokernel_core.twin.build import (
     CandidateError,
@@ -25,16 +26,9 @@ from evokernel_core.twin.build import (
     publish,
     run_tool,
 )
-from evokernel_core.twin.chip import Chip, runner_text
 from evokernel_core.twin.compiler import feedback, project_diagnostics
 from evokernel_core.twin.depfiles import depfile_flags, read_known_files
-from evokernel_core.twin.images import (
-    device_units,
-    image_flags,
-    kernels_of,
-    launch_headers,
-    needs_cube_image,
-)
+from evokernel_core.twin.images import device_units, image_flags, kernels_of, launch_headers, needs_cube_image
 from evokernel_core.twin.kernels import Kernel
 from evokernel_core.twin.preprocess import LaunchSyntaxError, rewrite_launches
 from evokernel_core.twin.run import Limits, Mode, RunResult, limited, read_result, run_process

@@ -21,10 +21,10 @@ from evokernel_core import temporary
 from evokernel_core.domain.errors import BuildError
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.verdict import Hazard, LineTime, Severity
+from evokernel_core.hardware.ascend.chip import Chip, runner_text
 from evokernel_core.lifeline import lifeline
 from evokernel_core.twin.bottleneck import bottleneck_words, overhead_of
 from evokernel_core.twin.build import BuiltKernel, Twin
-from evokernel_core.twin.chip import Chip, runner_text
 from evokernel_core.twin.said import sentence_said
 
 GIB = 1024**3

@@ -11,7 +11,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 
 if TYPE_CHECKING:
-    from evokernel_core.twin.chip import Chip
+    from evokernel_core.hardware.ascend.chip import Chip
     from evokernel_core.vendor.published import Published
     from evokernel_core.vendor.recognise import Recognised
 
@@ -47,7 +47,7 @@ class Rival:
 def rival_of(task: KernelTask, chip: Chip) -> Rival | None:
     """The function that the task is with what it takes on the chip, None where it is none."""
     # the language server shows rivals from its start on, and looks for one only in a package of a file
-    from evokernel_core.twin.roofline import fused_us
+    from evokernel_core.hardware.roofline import fused_us
     from evokernel_core.vendor.published import published
     from evokernel_core.vendor.recognise import recognised
 

@@ -14,7 +14,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Hazard, LatencySource, LineTime, Verdict
-from evokernel_core.twin.chip import Chip
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.twin.run import Part, Work
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from evokernel_core import __version__
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Settings
 from evokernel_core.extras import REMOTE, needed
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.verifier.base import Backend, ReferenceRunner, Verifier
 
 BACKENDS = ("twin", "cann")

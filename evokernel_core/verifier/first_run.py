@@ -15,7 +15,7 @@ from attrs import evolve
 
 from evokernel_core import temporary
 from evokernel_core.domain.errors import EvoKernelError
-from evokernel_core.twin.chip import Chip
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.verifier.backends.bisheng import compile_problem
 from evokernel_core.verifier.backends.cann import PROFILE, CannBackend, CannKernel
 from evokernel_core.verifier.backends.cann_profile import kernel_of, read_rows, read_timing

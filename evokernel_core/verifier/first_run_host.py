@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from attrs import field, frozen
 
 from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.programs import program_on_path
-from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.twin.run import Finished, run_process
 from evokernel_core.verifier.backends.cann_tools import SWITCH, Toolkit, find_toolkit, looked_in, watched
 from evokernel_core.verifier.backends.cann_versions import misfit, release_of

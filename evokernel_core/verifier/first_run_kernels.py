@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from evokernel_core.ascendc.author import initial, write
 from evokernel_core.domain.graph import Arg, Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import Dim, TensorSpec
-from evokernel_core.twin.chip import Chip
+from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.targets.ascendc.author import initial, write
 
 ROWS = 130
 """Not a multiple of any tile."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.verdict import Latency, LatencySource
+from evokernel_core.hardware.accuracy import MODEL_ERROR
 from evokernel_core.synthesis.offers import Estimate, better_us
-from evokernel_core.twin.accuracy import MODEL_ERROR
 from evokernel_core.vendor.rival import Rival
 from evokernel_server import command_names as names
 from evokernel_server.choices import choice

@@ -10,7 +10,6 @@ from typing import Any
 
 from attrs import frozen
 
-from evokernel_core.ascendc.print.integrity import check_files, foreign_words
 from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.errors import EvoKernelError, PackageChanged
 from evokernel_core.domain.kernel import KernelSource, Strategy
@@ -19,6 +18,7 @@ from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
 from evokernel_core.foreign import read_foreign, read_foreign_object
 from evokernel_core.import_root import import_root
+from evokernel_core.package.integrity import check_files, foreign_words
 from evokernel_core.vendor.rival import Rival, rival_of
 
 log = logging.getLogger(__name__)
@@ -136,9 +136,9 @@ def _is_sound(latency: Latency) -> bool:
 
 
 def _borrowed(name: str, folder: Path, manifest: Mapping[str, Any]) -> Installed | None:
-    from evokernel_core.ascendc.bounds import least_us  # the author, which the server starts without
-    from evokernel_core.twin.chip import load_chip
-    from evokernel_core.twin.roofline import eager_us
+    from evokernel_core.hardware.ascend.chip import load_chip
+    from evokernel_core.hardware.roofline import eager_us
+    from evokernel_core.targets.ascendc.bounds import least_us  # the author, which the server starts without
 
     task, chip = read_task(manifest["task"]), load_chip(manifest["chip"])
     rival = rival_of(task, chip)
@@ -155,7 +155,7 @@ def _borrowed(name: str, folder: Path, manifest: Mapping[str, Any]) -> Installed
 
 def _rival(manifest: Mapping[str, Any], chip: str) -> Rival | None:
     """What the kernel has to beat beside the ops one by one; None where the manifest does not tell."""
-    from evokernel_core.twin.chip import load_chip  # for a package alone, as in ``_borrowed``
+    from evokernel_core.hardware.ascend.chip import load_chip  # for a package alone, as in ``_borrowed``
 
     try:
         if len(manifest["task"]["graph"]["nodes"]) > _LARGEST_RIVAL:

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evokernel_core.ascendc.print.integrity import check_files
 from evokernel_core.domain.errors import PackageChanged
 from evokernel_core.foreign import read_foreign_object
+from evokernel_core.package.integrity import check_files
 from evokernel_server.packages import FOLDER, MANIFEST, package_folder, read_installed
 from evokernel_server.plain import plain
 from evokernel_server.words import _, told

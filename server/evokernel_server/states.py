@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evokernel_core.domain.job import Job, JobKind
 from evokernel_core.domain.region import RegionStatus
-from evokernel_core.twin.accuracy import MODEL_ERROR
+from evokernel_core.hardware.accuracy import MODEL_ERROR
 from evokernel_server.choices import REPLACEABLE
 from evokernel_server.status import Mode
 from evokernel_server.trust import REASON

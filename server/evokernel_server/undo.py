@@ -18,10 +18,10 @@ from pathlib import Path
 
 from attrs import define, evolve, field
 
-from evokernel_core.ascendc.print.integrity import foreign
 from evokernel_core.domain.placement import Placement, Standing
 from evokernel_core.foreign import read_foreign, read_foreign_object
 from evokernel_core.import_root import import_root
+from evokernel_core.package.integrity import foreign
 from evokernel_server.branches import head_of
 from evokernel_server.calls import write_package
 from evokernel_server.outcomes import OutcomeLog

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import frozen
 
 from evokernel_core.domain.region import RegionStatus
+from evokernel_core.hardware.accuracy import MODEL_ERROR
 from evokernel_core.synthesis.offers import better_us
-from evokernel_core.twin.accuracy import MODEL_ERROR
 from evokernel_server.choices import REPLACEABLE
 from evokernel_server.features.diagnostic import line_of
 from evokernel_server.hazard_words import help_with

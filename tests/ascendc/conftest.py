@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from attrs import evolve, field, frozen
 
-from evokernel_core.ascendc.author import initial, write
 from evokernel_core.domain.graph import Arg, Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import Dim, TensorSpec
+from evokernel_core.hardware.ascend.chip import Chip, load_chip
+from evokernel_core.targets.ascendc.author import initial, write
 from evokernel_core.twin.build import BuiltKernel, build_kernel
-from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.twin.run import Mode, RunRequest, Status, TensorFile, run_kernel
 
 

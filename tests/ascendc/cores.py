@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evokernel_core.twin.chip import Chip
+from evokernel_core.hardware.ascend.chip import Chip
 
 
 def on_all_cores_too(**sizes: Any) -> Any:

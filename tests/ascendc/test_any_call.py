@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.author import estimate_us, initial, write
-from evokernel_core.ascendc.rewrites.call_shapes import check_calls
+from evokernel_core.compiler.rewrites.call_shapes import check_calls
 from evokernel_core.domain.admission import admit
 from evokernel_core.domain.errors import EvoKernelError, PlanError
 from evokernel_core.domain.operations import operations
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.twin.chip import Chip
+from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.targets.ascendc.author import estimate_us, initial, write
 from tests.ascendc.calls import Call, random_call, shapes_of, specs_of, torch_results, values_of
 
 pytest.importorskip("torch")

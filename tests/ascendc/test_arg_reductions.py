@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from evokernel_core.ascendc.author import initial, moves
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.targets.ascendc.author import initial, moves
 from tests.ascendc.cores import on_all_cores_too
 
 SCALE = 1

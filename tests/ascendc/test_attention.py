@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.author import check, estimate_us, initial, moves, write
-from evokernel_core.ascendc.rewrites.wide_attention import WIDEST
+from evokernel_core.compiler.rewrites.wide_attention import WIDEST
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.author import check, estimate_us, initial, moves, write
 from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 

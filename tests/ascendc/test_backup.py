@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from evokernel_core.ascendc.print.backup import back_up_changed
-from evokernel_core.ascendc.print.integrity import MANIFEST, sealed
-from evokernel_core.ascendc.print.package import place_package
 from evokernel_core.domain.errors import UsageError
+from evokernel_core.package.backup import back_up_changed
+from evokernel_core.package.integrity import MANIFEST, sealed
+from evokernel_core.package.write import place_package
 
 NAME = "softmax_3f9a1c2b"
 FILES = {"op_kernel.cpp": "kernel", "tiling.h": "tiling"}

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from evokernel_core.ascendc import author
-from evokernel_core.ascendc.bounds import least_us
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.roofline import roofline_us
+from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.roofline import roofline_us
+from evokernel_core.targets.ascendc import author
+from evokernel_core.targets.ascendc.bounds import least_us
 
 ROWS, DEPTH, COLUMNS = 4096, 8192, 8192
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.author import estimate_us, initial, moves, write
-from evokernel_core.ascendc.fusion.micro_batches import batch_of, chunks_worth
-from evokernel_core.ascendc.fusion.program import plan_program
-from evokernel_core.ascendc.kernels.registry import legalised
 from evokernel_core.domain.graph import SymbolicInt, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.author import estimate_us, initial, moves, write
+from evokernel_core.targets.ascendc.fusion.micro_batches import batch_of, chunks_worth
+from evokernel_core.targets.ascendc.fusion.program import plan_program
+from evokernel_core.targets.ascendc.kernels.registry import legalised
 from evokernel_core.verifier.gates.audit import audit
 
 CHANNELS, OUTPUTS = 5, 12

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.author import initial, write
-from evokernel_core.ascendc.kernels.complex_multiply.family import FAMILY
-from evokernel_core.ascendc.kernels.registry import legalised
-from evokernel_core.ascendc.ops import COMPLEX_MULTIPLY
+from evokernel_core.compiler.ops import COMPLEX_MULTIPLY
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.verdict import GateStatus
-from evokernel_core.twin.chip import load_chip
-from evokernel_core.twin.roofline import eager_us, roofline_us
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.hardware.roofline import eager_us, roofline_us
+from evokernel_core.targets.ascendc.author import initial, write
+from evokernel_core.targets.ascendc.kernels.complex_multiply.family import FAMILY
+from evokernel_core.targets.ascendc.kernels.registry import legalised
 from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 

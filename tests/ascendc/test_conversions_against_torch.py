@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from evokernel_core.ascendc.author import initial, write
+from evokernel_core.targets.ascendc.author import initial, write
 
 FLOATS = ("float32", "float16", "bfloat16")
 EDGES = (

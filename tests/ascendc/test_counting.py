@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.author import initial, moves
+from evokernel_core.targets.ascendc.author import initial, moves
 
 RANDOM = np.random.default_rng(3)
 

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.author import estimate_us, initial, moves
-from evokernel_core.ascendc.fusion import cuts
-from evokernel_core.ascendc.fusion.cuts import covered, recuts, with_moments_apart
-from evokernel_core.ascendc.fusion.launches import MOST_TOGETHER, together_us
-from evokernel_core.ascendc.fusion.micro_batch_choice import Cut, memory_in_l2, steps
-from evokernel_core.ascendc.fusion.micro_batches import Batch
-from evokernel_core.ascendc.fusion.partition import Group, in_order
-from evokernel_core.ascendc.fusion.program import Program, draft, joined, plan_program
-from evokernel_core.ascendc.kernels.registry import legalised, view_ops
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.twin.chip import Chip
+from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.targets.ascendc.author import estimate_us, initial, moves
+from evokernel_core.targets.ascendc.fusion import cuts
+from evokernel_core.targets.ascendc.fusion.cuts import covered, recuts, with_moments_apart
+from evokernel_core.targets.ascendc.fusion.launches import MOST_TOGETHER, together_us
+from evokernel_core.targets.ascendc.fusion.micro_batch_choice import Cut, memory_in_l2, steps
+from evokernel_core.targets.ascendc.fusion.micro_batches import Batch
+from evokernel_core.targets.ascendc.fusion.partition import Group, in_order
+from evokernel_core.targets.ascendc.fusion.program import Program, draft, joined, plan_program
+from evokernel_core.targets.ascendc.kernels.registry import legalised, view_ops
 
 LARGE = {"n": 64, "h": 130, "w": 130}
 SMALL = {"n": 3, "h": 9, "w": 14}

@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 from attrs import astuple, evolve
 
-from evokernel_core.ascendc.author import initial, moves
-from evokernel_core.ascendc.fusion.program import (
+from evokernel_core.domain.descriptor import NOT_KNOWN, Algorithm, Dataflow, Descriptor, Reuse, Split, Stages
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.serial import dumps, loads
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.targets.ascendc.author import initial, moves
+from evokernel_core.targets.ascendc.fusion.program import (
     PROGRAM,
     family_of_task,
     kind_us,
@@ -17,12 +22,7 @@ from evokernel_core.ascendc.fusion.program import (
     plan_program,
     program_of,
 )
-from evokernel_core.ascendc.kernels.registry import legalised
-from evokernel_core.domain.descriptor import NOT_KNOWN, Algorithm, Dataflow, Descriptor, Reuse, Split, Stages
-from evokernel_core.domain.kernel import Strategy
-from evokernel_core.domain.serial import dumps, loads
-from evokernel_core.domain.task import KernelTask
-from evokernel_core.twin.chip import Chip
+from evokernel_core.targets.ascendc.kernels.registry import legalised
 from tests.ascendc import test_facts as examples
 
 

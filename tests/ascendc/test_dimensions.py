@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from evokernel_core.ascendc.rewrites.dimensions import checked_calls
+from evokernel_core.compiler.rewrites.dimensions import checked_calls
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from attrs import define, field
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.author import estimate_us, initial, moves, write
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.author import estimate_us, initial, moves, write
 from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 

@@ -12,21 +12,21 @@ from functools import cache
 import pytest
 from attrs import evolve, fields
 
-from evokernel_core.ascendc.fusion.program import family_of_task, plan_program
-from evokernel_core.ascendc.kernels.conv_transpose.geometry import Axis
-from evokernel_core.ascendc.kernels.family import Cores, Family, KernelFacts, StageText
-from evokernel_core.ascendc.kernels.fused.family import FusedFamily
-from evokernel_core.ascendc.kernels.fused.schedule import refusal, strategy_of
-from evokernel_core.ascendc.kernels.fused.settings import Form, Schedule
-from evokernel_core.ascendc.kernels.registry import FAMILIES, legalised
-from evokernel_core.ascendc.lowering.plan import plan
-from evokernel_core.ascendc.ops import COMPLEX_MULTIPLY, SCAN
-from evokernel_core.ascendc.print.stage import text_of
+from evokernel_core.compiler.lowering.plan import plan
+from evokernel_core.compiler.ops import COMPLEX_MULTIPLY, SCAN
 from evokernel_core.domain.graph import InputKind, Node, ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.hardware.ascend.chip import Chip, load_chip
+from evokernel_core.targets.ascendc.fusion.program import family_of_task, plan_program
+from evokernel_core.targets.ascendc.kernels.conv_transpose.geometry import Axis
+from evokernel_core.targets.ascendc.kernels.family import Cores, Family, KernelFacts, StageText
+from evokernel_core.targets.ascendc.kernels.fused.family import FusedFamily
+from evokernel_core.targets.ascendc.kernels.fused.schedule import refusal, strategy_of
+from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
+from evokernel_core.targets.ascendc.kernels.registry import FAMILIES, legalised
+from evokernel_core.targets.ascendc.print.stage import text_of
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
 from evokernel_core.twin.kernels import CUBE, VECTOR, find_kernels
 from tests.ascendc import test_convolution, test_convolution_epilogue, test_transposed_epilogue, transposed

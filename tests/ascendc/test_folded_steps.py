@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.aten import CONVOLUTION
-from evokernel_core.ascendc.print.reference import statements
-from evokernel_core.ascendc.rewrites.folded_steps import folded_steps
+from evokernel_core.compiler.aten import CONVOLUTION
+from evokernel_core.compiler.rewrites.folded_steps import folded_steps
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.domain.tensor import evaluate_dim
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.package.reference import statements
 from tests.tables import few
 
 torch = pytest.importorskip("torch")

@@ -10,11 +10,11 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.print.guard_words import _CALLS, ELSE, guard_words
 from evokernel_core.domain.call_site import CallSite, Guard
 from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.package.guard_words import _CALLS, ELSE, guard_words
 
 AGENT = Path(__file__).parents[2] / "evokernel_core" / "capture" / "agent"
 SPEC = TensorSpec(("s0", 2048), "float16")

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.author import initial, moves, write
-from evokernel_core.ascendc.fusion.program import plan_program
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.targets.ascendc.author import initial, moves, write
+from evokernel_core.targets.ascendc.fusion.program import plan_program
 
 SHAPE = (4096, 8192)
 

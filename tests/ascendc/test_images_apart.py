@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.fusion.micro_batches import batch_of
-from evokernel_core.ascendc.fusion.program import plan_program
-from evokernel_core.ascendc.kernels.registry import legalised
-from evokernel_core.ascendc.rewrites.images_apart import images_apart
+from evokernel_core.compiler.rewrites.images_apart import images_apart
 from evokernel_core.domain.graph import SymbolicInt, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.hardware.ascend.chip import Chip, load_chip
+from evokernel_core.targets.ascendc.fusion.micro_batches import batch_of
+from evokernel_core.targets.ascendc.fusion.program import plan_program
+from evokernel_core.targets.ascendc.kernels.registry import legalised
 
 EPSILON = 1e-5
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from evokernel_core.ascendc.author import initial, moves, write
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.targets.ascendc.author import initial, moves, write
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
 

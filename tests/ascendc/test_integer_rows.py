@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.author import initial
-from evokernel_core.ascendc.kernels.registry import legalised
-from evokernel_core.ascendc.ops import REDUCE_INTEGERS
+from evokernel_core.compiler.ops import REDUCE_INTEGERS
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.author import initial
+from evokernel_core.targets.ascendc.kernels.registry import legalised
 from tests.ascendc.cores import on_all_cores_too
 from tests.ascendc.test_integer_words import draw
 from tests.tables import few

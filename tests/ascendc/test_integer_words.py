@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.author import check, initial
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
+from evokernel_core.targets.ascendc.author import check, initial
 from tests.tables import few
 
 DTYPES = ("int64", "int32", "int16", "int8", "uint8")

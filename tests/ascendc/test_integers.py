@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.author import initial, write
 from evokernel_core.domain.graph import SymbolicInt
+from evokernel_core.targets.ascendc.author import initial, write
 
 INT = {"dtype": "int64"}
 

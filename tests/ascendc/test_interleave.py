@@ -11,14 +11,14 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.author import initial, write
-from evokernel_core.ascendc.kernels.interleave.family import FAMILY
-from evokernel_core.ascendc.kernels.registry import legalised
-from evokernel_core.ascendc.limits import words_of
-from evokernel_core.ascendc.ops import COMPLEX_MULTIPLY, INTERLEAVE
+from evokernel_core.compiler.limits import words_of
+from evokernel_core.compiler.ops import COMPLEX_MULTIPLY, INTERLEAVE
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.author import initial, write
+from evokernel_core.targets.ascendc.kernels.interleave.family import FAMILY
+from evokernel_core.targets.ascendc.kernels.registry import legalised
 from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 

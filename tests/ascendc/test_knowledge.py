@@ -12,10 +12,19 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.author import initial, launched, moves, write
-from evokernel_core.ascendc.kernels.family import Cores
-from evokernel_core.ascendc.kernels.registry import FAMILIES
-from evokernel_core.ascendc.knowledge import (
+from evokernel_core.domain.experience import Experience, ExperienceKind
+from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
+from evokernel_core.domain.task import TOLERANCES, KernelTask
+from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.domain.verdict import Latency, LatencySource
+from evokernel_core.hardware.ascend.api import api_rows
+from evokernel_core.hardware.ascend.api.rows import UNITS
+from evokernel_core.hardware.ascend.chip import Chip, load_chip
+from evokernel_core.memory.experiences import experience_id
+from evokernel_core.targets.ascendc.author import initial, launched, moves, write
+from evokernel_core.targets.ascendc.kernels.family import Cores
+from evokernel_core.targets.ascendc.kernels.registry import FAMILIES
+from evokernel_core.targets.ascendc.knowledge import (
     KernelKind,
     bindings_of,
     cards,
@@ -26,18 +35,9 @@ from evokernel_core.ascendc.knowledge import (
     practices_for,
     rules,
 )
-from evokernel_core.ascendc.knowledge.cards import Card, used_cards
-from evokernel_core.ascendc.knowledge.exemplars import Typical, nearest, source_of, typical_tasks
-from evokernel_core.ascendc.knowledge.practices import BINDINGS, practices
-from evokernel_core.domain.experience import Experience, ExperienceKind
-from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
-from evokernel_core.domain.task import TOLERANCES, KernelTask
-from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.domain.verdict import Latency, LatencySource
-from evokernel_core.memory.experiences import experience_id
-from evokernel_core.twin.api import api_rows
-from evokernel_core.twin.api.rows import UNITS
-from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.targets.ascendc.knowledge.cards import Card, used_cards
+from evokernel_core.targets.ascendc.knowledge.exemplars import Typical, nearest, source_of, typical_tasks
+from evokernel_core.targets.ascendc.knowledge.practices import BINDINGS, practices
 from evokernel_core.twin.lexer import Kind as TokenKind
 from evokernel_core.twin.lexer import tokenize
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.author import estimate_us, initial
-from evokernel_core.ascendc.fusion import micro_batch_choice as chunking
-from evokernel_core.ascendc.fusion.later_epilogues import with_later_epilogues
-from evokernel_core.ascendc.fusion.program import Program, joined, plan_program
-from evokernel_core.ascendc.kernels.registry import legalised
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import ById, KernelTask
-from evokernel_core.twin.chip import Chip
+from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.targets.ascendc.author import estimate_us, initial
+from evokernel_core.targets.ascendc.fusion import micro_batch_choice as chunking
+from evokernel_core.targets.ascendc.fusion.later_epilogues import with_later_epilogues
+from evokernel_core.targets.ascendc.fusion.program import Program, joined, plan_program
+from evokernel_core.targets.ascendc.kernels.registry import legalised
 
 LARGE = {"n": 64, "h": 258, "w": 258}
 SMALL = {"n": 3, "h": 12, "w": 19}

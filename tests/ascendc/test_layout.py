@@ -9,19 +9,19 @@ import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.author import initial, moves, write
-from evokernel_core.ascendc.fusion.program import plan_program
-from evokernel_core.ascendc.ir.legality import broken_rules
-from evokernel_core.ascendc.kernels.layout import copy as copying
-from evokernel_core.ascendc.kernels.layout.transpose import (
+from evokernel_core.compiler.shapes.boxes import read_layout
+from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.author import initial, moves, write
+from evokernel_core.targets.ascendc.fusion.program import plan_program
+from evokernel_core.targets.ascendc.ir.legality import broken_rules
+from evokernel_core.targets.ascendc.kernels.layout import copy as copying
+from evokernel_core.targets.ascendc.kernels.layout.transpose import (
     TurnSchedule,
     kernel,
     refusal,
     strategy_of,
     turn_of,
 )
-from evokernel_core.ascendc.shapes.boxes import read_layout
-from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
 from tests.tables import drawn
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.author import check
-from evokernel_core.ascendc.kernels.registry import legalised
-from evokernel_core.ascendc.rewrites.layout import REWRITES
-from evokernel_core.ascendc.rewrites.writer import GraphWriter
+from evokernel_core.compiler.rewrites.layout import REWRITES
+from evokernel_core.compiler.rewrites.writer import GraphWriter
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.targets.ascendc.author import check
+from evokernel_core.targets.ascendc.kernels.registry import legalised
 
 SIZES = ({"a": 2, "b": 6, "c": 9}, {"a": 1, "b": 5, "c": 40})
 """Sizes of the input's dimensions."""

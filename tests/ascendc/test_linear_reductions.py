@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.print.reference import statements
-from evokernel_core.ascendc.rewrites.linear_reductions import linear_reductions
+from evokernel_core.compiler.rewrites.linear_reductions import linear_reductions
 from evokernel_core.domain.graph import Arg, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import evaluate_dim
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.package.reference import statements
 
 torch = pytest.importorskip("torch")
 SYMBOLS = {"n": 2**16, "d": 100, "h": 120, "w": 128}

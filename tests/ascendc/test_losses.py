@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from evokernel_core.ascendc.author import initial
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.targets.ascendc.author import initial
 from tests.tables import few
 
 _NONE, _MEAN, _SUM = 0, 1, 2

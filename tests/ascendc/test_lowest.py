@@ -8,15 +8,17 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.kernels.convolution import schedule as panels
-from evokernel_core.ascendc.kernels.convolution.epilogue import read_layer
-from evokernel_core.ascendc.kernels.convolution.estimate import bounder, estimator
-from evokernel_core.ascendc.kernels.convolution.family import best_of_panels
-from evokernel_core.ascendc.kernels.convolution.family import refusal as refusal_of_convolution
-from evokernel_core.ascendc.kernels.epilogue.cost import Cost
-from evokernel_core.ascendc.kernels.lowest import lowest
-from evokernel_core.ascendc.kernels.matmul.problem import Loop, Product, Side, Triangle
-from evokernel_core.ascendc.kernels.matmul.schedule import (
+from evokernel_core.compiler.problems.products import Loop, Product, Side, Triangle
+from evokernel_core.compiler.shapes.sizes import ONE, Extent
+from evokernel_core.hardware.ascend.chip import Chip, load_chip
+from evokernel_core.targets.ascendc.kernels.convolution import schedule as panels
+from evokernel_core.targets.ascendc.kernels.convolution.epilogue import read_layer
+from evokernel_core.targets.ascendc.kernels.convolution.estimate import bounder, estimator
+from evokernel_core.targets.ascendc.kernels.convolution.family import best_of_panels
+from evokernel_core.targets.ascendc.kernels.convolution.family import refusal as refusal_of_convolution
+from evokernel_core.targets.ascendc.kernels.epilogue.cost import Cost
+from evokernel_core.targets.ascendc.kernels.lowest import lowest
+from evokernel_core.targets.ascendc.kernels.matmul.schedule import (
     at_least_us,
     best,
     estimate_us,
@@ -24,9 +26,7 @@ from evokernel_core.ascendc.kernels.matmul.schedule import (
     refusal,
     shapes,
 )
-from evokernel_core.ascendc.kernels.registry import legalised
-from evokernel_core.ascendc.shapes.sizes import ONE, Extent
-from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.targets.ascendc.kernels.registry import legalised
 from tests.ascendc.test_convolution import Case, task_of
 from tests.tables import drawn, few
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.kernels.matmul.problem import read_product
+from evokernel_core.compiler.problems.products import read_product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask

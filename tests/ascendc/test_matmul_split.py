@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.author import initial
-from evokernel_core.ascendc.kernels.registry import legalised
-from evokernel_core.ascendc.ops import SPLIT_K_MM
-from evokernel_core.ascendc.rewrites.matmul import split_count
-from evokernel_core.ascendc.rewrites.views import rewrite_permutation
-from evokernel_core.ascendc.rewrites.writer import rewritten
+from evokernel_core.compiler.ops import SPLIT_K_MM
+from evokernel_core.compiler.rewrites.views import rewrite_permutation
+from evokernel_core.compiler.rewrites.writer import rewritten
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.author import initial
+from evokernel_core.targets.ascendc.kernels.registry import legalised
+from evokernel_core.targets.ascendc.rewrites.matmul import split_count
 
 
 def long_product(builder: Any, dtype: str) -> KernelTask:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.author import estimate_us, initial, moves, write
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.author import estimate_us, initial, moves, write
 from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 

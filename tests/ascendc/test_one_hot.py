@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.author import estimate_us, initial, write
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import DTypeArg, ValueRef
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.targets.ascendc.author import estimate_us, initial, write
 
 RANDOM = np.random.default_rng(5)
 Encode = Callable[[Any, ValueRef, tuple[Any, ...], int], ValueRef]

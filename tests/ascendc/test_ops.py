@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-import evokernel_core.ascendc as author_package
-from evokernel_core.ascendc import author
-from evokernel_core.ascendc.bounds import bound_us
-from evokernel_core.ascendc.kernels.registry import FAMILIES, covered_ops, legalised
-from evokernel_core.ascendc.lowering.pointwise import POINTWISE
-from evokernel_core.ascendc.ops import DIALECT, GATHER, PREFIX, SCAN, SPLIT_K_MM, Op, Parameter
+import evokernel_core.targets.ascendc as author_package
+from evokernel_core.compiler.lowering.pointwise import POINTWISE
+from evokernel_core.compiler.ops import DIALECT, GATHER, PREFIX, SCAN, SPLIT_K_MM, Op, Parameter
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.targets.ascendc import author
+from evokernel_core.targets.ascendc.bounds import bound_us
+from evokernel_core.targets.ascendc.kernels.registry import FAMILIES, covered_ops, legalised
 
 AUTHOR = Path(str(author_package.__file__)).parent
 FLOAT, INDEX = "float32", "int64"

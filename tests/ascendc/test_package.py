@@ -16,15 +16,6 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.author import write
-from evokernel_core.ascendc.kernels.fused.schedule import initial
-from evokernel_core.ascendc.print.package import (
-    Placed,
-    kernel_name,
-    place_package,
-    read_package,
-    write_package,
-)
 from evokernel_core.capture.agent.guards.code import digest
 from evokernel_core.capture.edit import plan_edit, revert_edit
 from evokernel_core.capture.text import span_of
@@ -36,8 +27,11 @@ from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import Verdict
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.import_root import import_root
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.package.write import Placed, kernel_name, place_package, read_package, write_package
+from evokernel_core.targets.ascendc.author import write
+from evokernel_core.targets.ascendc.kernels.fused.schedule import initial
 from evokernel_core.twin.compiler import detect_compiler
 from tests import warm
 from tests.tables import few

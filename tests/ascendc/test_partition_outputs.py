@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from evokernel_core.ascendc.fusion.partition import pieces
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.targets.ascendc.fusion.partition import pieces
 
 
 def test_a_result_is_turned_after_a_kernel_that_knows_no_views(builder: Any, on_twin: Any) -> None:

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from evokernel_core.ascendc.author import initial, moves
-from evokernel_core.ascendc.ops import SPACE_TO_DEPTH
+from evokernel_core.compiler.ops import SPACE_TO_DEPTH
 from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.targets.ascendc.author import initial, moves
 from tests.tables import few
 
 

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.author import write
-from evokernel_core.ascendc.features import task_features
-from evokernel_core.ascendc.kernels.fused.schedule import initial, moves, refusal
-from evokernel_core.ascendc.kernels.fused.settings import Form, Schedule
-from evokernel_core.ascendc.lowering.opset import fused_ops
-from evokernel_core.ascendc.lowering.plan import plan
+from evokernel_core.compiler.lowering.opset import fused_ops
+from evokernel_core.compiler.lowering.plan import plan
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.hardware.ascend.chip import Chip, load_chip
+from evokernel_core.targets.ascendc.author import write
+from evokernel_core.targets.ascendc.features import task_features
+from evokernel_core.targets.ascendc.kernels.fused.schedule import initial, moves, refusal
+from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.verifier.gates.audit.findings import KERNEL, TILING
 from evokernel_core.verifier.gates.audit.text import check_text
 

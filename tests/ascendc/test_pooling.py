@@ -11,17 +11,17 @@ from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.author import adapt, estimate_us, initial, moves, write
-from evokernel_core.ascendc.ir.tile import known_values
-from evokernel_core.ascendc.kernels.pooling import family as windowed
-from evokernel_core.ascendc.kernels.pooling import planes_schedule as planes
-from evokernel_core.ascendc.kernels.pooling.planes import build
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.author import adapt, estimate_us, initial, moves, write
+from evokernel_core.targets.ascendc.ir.tile import known_values
+from evokernel_core.targets.ascendc.kernels.pooling import family as windowed
+from evokernel_core.targets.ascendc.kernels.pooling import planes_schedule as planes
+from evokernel_core.targets.ascendc.kernels.pooling.planes import build
 from evokernel_core.verifier.gates.audit import audit
 from tests.ascendc.windows import Axis, each, names_of, over, sizes_of, some_axes, taken
 from tests.tables import few

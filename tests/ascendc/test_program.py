@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc import author
-from evokernel_core.ascendc.author import check, estimate_us, initial, moves, write
-from evokernel_core.ascendc.fusion.program import PROGRAM, draft, parted, plan_program
-from evokernel_core.ascendc.kernels.fused.family import FusedFamily
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.serial import dumps
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc import author
+from evokernel_core.targets.ascendc.author import check, estimate_us, initial, moves, write
+from evokernel_core.targets.ascendc.fusion.program import PROGRAM, draft, parted, plan_program
+from evokernel_core.targets.ascendc.kernels.fused.family import FusedFamily
 from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 
@@ -138,10 +138,10 @@ def test_an_op_of_no_family_is_named(builder: Any, chip: Any) -> None:
 
 _WRITE = """
 import json, sys
-from evokernel_core.ascendc.author import initial, write
+from evokernel_core.targets.ascendc.author import initial, write
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
 task, chip = from_data(json.load(sys.stdin), KernelTask), load_chip("ascend910b1")
 print(write(task, initial(task, chip), chip).source_id)
 """

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from attrs import asdict
 
-from evokernel_core.ascendc.author import estimate_us, initial, moves, write
-from evokernel_core.ascendc.ir import allocation
-from evokernel_core.ascendc.kernels.scatter import sorted as scatter_sorted
-from evokernel_core.ascendc.kernels.scatter.problem import Put, PutSchedule
-from evokernel_core.ascendc.ops import LAST, SCATTER
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.compiler.ops import LAST, SCATTER
+from evokernel_core.compiler.shapes.sizes import extent
 from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.hardware.roofline import eager_us
+from evokernel_core.targets.ascendc.author import estimate_us, initial, moves, write
+from evokernel_core.targets.ascendc.ir import allocation
+from evokernel_core.targets.ascendc.kernels.scatter import sorted as scatter_sorted
+from evokernel_core.targets.ascendc.kernels.scatter.problem import Put, PutSchedule
 from evokernel_core.twin.build import build_kernel
-from evokernel_core.twin.chip import load_chip
-from evokernel_core.twin.roofline import eager_us
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
 from tests.tables import few
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from evokernel_core.ascendc.lowering.pointwise import POINTWISE
-from evokernel_core.ascendc.ops import SIZE
+from evokernel_core.compiler.lowering.pointwise import POINTWISE
+from evokernel_core.compiler.ops import SIZE
 
 INF = math.inf
 EDGES = (

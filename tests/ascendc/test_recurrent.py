@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from attrs import asdict, evolve
 
-from evokernel_core.ascendc.author import check, estimate_us, initial, moves, write
-from evokernel_core.ascendc.kernels.recurrent.problem import RecurrentSchedule
-from evokernel_core.ascendc.kernels.registry import legalised
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.author import check, estimate_us, initial, moves, write
+from evokernel_core.targets.ascendc.kernels.recurrent.problem import RecurrentSchedule
+from evokernel_core.targets.ascendc.kernels.registry import legalised
 from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from evokernel_core.ascendc.kernels.registry import family_for
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.targets.ascendc.kernels.registry import family_for
 
 
 def test_what_is_wrong_with_a_product_is_said_also_beside_other_operations(builder: Any, chip: Any) -> None:

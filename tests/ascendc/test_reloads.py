@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evokernel_core.ascendc.kernels.reloads import with_hits
-from evokernel_core.twin.chip import Chip
+from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.targets.ascendc.kernels.reloads import with_hits
 
 
 @pytest.mark.parametrize("times", [2.0, 3.5, 1000.0])

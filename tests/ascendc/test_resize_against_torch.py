@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc import limits
-from evokernel_core.ascendc.author import initial
+from evokernel_core.compiler import limits
+from evokernel_core.targets.ascendc.author import initial
 from tests.tables import few
 
 torch = pytest.importorskip("torch")

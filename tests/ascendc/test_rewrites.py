@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
+from evokernel_core.compiler.rewrites.writer import GraphWriter, rewritten
 from evokernel_core.domain.graph import Node, ValueRef
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
 
 
 def _square(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:

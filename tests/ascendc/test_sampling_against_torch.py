@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.author import initial
+from evokernel_core.targets.ascendc.author import initial
 from tests.tables import few
 
 torch = pytest.importorskip("torch")

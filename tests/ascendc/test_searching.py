@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from attrs import asdict, evolve, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, on_any_chip
-from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
-from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
+from evokernel_core.targets.ascendc.kernels.family import VECTORS_ALONE, StageText
+from evokernel_core.targets.ascendc.kernels.settings import Settings
 
 
 @frozen

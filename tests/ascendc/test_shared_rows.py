@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.fusion.program import plan_program
-from evokernel_core.ascendc.kernels.fused.schedule import initial, refusal, strategy_of
-from evokernel_core.ascendc.kernels.fused.settings import Form, Schedule
-from evokernel_core.ascendc.kernels.registry import legalised
-from evokernel_core.ascendc.lowering.plan import plan
+from evokernel_core.compiler.lowering.plan import plan
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.fusion.program import plan_program
+from evokernel_core.targets.ascendc.kernels.fused.schedule import initial, refusal, strategy_of
+from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
+from evokernel_core.targets.ascendc.kernels.registry import legalised
 
 
 def shared(task: KernelTask, chip: Any, **settings: Any) -> Strategy:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc import author
-from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import STRATEGY_VERSION, Setting, Strategy
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.targets.ascendc import author
+from evokernel_core.targets.ascendc.kernels.settings import Settings
 from tests.tables import few
 
 Graphs = Callable[[Any], ValueRef]

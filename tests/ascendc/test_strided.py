@@ -10,11 +10,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.kernels.matmul.problem import Product, Side
-from evokernel_core.ascendc.kernels.matmul.schedule import best, refusal
-from evokernel_core.ascendc.kernels.strided import Group, behind_views
-from evokernel_core.ascendc.shapes.sizes import Extent
+from evokernel_core.compiler.problems.products import Product, Side
+from evokernel_core.compiler.problems.strided import Group, behind_views
+from evokernel_core.compiler.shapes.sizes import Extent
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.targets.ascendc.kernels.matmul.schedule import best, refusal
 from tests.ascendc.conftest import GraphBuilder
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.author import initial
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.task import KernelTask, Symbol
-from evokernel_core.twin.chip import Chip
+from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.targets.ascendc.author import initial
 
 SHAPE = (8, 6, 16, 32)
 X = ValueRef("x")

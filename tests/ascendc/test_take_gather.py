@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from attrs import asdict, frozen
 
-from evokernel_core.ascendc.author import initial
-from evokernel_core.ascendc.kernels.gather.problem import TakeSchedule
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.targets.ascendc.author import initial
+from evokernel_core.targets.ascendc.kernels.gather.problem import TakeSchedule
 
 RANDOM = np.random.default_rng(17)
 

@@ -10,12 +10,12 @@ from attrs import asdict, evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.author import initial, moves, write
-from evokernel_core.ascendc.kernels.conv_transpose.geometry import Axis
-from evokernel_core.ascendc.kernels.conv_transpose.tiles import Schedule
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.author import initial, moves, write
+from evokernel_core.targets.ascendc.kernels.conv_transpose.geometry import Axis
+from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
 from evokernel_core.verifier.gates.audit import audit

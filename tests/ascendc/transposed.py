@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from evokernel_core.ascendc.kernels.conv_transpose.geometry import Axis
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.targets.ascendc.kernels.conv_transpose.geometry import Axis
 
 
 @frozen

@@ -8,9 +8,9 @@ from textwrap import dedent
 
 import pytest
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests import warm
 
 _POINTWISE = """

@@ -12,11 +12,11 @@ from types import ModuleType
 
 from attrs import evolve
 
-from evokernel_core.ascendc.print.package import kernel_name, placed, write_package
 from evokernel_core.capture.edit import plan_edit, revert_edit
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.verdict import Verdict
+from evokernel_core.package.write import kernel_name, placed, write_package
 
 _SOURCE = KernelSource("", "", Strategy("none"))
 EMULATE = "EVOKERNEL_EMULATE"

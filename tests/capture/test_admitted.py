@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.errors import CaptureError
 from evokernel_core.domain.serial import to_data
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests import warm
 
 ROOT = Path(__file__).parents[2]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests.capture.edited import edited_module, edited_text, runs
 from tests.capture.test_full_graph import HEAD, assert_same_model, executed, model
 

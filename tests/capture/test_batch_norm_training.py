@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.author import initial, write
-from evokernel_core.ascendc.kernels.registry import covered_ops
-from evokernel_core.ascendc.print.package import placed, write_package
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.edit import plan_edit, revert_edit
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.domain.verdict import Verdict
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.package.write import placed, write_package
+from evokernel_core.targets.ascendc.author import initial, write
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests import warm
 
 MODEL = """

@@ -8,9 +8,9 @@ from textwrap import indent
 
 import pytest
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 
 HEAD = """
 import functools

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import torch
 
-from evokernel_core.ascendc import author
-from evokernel_core.ascendc.kernels.registry import legalised
-from evokernel_core.ascendc.ops import COMPLEX_MULTIPLY
-from evokernel_core.ascendc.rewrites.complexes import COMPLEX, complex_in_parts
 from evokernel_core.capture.agent.reference import reference
+from evokernel_core.compiler.ops import COMPLEX_MULTIPLY
+from evokernel_core.compiler.rewrites.complexes import COMPLEX, complex_in_parts
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc import author
+from evokernel_core.targets.ascendc.kernels.registry import legalised
 from tests.capture.test_full_graph import assert_same_model, model
 
 Z = "torch.randn(4, 6, 5, dtype=torch.complex64)"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.twin.chip import load_chip
-from evokernel_core.twin.roofline import eager_us, launch_us
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.hardware.roofline import eager_us, launch_us
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 
 SHAPE = (2, 4, 6, 8)
 MOVES = {

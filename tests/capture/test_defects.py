@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture import agent as package
 from evokernel_core.capture import client
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import RegionStatus
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests import warm
 
 MODEL = """\

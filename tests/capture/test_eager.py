@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import torch
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture import client
 from evokernel_core.capture.agent.eager.compare import Wanted, compare_draws
 from evokernel_core.capture.agent.eager.judge import Pair, difference, otherwise_in_memory
@@ -24,6 +23,7 @@ from evokernel_core.capture.client import AgentClient, CaptureWay
 from evokernel_core.capture.regions import Outline
 from evokernel_core.domain.eager import DRAWS, EagerComparison
 from evokernel_core.domain.region import Region
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests.capture import eager_table
 
 PARTED = {

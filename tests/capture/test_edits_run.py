@@ -13,9 +13,9 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-from evokernel_core.ascendc.kernels.registry import covered_ops, single_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops, single_ops
 from tests import warm
 from tests.capture.edited import edited_module, edited_text, runs
 from tests.capture.test_full_graph import executed, model

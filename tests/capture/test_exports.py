@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests import warm
 from tests.capture import export_ways
 from tests.capture.conftest import FUSIBLE

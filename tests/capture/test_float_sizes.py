@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests.capture.test_full_graph import assert_same_model
 
 TEXT = """

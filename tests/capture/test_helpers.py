@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import RegionStatus
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 
 HEAD = """
 import argparse

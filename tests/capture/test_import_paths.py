@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.errors import ImportFailed
 from evokernel_core.domain.region import Region
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests import warm
 
 OPS = "import torch\n\n\ndef gate(x):\n    return torch.sigmoid(x) * x\n"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.agent.decompositions import index_put
 from evokernel_core.capture.client import AgentClient, Way
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 
 TEXT = """
 import torch

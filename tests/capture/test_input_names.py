@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from evokernel_core.ascendc.author import initial, write
 from evokernel_core.capture.agent.graph.names import input_name
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.author import initial, write
 from evokernel_core.verifier.gates.audit import audit
 from evokernel_core.verifier.gates.audit.words import FORBIDDEN
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.agent.reference.integer_inputs import draw_whole, free
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.serial import to_data
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 
 ROWS = [
     ("n=i64[4]", "n + 1", {"n"}),

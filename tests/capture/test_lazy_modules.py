@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests.capture.edited import edited_module, runs
 
 TEXT = """

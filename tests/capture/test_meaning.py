@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
-from evokernel_core.ascendc.lowering.opset import fused_ops
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.lowering.opset import fused_ops
 from evokernel_core.domain.region import Region
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests import warm
 from tests.capture.edited import edited_module, runs
 

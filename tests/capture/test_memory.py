@@ -15,8 +15,8 @@ import torch
 from attrs import frozen
 from torch.utils import _pytree as pytree
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests import warm
 from tests.capture.edited import edited_module, runs
 from tests.capture.test_full_graph import executed, model

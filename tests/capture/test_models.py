@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from evokernel_core.ascendc.author import check
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.author import check
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests.capture.edited import edited_module, runs
 from tests.capture.test_full_graph import model
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests import warm
 
 HEAD = """

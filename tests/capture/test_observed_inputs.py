@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import torch
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.observations import ObservationStore
 from evokernel_core.capture.observe import observe
 from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests.capture.edited import edited_module, runs
 
 CONFIG = """

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient, CaptureWay
 from evokernel_core.domain.eager import DRAWS
 from evokernel_core.domain.region import Region
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 
 HEAD = "import torch\nimport torch.nn.functional as F\n\n\n"
 BODIES = {

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.agent.loading.imports import Imports
 from evokernel_core.capture.agent.loading.load import isolation
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests import warm
 
 NET = """

@@ -12,7 +12,6 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.agent.reference.index_ranges import ranges
 from evokernel_core.capture.agent.reference.reference import draw, reference, run
 from evokernel_core.capture.client import AgentClient
@@ -20,6 +19,7 @@ from evokernel_core.capture.reference import DISTRIBUTIONS, ReferenceCase
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 
 
 def load(path: Path, spec: TensorSpec, sizes: dict[str, int]) -> torch.Tensor:

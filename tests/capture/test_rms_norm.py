@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests.capture.test_full_graph import kernel
 
 TEXT = """

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests.capture.test_full_graph import assert_same_model
 
 TEXT = """

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests.capture.test_full_graph import X, assert_same_model, model
 
 REVERSIBLE = """

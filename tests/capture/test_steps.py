@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.agent.reference.steps import SIDES, Beside
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.task import Tolerance
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from evokernel_core.verifier.gates.compare import Expected, compare
 
 QUANTISED = """

@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests.capture.edited import edited_module, runs
 from tests.capture.test_full_graph import executed
 

@@ -8,8 +8,8 @@ from textwrap import indent
 import pytest
 import torch
 
-from evokernel_core.ascendc.lowering.opset import fused_ops
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.lowering.opset import fused_ops
 from tests.capture.edited import edited_module, runs
 
 MODEL = """

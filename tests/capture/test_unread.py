@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.agent.graph.unread import conditions
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests.capture.edited import edited_module, runs
 from tests.capture.test_full_graph import executed
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evokernel_core.twin.accuracy import MODEL_ERROR
+from evokernel_core.hardware.accuracy import MODEL_ERROR
 from tests import warm
 
 pytestmark = pytest.mark.usefixtures("warm_torch")

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.domain.admission import admit, read_task
 from evokernel_core.domain.errors import TaskRefused
 from evokernel_core.domain.graph import DTypeArg, Graph, GraphInput, Node, SymbolicInt, ValueRef
@@ -17,6 +16,7 @@ from evokernel_core.domain.operations import operations
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol, Tolerance, tolerance_for
 from evokernel_core.domain.tensor import TensorSpec, evaluate_dim
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 
 X, Y = ValueRef("x"), ValueRef("y")
 SPEC = TensorSpec(("s0", 8), "float32")

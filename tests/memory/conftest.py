@@ -11,14 +11,7 @@ from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import TOLERANCES, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.domain.verdict import (
-    GateName,
-    GateResult,
-    GateStatus,
-    Latency,
-    LatencySource,
-    Verdict,
-)
+from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Latency, LatencySource, Verdict
 from evokernel_core.memory.store import Memory
 
 

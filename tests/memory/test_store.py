@@ -16,14 +16,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.outcome import Outcome, OutcomeKind
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import (
-    SLOWER,
-    GateName,
-    GateResult,
-    GateStatus,
-    LatencySource,
-    Verdict,
-)
+from evokernel_core.domain.verdict import SLOWER, GateName, GateResult, GateStatus, LatencySource, Verdict
 from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.ledger import Reward

@@ -21,8 +21,8 @@ _MODULES = (
     "evokernel_core.cli.lsp",
     "evokernel_core.memory.migrations.apply",
     "evokernel_core.memory.store",
-    "evokernel_core.ascendc.print.backup",
-    "evokernel_core.ascendc.print.integrity",
+    "evokernel_core.package.backup",
+    "evokernel_core.package.integrity",
     "tests.server.prepared",
 )
 _SCRIPTED = "from tests.server.scripted_worker import main; main()"

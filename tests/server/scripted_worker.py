@@ -22,8 +22,6 @@ from pathlib import Path
 from attrs import evolve
 
 from evokernel_core import paths
-from evokernel_core.ascendc.print.backup import back_up_changed
-from evokernel_core.ascendc.print.integrity import sealed
 from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
@@ -36,6 +34,8 @@ from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Latency, LatencySource, Verdict
 from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.store import Memory
+from evokernel_core.package.backup import back_up_changed
+from evokernel_core.package.integrity import sealed
 
 PAUSE_S = float(os.environ.get("SCRIPT_PAUSE_S", "0.02"))
 AWAY = os.environ.get("SCRIPT_AWAY", "")

@@ -7,9 +7,9 @@ from typing import Any
 
 from attrs import define
 
-from evokernel_core.ascendc.print.package import Placed, read_package, write_package
 from evokernel_core.domain.serial import from_data
 from evokernel_core.memory.store import Memory
+from evokernel_core.package.write import Placed, read_package, write_package
 from tests.server.conftest import Database, Editor, eventually
 
 PATIENCE_S = 240.0

@@ -24,8 +24,8 @@ from evokernel_core.domain.settings import Settings
 EVOKERNEL = str(Path(sys.executable).with_name("evokernel"))
 HEAVY = {"torch", "numpy", "fastapi", "openai", "pandas", "sqlite_utils", "uvicorn"}
 LATER = {
-    "sqlite3", "logging.handlers", "evokernel_core.memory", "evokernel_core.twin.chip",
-    "evokernel_core.twin.roofline", "evokernel_server.dashboard", "evokernel_server.notices",
+    "sqlite3", "logging.handlers", "evokernel_core.memory", "evokernel_core.hardware.ascend.chip",
+    "evokernel_core.hardware.roofline", "evokernel_server.dashboard", "evokernel_server.notices",
     "evokernel_server.review", "evokernel_server.reviews", "evokernel_server.features.reviewing",
 }  # fmt: skip
 """What only a package, a command or the memory's own thread needs."""

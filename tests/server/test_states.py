@@ -17,7 +17,7 @@ from lsprotocol import types
 from evokernel_core.domain.errors import StoreError
 from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.twin.accuracy import MODEL_ERROR
+from evokernel_core.hardware.accuracy import MODEL_ERROR
 
 pytestmark = pytest.mark.usefixtures("scripted")
 

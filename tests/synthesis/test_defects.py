@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from evokernel_core.ascendc import author
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import AgentFailed, InternalError, ProposerError
 from evokernel_core.domain.region import RegionStatus
@@ -19,6 +18,7 @@ from evokernel_core.domain.settings import Settings
 from evokernel_core.synthesis.offers import choose
 from evokernel_core.synthesis.proposers import moves, schedule
 from evokernel_core.synthesis.session import Session
+from evokernel_core.targets.ascendc import author
 
 pytestmark = pytest.mark.usefixtures("warm_torch")
 

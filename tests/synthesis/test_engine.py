@@ -10,12 +10,7 @@ from typing import Any
 import pytest
 from attrs import define, evolve
 
-from evokernel_core.domain.errors import (
-    EndpointError,
-    ProposalsExhausted,
-    ProposerError,
-    VerifierError,
-)
+from evokernel_core.domain.errors import EndpointError, ProposalsExhausted, ProposerError, VerifierError
 from evokernel_core.domain.experience import ExperienceKind, Stage
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.settings import PolicyName, RetrievalName, Settings

@@ -13,8 +13,6 @@ import pytest
 import stamina
 from attrs import evolve
 
-from evokernel_core.ascendc.kernels.family import Cores
-from evokernel_core.ascendc.knowledge import rules
 from evokernel_core.domain.descriptor import Algorithm, Descriptor, Overlap
 from evokernel_core.domain.errors import BudgetExhausted, EndpointError, ProposerError, UsageError
 from evokernel_core.domain.experience import Experience, ExperienceKind
@@ -32,6 +30,7 @@ from evokernel_core.domain.verdict import (
     LatencySource,
     Verdict,
 )
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.memory.spending import Cost, Spent
 from evokernel_core.synthesis.privacy import Privacy
 from evokernel_core.synthesis.proposers.base import Candidate, Context
@@ -39,7 +38,8 @@ from evokernel_core.synthesis.proposers.llm import LlmProposer
 from evokernel_core.synthesis.proposers.llm_answer import read_answer
 from evokernel_core.synthesis.proposers.llm_budget import Tally
 from evokernel_core.synthesis.proposers.llm_model import ATTEMPTS, Model
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.targets.ascendc.kernels.family import Cores
+from evokernel_core.targets.ascendc.knowledge import rules
 from tests.synthesis.endpoint import RecordedEndpoint, Recording, completion, kernel_text, recording
 
 KEY = "sk-secret-key"

@@ -14,11 +14,11 @@ from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.settings import ModelEndpoint, Settings
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.engine import AttemptEvent, Engine, Status
 from evokernel_core.synthesis.policies.qvalue import QValuePolicy
 from evokernel_core.synthesis.proposers.llm import LlmProposer
-from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.local import LocalVerifier
 from tests import warm

@@ -11,8 +11,8 @@ from attrs import evolve
 
 from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.verdict import Latency, LatencySource
+from evokernel_core.hardware.accuracy import MODEL_ERROR
 from evokernel_core.synthesis.offers import Estimate, Offer, choose, side_by_side, why_left_alone
-from evokernel_core.twin.accuracy import MODEL_ERROR
 from tests.synthesis.conftest import make_task
 
 ERROR = 100 * MODEL_ERROR

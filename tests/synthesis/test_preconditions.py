@@ -9,8 +9,6 @@ import re
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.author import estimate_us, initial, moves
-from evokernel_core.ascendc.features import schedule_features
 from evokernel_core.domain.experience import ExperienceKind
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
@@ -18,6 +16,8 @@ from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.synthesis.preconditions import Condition, preconditions
 from evokernel_core.synthesis.proposers.base import Context
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
+from evokernel_core.targets.ascendc.author import estimate_us, initial, moves
+from evokernel_core.targets.ascendc.features import schedule_features
 from tests.synthesis.conftest import make_task
 from tests.synthesis.test_residual import CHIP, record
 from tests.synthesis.test_schedule_drafts import task  # noqa: F401 - a fixture

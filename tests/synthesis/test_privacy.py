@@ -11,8 +11,6 @@ from attrs import evolve
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.author import initial, moves, write
-from evokernel_core.ascendc.planned import identifier
 from evokernel_core.domain.experience import ExperienceKind, Stage
 from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.kernel import KernelSource, Strategy
@@ -29,13 +27,15 @@ from evokernel_core.domain.verdict import (
     LineTime,
     Verdict,
 )
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.lessons import Trial, lessons, summary
 from evokernel_core.synthesis.privacy import MODEL, Privacy
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.llm import LlmProposer
 from evokernel_core.synthesis.proposers.llm_code import hot_lines
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.targets.ascendc.author import initial, moves, write
+from evokernel_core.targets.ascendc.planned import identifier
 from tests.tables import drawn
 
 CHIP = load_chip()

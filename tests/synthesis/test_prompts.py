@@ -11,10 +11,6 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.author import initial, moves, write
-from evokernel_core.ascendc.kernels.family import Cores
-from evokernel_core.ascendc.knowledge import kind_of
-from evokernel_core.ascendc.knowledge.exemplars import nearest, source_of
 from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.kernel import KernelSource, Strategy
@@ -30,6 +26,8 @@ from evokernel_core.domain.verdict import (
     LineTime,
     Verdict,
 )
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.hardware.ascend.isa import RESERVED_BYTES
 from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.contexts import Librarian
@@ -45,8 +43,10 @@ from evokernel_core.synthesis.proposers.llm_prompt import (
     system_message,
 )
 from evokernel_core.synthesis.search import Search
-from evokernel_core.twin.chip import load_chip
-from evokernel_core.twin.isa import RESERVED_BYTES
+from evokernel_core.targets.ascendc.author import initial, moves, write
+from evokernel_core.targets.ascendc.kernels.family import Cores
+from evokernel_core.targets.ascendc.knowledge import kind_of
+from evokernel_core.targets.ascendc.knowledge.exemplars import nearest, source_of
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from exemplars import captured

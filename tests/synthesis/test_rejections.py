@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.author import initial
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.outcome import Objection, Outcome, OutcomeKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.memory.candidates import Stored
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.engine import Engine, Status
@@ -21,7 +21,7 @@ from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.synthesis.why import why
 from evokernel_core.synthesis.wishes import wishes
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.targets.ascendc.author import initial
 
 MakeEngine = Callable[..., Engine]
 MakeTask = Callable[..., KernelTask]

@@ -11,13 +11,12 @@ import pytest
 from attrs import evolve
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.author import estimate_us, initial, moves
-from evokernel_core.ascendc.features import schedule_features
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.engine import Engine
 from evokernel_core.synthesis.policies.qvalue import QValuePolicy
@@ -25,7 +24,8 @@ from evokernel_core.synthesis.preconditions import preconditions
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Priced, Proposal
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.synthesis.residual import AS_ESTIMATED, FEWEST, learned, trust
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.targets.ascendc.author import estimate_us, initial, moves
+from evokernel_core.targets.ascendc.features import schedule_features
 from tests import tables
 from tests.synthesis.conftest import EFFECTS, ToyProposer, ToyVerifier, switches_of
 from tests.synthesis.test_schedule_drafts import task  # noqa: F401 - a fixture

@@ -9,15 +9,7 @@ from collections.abc import Callable
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc import author
-from evokernel_core.ascendc.author import write
-from evokernel_core.ascendc.fusion.program import parted
-from evokernel_core.ascendc.kernels.fused.estimate import estimate_us
-from evokernel_core.ascendc.kernels.fused.schedule import initial, moves
-from evokernel_core.ascendc.kernels.fused.settings import Schedule
-from evokernel_core.ascendc.kernels.fused.tile import build
-from evokernel_core.ascendc.kernels.settings import formula_of
-from evokernel_core.ascendc.lowering.plan import plan
+from evokernel_core.compiler.lowering.plan import plan
 from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
@@ -36,9 +28,17 @@ from evokernel_core.domain.verdict import (
     LineTime,
     Verdict,
 )
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.targets.ascendc import author
+from evokernel_core.targets.ascendc.author import write
+from evokernel_core.targets.ascendc.fusion.program import parted
+from evokernel_core.targets.ascendc.kernels.fused.estimate import estimate_us
+from evokernel_core.targets.ascendc.kernels.fused.schedule import initial, moves
+from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
+from evokernel_core.targets.ascendc.kernels.fused.tile import build
+from evokernel_core.targets.ascendc.kernels.settings import formula_of
 
 CHIP = load_chip("ascend910b1")
 

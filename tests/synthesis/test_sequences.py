@@ -7,7 +7,6 @@ import json
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.author import estimate_us, initial, moves, write
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.synthesis.proposers.base import Candidate, Context
@@ -15,6 +14,7 @@ from evokernel_core.synthesis.proposers.moves import steps
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.synthesis.search import Search
 from evokernel_core.synthesis.sequences import gained_by_steps, steps_of
+from evokernel_core.targets.ascendc.author import estimate_us, initial, moves, write
 from tests.synthesis.conftest import ToyVerifier, make_task, source_of
 from tests.synthesis.test_residual import CHIP, timed
 from tests.synthesis.test_schedule_drafts import task  # noqa: F401 - a fixture

@@ -50,6 +50,7 @@ from evokernel_core.domain.verdict import (
     LatencySource,
     Verdict,
 )
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.ledger import Reward
 from evokernel_core.memory.store import Memory
@@ -58,7 +59,6 @@ from evokernel_core.synthesis.engine import Engine
 from evokernel_core.synthesis.policies.qvalue import QValuePolicy
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.synthesis.steps import Choice, Dropped, Tally, read_steps, steps
-from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.base import Cancelled, never
 from tests.tables import drawn
 

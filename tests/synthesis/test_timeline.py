@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc import author
 from evokernel_core.domain.errors import VerifierError
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.synthesis.timeline import timeline_of
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.targets.ascendc import author
 from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.gates.latency import captured_request
 

@@ -12,22 +12,22 @@ import pytest
 from attrs import evolve
 
 import evokernel_core
-from evokernel_core.ascendc import knowledge
-from evokernel_core.ascendc.author import initial, moves
-from evokernel_core.ascendc.kernels.family import Cores
-from evokernel_core.ascendc.knowledge.practices import practices
 from evokernel_core.domain.experience import Experience, Stage
 from evokernel_core.domain.kernel import after, steps_in
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Hazard, Severity, Verdict
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.synthesis.lessons import RULES, Trial, lessons, rules, step_title
 from evokernel_core.synthesis.preconditions import Condition, Precondition
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.hybrid import model_practice
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer, practice
 from evokernel_core.synthesis.sequences import gained_by_steps
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.targets.ascendc import knowledge
+from evokernel_core.targets.ascendc.author import initial, moves
+from evokernel_core.targets.ascendc.kernels.family import Cores
+from evokernel_core.targets.ascendc.knowledge.practices import practices
 from tests.chinese import in_chinese, left_in_english
 from tests.server.reviewed import SOURCE, TASK, VERDICT
 from tests.synthesis.test_sequences import chain

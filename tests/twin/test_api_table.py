@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from evokernel_core.ascendc.knowledge.facts import call_lines, limit_lines, parameters
-from evokernel_core.twin.api import api_row, api_rows, most_of, named, rows
-from evokernel_core.twin.api.header import api_header
+from evokernel_core.hardware.ascend.api import api_row, api_rows, most_of, named, rows
+from evokernel_core.hardware.ascend.api.header import api_header
+from evokernel_core.targets.ascendc.knowledge.facts import call_lines, limit_lines, parameters
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import api_table as check  # noqa: E402
 
-AUTHOR = ROOT / "evokernel_core" / "ascendc"
+AUTHOR = ROOT / "evokernel_core" / "targets" / "ascendc"
 ROW = """[[api]]
 name = "Add"
 page = "Add.md"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.bottleneck import Overhead, bottleneck_words, overhead_of
-from evokernel_core.twin.chip import load_chip
 
 SMALL = "copies of 2.0 KB, below the efficient 16 KB"
 CASES: dict[str, dict[str, Any]] = {

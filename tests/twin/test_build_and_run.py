@@ -15,9 +15,9 @@ import pytest
 
 from evokernel_core.domain.errors import BuildError
 from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin import build, compiler
 from evokernel_core.twin.build import CandidateError, build_kernel, is_prepared, prepare
-from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.compiler import Compiler, Diagnostic, clean, detect_compiler, diagnostics, feedback
 from evokernel_core.twin.run import (
     KERNEL_LIMITS,

@@ -12,8 +12,8 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.twin.chip import CHIPS, Chip, chip_names, load_chip, parse_chip, runner_text
-from evokernel_core.twin.roofline import eager_us, launch_us, op_name, reachable_us, roofline_us, traffic
+from evokernel_core.hardware.ascend.chip import CHIPS, Chip, chip_names, load_chip, parse_chip, runner_text
+from evokernel_core.hardware.roofline import eager_us, launch_us, op_name, reachable_us, roofline_us, traffic
 
 
 def test_the_910b1() -> None:

@@ -11,9 +11,9 @@ from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import Latency, LatencySource
+from evokernel_core.hardware.ascend.chip import CHIPS, chip_names, load_chip, runner_text
+from evokernel_core.hardware.roofline import reachable_us, roofline_us
 from evokernel_core.synthesis.rewards import at_bound
-from evokernel_core.twin.chip import CHIPS, chip_names, load_chip, runner_text
-from evokernel_core.twin.roofline import reachable_us, roofline_us
 
 CHIP_FILES = sorted(CHIPS.glob("*.toml"))
 

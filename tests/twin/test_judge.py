@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.build import INCLUDE, BuiltKernel, build_files, prepare
-from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.judge import GONE_OFFSET, SHARED_BYTES
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile
 from tests.homes import own_home

@@ -17,7 +17,7 @@ from benchmarks.latency.picture import SIZE, Point, draw
 from benchmarks.latency.rows import Row, chip_name, read_rows
 from benchmarks.latency.samples import read_run, sample_of
 from benchmarks.latency_model import PUBLISHED, Compared, direction, summarise
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.run import LaunchReport, RunResult, Status
 
 

@@ -54,7 +54,7 @@ KERNEL = KernelSource(TILING, ENDLESS, Strategy("hand"))
 RUN = """
 from pathlib import Path
 from evokernel_core.twin.build import BuiltKernel, prepare
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.run import Limits, Mode, RunRequest, TensorFile, run_kernel
 from evokernel_core.verifier.sandbox import sandbox_prefix
 built = BuiltKernel(Path(sys.argv[1]), prepare())

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.build import BuiltKernel, build_kernel
-from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.judge import judge_kernel
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
 

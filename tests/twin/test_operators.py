@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from evokernel_core.cli.twin import command
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.operators.definition import Description
 from evokernel_core.twin.operators.folder import read_folder
 from evokernel_core.twin.operators.host import build_host

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.twin.chip import load_chip
-from evokernel_core.twin.products import multiply_adds, steps_of_recurrent, units_of_recurrent
-from evokernel_core.twin.roofline import eager_us, launch_us
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.hardware.products import multiply_adds, steps_of_recurrent, units_of_recurrent
+from evokernel_core.hardware.roofline import eager_us, launch_us
 
 
 def convolution(

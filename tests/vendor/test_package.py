@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
-from evokernel_core.ascendc.print.vendor import write_vendor_package
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.edit import plan_edit, revert_edit
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.region import Region
+from evokernel_core.package.vendor import write_vendor_package
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from tests import warm
 
 HEAD = "import torch\nfrom torch import nn\n\n\n"

@@ -14,11 +14,11 @@ import torch
 from attrs import frozen
 from torch.nn import functional
 
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.agent.npu.functions import FILES
 from evokernel_core.capture.agent.npu.table import TABLE as COMPOSITIONS
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from evokernel_core.vendor.functions import TABLE
 from evokernel_core.vendor.recognise import Recognised, recognised
 from tests import warm

@@ -10,9 +10,9 @@ from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import Latency, LatencySource
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.hardware.roofline import eager_us, fused_us, launch_us
 from evokernel_core.synthesis.offers import Estimate, Offer, better_us, choose, side_by_side, why_left_alone
-from evokernel_core.twin.chip import load_chip
-from evokernel_core.twin.roofline import eager_us, fused_us, launch_us
 from evokernel_core.vendor.functions import TABLE
 from evokernel_core.vendor.published import published
 from evokernel_core.vendor.rival import Rival, rival_of

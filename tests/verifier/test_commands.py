@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 import pytest
 from click.testing import CliRunner
 
-from evokernel_core.ascendc.print.package import Placed, write_package
 from evokernel_core.capture import interpreter
 from evokernel_core.cli import doctor
 from evokernel_core.cli.main import cli
@@ -25,8 +24,9 @@ from evokernel_core.domain.errors import (
 )
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.package.write import Placed, write_package
 from evokernel_core.twin import compiler
-from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.local import LocalVerifier
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from evokernel_core.cli.main import cli
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.verifier.backends import cann_tools
 from evokernel_core.verifier.first_run import first_run
 from evokernel_core.verifier.first_run_host import State, parse_npu_smi

@@ -20,8 +20,8 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Symbol, Tolerance
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus, Hazard, LatencySource, Severity
+from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.twin.build import CandidateError
-from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest, never
 from evokernel_core.verifier.draw import Draw, fresh, replay
 from evokernel_core.verifier.gates import cases, compare, correctness, latency, mixture

@@ -12,7 +12,7 @@ from evokernel_core.domain.errors import VerifierError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, LatencySource, Verdict
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.run import Limits
 from evokernel_core.verifier import local
 from evokernel_core.verifier.backends.twin import TwinBackend

@@ -16,11 +16,11 @@ from benchmarks.mutating.rules import RULES
 from benchmarks.mutating.subjects import Subject
 from benchmarks.mutating.table import Row, floats
 from benchmarks.mutating.text import closing, split, statements
-from evokernel_core.ascendc.author import initial, write
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.author import initial, write
 from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.local import LocalVerifier

@@ -8,8 +8,8 @@ from attrs import evolve
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.twin.chip import load_chip
-from evokernel_core.twin.roofline import moved_us, roofline_us, traffic
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.hardware.roofline import moved_us, roofline_us, traffic
 from evokernel_core.twin.run import Work
 from evokernel_core.verifier.base import Timing
 from evokernel_core.verifier.gates.plausible import implausible, unsteady

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.author import initial, write
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.domain.tensor import Dim, TensorSpec
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.author import initial, write
 from evokernel_core.twin.build import BuiltKernel
-from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.run import Part
 from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest

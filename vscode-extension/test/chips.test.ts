@@ -7,7 +7,7 @@ import { chips, setting, words } from "../chips.mjs";
 const read = (name: string): string => readFileSync(name, "utf8");
 
 test("the chips of the setting are those that the server has", () => {
-  const files = readdirSync("../evokernel_core/twin/chips").filter((file) => file.endsWith(".toml"));
+  const files = readdirSync("../evokernel_core/hardware/ascend/chips").filter((file) => file.endsWith(".toml"));
   const manifest = JSON.parse(read("package.json")) as {
     contributes: { configuration: { properties: { "evokernel.chip": { enum: string[]; default: string } } } };
   };

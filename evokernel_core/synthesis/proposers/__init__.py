@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import ProposerName, Settings
 from evokernel_core.extras import MODEL, needed
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.synthesis.proposers.base import Proposer
-from evokernel_core.twin.chip import load_chip
 
 if TYPE_CHECKING:
     from evokernel_core.synthesis.proposers.llm_budget import Books

@@ -7,20 +7,20 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 
-from evokernel_core.ascendc.author import lines_of_kernels
-from evokernel_core.ascendc.features import schedule_features
-from evokernel_core.ascendc.fusion.program import PROGRAM, is_cut_alike, parted
-from evokernel_core.ascendc.kernels.family import Move
 from evokernel_core.domain.errors import PlanError, StrategyError
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import ById, KernelTask
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.synthesis.promises import expected_gain, promise_of
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.moves import Step, estimated_us
 from evokernel_core.synthesis.residual import Residual
+from evokernel_core.targets.ascendc.author import lines_of_kernels
+from evokernel_core.targets.ascendc.features import schedule_features
+from evokernel_core.targets.ascendc.fusion.program import PROGRAM, is_cut_alike, parted
+from evokernel_core.targets.ascendc.kernels.family import Move
 from evokernel_core.twin.build import KERNEL_SOURCE
-from evokernel_core.twin.chip import Chip
 
 _SEEN = 100.0
 """What a step gave on the same task weighs as much as this many estimates of it (ours: it is off by less than

@@ -16,6 +16,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import ModelEndpoint
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.ascend.chip import DEFAULT_CHIP, load_chip
 from evokernel_core.logs import get_logger
 from evokernel_core.synthesis.code import code_id
 from evokernel_core.synthesis.privacy import Privacy
@@ -25,7 +26,6 @@ from evokernel_core.synthesis.proposers.llm_budget import Account, Books, Budget
 from evokernel_core.synthesis.proposers.llm_model import Model
 from evokernel_core.synthesis.proposers.llm_prompt import Prompt, draft_prompt, refine_prompt
 from evokernel_core.synthesis.proposers.llm_words import Message, Question, Usage, Words
-from evokernel_core.twin.chip import DEFAULT_CHIP, load_chip
 
 log = get_logger(__name__)
 

@@ -10,9 +10,9 @@ from typing import Any
 from evokernel_core.domain.errors import ProposerError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.verdict import Latency, LineTime
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.synthesis.privacy import Privacy, neutral
 from evokernel_core.synthesis.proposers.base import Candidate, Precedent
-from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.lexer import tokenize
 
 _HEAD = "__aicore__ "

@@ -13,9 +13,22 @@ from typing import Any
 from attrs import frozen
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from evokernel_core.ascendc.bounds import least_us
-from evokernel_core.ascendc.kernels.family import Cores
-from evokernel_core.ascendc.knowledge import (
+from evokernel_core.domain.experience import Experience
+from evokernel_core.domain.graph import Arg, DTypeArg, InputKind, Node, SymbolicInt, ValueRef
+from evokernel_core.domain.outcome import Objection
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.hardware.ascend.api import most_of
+from evokernel_core.hardware.ascend.api.rows import COSTS
+from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.ascend.isa import RESERVED_BYTES
+from evokernel_core.synthesis.lessons import summary
+from evokernel_core.synthesis.privacy import Privacy, neutral
+from evokernel_core.synthesis.proposers.base import Candidate, Context
+from evokernel_core.synthesis.proposers.llm_code import hot_lines, precedents
+from evokernel_core.targets.ascendc.bounds import least_us
+from evokernel_core.targets.ascendc.kernels.family import Cores
+from evokernel_core.targets.ascendc.knowledge import (
     KernelKind,
     bindings_of,
     common_knowledge,
@@ -24,19 +37,6 @@ from evokernel_core.ascendc.knowledge import (
     kind_of,
     practices_for,
 )
-from evokernel_core.domain.experience import Experience
-from evokernel_core.domain.graph import Arg, DTypeArg, InputKind, Node, SymbolicInt, ValueRef
-from evokernel_core.domain.outcome import Objection
-from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.synthesis.lessons import summary
-from evokernel_core.synthesis.privacy import Privacy, neutral
-from evokernel_core.synthesis.proposers.base import Candidate, Context
-from evokernel_core.synthesis.proposers.llm_code import hot_lines, precedents
-from evokernel_core.twin.api import most_of
-from evokernel_core.twin.api.rows import COSTS
-from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.isa import RESERVED_BYTES
 from evokernel_core.verifier.gates.audit.rules.tiling import MAX_BYTES
 
 MOST_ATTEMPTS = 8

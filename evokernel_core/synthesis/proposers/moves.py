@@ -9,17 +9,17 @@ from functools import lru_cache
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.author import estimate_us, initial, moves, require_legal, write
-from evokernel_core.ascendc.features import schedule_features
-from evokernel_core.ascendc.fusion.program import is_cut_alike
-from evokernel_core.ascendc.kernels.family import Move
 from evokernel_core.domain.errors import PlanError, ProposalsExhausted, StrategyError
 from evokernel_core.domain.kernel import KernelSource, Strategy, after
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import ById, KernelTask
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.synthesis.proposers.base import Priced
 from evokernel_core.synthesis.sequences import ANALYTIC
-from evokernel_core.twin.chip import Chip
+from evokernel_core.targets.ascendc.author import estimate_us, initial, moves, require_legal, write
+from evokernel_core.targets.ascendc.features import schedule_features
+from evokernel_core.targets.ascendc.fusion.program import is_cut_alike
+from evokernel_core.targets.ascendc.kernels.family import Move
 
 _DOUBT_OF_CUTS = 0.85
 """What a program that is cut otherwise may take of what its estimate says: estimates of kernels that share a

@@ -14,14 +14,6 @@ from itertools import chain
 from attrs import evolve, field, frozen
 from cattrs.errors import BaseValidationError
 
-from evokernel_core.ascendc.author import (
-    adapt,
-    initial,
-    moves,
-    write,
-)
-from evokernel_core.ascendc.kernels.family import Move
-from evokernel_core.ascendc.kernels.settings import formula_of, rounds_like_torch
 from evokernel_core.domain.errors import PlanError, ProposalsExhausted
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.kernel import KernelSource, Strategy, after
@@ -29,6 +21,7 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.domain.verdict import NUMERIC, GateName, Verdict
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.lessons import bottleneck_pipe, step_title
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Priced, Proposal
@@ -36,7 +29,9 @@ from evokernel_core.synthesis.proposers.gains import gains
 from evokernel_core.synthesis.proposers.moves import Step, in_a_row, priced, steps
 from evokernel_core.synthesis.residual import UNTAUGHT, Expected
 from evokernel_core.synthesis.sequences import ANALYTIC, steps_of
-from evokernel_core.twin.chip import Chip
+from evokernel_core.targets.ascendc.author import adapt, initial, moves, write
+from evokernel_core.targets.ascendc.kernels.family import Move
+from evokernel_core.targets.ascendc.kernels.settings import formula_of, rounds_like_torch
 
 log = logging.getLogger(__name__)
 

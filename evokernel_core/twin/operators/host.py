@@ -13,6 +13,7 @@ from attrs import frozen
 
 from evokernel_core import temporary
 from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.hardware.ascend.chip import Chip, runner_text
 from evokernel_core.twin import kernel_cache
 from evokernel_core.twin.build import (
     OPERATOR_FLAGS,
@@ -24,7 +25,6 @@ from evokernel_core.twin.build import (
     publish,
     run_tool,
 )
-from evokernel_core.twin.chip import Chip, runner_text
 from evokernel_core.twin.compiler import feedback, project_diagnostics
 from evokernel_core.twin.depfiles import depfile_flags, read_known_files
 from evokernel_core.twin.operators.definition import Description, read_description

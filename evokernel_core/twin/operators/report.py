@@ -12,9 +12,9 @@ from evokernel_core import temporary
 from evokernel_core.domain.errors import EvoKernelError, UsageError
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.verdict import Severity
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.twin.bare import find_kernel
 from evokernel_core.twin.build import CandidateError
-from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.operators.build import build_operator, launch_of_no_call
 from evokernel_core.twin.operators.case import read_case
 from evokernel_core.twin.operators.definition import CHIP, Description, Operator

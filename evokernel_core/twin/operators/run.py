@@ -10,18 +10,11 @@ import numpy as np
 from attrs import evolve, frozen
 
 from evokernel_core.domain.errors import UsageError
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.twin.bare import Bare, run_bare
-from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.dtypes import DTYPES
 from evokernel_core.twin.operators.build import Launch, build_operator
-from evokernel_core.twin.operators.case import (
-    Case,
-    Given,
-    Tensor,
-    combination_of,
-    request_text,
-    tensors,
-)
+from evokernel_core.twin.operators.case import Case, Given, Tensor, combination_of, request_text, tensors
 from evokernel_core.twin.operators.definition import Description, Operator
 from evokernel_core.twin.operators.folder import OperatorFolder
 from evokernel_core.twin.operators.host import HostProgram, TilingError

@@ -1,4 +1,4 @@
-// Checks of calls by the table of the interface (evokernel_core/twin/api).
+// Checks of calls by the table of the interface (evokernel_core/hardware/ascend/api).
 #pragma once
 #include "core.h"
 #include "evokernel/twin/api_table.h"

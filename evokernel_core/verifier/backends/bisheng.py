@@ -15,9 +15,9 @@ from evokernel_core import temporary
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.logs import get_logger
 from evokernel_core.twin.build import CandidateError
-from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.compiler import diagnostics, feedback
 from evokernel_core.twin.run import run_process
 from evokernel_core.verifier.backends.cann_tools import Toolkit, compile_command, find_toolkit, watched

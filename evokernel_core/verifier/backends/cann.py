@@ -20,8 +20,8 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Hazard, LatencySource, Severity
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.twin.build import CandidateError
-from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.compiler import diagnostics, feedback
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
 from evokernel_core.twin.kernels import find_kernels

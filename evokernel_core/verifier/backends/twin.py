@@ -12,9 +12,9 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.twin import timeline
 from evokernel_core.twin.build import BuiltKernel, CandidateError, build_kernel
-from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.gaps import Summary
 from evokernel_core.twin.judge import Sandboxes, judge_kernel
 from evokernel_core.twin.run import (

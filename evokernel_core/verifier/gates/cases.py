@@ -12,7 +12,7 @@ from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
-from evokernel_core.twin.products import multiply_adds
+from evokernel_core.hardware.products import multiply_adds
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.mixture import (
     LARGEST_WHOLE,

@@ -8,7 +8,6 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.bounds import least_us
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence, joined
@@ -22,9 +21,10 @@ from evokernel_core.domain.verdict import (
     LatencySource,
     Severity,
 )
+from evokernel_core.hardware.roofline import eager_us
+from evokernel_core.targets.ascendc.bounds import least_us
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.lexer import Kind, tokenize
-from evokernel_core.twin.roofline import eager_us
 from evokernel_core.verifier.base import Backend, Timing, TimingRequest
 from evokernel_core.verifier.gates.cases import tensor_bytes, total_bytes
 from evokernel_core.verifier.gates.correctness import Witness

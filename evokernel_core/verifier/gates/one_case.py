@@ -25,12 +25,7 @@ from evokernel_core.domain.verdict import (
 from evokernel_core.verifier.base import Backend, Case, Execution, ReferenceRunner, RunStatus
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import parts
-from evokernel_core.verifier.gates.cases import (
-    CasePlan,
-    bytes_between,
-    tensor_bytes,
-    total_products,
-)
+from evokernel_core.verifier.gates.cases import CasePlan, bytes_between, tensor_bytes, total_products
 from evokernel_core.verifier.gates.compare import FLOATS, Comparison, Expected, compare, element_words, words
 from evokernel_core.verifier.gates.slices.choice import Choice
 from evokernel_core.verifier.gates.special_values import strictness

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask, Symbol
-from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.roofline import moved_us, traffic
+from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.roofline import moved_us, traffic
 from evokernel_core.twin.run import Work
 from evokernel_core.verifier.base import Timing
 from evokernel_core.verifier.gates.cases import bytes_between, bytes_put, total_products

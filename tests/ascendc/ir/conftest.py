@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.ir.nodes import Kernel
-from evokernel_core.ascendc.print import files
-from evokernel_core.ascendc.print.vector_kernel import stage_text
 from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.targets.ascendc.ir.nodes import Kernel
+from evokernel_core.targets.ascendc.print import files
+from evokernel_core.targets.ascendc.print.vector_kernel import stage_text
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, Status, TensorFile, run_kernel
 

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.author import initial, write
-from evokernel_core.ascendc.ir import allocation
-from evokernel_core.ascendc.ir.builder import Builder
-from evokernel_core.ascendc.ir.expr import Constant, TilingField, VectorCore
-from evokernel_core.ascendc.ir.legality import broken_rules
-from evokernel_core.ascendc.ir.nodes import Buffer, Kernel
-from evokernel_core.ascendc.kernels.recurrent.gates import build
-from evokernel_core.ascendc.kernels.recurrent.problem import Recurrence
-from evokernel_core.ascendc.kernels.recurrent.schedule import best, buffer_bytes
-from evokernel_core.ascendc.print.vector_kernel import arguments_of, vector_class
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.compiler.shapes.sizes import extent
+from evokernel_core.targets.ascendc.author import initial, write
+from evokernel_core.targets.ascendc.ir import allocation
+from evokernel_core.targets.ascendc.ir.builder import Builder
+from evokernel_core.targets.ascendc.ir.expr import Constant, TilingField, VectorCore
+from evokernel_core.targets.ascendc.ir.legality import broken_rules
+from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel
+from evokernel_core.targets.ascendc.kernels.recurrent.gates import build
+from evokernel_core.targets.ascendc.kernels.recurrent.problem import Recurrence
+from evokernel_core.targets.ascendc.kernels.recurrent.schedule import best, buffer_bytes
+from evokernel_core.targets.ascendc.print.vector_kernel import arguments_of, vector_class
 from tests.ascendc import conftest
 from tests.ascendc.test_recurrent import task_of
 

@@ -7,13 +7,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.ir.builder import Builder
-from evokernel_core.ascendc.ir.expr import U64, Cheapest, Constant, Expr, Int, Size, Var, ceil_div, least
-from evokernel_core.ascendc.ir.legality import broken_rules
-from evokernel_core.ascendc.ir.nodes import Buffer, Kernel
-from evokernel_core.ascendc.ir.tile import known_values
-from evokernel_core.ascendc.print.tiling import computed, fields_of
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.compiler.shapes.sizes import extent
+from evokernel_core.targets.ascendc.ir.builder import Builder
+from evokernel_core.targets.ascendc.ir.expr import (
+    U64,
+    Cheapest,
+    Constant,
+    Expr,
+    Int,
+    Size,
+    Var,
+    ceil_div,
+    least,
+)
+from evokernel_core.targets.ascendc.ir.legality import broken_rules
+from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel
+from evokernel_core.targets.ascendc.ir.tile import known_values
+from evokernel_core.targets.ascendc.print.tiling import computed, fields_of
 
 MOST = Constant("MOST", 640)
 

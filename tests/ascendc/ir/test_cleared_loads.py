@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.ir import allocation
-from evokernel_core.ascendc.ir.allocation import Use
-from evokernel_core.ascendc.ir.builder import Builder, at
-from evokernel_core.ascendc.ir.expr import U64, Constant, Size
-from evokernel_core.ascendc.ir.legality import broken_rules
-from evokernel_core.ascendc.ir.nodes import Buffer, Kernel
-from evokernel_core.ascendc.print import vector_kernel
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.compiler.shapes.sizes import extent
+from evokernel_core.targets.ascendc.ir import allocation
+from evokernel_core.targets.ascendc.ir.allocation import Use
+from evokernel_core.targets.ascendc.ir.builder import Builder, at
+from evokernel_core.targets.ascendc.ir.expr import U64, Constant, Size
+from evokernel_core.targets.ascendc.ir.legality import broken_rules
+from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel
+from evokernel_core.targets.ascendc.print import vector_kernel
 
 TILE = Constant("TILE", 64)
 

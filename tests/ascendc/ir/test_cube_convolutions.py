@@ -10,25 +10,25 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.ir.cube import Keep, Nd2NzMatrices
-from evokernel_core.ascendc.ir.cube_legality import broken_rules
-from evokernel_core.ascendc.ir.expr import Int
-from evokernel_core.ascendc.ir.handing_cube import kept, stream_of
-from evokernel_core.ascendc.ir.nodes import Node, flat
-from evokernel_core.ascendc.kernels.convolution import panels, rows, rows_schedule
-from evokernel_core.ascendc.kernels.convolution.geometry import read_convolution
-from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule
-from evokernel_core.ascendc.kernels.convolution.schedule import ConvolutionSchedule, refusal, steps
-from evokernel_core.ascendc.kernels.cube import CubeKernel
-from evokernel_core.ascendc.kernels.family import Cores, facts_of
-from evokernel_core.ascendc.ops import CONVOLUTION
-from evokernel_core.ascendc.print import files
-from evokernel_core.ascendc.print.cube_kernel import cube_text
+from evokernel_core.compiler.ops import CONVOLUTION
+from evokernel_core.compiler.problems.convolution import read_convolution
 from evokernel_core.domain.graph import Node as GraphNode
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.targets.ascendc.ir.cube import Keep, Nd2NzMatrices
+from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
+from evokernel_core.targets.ascendc.ir.expr import Int
+from evokernel_core.targets.ascendc.ir.handing_cube import kept, stream_of
+from evokernel_core.targets.ascendc.ir.nodes import Node, flat
+from evokernel_core.targets.ascendc.kernels.convolution import panels, rows, rows_schedule
+from evokernel_core.targets.ascendc.kernels.convolution.rows_schedule import RowsSchedule
+from evokernel_core.targets.ascendc.kernels.convolution.schedule import ConvolutionSchedule, refusal, steps
+from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
+from evokernel_core.targets.ascendc.kernels.family import Cores, facts_of
+from evokernel_core.targets.ascendc.print import files
+from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
 from tests.ascendc.cores import on_all_cores_too

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 from attrs import asdict, evolve
 
-from evokernel_core.ascendc.author import write
-from evokernel_core.ascendc.ir.builder import Builder, at, whole
-from evokernel_core.ascendc.ir.cube import CopyBlocks, Fixpipe, LoadFractals, Mmad, stage_of
-from evokernel_core.ascendc.ir.cube_legality import broken_rules
-from evokernel_core.ascendc.ir.expr import Condition, Constant, Int, Size, State
-from evokernel_core.ascendc.ir.nodes import Buffer, Kernel, Memory, Region
-from evokernel_core.ascendc.kernels.conv_transpose.geometry import Axis
-from evokernel_core.ascendc.kernels.conv_transpose.tiles import Schedule
-from evokernel_core.ascendc.kernels.cube import CubeKernel
-from evokernel_core.ascendc.print import files
-from evokernel_core.ascendc.print.cube_kernel import cube_text
-from evokernel_core.ascendc.print.fetching_class import fetching_class
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.compiler.shapes.sizes import extent
 from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.targets.ascendc.author import write
+from evokernel_core.targets.ascendc.ir.builder import Builder, at, whole
+from evokernel_core.targets.ascendc.ir.cube import CopyBlocks, Fixpipe, LoadFractals, Mmad, stage_of
+from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
+from evokernel_core.targets.ascendc.ir.expr import Condition, Constant, Int, Size, State
+from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel, Memory, Region
+from evokernel_core.targets.ascendc.kernels.conv_transpose.geometry import Axis
+from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule
+from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
+from evokernel_core.targets.ascendc.print import files
+from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
+from evokernel_core.targets.ascendc.print.fetching_class import fetching_class
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, Status, TensorFile, run_kernel
 from tests.ascendc import conftest

@@ -9,23 +9,23 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.ir.builder import Builder, whole
-from evokernel_core.ascendc.ir.cube import Fixpipe, LoadData, Mmad, Nd2Nz, Span, Sum
-from evokernel_core.ascendc.ir.cube_legality import broken_rules
-from evokernel_core.ascendc.ir.expr import U64, Constant, Expr, Int, Size, Var, ceil_div, least
-from evokernel_core.ascendc.ir.handing_cube import Handing, handing_of, stream_of
-from evokernel_core.ascendc.ir.nodes import Buffer, For, Kernel, Memory, Node, Region, flat
-from evokernel_core.ascendc.ir.renaming import renamed
-from evokernel_core.ascendc.kernels.cube import CubeKernel
-from evokernel_core.ascendc.kernels.matmul.family import MatmulFamily
-from evokernel_core.ascendc.kernels.matmul.kernel import build
-from evokernel_core.ascendc.kernels.matmul.problem import read_product
-from evokernel_core.ascendc.kernels.matmul.schedule import MatmulSchedule, refusal, steps, strategy_of
-from evokernel_core.ascendc.print import files
-from evokernel_core.ascendc.print.cube_kernel import cube_text
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.compiler.problems.products import read_product
+from evokernel_core.compiler.shapes.sizes import extent
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.targets.ascendc.ir.builder import Builder, whole
+from evokernel_core.targets.ascendc.ir.cube import Fixpipe, LoadData, Mmad, Nd2Nz, Span, Sum
+from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
+from evokernel_core.targets.ascendc.ir.expr import U64, Constant, Expr, Int, Size, Var, ceil_div, least
+from evokernel_core.targets.ascendc.ir.handing_cube import Handing, handing_of, stream_of
+from evokernel_core.targets.ascendc.ir.nodes import Buffer, For, Kernel, Memory, Node, Region, flat
+from evokernel_core.targets.ascendc.ir.renaming import renamed
+from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
+from evokernel_core.targets.ascendc.kernels.matmul.family import MatmulFamily
+from evokernel_core.targets.ascendc.kernels.matmul.kernel import build
+from evokernel_core.targets.ascendc.kernels.matmul.schedule import MatmulSchedule, refusal, steps, strategy_of
+from evokernel_core.targets.ascendc.print import files
+from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
 from tests.ascendc.cores import on_all_cores_too

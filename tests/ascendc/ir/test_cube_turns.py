@@ -10,25 +10,25 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from evokernel_core.ascendc.author import initial, moves, write
-from evokernel_core.ascendc.ir.allocation import bytes_of
-from evokernel_core.ascendc.ir.cube_legality import broken_rules
-from evokernel_core.ascendc.ir.expr import Constant
-from evokernel_core.ascendc.ir.handing_cube import rings_of, stream_of
-from evokernel_core.ascendc.ir.legality import broken_rules as vector_rules
-from evokernel_core.ascendc.ir.nodes import Kernel, Role, Section
-from evokernel_core.ascendc.kernels.attention.kernel import build
-from evokernel_core.ascendc.kernels.attention.problem import (
+from evokernel_core.compiler.shapes.sizes import extent
+from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.ascend.chip import Chip, load_chip
+from evokernel_core.targets.ascendc.author import initial, moves, write
+from evokernel_core.targets.ascendc.ir.allocation import bytes_of
+from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
+from evokernel_core.targets.ascendc.ir.expr import Constant
+from evokernel_core.targets.ascendc.ir.handing_cube import rings_of, stream_of
+from evokernel_core.targets.ascendc.ir.legality import broken_rules as vector_rules
+from evokernel_core.targets.ascendc.ir.nodes import Kernel, Role, Section
+from evokernel_core.targets.ascendc.kernels.attention.kernel import build
+from evokernel_core.targets.ascendc.kernels.attention.problem import (
     AttentionSchedule,
     fixed_bytes,
     read_attention,
     widest_parts,
 )
-from evokernel_core.ascendc.shapes.sizes import extent
-from evokernel_core.domain.kernel import KernelSource, Strategy
-from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.build import build_kernel
-from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
 from tests.ascendc.conftest import GraphBuilder
 from tests.ascendc.cores import on_all_cores_too

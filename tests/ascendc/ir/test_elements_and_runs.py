@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.ir import allocation
-from evokernel_core.ascendc.ir.builder import Builder, at
-from evokernel_core.ascendc.ir.cost import estimate_us
-from evokernel_core.ascendc.ir.expr import U64, Constant, CoreCount, Int, Size, ceil_div, least
-from evokernel_core.ascendc.ir.legality import broken_rules
-from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Difference, Element, Kernel, Ratio
-from evokernel_core.ascendc.kernels.family import facts_of
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.compiler.shapes.sizes import extent
+from evokernel_core.targets.ascendc.ir import allocation
+from evokernel_core.targets.ascendc.ir.builder import Builder, at
+from evokernel_core.targets.ascendc.ir.cost import estimate_us
+from evokernel_core.targets.ascendc.ir.expr import U64, Constant, CoreCount, Int, Size, ceil_div, least
+from evokernel_core.targets.ascendc.ir.legality import broken_rules
+from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Difference, Element, Kernel, Ratio
+from evokernel_core.targets.ascendc.kernels.family import facts_of
 
 TILE = Constant("TILE", 64)
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.ir.expr import (
+from evokernel_core.compiler.shapes.sizes import extent
+from evokernel_core.targets.ascendc.ir.expr import (
     Choice,
     Constant,
     Expr,
@@ -24,7 +25,6 @@ from evokernel_core.ascendc.ir.expr import (
     greatest,
     least,
 )
-from evokernel_core.ascendc.shapes.sizes import extent
 
 VALUES = {"a": 7, "b": 3, "n": 12}
 LEAVES: tuple[Expr, ...] = (

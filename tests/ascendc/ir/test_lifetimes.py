@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.ir import allocation
-from evokernel_core.ascendc.ir.builder import Builder
-from evokernel_core.ascendc.ir.expr import Constant, Index, Int, Size, ceil_div
-from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Kernel
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.compiler.shapes.sizes import extent
+from evokernel_core.targets.ascendc.ir import allocation
+from evokernel_core.targets.ascendc.ir.builder import Builder
+from evokernel_core.targets.ascendc.ir.expr import Constant, Index, Int, Size, ceil_div
+from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Kernel
 
 TILE = Constant("TILE", 64)
 LARGE = Constant("LARGE", 128)

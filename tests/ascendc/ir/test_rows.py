@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.ir.builder import Builder, Place, at, strides
-from evokernel_core.ascendc.ir.cost import estimate_us
-from evokernel_core.ascendc.ir.expr import (
+from evokernel_core.compiler.shapes.sizes import extent
+from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at, strides
+from evokernel_core.targets.ascendc.ir.cost import estimate_us
+from evokernel_core.targets.ascendc.ir.expr import (
     U32,
     U64,
     Constant,
@@ -21,9 +22,8 @@ from evokernel_core.ascendc.ir.expr import (
     ceil_div,
     least,
 )
-from evokernel_core.ascendc.ir.legality import broken_rules
-from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Enumerator, Fields, Kernel
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.targets.ascendc.ir.legality import broken_rules
+from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Enumerator, Fields, Kernel
 
 BLOCK, LANES = Constant("BLOCK", 8), Constant("LANES", 64)
 

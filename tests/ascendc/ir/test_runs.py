@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.ir.builder import Builder, at, read_as, whole
-from evokernel_core.ascendc.ir.cost import estimate_us
-from evokernel_core.ascendc.ir.expr import U64, Condition, Constant, Expr, Int, Size, State, least
-from evokernel_core.ascendc.ir.legality import broken_rules
-from evokernel_core.ascendc.ir.nodes import (
+from evokernel_core.compiler.shapes.sizes import extent
+from evokernel_core.targets.ascendc.ir.builder import Builder, at, read_as, whole
+from evokernel_core.targets.ascendc.ir.cost import estimate_us
+from evokernel_core.targets.ascendc.ir.expr import U64, Condition, Constant, Expr, Int, Size, State, least
+from evokernel_core.targets.ascendc.ir.legality import broken_rules
+from evokernel_core.targets.ascendc.ir.nodes import (
     Buffer,
     Converted,
     Enumerator,
@@ -22,9 +23,8 @@ from evokernel_core.ascendc.ir.nodes import (
     Tensor,
     Told,
 )
-from evokernel_core.ascendc.kernels.family import facts_of
-from evokernel_core.ascendc.print.vector_kernel import stage_text
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.targets.ascendc.kernels.family import facts_of
+from evokernel_core.targets.ascendc.print.vector_kernel import stage_text
 
 ROW, RUN, PAIR = Constant("ROW", 64), Constant("RUN", 32), Constant("PAIR", 2, "floats")
 PAIRS = Constant("PAIRS_OF_ROW", 128, "in floats")

@@ -7,18 +7,27 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.ir import allocation
-from evokernel_core.ascendc.ir.allocation import Use
-from evokernel_core.ascendc.ir.builder import Builder, at
-from evokernel_core.ascendc.ir.cost import estimate_us
-from evokernel_core.ascendc.ir.expr import U64, Choice, Constant, CoreCount, Int, Size, ceil_div, least
-from evokernel_core.ascendc.ir.handing import with_waits
-from evokernel_core.ascendc.ir.legality import broken_rules
-from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Kernel
-from evokernel_core.ascendc.ir.steps import Block, Part, hand_overs, parts_of, pipelines
-from evokernel_core.ascendc.ir.tile import known_values, walk
-from evokernel_core.ascendc.print import vector_kernel
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.compiler.shapes.sizes import extent
+from evokernel_core.targets.ascendc.ir import allocation
+from evokernel_core.targets.ascendc.ir.allocation import Use
+from evokernel_core.targets.ascendc.ir.builder import Builder, at
+from evokernel_core.targets.ascendc.ir.cost import estimate_us
+from evokernel_core.targets.ascendc.ir.expr import (
+    U64,
+    Choice,
+    Constant,
+    CoreCount,
+    Int,
+    Size,
+    ceil_div,
+    least,
+)
+from evokernel_core.targets.ascendc.ir.handing import with_waits
+from evokernel_core.targets.ascendc.ir.legality import broken_rules
+from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Kernel
+from evokernel_core.targets.ascendc.ir.steps import Block, Part, hand_overs, parts_of, pipelines
+from evokernel_core.targets.ascendc.ir.tile import known_values, walk
+from evokernel_core.targets.ascendc.print import vector_kernel
 
 TILE = Constant("TILE", 64)
 RANDOM = np.random.default_rng(5)

@@ -8,12 +8,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.ir import allocation
-from evokernel_core.ascendc.ir.builder import Builder, at, read_as
-from evokernel_core.ascendc.ir.cost import estimate_us
-from evokernel_core.ascendc.ir.expr import U64, Constant, Expr, Int, Size, State, ceil_div, expr, least
-from evokernel_core.ascendc.ir.legality import broken_rules, wrong_types
-from evokernel_core.ascendc.ir.nodes import (
+from evokernel_core.compiler.shapes.sizes import extent
+from evokernel_core.targets.ascendc.ir import allocation
+from evokernel_core.targets.ascendc.ir.builder import Builder, at, read_as
+from evokernel_core.targets.ascendc.ir.cost import estimate_us
+from evokernel_core.targets.ascendc.ir.expr import (
+    U64,
+    Constant,
+    Expr,
+    Int,
+    Size,
+    State,
+    ceil_div,
+    expr,
+    least,
+)
+from evokernel_core.targets.ascendc.ir.legality import broken_rules, wrong_types
+from evokernel_core.targets.ascendc.ir.nodes import (
     Buffer,
     Converted,
     Enumerator,
@@ -23,9 +34,8 @@ from evokernel_core.ascendc.ir.nodes import (
     Ratio,
     Told,
 )
-from evokernel_core.ascendc.ir.tile import known_values, samples, walk
-from evokernel_core.ascendc.print.vector_kernel import stage_text
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.targets.ascendc.ir.tile import known_values, samples, walk
+from evokernel_core.targets.ascendc.print.vector_kernel import stage_text
 
 TILE, TURNS = Constant("TILE", 64), Constant("TURNS", 5, "tiles of a core")
 ZERO, ONE, TWO = (Number(name, value) for name, value in (("ZERO", 0.0), ("ONE", 1.0), ("TWO", 2.0)))

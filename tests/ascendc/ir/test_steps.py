@@ -8,22 +8,31 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.ir import allocation
-from evokernel_core.ascendc.ir.builder import Builder, at, read_as, strides
-from evokernel_core.ascendc.ir.cost import estimate_us
-from evokernel_core.ascendc.ir.expr import U64, Constant, Int, Size, expr
-from evokernel_core.ascendc.ir.legality import broken_rules
-from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Copy, For, Instruction, Kernel, Let, Node
-from evokernel_core.ascendc.ir.steps import Block, Part, Step, parts_of, pipelines, rounds
-from evokernel_core.ascendc.ir.tile import known_values, samples, walk
-from evokernel_core.ascendc.kernels.complex_multiply.family import Paired, PairedSchedule
-from evokernel_core.ascendc.kernels.complex_multiply.family import build as paired
-from evokernel_core.ascendc.kernels.layout.copy import CopySchedule
-from evokernel_core.ascendc.kernels.tril.family import Triangle
-from evokernel_core.ascendc.kernels.tril.family import build as triangle
-from evokernel_core.ascendc.limits import Sharing
-from evokernel_core.ascendc.print.vector_kernel import stage_text
-from evokernel_core.ascendc.shapes.sizes import ONE, extent
+from evokernel_core.compiler.limits import Sharing
+from evokernel_core.compiler.shapes.sizes import ONE, extent
+from evokernel_core.targets.ascendc.ir import allocation
+from evokernel_core.targets.ascendc.ir.builder import Builder, at, read_as, strides
+from evokernel_core.targets.ascendc.ir.cost import estimate_us
+from evokernel_core.targets.ascendc.ir.expr import U64, Constant, Int, Size, expr
+from evokernel_core.targets.ascendc.ir.legality import broken_rules
+from evokernel_core.targets.ascendc.ir.nodes import (
+    Buffer,
+    Converted,
+    Copy,
+    For,
+    Instruction,
+    Kernel,
+    Let,
+    Node,
+)
+from evokernel_core.targets.ascendc.ir.steps import Block, Part, Step, parts_of, pipelines, rounds
+from evokernel_core.targets.ascendc.ir.tile import known_values, samples, walk
+from evokernel_core.targets.ascendc.kernels.complex_multiply.family import Paired, PairedSchedule
+from evokernel_core.targets.ascendc.kernels.complex_multiply.family import build as paired
+from evokernel_core.targets.ascendc.kernels.layout.copy import CopySchedule
+from evokernel_core.targets.ascendc.kernels.tril.family import Triangle
+from evokernel_core.targets.ascendc.kernels.tril.family import build as triangle
+from evokernel_core.targets.ascendc.print.vector_kernel import stage_text
 
 ROW = Constant("ROW", 1024)
 PART = Constant("PART", 256)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.ir.builder import Builder
-from evokernel_core.ascendc.ir.cost import estimate_us
-from evokernel_core.ascendc.ir.expr import U64, Constant, Int, Size, is_narrow, is_open
-from evokernel_core.ascendc.ir.legality import broken_rules
-from evokernel_core.ascendc.ir.nodes import Buffer, Kernel
-from evokernel_core.ascendc.print.tiling import settings
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.compiler.shapes.sizes import extent
+from evokernel_core.targets.ascendc.ir.builder import Builder
+from evokernel_core.targets.ascendc.ir.cost import estimate_us
+from evokernel_core.targets.ascendc.ir.expr import U64, Constant, Int, Size, is_narrow, is_open
+from evokernel_core.targets.ascendc.ir.legality import broken_rules
+from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel
+from evokernel_core.targets.ascendc.print.tiling import settings
 
 TILE = Constant("TILE", 64)
 LENGTHS, BITS = (20, 41, 64), (0, 0x3F800000, 0x40000000)  # of 0, 1 and 2

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.ir.builder import Builder
-from evokernel_core.ascendc.ir.cube_legality import broken_rules
-from evokernel_core.ascendc.ir.expr import Int
-from evokernel_core.ascendc.ir.tile import known_values
-from evokernel_core.ascendc.kernels.conv_transpose.cube import build
-from evokernel_core.ascendc.kernels.conv_transpose.geometry import Axis, Transposed, read_transposed
-from evokernel_core.ascendc.kernels.conv_transpose.phases import along
-from evokernel_core.ascendc.kernels.conv_transpose.tiles import Schedule, joined_lines, plan
+from evokernel_core.targets.ascendc.ir.builder import Builder
+from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
+from evokernel_core.targets.ascendc.ir.expr import Int
+from evokernel_core.targets.ascendc.ir.tile import known_values
+from evokernel_core.targets.ascendc.kernels.conv_transpose.cube import build
+from evokernel_core.targets.ascendc.kernels.conv_transpose.geometry import Axis, Transposed, read_transposed
+from evokernel_core.targets.ascendc.kernels.conv_transpose.phases import along
+from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule, joined_lines, plan
 from tests.ascendc.conftest import GraphBuilder
 from tests.ascendc.transposed import Layer, task_of
 

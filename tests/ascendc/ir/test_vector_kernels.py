@@ -10,11 +10,12 @@ from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.ir import allocation
-from evokernel_core.ascendc.ir.allocation import Use
-from evokernel_core.ascendc.ir.builder import Builder, at, clear_behind, strides
-from evokernel_core.ascendc.ir.cost import estimate_us
-from evokernel_core.ascendc.ir.expr import (
+from evokernel_core.compiler.shapes.sizes import extent
+from evokernel_core.targets.ascendc.ir import allocation
+from evokernel_core.targets.ascendc.ir.allocation import Use
+from evokernel_core.targets.ascendc.ir.builder import Builder, at, clear_behind, strides
+from evokernel_core.targets.ascendc.ir.cost import estimate_us
+from evokernel_core.targets.ascendc.ir.expr import (
     U32,
     U64,
     Constant,
@@ -26,11 +27,10 @@ from evokernel_core.ascendc.ir.expr import (
     expr,
     least,
 )
-from evokernel_core.ascendc.ir.legality import broken_rules
-from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Enumerator, Fields, Kernel, Number
-from evokernel_core.ascendc.ir.tile import known_values
-from evokernel_core.ascendc.print.vector_kernel import stage_text
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.targets.ascendc.ir.legality import broken_rules
+from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Enumerator, Fields, Kernel, Number
+from evokernel_core.targets.ascendc.ir.tile import known_values
+from evokernel_core.targets.ascendc.print.vector_kernel import stage_text
 
 TILE = Constant("TILE", 256, "elements")
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from evokernel_core.ascendc.ir.builder import Builder, at, read_as
-from evokernel_core.ascendc.ir.expr import U64, Constant, Expr, Int, Size, Var, ceil_div
-from evokernel_core.ascendc.ir.legality import broken_rules
-from evokernel_core.ascendc.ir.nodes import (
+from evokernel_core.compiler.shapes.sizes import extent
+from evokernel_core.targets.ascendc.ir.builder import Builder, at, read_as
+from evokernel_core.targets.ascendc.ir.expr import U64, Constant, Expr, Int, Size, Var, ceil_div
+from evokernel_core.targets.ascendc.ir.legality import broken_rules
+from evokernel_core.targets.ascendc.ir.nodes import (
     Buffer,
     Converted,
     Element,
@@ -24,9 +25,8 @@ from evokernel_core.ascendc.ir.nodes import (
     Section,
     Tensor,
 )
-from evokernel_core.ascendc.ir.tile import known_values, walk
-from evokernel_core.ascendc.print.vector_kernel import stage_text
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.targets.ascendc.ir.tile import known_values, walk
+from evokernel_core.targets.ascendc.print.vector_kernel import stage_text
 
 TILE = Constant("TILE", 64)
 _LONG = Constant("LONG", 512)

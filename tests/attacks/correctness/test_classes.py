@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.author import initial, write
-from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.author import initial, write
+from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.local import LocalVerifier

@@ -15,7 +15,7 @@ from evokernel_core.capture.reference import base_of
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Symbol, Tolerance
 from evokernel_core.domain.verdict import Verdict
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import cases

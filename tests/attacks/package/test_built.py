@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from evokernel_core.ascendc.print.package import render
+from evokernel_core.package.write import render
 from tests.attacks import Attack, each
 
 pytest.importorskip("torch")

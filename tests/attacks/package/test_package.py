@@ -18,13 +18,13 @@ from evokernel_server.text import Text
 from evokernel_server.workspace import Document
 from lsprotocol import types
 
-from evokernel_core.ascendc.print import package as package_module
-from evokernel_core.ascendc.print.integrity import digest, sealed
-from evokernel_core.ascendc.print.package import place_package, read_package, render
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import PackageChanged, UsageError
 from evokernel_core.domain.serial import to_data
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.package import write as package_module
+from evokernel_core.package.integrity import digest, sealed
+from evokernel_core.package.write import place_package, read_package, render
 from tests.attacks import Attack, each
 from tests.verifier.service.conftest import make_kernel
 

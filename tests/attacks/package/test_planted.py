@@ -17,9 +17,9 @@ from types import ModuleType
 
 import pytest
 
-from evokernel_core.ascendc.print.integrity import foreign, foreign_words, sealed
-from evokernel_core.ascendc.print.package import place_package, render
 from evokernel_core.foreign import read_foreign_object
+from evokernel_core.package.integrity import foreign, foreign_words, sealed
+from evokernel_core.package.write import place_package, render
 from tests.attacks import Attack, each
 
 NAME = "softmax_1"

@@ -13,8 +13,8 @@ import pytest
 from attrs import evolve, frozen
 
 from evokernel_core.domain.verdict import Severity
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.build import CandidateError, build_files, prepare
-from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.judge import Sandboxes, judge_kernel
 from evokernel_core.twin.run import Limits, Mode, RunRequest, RunResult, Status, TensorFile
 from evokernel_core.verifier.sandbox import sandbox_prefix

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from evokernel_server.packages import read_installed
 
-from evokernel_core.ascendc.print.integrity import MANIFEST, digest, sealed
-from evokernel_core.ascendc.print.package import Placed, read_package, write_package
 from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.errors import PackageChanged, TaskRefused, UsageError
 from evokernel_core.domain.verdict import Verdict
+from evokernel_core.package.integrity import MANIFEST, digest, sealed
+from evokernel_core.package.write import Placed, read_package, write_package
 from tests import warm
 from tests.verifier.conftest import make_task, read_source
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pytest
 from attrs import frozen
 
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.build import BuiltKernel, build_files, prepare
-from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, TensorFile, run_kernel
 from tests.chinese import left_in_english
 from tests.homes import own_home

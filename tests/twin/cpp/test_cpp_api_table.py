@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from evokernel_core.twin.api import ApiRow, Limit, api_row, api_rows
+from evokernel_core.hardware.ascend.api import ApiRow, Limit, api_row, api_rows
 
 TYPES = ("half", "float", "bfloat16_t", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t")
 LANES = [row for row in api_rows() if row.lanes]

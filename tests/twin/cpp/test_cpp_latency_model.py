@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.run import Mode
 
 SIDE = 8192

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.build import CandidateError, build_files, prepare
-from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status
 from tests.twin.both import run_both
 from tests.twin.cpp.conftest import KERNEL, TILING, Compile, CompiledBody

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.run import Mode, TensorFile
 from tests.twin.cpp.conftest import Compile
 

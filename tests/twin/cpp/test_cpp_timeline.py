@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
 from evokernel_core.twin.timeline import chrome_trace, write_timeline
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from evokernel_core.twin.chip import load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
 from tests.twin.cpp.conftest import Compile, CompiledBody
 
 PRELUDE = """

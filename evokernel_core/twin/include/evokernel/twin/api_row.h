@@ -1,4 +1,4 @@
-// A row of the table of the interface, as the header that is made of the table has it (evokernel_core/twin/api).
+// A row of the table of the interface, as the header that is made of the table has it (evokernel_core/hardware/ascend/api).
 #pragma once
 #include <cstdint>
 

@@ -1,0 +1,314 @@
+"""Lowering rules of the core-ATen element-wise operations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from evokernel_core.compiler.lowering import conversions, numerics, remainders
+from evokernel_core.compiler.lowering.call import Call, Rule
+from evokernel_core.compiler.lowering.integers import INTEGERS, SHORT
+from evokernel_core.compiler.lowering.special import SPECIAL, SPECIAL_BOOL
+from evokernel_core.compiler.lowering.values import Builder, Operand
+from evokernel_core.compiler.ops import SIZE
+from evokernel_core.compiler.shapes.sizes import extent
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import SymbolicInt
+
+_Function = Callable[[Builder, Operand], Operand]
+
+
+def _unary(function: _Function) -> Rule:
+    return lambda call: function(call.b, call.x())
+
+
+def _binary(name: str) -> Rule:
+    return lambda call: getattr(call.b, name)(call.x(0), call.x(1))
+
+
+def _compare(mode: str) -> Rule:
+    if mode not in ("EQ", "NE"):
+        return lambda call: call.b.compare(mode, call.x(0), call.x(1))
+    return lambda call: call.b.compare(mode, call.b.divided(call.x(0)), call.b.divided(call.x(1)))
+
+
+def _add(call: Call) -> Operand:
+    return call.b.add(call.x(0), call.b.mul(call.x(1), call.number(2, "alpha", 1.0)))
+
+
+def _sub(call: Call) -> Operand:
+    return call.b.sub(call.x(0), call.b.mul(call.x(1), call.number(2, "alpha", 1.0)))
+
+
+def _rsub(call: Call) -> Operand:
+    return call.b.sub(call.x(1), call.b.mul(call.x(0), call.number(2, "alpha", 1.0)))
+
+
+def _div_mode(call: Call) -> Operand:
+    b, x, y = call.b, call.x(0), call.x(1)
+    # PyTorch computes with a literal in float32, and rounds each step beside a 16-bit tensor.
+    dtype = "float32" if isinstance(y, float) else call.node.outputs[0].dtype
+    match call.argument(2, "rounding_mode", None):
+        case None:
+            return b.div(x, y)
+        case "floor":
+            return remainders.floor_quotient(b, x, y, dtype)
+        case "trunc":
+            return b.round(b.decided(b.divided(b.div(x, y)), dtype), "CAST_TRUNC")
+    raise PlanError("div has a rounding mode other than floor and trunc.")
+
+
+def _whole(mode: str) -> Rule:
+    return lambda call: call.b.round(call.b.divided(call.x()), mode)
+
+
+def _addcmul(call: Call) -> Operand:
+    return call.b.add(call.x(0), call.b.mul(call.b.mul(call.x(1), call.x(2)), call.number(3, "value", 1.0)))
+
+
+def _addcdiv(call: Call) -> Operand:
+    return call.b.add(call.x(0), call.b.mul(call.b.div(call.x(1), call.x(2)), call.number(3, "value", 1.0)))
+
+
+def _lerp(call: Call) -> Operand:
+    start = call.x(0)
+    return call.b.add(start, call.b.mul(call.b.sub(call.x(1), start), call.x(2)))
+
+
+def _clamp(call: Call) -> Operand:
+    result = call.x()
+    if call.has(1, "min"):
+        result = call.b.max(result, call.x(1, "min"))
+    if call.has(2, "max"):
+        result = call.b.min(result, call.x(2, "max"))
+    return result
+
+
+def _hardtanh(call: Call) -> Operand:
+    lower, upper = call.number(1, "min_val", -1.0), call.number(2, "max_val", 1.0)
+    return call.b.min(call.b.max(call.x(), lower), upper)
+
+
+def _relu6(b: Builder, x: Operand) -> Operand:
+    return b.min(b.max(x, 0.0), 6.0)
+
+
+def _hardsigmoid(b: Builder, x: Operand) -> Operand:
+    return b.mul(_relu6(b, b.add(x, 3.0)), 1.0 / 6.0)
+
+
+def _gelu(call: Call) -> Operand:
+    approximate = call.argument(1, "approximate", "none")
+    if approximate == "tanh":
+        return numerics.gelu_tanh(call.b, call.x())
+    return numerics.gelu(call.b, call.x(), half=call.node.outputs[0].dtype != "float32")
+
+
+def _elu(call: Call) -> Operand:
+    alpha, scale = call.number(1, "alpha", 1.0), call.number(2, "scale", 1.0)
+    input_scale = call.number(3, "input_scale", 1.0)
+    return numerics.elu(call.b, call.x(), alpha, scale, input_scale, _is_float16(call))
+
+
+def _is_float16(call: Call) -> bool:
+    """Whether results have no digits below 2 ** -24."""
+    return call.node.outputs[0].dtype == "float16"
+
+
+def _saturating(function: Callable[[Builder, Operand, bool], Operand]) -> Rule:
+    return lambda call: function(call.b, call.x(), _is_float16(call))
+
+
+def _softplus(call: Call) -> Operand:
+    beta, threshold = call.number(1, "beta", 1.0), call.number(2, "threshold", 20.0)
+    return numerics.softplus(call.b, call.x(), beta, threshold)
+
+
+def _where(call: Call) -> Operand:
+    mask, a, c = call.mask(0), call.raw(1), call.raw(2)
+    if call.node.outputs[0].dtype != "bool":
+        return call.b.select(mask, call.b.as_number(a), call.b.as_number(c))
+    chosen = call.b.logical("and", mask, call.b.as_mask(a))
+    other = call.b.logical("and", call.b.logical("not", mask), call.b.as_mask(c))
+    return call.b.logical("or", chosen, other)
+
+
+def _masked_fill(call: Call) -> Operand:
+    return call.b.select(call.mask(1), call.x(2), call.x(0))
+
+
+def _logical(op: str) -> Rule:
+    return lambda call: call.b.logical(op, call.mask(0), call.mask(1))
+
+
+def _logical_xor(call: Call) -> Operand:
+    a, c = call.mask(0), call.mask(1)
+    either, both = call.b.logical("or", a, c), call.b.logical("and", a, c)
+    return call.b.logical("and", either, call.b.logical("not", both))
+
+
+def _power_of_scalar(call: Call) -> Operand:
+    base = call.number(0, "self", 0.0)
+    if base <= 0.0:
+        raise PlanError("pow with a base that is not positive is not covered.")
+    return call.b.exp(call.b.mul(call.x(1), math.log(base)))
+
+
+def _cast(call: Call) -> Operand:
+    dtype = call.node.outputs[0].dtype
+    if dtype == "bool":
+        return call.mask(0)
+    if dtype in INTEGERS | SHORT and call.spec_of(call.tensor()).dtype != "bool":
+        return conversions.to_integer(call.b, call.x(), dtype)
+    return call.x()
+
+
+def _constant(position: int) -> Rule:
+    return lambda call: call.number(position, "fill_value", 0.0)
+
+
+def _size(call: Call) -> Operand:
+    """The number of elements along some dimensions."""
+    value = call.argument(0, "size")
+    if not isinstance(value, (int, SymbolicInt)):
+        raise PlanError("A size is neither a number nor an expression.")
+    return call.size(extent(value if isinstance(value, int) else value.expression))
+
+
+def _logarithm(base: float) -> Rule:
+    return lambda call: call.b.mul(call.b.ln(call.x()), 1.0 / math.log(base))
+
+
+def _exponential(base: float) -> Rule:
+    return lambda call: call.b.exp(call.b.mul(call.x(), math.log(base)))
+
+
+def _product(call: Call) -> Operand:
+    """Truth values multiply as 0 and 1."""
+    if call.node.outputs[0].dtype == "bool":
+        return call.b.logical("and", call.mask(0), call.mask(1))
+    return call.b.mul(call.x(0), call.x(1))
+
+
+POINTWISE: dict[str, Rule] = {
+    **SPECIAL,
+    SIZE.name: _size,
+    "aten.abs.default": _unary(Builder.abs),
+    "aten.add.Scalar": _add,
+    "aten.add.Tensor": _add,
+    "aten.addcdiv.default": _addcdiv,
+    "aten.addcmul.default": _addcmul,
+    "aten.bitwise_and.Tensor": _logical("and"),
+    "aten.bitwise_not.default": lambda call: call.b.logical("not", call.mask(0)),
+    "aten.bitwise_or.Tensor": _logical("or"),
+    "aten.bitwise_xor.Tensor": _logical_xor,
+    "aten.ceil.default": _whole("CAST_CEIL"),
+    "aten.clamp.Tensor": _clamp,
+    "aten.clamp.default": _clamp,
+    "aten.clamp_max.Tensor": lambda call: call.b.min(call.x(0), call.x(1)),
+    "aten.clamp_max.default": lambda call: call.b.min(call.x(0), call.x(1)),
+    "aten.clamp_min.Tensor": lambda call: call.b.max(call.x(0), call.x(1)),
+    "aten.clamp_min.default": lambda call: call.b.max(call.x(0), call.x(1)),
+    "aten.cos.default": _unary(numerics.cos),
+    "aten.div.Scalar": _binary("div"),
+    "aten.div.Tensor": _binary("div"),
+    "aten.div.Tensor_mode": _div_mode,
+    "aten.elu.default": _elu,
+    "aten.eq.Scalar": _compare("EQ"),
+    "aten.eq.Tensor": _compare("EQ"),
+    "aten.erf.default": _saturating(numerics.erf),
+    "aten.erfc.default": lambda call: call.b.add(call.b.neg(numerics.erf(call.b, call.x())), 1.0),
+    "aten.exp.default": _unary(Builder.exp),
+    "aten.exp2.default": _exponential(2.0),
+    "aten.expm1.default": _unary(numerics.expm1),
+    "aten.fill.Scalar": _constant(1),
+    "aten.floor.default": _whole("CAST_FLOOR"),
+    "aten.full.default": _constant(1),
+    "aten.full_like.default": _constant(1),
+    "aten.ge.Scalar": _compare("GE"),
+    "aten.ge.Tensor": _compare("GE"),
+    "aten.gelu.default": _gelu,
+    "aten.gt.Scalar": _compare("GT"),
+    "aten.gt.Tensor": _compare("GT"),
+    "aten.hardsigmoid.default": _unary(_hardsigmoid),
+    "aten.hardswish.default": lambda call: call.b.mul(call.x(), _hardsigmoid(call.b, call.x())),
+    "aten.hardtanh.default": _hardtanh,
+    "aten.le.Scalar": _compare("LE"),
+    "aten.le.Tensor": _compare("LE"),
+    "aten.leaky_relu.default": lambda call: call.b.leaky_relu(
+        call.x(), call.number(1, "negative_slope", 0.01)
+    ),
+    "aten.lerp.Scalar": _lerp,
+    "aten.lerp.Tensor": _lerp,
+    "aten.log.default": _unary(Builder.ln),
+    "aten.log10.default": _logarithm(10.0),
+    "aten.log1p.default": _unary(numerics.log1p),
+    "aten.log2.default": _logarithm(2.0),
+    "aten.logical_and.default": _logical("and"),
+    "aten.logical_not.default": lambda call: call.b.logical("not", call.mask(0)),
+    "aten.logical_or.default": _logical("or"),
+    "aten.logical_xor.default": _logical_xor,
+    "aten.lt.Scalar": _compare("LT"),
+    "aten.lt.Tensor": _compare("LT"),
+    "aten.masked_fill.Scalar": _masked_fill,
+    "aten.masked_fill.Tensor": _masked_fill,
+    "aten.maximum.default": _binary("max"),
+    "aten.minimum.default": _binary("min"),
+    "aten.mish.default": _unary(numerics.mish),
+    "aten.mul.Scalar": _binary("mul"),
+    "aten.mul.Tensor": _product,
+    "aten.ne.Scalar": _compare("NE"),
+    "aten.ne.Tensor": _compare("NE"),
+    "aten.neg.default": _unary(Builder.neg),
+    "aten.ones_like.default": lambda call: 1.0,
+    "aten.pow.Scalar": _power_of_scalar,
+    "aten.pow.Tensor_Tensor": lambda call: numerics.power_of(call.b, call.x(0), call.x(1)),
+    "aten.pow.Tensor_Scalar": lambda call: numerics.power(call.b, call.x(), call.number(1, "exponent", 1.0)),
+    "aten.reciprocal.default": _unary(numerics.reciprocal),
+    "aten.relu.default": _unary(Builder.relu),
+    "aten.relu6.default": _unary(_relu6),
+    "aten.round.default": _whole("CAST_RINT"),
+    "aten.rsqrt.default": _unary(numerics.rsqrt),
+    "aten.rsub.Scalar": _rsub,
+    "aten.rsub.Tensor": _rsub,
+    "aten.scalar_tensor.default": _constant(0),
+    "aten.sigmoid.default": _unary(numerics.sigmoid),
+    "aten.sign.default": _unary(numerics.sign),
+    "aten.silu.default": _unary(numerics.silu),
+    "aten.sin.default": _unary(numerics.sin),
+    "aten.softplus.default": _softplus,
+    "aten.sqrt.default": _unary(Builder.sqrt),
+    "aten.square.default": lambda call: call.b.mul(call.x(), call.x()),
+    "aten.sub.Scalar": _sub,
+    "aten.sub.Tensor": _sub,
+    "aten.tanh.default": _saturating(numerics.tanh),
+    "aten.trunc.default": _whole("CAST_TRUNC"),
+    "aten.where.ScalarOther": _where,
+    "aten.where.ScalarSelf": _where,
+    "aten.where.Scalar": _where,
+    "aten.where.self": _where,
+    "aten.zeros_like.default": lambda call: 0.0,
+    "aten._to_copy.default": _cast,
+}
+"""By ATen name, how an element-wise operation is computed in float32."""
+
+BOOL_RESULTS = frozenset(
+    {"aten.bitwise_and.Tensor", "aten.bitwise_not.default", "aten.bitwise_or.Tensor"}
+    | {"aten.bitwise_xor.Tensor", "aten.where.self", "aten._to_copy.default", "aten.mul.Tensor"}
+    | SPECIAL_BOOL
+    | {name for name in POINTWISE if name.startswith("aten.logical_")}
+    | {name for name in POINTWISE if name.split(".")[1] in {"eq", "ne", "lt", "le", "gt", "ge"}}
+)
+"""The operations whose result may be bool; arithmetic on bool tensors means something else."""
+
+_EXACT = (
+    "abs ceil clamp clamp_max clamp_min copysign floor fmax fmin hardtanh masked_fill maximum minimum neg "
+    "relu relu6 round sign trunc where amax amin max min full full_like ones_like zeros_like "
+    "scalar_tensor fill"
+)
+KEEPS_PRECISION = frozenset(
+    f"aten.{name}.{overload}"
+    for name in _EXACT.split()
+    for overload in ("default", "Tensor", "Scalar", "self", "ScalarSelf", "ScalarOther", "dim")
+)
+"""Operations whose result has no more digits than their operands: no rounding follows them."""

@@ -1,0 +1,1 @@
+"""What a kernel of one kind computes: a record each."""

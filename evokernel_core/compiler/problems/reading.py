@@ -1,0 +1,42 @@
+"""How families read the one operation of a task that is theirs, through views that keep elements in order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from evokernel_core.compiler.shapes.views import SAME_ORDER
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import Graph, Node, ValueRef
+from evokernel_core.domain.sentence import Sentence
+from evokernel_core.domain.task import KernelTask
+
+
+def only_node(task: KernelTask, ops: Collection[str], reason: Sentence) -> Node:
+    """The node that the task consists of, views aside. Raises PlanError with the reason where there is
+    more to compute, or more than one result."""
+    graph = task.graph
+    found = [node for node in graph.nodes if node.op in ops]
+    others = [node for node in graph.nodes if node.op not in ops]
+    if len(found) != 1 or len(graph.outputs) != 1 or any(node.op not in SAME_ORDER for node in others):
+        raise PlanError(reason)
+    if below_views(graph, graph.outputs[0]).name != found[0].name:
+        raise PlanError(reason)
+    return found[0]
+
+
+def below_views(graph: Graph, ref: ValueRef) -> ValueRef:
+    """The value under a chain of views that keep the order of elements."""
+    nodes = {node.name: node for node in graph.nodes}
+    while ref.name in nodes and nodes[ref.name].op in SAME_ORDER:
+        ref = next(iter(nodes[ref.name].operands()))
+    return ref
+
+
+def input_below(graph: Graph, ref: ValueRef, reader: str) -> str:
+    """The input that ``reader`` reads through views. Raises PlanError where it is computed first."""
+    base = below_views(graph, ref).name
+    if computed := next((node.op for node in graph.nodes if node.name == base), None):
+        raise PlanError(
+            "{computed} in front of {reader} is a kernel of its own.", computed=computed, reader=reader
+        )
+    return base

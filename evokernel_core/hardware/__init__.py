@@ -1,0 +1,1 @@
+"""Devices as data, and what bounds a computation on them."""

@@ -1,0 +1,1 @@
+"""Ascend chips, their instruction set and the AscendC API."""

@@ -1,0 +1,338 @@
+"""Chips: the constants of one NPU model, read from ``chips/<name>.toml``.
+
+Whoever chooses by a constant reads it from a typed field of ``Chip``; a new chip is a data file
+(docs/contributing.md).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from attrs import AttrsInstance, field, fields, frozen
+
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
+
+CHIPS = Path(__file__).parent / "chips"
+DEFAULT_CHIP = "ascend910b1"
+
+_FLOAT_BYTES = 4
+S = TypeVar("S", bound=AttrsInstance)
+
+
+@frozen
+class Launch:
+    """Microseconds of a launch beside ``Chip.launch_us``: for each core that is started, and before a core's
+    first instruction."""
+
+    per_block_us: float
+    start_us: float
+
+
+@frozen
+class Memory:
+    """Bytes of a core's memories beside ``Chip.ub_bytes``, its functions' stack among them, and how many
+    buffers the queues of one position may have."""
+
+    l1_bytes: int
+    l0a_bytes: int
+    l0b_bytes: int
+    l0c_bytes: int
+    stack_bytes: int
+    max_queue_buffers: int
+
+    @property
+    def l0_bytes(self) -> int:
+        """What L0A and L0B both have."""
+        return min(self.l0a_bytes, self.l0b_bytes)
+
+
+@frozen
+class Scalar:
+    """Cycles of the scalar unit: an instruction that it gives to another unit, a call on a queue, an element
+    of the unified buffer that it reads or writes, and one of device memory that its cache holds."""
+
+    issue_cycles: float
+    queue_cycles: float
+    local_access_cycles: float
+    gm_hit_cycles: float
+
+
+@frozen
+class Sync:
+    """Cycles between cores: one direction of a hand-over from cube to vector core, and a barrier."""
+
+    cross_core_cycles: float
+    sync_all_cycles: float
+
+
+@frozen
+class Rates:
+    """Elements that a vector core takes in a cycle, by an instruction's class in the API table and, where
+    they differ, by the bits of an element."""
+
+    simple_b16: float
+    simple_b32: float
+    simple_b64: float
+    transcendental: float
+    mul_add_dst_b16: float
+    mul_add_dst_b32: float
+    reduce_repeat_b16: float
+    reduce_repeat_b32: float
+    reduce_block_b16: float
+    reduce_block_b32: float
+    gather: float
+    gather_block_b16: float
+    gather_block_b32: float
+    gather_mask_b16: float
+    gather_mask_b32: float
+    sort: float
+
+    def of(self, cost: str, bits: int) -> float:
+        """Of a class of the API table; of the simple class where the class has no figure."""
+        names = (f"{cost}_b{bits}", cost, f"simple_b{bits}")
+        return next(float(getattr(self, name)) for name in names if hasattr(self, name))
+
+
+@frozen
+class Vector:
+    """The vector unit: cycles of an instruction beside its repeats, by its class, and bytes of a bank over
+    all groups."""
+
+    startup_cycles: float
+    startup_transcendental_cycles: float
+    startup_reduce_cycles: float
+    startup_reduce_block_cycles: float
+    tail_cycles: float
+    counter_tail_cycles: float
+    read_write_conflict_cycles: float
+    bank_bytes: int
+    elements_per_cycle: Rates
+
+    def startup(self, cost: str) -> float:
+        """Cycles that an instruction of a class of the API table takes beside its repeats."""
+        apart = {
+            "transcendental": self.startup_transcendental_cycles,
+            "reduce_repeat": self.startup_reduce_cycles,
+            "reduce_block": self.startup_reduce_block_cycles,
+        }
+        return apart.get(cost, self.startup_cycles)
+
+
+@frozen
+class Mte:
+    """The copy engines of one core: bytes a cycle, cycles, and the bytes at whose multiples bursts start
+    that move no more than they have. ``hit`` is said of what lies in L2."""
+
+    load_bytes_per_cycle: float
+    load_latency_cycles: float
+    load_hit_bytes_per_cycle: float
+    load_hit_latency_cycles: float
+    cube_load_hit_bytes_per_cycle: float
+    store_bytes_per_cycle: float
+    store_latency_cycles: float
+    min_copy_cycles: float
+    min_burst_cycles: float
+    aligned_bytes: int
+
+
+@frozen
+class Gm:
+    """Device memory and L2, which all cores share: GB/s that kernels reach, what writing back and meeting at
+    one address cost beside reading, and requests a cycle."""
+
+    hbm_achieved_gbps: float
+    l2_gbps: float
+    write_back_cost: float
+    same_address_cost: float
+    requests_per_cycle: float
+
+    @property
+    def memory_bytes_us(self) -> float:
+        """Bytes a microsecond from device memory."""
+        return self.hbm_achieved_gbps * 1e3
+
+    @property
+    def l2_bytes_us(self) -> float:
+        """Bytes a microsecond to and from L2."""
+        return self.l2_gbps * 1e3
+
+
+@frozen
+class Cube:
+    """The matrix side of one core: bytes and elements a cycle, cycles beside the work, and how many times
+    longer a fractal of float takes than one of half."""
+
+    l1_l0a_bytes_per_cycle: float
+    l1_l0b_bytes_per_cycle: float
+    load_overhead_cycles: float
+    mmad_overhead_cycles: float
+    mmad_latency_cycles: float
+    mmad_float_cycles: float
+    fixpipe_b16_elements_per_cycle: float
+    fixpipe_b32_elements_per_cycle: float
+    fixpipe_overhead_cycles: float
+    fixpipe_gm_bytes_per_cycle: float
+
+    def fractal_cycles(self, item_bytes: int) -> float:
+        """Cycles of 16 x 16 results, a block deep."""
+        return self.mmad_float_cycles if item_bytes == _FLOAT_BYTES else 1.0
+
+    def depth_a_cycle(self, item_bytes: int) -> float:
+        """How deep the product is that 16 x 16 results take in a cycle."""
+        return BLOCK_BYTES // item_bytes / self.fractal_cycles(item_bytes)
+
+    def fixpipe_elements(self, item_bytes: int) -> float:
+        """Results that leave L0C in a cycle."""
+        return (
+            self.fixpipe_b32_elements_per_cycle
+            if item_bytes == _FLOAT_BYTES
+            else self.fixpipe_b16_elements_per_cycle
+        )
+
+
+@frozen
+class Chip:
+    """One NPU model.
+
+    ``aic`` and ``aiv``: cube and vector cores. ``mhz``: core clock. ``ub_bytes``: unified buffer
+    of a vector core that a kernel may use. ``hbm_bytes``: device memory. ``hbm_gbps``: its peak
+    rate in GB/s. ``l2_bytes``: shared L2. ``launch_us``: cost of one kernel launch. The other fields
+    are sections of the file. ``constants`` holds every number of the file by its dotted key, for the
+    runner.
+    """
+
+    name: str
+    aic: int
+    aiv: int
+    mhz: float
+    ub_bytes: int
+    hbm_bytes: int
+    hbm_gbps: float
+    l2_bytes: int
+    launch_us: float
+    launch: Launch = field(hash=False)
+    memory: Memory = field(hash=False)
+    scalar: Scalar = field(hash=False)
+    sync: Sync = field(hash=False)
+    vector: Vector = field(hash=False)
+    mte: Mte = field(hash=False)
+    gm: Gm = field(hash=False)
+    cube: Cube = field(hash=False)
+    constants: Mapping[str, float] = field(hash=False)
+    path: Path = field(hash=False, eq=False)
+
+
+def chip_names() -> tuple[str, ...]:
+    """The chips that ``load_chip`` knows, sorted."""
+    return tuple(sorted(path.stem for path in CHIPS.glob("*.toml")))
+
+
+def load_chip(name: str = DEFAULT_CHIP) -> Chip:
+    """The chip of that name, the same object each time. Raises UsageError for an unknown one."""
+    return _known_chip(name)
+
+
+@cache
+def _known_chip(name: str) -> Chip:
+    path = CHIPS / f"{name}.toml"
+    if path.parent != CHIPS or not path.is_file():  # names come from packages and over the network, too
+        known = ", ".join(chip_names())
+        raise UsageError(
+            "There is no chip called {name}; choose one of: {known}.", name=repr(name), known=known
+        )
+    return parse_chip(name, path)
+
+
+def parse_chip(name: str, path: Path) -> Chip:
+    """The chip of a TOML file. Raises UsageError where a constant is missing or is none.
+
+    ``base = "ascend910b1"`` takes the constants that the file does not state from that chip, a file beside
+    this one or one of ours.
+    """
+    constants = _constants(path)
+
+    def need(section: str, key: str) -> float:
+        value = constants.get(f"{section}.{key}")
+        if value is None:
+            raise UsageError(
+                "The chip file {path} lacks {section}.{key}; add {key} to its section [{section}].",
+                path=path,
+                section=section,
+                key=key,
+            )
+        if value < 0 or (value == 0 and not key.endswith(("_cycles", "_us"))):
+            raise UsageError(
+                "{section}.{key} of the chip file {path} is {value}; give a positive number.",
+                section=section,
+                key=key,
+                path=path,
+                value=f"{value:g}",
+            )
+        return value
+
+    def read(section: str, kind: type[S], **known: Any) -> S:
+        """A section into the fields of ``kind`` that are not ``known``."""
+        return kind(
+            **known,
+            **{
+                item.name: (int if item.type in (int, "int") else float)(need(section, item.name))
+                for item in fields(kind)
+                if item.name not in known
+            },
+        )
+
+    rates = read("vector.elements_per_cycle", Rates)
+    return read(
+        "chip",
+        Chip,
+        name=name,
+        launch_us=need("launch", "launch_us"),
+        launch=read("launch", Launch),
+        memory=read("memory", Memory),
+        scalar=read("scalar", Scalar),
+        sync=read("sync", Sync),
+        vector=read("vector", Vector, elements_per_cycle=rates),
+        mte=read("mte", Mte),
+        gm=read("gm", Gm),
+        cube=read("cube", Cube),
+        constants=constants,
+        path=path,
+    )
+
+
+def _constants(path: Path) -> dict[str, float]:
+    table = tomllib.loads(path.read_text())
+    base = table.get("base")
+    if base is None:
+        return dict(_flatten(table))
+    beside = (folder / f"{base}.toml" for folder in (path.parent, CHIPS))
+    found = next((file for file in beside if file != path and file.is_file()), None)
+    if found is None:
+        raise UsageError(
+            "The chip file {path} is based on {base}, of which there is no file.", path=path, base=repr(base)
+        )
+    return {**_constants(found), **dict(_flatten(table))}
+
+
+def runner_text(chip: Chip) -> str:
+    """The chip as the runner reads it: one ``section.key value`` a line, sorted."""
+    return "".join(f"{key} {value:.17g}\n" for key, value in sorted(chip.constants.items()))
+
+
+def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    for key, value in table.items():
+        dotted = f"{prefix}{key}"
+        match value:
+            case bool():
+                yield dotted, float(value)
+            case int() | float():
+                yield dotted, float(value)
+            case {"value": int() | float() as number}:
+                yield dotted, float(number)
+            case dict():
+                yield from _flatten(value, f"{dotted}.")

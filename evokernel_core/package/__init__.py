@@ -1,0 +1,1 @@
+"""What lands in the user's repository, whatever the target."""

@@ -1,0 +1,213 @@
+"""The Python side of a kernel's call: its guards, its contract and its operands, as text."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from evokernel_core.domain.arguments import takes_lists
+from evokernel_core.domain.call_site import CallSite, Guard
+from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Update
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.package.reference import python_name, symbol_sources
+
+_LINE = 60
+"""Characters of arguments that stand on one line."""
+_LOCAL = re.compile(r"\W+")
+_WHOLE = re.compile(r"type\((.*)\) is int")
+
+
+def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Mapping[str, Any]:
+    """The variables of call.py.jinja. ``limits``: more conditions on operands."""
+    graph = task.graph
+    given = [item for item in graph.inputs if is_operand(item)]
+    names = {item.name: python_name(item.name) for item in given}
+    results = [f"result_{index}" for index in range(graph.returned)]
+    written = [f"new_{python_name(item.name)}" for item in graph.updates if item.output is not None]
+    computed = [name for name, _ in site.bindings]
+    before, behind = _guards_apart(site)
+    return {
+        "asked": ", ".join(site.asked),
+        "computed": computed,
+        "parameters": ", ".join([*site.asked, *computed]),
+        "given": ", ".join([*site.asked, *site.carried, *computed]),
+        "rest_lines": site.rest.splitlines(),
+        "asks_late": site.asks_late,
+        "module_names": site.module_names,
+        "asks_home": any("__name__" in guard.text for guard in site.guards),
+        "original": site.original,
+        "code": dict(site.code),
+        "guard_lines": list(_guard_lines(before, (*site.asked, *site.module_names))),
+        "computed_lines": list(_guard_lines(behind, (*site.parameters, *site.module_names))),
+        "operands": list(names.values()),
+        "expressions": _tuple(item.expression or names[item.name] for item in given),
+        "plain": (plain := _plain_operands(given, set(computed))),
+        "before": [
+            *([] if site.asks_late else [f"_same({', '.join(site.asked)})"]),
+            *([f"_may_fit{plain['expressions']}"] if plain["names"] else []),
+        ],
+        **_contract(task, given, whole_numbers(site), limits),
+        "default": "" if site.default_dtype == "float32" else f", torch.{site.default_dtype}",
+        "call": _call(graph),
+        "results": ", ".join(results),
+        "assigned": ", ".join([*results, *written]) + " = " * bool(results or written),
+        "update_lines": [_update(item) for item in graph.updates],
+    }
+
+
+def _guards_apart(site: CallSite) -> tuple[list[Guard], list[Guard]]:
+    """The guards that can be asked before an operand is computed, and those that speak of one."""
+    computed = {name for name, _ in site.bindings}
+    behind = [guard for guard in site.guards if computed & _names(guard.condition)]
+    return [guard for guard in site.guards if guard not in behind], behind
+
+
+def _names(text: str) -> set[str]:
+    return {node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)}
+
+
+def _plain_operands(given: list[GraphInput], computed: set[str]) -> Mapping[str, Any]:
+    """The tensors that have a name before others are computed, and what is asked of the first. This tells
+    most calls that the kernel does not fit, at little cost: ``run`` asks all of it."""
+    tensors = [item for item in given if item.kind is not InputKind.SCALAR]
+    known = [item for item in tensors if item.expression.isidentifier() and item.expression not in computed]
+    return {
+        "names": [python_name(item.name) for item in known],
+        "expressions": _tuple(item.expression for item in known),
+        "dtype": next((f"{python_name(item.name)}.dtype is torch.{item.spec.dtype}" for item in known), ""),
+    }
+
+
+def _kind(item: GraphInput) -> str:
+    name = python_name(item.name)
+    return f"{name}.dtype is torch.{item.spec.dtype} and {name}.dim() == {item.spec.rank}"
+
+
+def is_operand(item: GraphInput) -> bool:
+    """Whether an input is what a variable holds, rather than a draw or a table that the call makes."""
+    if not item.expression:
+        return True
+    tree = ast.parse(item.expression, mode="eval").body
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return all(ast.unparse(node.func).endswith(("view_as_real", "resolve_conj", "getattr")) for node in calls)
+
+
+def _guard_lines(guards: Iterable[Guard], names: Iterable[str]) -> Iterable[str]:
+    """Statements that end the function where a guard fails. An object below another is reached once."""
+    known = {name: name for name in names}
+    taken = set(known)
+    asked: list[str] = []
+    for guard in guards:
+        if guard.owner and guard.owner not in known:
+            yield from _refuse_unless(asked)
+            asked = []
+            local = _local_name(guard.owner, taken)
+            yield f"{local} = {_through(guard.owner, known)}"
+            known[guard.owner] = local
+        asked.append(_text(guard, known))
+    yield from _refuse_unless(asked)
+
+
+def _refuse_unless(conditions: list[str]) -> Iterable[str]:
+    """A statement that returns False unless all conditions hold."""
+    if len(conditions) == 1:
+        yield from (f"if not ({conditions[0]}):", "    return False")
+    elif conditions:
+        first, *others = conditions
+        yield from ("if not (", f"    {first}")
+        yield from (f"    and {item}" for item in others)
+        yield from ("):", "    return False")
+
+
+def _text(guard: Guard, known: Mapping[str, str]) -> str:
+    return guard.text.replace("{}", known[guard.owner], 1) if guard.owner else guard.text
+
+
+def _local_name(path: str, taken: set[str]) -> str:
+    name = _LOCAL.sub("_", path.removeprefix("self.")).strip("_").lower()
+    name = name if name[:1].isalpha() else f"part_{name}"
+    unique, number = name, 1
+    while unique in taken or unique in ("torch", "guards"):
+        number += 1
+        unique = f"{name}_{number}"
+    taken.add(unique)
+    return unique
+
+
+def _through(path: str, known: Mapping[str, str]) -> str:
+    """A path from the longest part of it that has a name."""
+    for end in range(len(path) - 1, 0, -1):
+        if path[:end] in known and path[end] in ".[":
+            return known[path[:end]] + path[end:]
+    return path
+
+
+def whole_numbers(site: CallSite) -> frozenset[str]:
+    """The operands that the site's guards ask to be a Python int; other numbers are floats."""
+    asked = (_WHOLE.fullmatch(guard.condition) for guard in site.guards)
+    return frozenset(found[1] for found in asked if found)
+
+
+def _contract(
+    task: KernelTask, given: list[GraphInput], whole: Collection[str], limits: Iterable[str]
+) -> dict[str, Any]:
+    """What a call must be given: ranks and dtypes, then sizes on the names of symbols. ``whole`` are the
+    expressions of numbers whose type the guards ask."""
+    tensors = [item for item in given if item.kind is not InputKind.SCALAR]
+    sources = symbol_sources(task)
+    names = [(python_name(item.name), item.spec) for item in tensors]
+    kinds = list(map(_kind, tensors))
+    numbers = [
+        f"type({python_name(item.name)}) is float"
+        for item in given
+        if item.kind is InputKind.SCALAR and item.expression not in whole
+    ]
+    owned = set(sources.values())
+    shapes = [
+        f"{name}.shape == {_tuple(map(str, spec.shape))}"
+        for name, spec in names
+        if not all((name, axis) in owned for axis in range(spec.rank))
+    ]
+    least = [f"{symbol.name} >= {symbol.minimum}" for symbol in task.symbols]
+    return {
+        "dense": _tuple(python_name(item.name) for item in tensors if item.spec.contiguous),
+        "strided": _tuple(python_name(item.name) for item in tensors if not item.spec.contiguous),
+        "kinds": list(_refuse_unless([*numbers, *kinds])),
+        "sizes": [(symbol, f"{name}.shape[{axis}]") for symbol, (name, axis) in sources.items()],
+        "shapes": list(_refuse_unless([*shapes, *least, *limits])),
+        "symbols": _tuple(symbol.name for symbol in task.symbols),
+        "captured": _tuple(str(symbol.size) for symbol in task.symbols),
+        "numbers": _tuple(python_name(item.name) for item in given if item.kind is InputKind.SCALAR),
+    }
+
+
+def _tuple(items: Iterable[str]) -> str:
+    found = list(items)
+    return f"({', '.join(found)}{',' * (len(found) == 1)})"
+
+
+def _call(graph: Graph) -> str:
+    """The operator's arguments: operands, and what the call makes, in the order of the code."""
+    texts = {item.name: item.expression or python_name(item.name) for item in graph.inputs}
+    if not takes_lists(graph):
+        return _wrapped(texts.values(), "    ")
+    tensors = [texts[item.name] for item in graph.inputs if item.kind is not InputKind.SCALAR]
+    numbers = [texts[item.name] for item in graph.inputs if item.kind is InputKind.SCALAR]
+    return _wrapped([f"[{_wrapped(tensors, '        ')}]", *numbers], "    ")
+
+
+def _wrapped(texts: Iterable[str], indent: str) -> str:
+    """On one line if that is short, else a text a line."""
+    found = list(texts)
+    joined = ", ".join(found)
+    if len(joined) <= _LINE:
+        return joined
+    return "".join(f"\n{indent}    {text}," for text in found) + f"\n{indent}"
+
+
+def _update(item: Update) -> str:
+    if item.output is None:
+        return f"{item.expression}.add_({item.step})"
+    return f"{item.expression}.copy_(new_{python_name(item.name)})"

@@ -1,0 +1,102 @@
+"""Packages that call a function of torch_npu in a kernel's place, under the same guards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.region import Region
+from evokernel_core.domain.serial import to_data
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.package import binding, call_site
+from evokernel_core.package.integrity import MANIFEST, sealed
+from evokernel_core.package.reference import python_name, statements
+from evokernel_core.package.write import (
+    FORMAT,
+    Placed,
+    kernel_name,
+    place_package,
+    placed,
+    render,
+    trial_context,
+)
+from evokernel_core.vendor.recognise import Recognised, recognised
+
+
+def write_vendor_package(root: Path, region: Region, chip: str) -> Path:
+    """Write ``root/evokernel_kernels/NAME`` for the function of torch_npu that the region is; a package in
+    its place is replaced. Raises UsageError where it is none, OSError where the folder cannot be
+    written."""
+    found = recognised(region.task) if region.task is not None else None
+    if region.task is None or found is None:
+        raise UsageError("The code of {symbol} is no function of torch_npu.", symbol=region.symbol)
+    place = placed(region)
+    name = vendor_name(region.task, place, found)
+    return place_package(
+        root, name, _files(name, region.task, place, found, _manifest(name, region, found, chip))
+    )
+
+
+def vendor_name(task: KernelTask, place: Placed, found: Recognised) -> str:
+    """The package's name: the function's with the head of a hash, such as ``npu_rms_norm_3f9a1c2b``."""
+    return f"{found.function.name}_{kernel_name(task, place.site)[-8:]}"
+
+
+def _files(
+    name: str, task: KernelTask, place: Placed, found: Recognised, manifest: dict[str, Any]
+) -> dict[str, str]:
+    names = {item.name: python_name(item.name) for item in task.graph.inputs}
+    arguments = ", ".join(names.values())
+    schema = {
+        "name": name,
+        "lists": False,
+        "schema_arguments": binding.schema_arguments(task),
+        "schema_results": binding.schema_results(task),
+    }
+    files = {
+        "reference.py": render("reference.py", name=name, arguments=arguments, body=statements(task)),
+        "test_op.py": render("test_op.py", **schema, **trial_context(task)),
+        "__init__.py": render(
+            "vendor.py",
+            **schema,
+            function=found.function.name,
+            arguments=arguments,
+            call=found.call(names),
+            results=_results(found),
+        ),
+        "call.py": render(
+            "call.py",
+            name=name,
+            file=place.file,
+            symbol=place.symbol,
+            **call_site.context(task, place.site, found.limits(names)),
+        ),
+    }
+    return {**files, MANIFEST: sealed(manifest, files)}
+
+
+def _results(found: Recognised) -> str:
+    """The task's results among the function's."""
+    if len(found.function.results) == 1 and not found.function.several:
+        return "found"
+    return ", ".join(f"found[{index}]" for index in found.results)
+
+
+def _manifest(name: str, region: Region, found: Recognised, chip: str) -> dict[str, Any]:
+    """Like a kernel's, without a verdict: no verifier runs a function of torch_npu."""
+    assert region.task is not None
+    names = {item.name: item.expression or item.name for item in region.task.graph.inputs}
+    return {
+        "format": FORMAT,
+        "name": name,
+        "task_id": region.task.task_id,
+        "chip": chip,
+        "vendor": {"function": found.name, "call": found.call(names)},
+        "call": {
+            **to_data(placed(region)),
+            "guards": [item.condition for item in placed(region).site.guards],
+        },
+        "task": to_data(region.task),
+        "region": to_data(region),
+    }

@@ -1,0 +1,258 @@
+"""Kernel packages: everything around the two math files, written to the user's tree at once."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from evokernel_core.domain.admission import read_task
+from evokernel_core.domain.arguments import numbers_of, takes_lists
+from evokernel_core.domain.call_site import CallSite
+from evokernel_core.domain.errors import TaskRefused, UsageError
+from evokernel_core.domain.graph import Graph, GraphInput, InputKind
+from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.region import Region
+from evokernel_core.domain.serial import from_data, to_data
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import Verdict
+from evokernel_core.foreign import read_foreign, read_foreign_object
+from evokernel_core.import_root import import_root
+from evokernel_core.package import binding, call_site
+from evokernel_core.package.integrity import CANONICAL_FORMAT, MANIFEST, check_unchanged, digest, sealed
+from evokernel_core.package.reference import python_name, statements, tensor_inputs
+
+ROOT_PACKAGE = "evokernel_kernels"
+FORMAT = CANONICAL_FORMAT
+"""Version of kernel.json: 2 has the call site with its guards, 3 the digests of all files and of itself,
+4 names its task by its mathematics."""
+_LARGEST_TEST = 1 << 22
+"""Elements; larger captured sizes are not part of a package's own test."""
+
+_environment = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+    autoescape=False,  # the output is code, not HTML
+)
+
+
+def kernel_name(task: KernelTask, site: CallSite) -> str:
+    """The operator's name: the task's own with the head of a hash, such as ``softmax_3f9a1c2b``. Call sites
+    with other guards or operands have packages of their own."""
+    stem = re.sub(r"\W+", "_", task.name).strip("_").lower() or "fused"
+    stem = stem if stem[0].isalpha() else f"op_{stem}"
+    return f"{stem}_{digest(task.task_id + site.digest)[:8]}"
+
+
+@frozen
+class Placed:
+    """Where a kernel is called: the file below the folder that imports start from, the function, and the
+    call site."""
+
+    file: str
+    symbol: str
+    site: CallSite
+
+
+def placed(region: Region) -> Placed:
+    """Of a region with a kernel. Raises UsageError for one without."""
+    if region.site is None:
+        raise UsageError(
+            "No kernel can be written for {symbol}: {reason}", symbol=region.symbol, reason=region.reason
+        )
+    file = Path(region.file).resolve()
+    return Placed(file.relative_to(import_root(file)).as_posix(), region.symbol, region.site)
+
+
+def write_package(
+    root: Path, task: KernelTask, place: Placed, source: KernelSource, verdict: Verdict
+) -> Path:
+    """Write ``root/evokernel_kernels/NAME`` and return it; readers see the old package or the new.
+
+    Raises UsageError where the folder cannot be written.
+    """
+    return place_package(root, kernel_name(task, place.site), package_files(task, place, source, verdict))
+
+
+def place_package(root: Path, name: str, files: Mapping[str, str]) -> Path:
+    """Write these files as ``root/evokernel_kernels/name``, and what all packages share beside it. Raises
+    UsageError where the folder leads elsewhere or cannot be written, as on a full disk."""
+    parent = root / ROOT_PACKAGE
+    if parent.is_symlink() or not (parent.is_dir() or not parent.exists()):
+        raise UsageError(
+            "{parent} is a link or a file: move it, and kernels are written there.", parent=parent
+        )
+    try:
+        return _placed(parent, name, files)
+    except OSError as error:
+        raise UsageError(
+            "The kernel could not be written below {parent} ({why}): see to that, and ask again.",
+            parent=parent,
+            why=error.strerror or type(error).__name__,
+        ) from error
+
+
+def _placed(parent: Path, name: str, files: Mapping[str, str]) -> Path:
+    parent.mkdir(parents=True, exist_ok=True)
+    _update(parent / "__init__.py", render("kernels.py"))
+    _update(parent / "guards.py", render("guards.py"))
+    staging = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=parent))
+    try:
+        for file, text in files.items():
+            (staging / file).write_text(text)
+        staging.chmod(0o755)
+        return _swap_in(staging, parent / name)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _update(path: Path, text: str) -> None:
+    if path.is_symlink() or not path.exists() or path.read_text() != text:
+        handle, staged = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        Path(staged).chmod(0o644)
+        Path(staged).replace(path)
+
+
+def _swap_in(staging: Path, target: Path) -> Path:
+    """Rename the staged folder into place, moving an older package aside first."""
+    if target.exists():
+        old = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
+        try:
+            target.rename(old / target.name)
+            try:
+                staging.rename(target)
+            except OSError:
+                (old / target.name).rename(target)
+                raise
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
+        return target
+    staging.rename(target)
+    return target
+
+
+def package_files(task: KernelTask, place: Placed, source: KernelSource, verdict: Verdict) -> dict[str, str]:
+    """Every file of a package by name."""
+    name = kernel_name(task, place.site)
+    schema = {
+        "name": name,
+        "lists": takes_lists(task.graph),
+        "schema_arguments": binding.schema_arguments(task),
+        "schema_results": binding.schema_results(task),
+    }
+    arguments = ", ".join(python_name(item.name) for item in task.graph.inputs)
+    files = {
+        "op_kernel.cpp": source.op_kernel_cpp,
+        "tiling.h": source.tiling_h,
+        "op_torch.cpp": render("op_torch.cpp", **schema, **binding.context(task)),
+        "CMakeLists.txt": render("CMakeLists.txt", name=name),
+        "reference.py": render("reference.py", name=name, arguments=arguments, body=statements(task)),
+        "test_op.py": render("test_op.py", **schema, **trial_context(task)),
+        "__init__.py": render("init.py", **schema, reference=_reference(task.graph)),
+        "call.py": render(
+            "call.py", name=name, file=place.file, symbol=place.symbol, **call_site.context(task, place.site)
+        ),
+    }
+    return {**files, MANIFEST: sealed(_manifest(name, task, place, source, verdict), files)}
+
+
+def _reference(graph: Graph) -> str:
+    """The reference as the operator is called: tensors in a list are put around the numbers again."""
+    if not takes_lists(graph):
+        return "reference"
+    given, start, end = [], 0, 0
+    for item in graph.inputs:
+        if item.kind is InputKind.SCALAR:
+            given += [f"*tensors[{start}:{end}]", python_name(item.name)]
+            start = end
+        else:
+            end += 1
+    names = ["tensors", *(python_name(item.name) for item in numbers_of(graph))]
+    return f"lambda {', '.join(names)}: reference({', '.join([*given, f'*tensors[{start}:]'])})"
+
+
+def render(template: str, **context: Any) -> str:
+    """The text of a template of this folder."""
+    return _environment.get_template(f"{template}.jinja").render(**context)
+
+
+def _manifest(
+    name: str, task: KernelTask, place: Placed, source: KernelSource, verdict: Verdict
+) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "name": name,
+        "task_id": task.task_id,
+        "source_id": source.source_id,
+        "chip": verdict.latency.chip if verdict.latency else "",
+        "call": {**to_data(place), "guards": [guard.condition for guard in place.site.guards]},
+        "task": to_data(task),
+        "strategy": to_data(source.strategy),
+        "verdict": to_data(verdict),
+    }
+
+
+def read_package(folder: Path, *, changed: bool = False) -> tuple[KernelTask, KernelSource, dict[str, Any]]:
+    """The task, the two files as they are now, and kernel.json. Raises UsageError for a bad folder,
+    TaskRefused for a task that is none, and PackageChanged unless ``changed`` says that the files may be
+    others than those that were verified."""
+    try:
+        manifest = read_foreign_object(folder / MANIFEST)
+        source = KernelSource(
+            tiling_h=read_foreign(folder / "tiling.h"),
+            op_kernel_cpp=read_foreign(folder / "op_kernel.cpp"),
+            strategy=from_data(manifest["strategy"], Strategy),
+        )
+        task = read_task(manifest["task"])
+    except UsageError:
+        raise
+    except RecursionError as error:
+        raise TaskRefused(
+            "{folder}/{manifest} nests deeper than any that is written.", folder=folder, manifest=MANIFEST
+        ) from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ExceptionGroup) as error:
+        raise UsageError(
+            "{folder} is not a kernel package of EvoKernel; name one that is.", folder=folder
+        ) from error
+    if not changed:
+        check_unchanged(folder, manifest, task, source)
+    return task, source, manifest
+
+
+def trial_context(task: KernelTask) -> dict[str, Any]:
+    """The variables of test_op.py.jinja but for the operator's schema."""
+    full = task.sizes
+    candidates = [full]
+    if full:
+        candidates += [{s.name: max(min(size, s.size), s.minimum) for s in task.symbols} for size in (3, 17)]
+    specs = [item.spec for item in tensor_inputs(task)]
+    small = [sizes for sizes in candidates if max(spec.nbytes(sizes) for spec in specs) <= 4 * _LARGEST_TEST]
+    return {
+        "test_sizes": [repr(sizes) for sizes in small or [full]],
+        "test_arguments": [_test_argument(item) for item in task.graph.inputs],
+        "rtol": task.tolerance.rtol,
+        "atol": task.tolerance.atol,
+    }
+
+
+def _test_argument(item: GraphInput) -> str:
+    if item.kind is InputKind.SCALAR:
+        return "1.5"
+    return f"tensor({_test_shape(item)}, torch.{item.spec.dtype})"
+
+
+def _test_shape(item: GraphInput) -> str:
+    dims = [re.sub(r"[A-Za-z_]\w*", r'sizes["\g<0>"]', str(dim)) for dim in item.spec.shape]
+    return f"({', '.join(dims)},)" if dims else "()"

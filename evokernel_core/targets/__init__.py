@@ -1,0 +1,1 @@
+"""Target languages, a folder each."""

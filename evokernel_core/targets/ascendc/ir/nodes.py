@@ -1,0 +1,802 @@
+"""The nodes of the kernel IR: tensors, buffers, copies, instructions and loops of one kernel.
+
+A kernel is what one core does: ``setup`` once, then ``body`` for each tile. Memories are said by where a
+buffer stands; queues, events, the unified buffer's size, ComputeTiling and the modelled cost are derived
+from the nodes (allocation.py, cost.py, and the printer), never said twice. What only cube cores do is in
+cube.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from functools import cached_property
+
+from attrs import field, frozen
+
+from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, REPEAT_BYTES
+from evokernel_core.targets.ascendc.ir.expr import (
+    Condition,
+    Constant,
+    Expr,
+    Int,
+    Param,
+    Side,
+    State,
+    Table,
+    Var,
+    ceil_div,
+    compared,
+)
+
+
+class Role(Enum):
+    """What a tensor in device memory is to the task."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    WORKSPACE = "workspace"
+
+
+@frozen
+class Tensor:
+    """A tensor in device memory. ``name`` is the kernel's own, ``address`` that of its address among the
+    parameters, ``ctype`` the C++ type of its elements, ``item_bytes`` their size. ``bypass_l2``: what is
+    read of it is not kept in L2, which is left to other tensors. ``own``: elements of the workspace that each
+    core has for itself, where it is no tensor of the task."""
+
+    name: str
+    address: str
+    ctype: str
+    item_bytes: int
+    role: Role
+    bypass_l2: bool = False
+    own: Expr | None = None
+
+    @property
+    def handle(self) -> str:
+        """The GlobalTensor's name."""
+        return f"{self.name}Global"
+
+
+_FRACTIONS = ("half", "bfloat16_t")
+"""Types of numbers with a fraction that the scalar unit does not compute with."""
+
+
+@frozen
+class Element(Expr):
+    """An element of a tensor in device memory that the scalar unit reads, ``offset`` elements into it; as
+    float, where it is a number with a fraction of fewer bits."""
+
+    tensor: Tensor
+    offset: Expr
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        text = f"{self.tensor.handle}.GetValue({self.offset.cpp(side)})"
+        if self.tensor.ctype == "bfloat16_t":
+            return f"ToFloat({text})"
+        return f"static_cast<float>({text})" if self.tensor.ctype in _FRACTIONS else text
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        """Estimates do not know it."""
+        return 0
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.offset,)
+
+
+@frozen
+class TensorList:
+    """Tensors of one type that a loop chooses among."""
+
+    name: str
+    tensors: tuple[Tensor, ...]
+
+    @property
+    def bypass_l2(self) -> bool:
+        return self.tensors[0].bypass_l2
+
+    @property
+    def ctype(self) -> str:
+        return self.tensors[0].ctype
+
+    @property
+    def item_bytes(self) -> int:
+        return self.tensors[0].item_bytes
+
+    @property
+    def role(self) -> Role:
+        return self.tensors[0].role
+
+
+@frozen
+class Ring:
+    """``places`` of ``elements`` each in a cube core's own workspace, through which results go to its vector
+    cores one after the other. ``of_turns``: each turn of the cube core's loops has the next place, which is
+    free again when what vector cores made of the turn is there: that comes through a ring whose ``role`` is
+    to be read."""
+
+    name: str
+    ctype: str
+    item_bytes: int
+    places: Constant
+    elements: Expr
+    bypass_l2: bool = False
+    role: Role = Role.OUTPUT
+    of_turns: bool = False
+
+    @property
+    def flag(self) -> str:
+        """Of a ring of turns the name of the flag which says that a place is filled."""
+        return f"{self.name.upper()}_READY"
+
+    @property
+    def handle(self) -> str:
+        """The GlobalTensor's name."""
+        return f"{self.name}Global"
+
+
+@frozen
+class Region:
+    """The place in device memory that is ``offset`` elements into a tensor, or into the one that ``index``
+    chooses from a list; in a ring, into its next place."""
+
+    tensor: Tensor | TensorList | Ring
+    offset: Expr
+    index: Expr | None = None
+
+
+class Memory(Enum):
+    """Where a buffer lies: the unified buffer of a vector core, or a memory of a cube core."""
+
+    UB = "UB"
+    L1 = "L1"
+    L0A = "L0A"
+    L0B = "L0B"
+    L0C = "L0C"
+
+
+@frozen(cache_hash=True)
+class Buffer:
+    """Memory of a core, the unified buffer if nothing else is said, of which ``stages`` copies let as many
+    tiles be under way. Whether it is a queue follows from who writes and reads it. ``cleared``: zeros before
+    anything else, since instructions read whole blocks or repeats behind what was written; a queue's buffers
+    hold nothing to rely on when they come round again, so only what no copy fills or empties may be.
+    ``joined``: its stages are one run of memory, in which a turn finds what was left there by those before;
+    places count from its beginning."""
+
+    name: str
+    ctype: str
+    item_bytes: int
+    elements: Expr
+    stages: int = 1
+    cleared: bool = False
+    memory: Memory = Memory.UB
+    joined: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Of one stage."""
+        return self.elements.evaluate({}) * self.item_bytes
+
+
+@frozen
+class Slice:
+    """What lies in a buffer from element ``offset`` on; ``read_as``: as elements of another type."""
+
+    buffer: Buffer
+    offset: Expr
+    read_as: str = ""
+
+    @property
+    def ctype(self) -> str:
+        return self.read_as or self.buffer.ctype
+
+
+@frozen
+class SliceList:
+    """``count`` slices, one for each value of ``var``: the operand of instructions that take addresses."""
+
+    name: str
+    var: Var
+    count: Constant
+    slice: Slice
+
+
+@frozen
+class Enumerator:
+    """A named constant of the interface, such as a rounding mode."""
+
+    name: str
+
+
+@frozen
+class Number:
+    """A named floating-point constant of the kernel, such as the worst value of a search."""
+
+    name: str
+    value: float
+    note: str = ""
+
+
+@frozen
+class Converted:
+    """An integer or a named number passed to an instruction as another type, such as ``int32_t``."""
+
+    value: Expr | Number
+    ctype: str
+
+
+@frozen
+class Fields:
+    """A parameter structure of the interface, set field by field. ``types``: what values are converted to.
+    ``is_short``: written as one value, its fields in their order."""
+
+    struct: str
+    values: Mapping[str, Expr] = field(hash=False)
+    types: Mapping[str, str] = field(factory=dict, hash=False)
+    is_short: bool = False
+
+
+@frozen
+class Ratio:
+    """The quotient of two integers as a float."""
+
+    over: Expr
+    under: Expr
+
+
+@frozen
+class Told:
+    """A state to which an instruction gives a value, which estimates take for ``likely``."""
+
+    state: State
+    likely: Expr
+
+    @property
+    def name(self) -> str:
+        return self.state.name
+
+
+@frozen
+class Runs:
+    """Sorted runs of pairs, of which an instruction merges ``count``, at least two of four: where each begins
+    and how many pairs it has; ``times`` over, runs following each other. ``told``: the states that become how
+    many pairs of each were taken, where it stops when one run is used up."""
+
+    slices: tuple[Slice, ...]
+    lengths: tuple[Expr, ...]
+    count: Expr
+    times: Expr = field(factory=lambda: Int(1))
+    told: tuple[Told, ...] = ()
+
+
+@frozen
+class Kept:
+    """Where an instruction that picks elements says how many it kept, which nothing reads."""
+
+    name: str = "kept_"
+
+
+@frozen
+class Difference:
+    """The difference of two integers as a float, which may be negative."""
+
+    left: Expr
+    right: Expr
+
+
+@frozen
+class InverseRoot:
+    """One over the square root of an integer of the tiling: a float under a name of its own there, which the
+    host computes."""
+
+    name: str
+    of: Param
+
+
+Operand = (
+    Slice
+    | SliceList
+    | Runs
+    | Converted
+    | Enumerator
+    | Number
+    | Fields
+    | Ratio
+    | Difference
+    | InverseRoot
+    | Kept
+    | Told
+    | Expr
+)
+
+
+LANES = "uint64_t[1]"
+"""The type of a mask: a bit for each lane of a repeat of 32-bit elements."""
+
+
+@frozen
+class Let:
+    """A local constant, or a mask."""
+
+    var: Var
+    value: Expr
+
+
+@frozen
+class Assign:
+    """A state of the core takes a value."""
+
+    state: State
+    value: Expr
+
+
+@frozen
+class Get:
+    """A local constant that the scalar unit reads from a buffer. ``likely``: what estimates take it for."""
+
+    var: Var
+    source: Slice
+    likely: Expr
+
+
+@frozen
+class Put:
+    """The scalar unit writes one element of a buffer."""
+
+    target: Slice
+    value: Expr
+
+
+@frozen
+class Fence:
+    """What a unit does behind it begins when what it does in front of it has ended: stores of a core, if no
+    other ``unit`` of a cube core is said, or an event, as of loads behind stores (``MTE3_MTE2``); of ``ALL``
+    any unit waits for all of them."""
+
+    unit: str = "FIX"
+
+
+@frozen
+class Await:
+    """A core goes on when cores on the other side, a cube core or its vector cores, have set a flag: that of
+    a ring of turns says that its next place is filled."""
+
+    flag: str
+
+
+@frozen
+class Signal:
+    """A core sets a flag for those on the other side when ``unit`` has done what stands in front of it."""
+
+    flag: str
+    unit: str = "MTE3"
+
+
+@frozen
+class Copy:
+    """``rows`` of ``count`` consecutive elements between device memory, where they begin ``apart`` elements
+    from each other, and the unified buffer, where each begins ``pitch`` elements behind the one before, or at
+    the next whole block where that is 0. ``zeros`` of them follow each row, or as many of ``filler``, then
+    anything up to the next block; ``before`` of them lie in front of each, less than a block."""
+
+    source: Region | Slice
+    target: Region | Slice
+    count: Expr
+    rows: Expr = field(factory=lambda: Int(1))
+    apart: Expr = field(factory=lambda: Int(0))
+    zeros: Expr = field(factory=lambda: Int(0))
+    pitch: Expr = field(factory=lambda: Int(0))
+    filler: Number | Expr | None = None
+    before: Expr = field(factory=lambda: Int(0))
+
+    @property
+    def skipped_blocks(self) -> Expr:
+        """Blocks of the unified buffer between one row and the next."""
+        if self.pitch == Int(0):
+            return Int(0)
+        elements = BLOCK_BYTES // self.slice.buffer.item_bytes
+        return self.pitch // elements - ceil_div(self.before + self.count, elements)
+
+    @property
+    def is_load(self) -> bool:
+        return isinstance(self.source, Region)
+
+    @property
+    def region(self) -> Region:
+        """The side in device memory."""
+        side = self.source if isinstance(self.source, Region) else self.target
+        assert isinstance(side, Region)
+        return side
+
+    @property
+    def slice(self) -> Slice:
+        """The side in the unified buffer."""
+        side = self.source if isinstance(self.source, Slice) else self.target
+        assert isinstance(side, Slice)
+        return side
+
+
+@frozen
+class Instruction:
+    """A vector instruction, a row of the API table by its ``key``. The first operand is written, other slices
+    are read. ``repeats``: how many times the vector unit works on 256 bytes, or on a group of blocks.
+    ``template``: the element type where calls must say it. ``former``: the older name by which it is called,
+    one of the row's. ``note``: what it and those behind it compute."""
+
+    key: str
+    operands: tuple[Operand, ...]
+    repeats: Expr
+    template: str = ""
+    former: str = ""
+    note: str = ""
+
+    @cached_property
+    def told(self) -> tuple[Told, ...]:
+        """The states to which it gives values."""
+        return tuple(
+            told
+            for item in self.operands
+            if isinstance(item, (Told, Runs))
+            for told in (item.told if isinstance(item, Runs) else (item,))
+        )
+
+    @cached_property
+    def slices(self) -> tuple[tuple[bool, Slice], ...]:
+        """Every slice with whether it is written."""
+        return tuple(
+            (place == 0, one) for place, item in enumerate(self.operands) for one in _slices_in(item)
+        )
+
+
+def _slices_in(item: Operand) -> tuple[Slice, ...]:
+    match item:
+        case Slice():
+            return (item,)
+        case SliceList():
+            return (item.slice,)
+        case Runs():
+            return item.slices
+    return ()
+
+
+@frozen
+class Clear:
+    """Zeros in ``count`` elements of a queue's buffer before a load of the same step fills parts of them."""
+
+    target: Slice
+    count: Expr
+
+    @property
+    def instruction(self) -> Instruction:
+        """What the vector unit does."""
+        ctype, size = self.target.ctype, self.target.buffer.item_bytes
+        repeats = ceil_div(self.count * size, REPEAT_BYTES)
+        return Instruction("Duplicate", (self.target, Int(0), self.count), repeats, ctype)
+
+
+@frozen
+class For:
+    """``body`` for ``var`` from 0 to below ``end``. ``cores``: the values are dealt to cores: in turn; where
+    neighbours read the same, in runs of ``run`` each; or ``in_a_row``, each core those that follow each
+    other; ``with_cube``: both vector cores of a cube core have what that one has. ``apart``: those for which
+    it holds, and the others, each by themselves. ``even``: of such a loop estimates take all turns for the
+    first one, of which the last may do less. ``each``: of a loop of one core estimates meet every turn by
+    itself, since it has few, which differ. ``one_load``: what it loads, from where numbers say that it
+    reads, is one load to what is around it. ``ring``: each turn writes a chunk that cube cores read, so many
+    of which lie there at a time; all vector cores share it in a loop of cores ``beside`` cube cores.
+    ``so_long``: it goes on so long as this holds, which depends on numbers; then ``end`` is how many turns
+    estimates take it for."""
+
+    var: Var
+    end: Expr
+    body: tuple[Node, ...]
+    cores: bool = False
+    apart: Condition | None = None
+    run: Expr | None = None
+    even: bool = False
+    in_a_row: bool = False
+    each: bool = False
+    with_cube: bool = False
+    one_load: bool = False
+    ring: Constant | None = None
+    beside: bool = False
+    so_long: Condition | None = None
+
+    @property
+    def most_cores(self) -> Expr:
+        """How many cores have something to do."""
+        return self.end if self.run is None else ceil_div(self.end, self.run)
+
+    @property
+    def bodies(self) -> tuple[tuple[Node, ...], ...]:
+        return (self.body,)
+
+
+@frozen
+class If:
+    """``then`` where ``left sign right`` holds, else ``otherwise``. ``share``: of how many times estimates
+    take it to hold once, where it depends on numbers that they do not know, or ``even``: exactly once, as it
+    depends on the number of a turn."""
+
+    left: Expr
+    sign: str
+    right: Expr
+    then: tuple[Node, ...]
+    otherwise: tuple[Node, ...] = ()
+    share: Expr = field(factory=lambda: Int(1))
+    even: bool = False
+
+    @property
+    def bodies(self) -> tuple[tuple[Node, ...], ...]:
+        return (self.then, self.otherwise)
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        """Raises KeyError for a variable not given."""
+        return compared(self.left, self.sign, self.right, values)
+
+
+@frozen
+class Section:
+    """Nodes that read as one step: a method of their own in the printed class, which is written once where a
+    kernel has the same section several times."""
+
+    name: str
+    body: tuple[Node, ...]
+    note: str = ""
+
+    @property
+    def bodies(self) -> tuple[tuple[Node, ...], ...]:
+        return (self.body,)
+
+
+@frozen
+class Atomic:
+    """Stores of ``body`` combine with what is there: ``kind`` is ``Add``, ``Max`` or ``Min``."""
+
+    kind: str
+    ctype: str
+    body: tuple[Node, ...]
+
+    @property
+    def bodies(self) -> tuple[tuple[Node, ...], ...]:
+        return (self.body,)
+
+
+class Work:
+    """What other units than the vector unit do; one that has ``bodies`` is a block."""
+
+    @property
+    def bodies(self) -> tuple[tuple[Node, ...], ...]:
+        return ()
+
+    @property
+    def slices(self) -> tuple[tuple[bool, Slice], ...]:
+        """Every slice of its own with whether it is written."""
+        return ()
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """Those that stand in the node itself."""
+        return ()
+
+
+Node = (
+    Let
+    | Assign
+    | Get
+    | Put
+    | Fence
+    | Await
+    | Signal
+    | Copy
+    | Clear
+    | Instruction
+    | For
+    | If
+    | Section
+    | Atomic
+    | Work
+)
+
+
+@frozen
+class Require:
+    """What must hold for a call to be taken, which ComputeTiling checks: ``left sign right``, ``sign`` being
+    one of C++'s comparisons."""
+
+    left: Expr
+    sign: str
+    right: Expr
+    note: str = ""
+
+
+@frozen(eq=False)
+class Kernel:
+    """A kernel of vector cores or of cube cores, compared by identity. ``note`` says what it computes and
+    why so; ComputeTiling has ``params`` in their order; ``rings`` lie in the workspace. ``layout``: the
+    buffers that lie first in the unified buffer, in their order, so that what instructions read and write
+    lies in banks apart."""
+
+    note: str
+    tensors: tuple[Tensor | TensorList, ...]
+    params: tuple[Param | Table | Require, ...]
+    body: tuple[Node, ...]
+    rings: tuple[Ring, ...] = ()
+    layout: tuple[Buffer, ...] = ()
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The addresses of what is written, in their order among the parameters."""
+        written = (item for item in self.tensors if isinstance(item, Tensor) and item.role is Role.OUTPUT)
+        return tuple(item.address for item in written)
+
+    def roots(self) -> tuple[InverseRoot, ...]:
+        """What the host computes in floats."""
+        given = (item for node in self.nodes for item in _given(node))
+        return tuple(dict.fromkeys(item for item in given if isinstance(item, InverseRoot)))
+
+    def numbers(self) -> tuple[Number, ...]:
+        """The named floating-point constants, in the order of their first use."""
+        given = (item for node in self.nodes for item in _given(node))
+        found = (item.value if isinstance(item, Converted) else item for item in given)
+        return tuple(dict.fromkeys(item for item in found if isinstance(item, Number)))
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """Every node, in the order of the text."""
+        return tuple(flat(self.body))
+
+    @property
+    def tiles(self) -> For:
+        """The loop that cores share. Raises StopIteration where there is none, which no builder makes."""
+        return next(node for node in self.nodes if isinstance(node, For) and node.cores)
+
+    @cached_property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """In the order in which they lie: those of the layout, others as they are used first."""
+        used = dict.fromkeys(item.buffer for node in self.nodes for _, item in accesses(node))
+        first = (item for item in self.layout if item in used)
+        return tuple(dict.fromkeys((*first, *used)))
+
+    @property
+    def workspaces(self) -> tuple[tuple[Tensor, Expr], ...]:
+        """What each core has in the workspace for itself, with its elements."""
+        found = (item for item in self.tensors if isinstance(item, Tensor))
+        return tuple((item, item.own) for item in found if item.own is not None)
+
+    @property
+    def reads_numbers(self) -> bool:
+        """Whether the scalar unit reads device memory."""
+        return any(isinstance(item, Element) for item in self.expressions())
+
+    def variables(self) -> tuple[Var, ...]:
+        """Loop variables and local constants in the order of their definition."""
+        return tuple(node.var for node in self.nodes if isinstance(node, (For, Let, Get)))
+
+    def states(self) -> tuple[State, ...]:
+        """What nodes read of what they assign to, in the order of the first time."""
+        return tuple(dict.fromkeys(item for item in self.expressions() if isinstance(item, State)))
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """Every expression of the kernel and of its tiling, with what it is made of."""
+        return self._expressions
+
+    @cached_property
+    def _expressions(self) -> tuple[Expr, ...]:
+        written = {id(one): one for one in self._written()}
+        return tuple(part for one in written.values() for part in one.walk())
+
+    def _written(self) -> Iterator[Expr]:
+        for item in self.params:
+            yield from _fields(item)
+        for node in self.nodes:
+            yield from expressions_of(node)
+        for buffer in self.buffers:
+            yield buffer.elements
+        for ring in self.rings:
+            yield from (ring.places, ring.elements)
+        yield from (own for _, own in self.workspaces)
+
+
+def _fields(item: Param | Table | Require) -> tuple[Expr, ...]:
+    match item:
+        case Param():
+            return (item.value,)
+        case Table():
+            return item.values
+    return (item.left, item.right)
+
+
+def flat(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Every node with all that are in it."""
+    for node in nodes:
+        yield node
+        if isinstance(node, (For, If, Section, Atomic, Work)):
+            for body in node.bodies:
+                yield from flat(body)
+
+
+def accesses(node: Node) -> Iterator[tuple[bool, Slice]]:
+    """The slices that a node itself writes (True) and reads (False)."""
+    if isinstance(node, Copy):
+        yield node.is_load, node.slice
+    elif isinstance(node, (Instruction, Work)):
+        yield from node.slices
+    elif isinstance(node, Get):
+        yield False, node.source
+    elif isinstance(node, (Put, Clear)):
+        yield True, node.target
+
+
+def _given(node: Node) -> tuple[Operand | None, ...]:
+    """What a node is given besides places in device memory."""
+    if isinstance(node, Copy):
+        return (node.filler,)
+    return node.operands if isinstance(node, Instruction) else ()
+
+
+def expressions_of(node: Node) -> Iterator[Expr]:
+    """The expressions that stand in a node itself."""
+    match node:
+        case Let() | Assign():
+            yield node.value
+        case For():
+            yield node.end
+            for condition in (node.apart, node.so_long):
+                if condition is not None:
+                    yield from (condition.left, condition.right)
+            yield from (item for item in (node.run, node.ring) if item is not None)
+        case Get():
+            yield from (node.source.offset, node.likely)
+        case Put():
+            yield from (node.target.offset, node.value)
+        case If():
+            yield from (node.left, node.right, node.share)
+        case Copy():
+            yield from _of_copy(node)
+        case Clear():
+            yield from (node.target.offset, node.count)
+        case Work():
+            yield from node.expressions
+        case Instruction():
+            yield node.repeats
+            for operand in node.operands:
+                yield from _operand_expressions(operand)
+
+
+def _of_copy(node: Copy) -> Iterator[Expr]:
+    yield from (node.count, node.rows, node.apart, node.zeros, node.pitch, node.before)
+    yield from (node.region.offset, node.slice.offset)
+    yield from (item for item in (node.filler, node.region.index) if isinstance(item, Expr))
+
+
+def _operand_expressions(operand: Operand) -> Iterator[Expr]:
+    match operand:
+        case Slice():
+            yield operand.offset
+        case SliceList():
+            yield from (operand.count, operand.slice.offset)
+        case Converted() if isinstance(operand.value, Expr):
+            yield operand.value
+        case Runs():
+            yield from (*(item.offset for item in operand.slices), *operand.lengths)
+            yield from (operand.count, operand.times)
+            for told in operand.told:
+                yield from (told.state, told.likely)
+        case Ratio():
+            yield from (operand.over, operand.under)
+        case Told():
+            yield from (operand.state, operand.likely)
+        case Difference():
+            yield from (operand.left, operand.right)
+        case Fields():
+            yield from operand.values.values()
+        case InverseRoot():
+            yield operand.of
+        case Enumerator() | Number() | Converted() | Kept():
+            return
+        case _:
+            yield operand

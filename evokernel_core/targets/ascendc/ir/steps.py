@@ -1,0 +1,334 @@
+"""The steps of a kernel, and which of them hand buffers over: what queues are filled and emptied by.
+
+Consecutive loads, instructions or stores are one step. Loops and sections that mix them are blocks of steps:
+pipelines, in which one turn's tile is loaded while another's is computed. Of a queue's buffer a step that
+fills it hands it over to the step that uses it; where several steps or a deeper block fill or use it, the
+block around them holds it meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from functools import lru_cache
+from itertools import groupby
+
+from attrs import frozen
+
+from evokernel_core.targets.ascendc.ir import allocation
+from evokernel_core.targets.ascendc.ir.allocation import Use
+from evokernel_core.targets.ascendc.ir.expr import State
+from evokernel_core.targets.ascendc.ir.nodes import (
+    LANES,
+    Assign,
+    Atomic,
+    Await,
+    Buffer,
+    Clear,
+    Copy,
+    Fence,
+    For,
+    Get,
+    If,
+    Instruction,
+    Kernel,
+    Let,
+    Node,
+    Put,
+    Section,
+    Signal,
+    accesses,
+    expressions_of,
+    flat,
+)
+
+
+class Kind(Enum):
+    """What a step does; a ``LET``, or an assignment, is none, and a ``BLOCK`` has steps of several kinds."""
+
+    LET = "let"
+    LOAD = "load"
+    COMPUTE = "compute"
+    STORE = "store"
+    SCALAR = "scalar"
+    BLOCK = "block"
+
+
+@frozen
+class Step:
+    """Consecutive nodes of one kind. ``waits``: the hand-overs between units in front of it (handing.py)."""
+
+    kind: Kind
+    nodes: tuple[Node, ...]
+    waits: tuple[str, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is no method: it makes a local constant that steps behind it see, or only waits."""
+        waits = all(isinstance(node, (*_WAITS, If)) for node in flat(self.nodes))
+        return isinstance(self.nodes[0], Get) or waits
+
+
+@frozen
+class Block:
+    """A loop, a section, a choice or atomic stores with the parts of its body, or of its two bodies."""
+
+    node: For | Section | If | Atomic
+    bodies: tuple[tuple[Part, ...], ...]
+    waits: tuple[str, ...] = ()
+
+
+Part = Let | Assign | Step | Block
+
+
+@frozen
+class Round:
+    """One filling of a buffer among the parts of a body: the places of those that fill it, and of those that
+    use it. ``is_whole``: whether there are both; otherwise the block around holds the buffer."""
+
+    buffer: Buffer
+    fills: tuple[int, ...]
+    takes: tuple[int, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        return bool(self.fills and self.takes)
+
+
+def kind_of(node: Node) -> Kind:
+    """What a node does, with all that is in it."""
+    if isinstance(node, Let):
+        return Kind.COMPUTE if node.var.ctype == LANES else Kind.LET
+    if isinstance(node, Assign):
+        return Kind.LET
+    if isinstance(node, For) and node.one_load:
+        return Kind.LOAD
+    inner = [item for item in flat((node,)) if isinstance(item, _WORK)]
+    kinds = {_own_kind(item) for item in inner} or {Kind.COMPUTE}
+    is_tiles = isinstance(node, For) and node.cores
+    return Kind.BLOCK if is_tiles or len(kinds) > 1 else kinds.pop()
+
+
+_WAITS = (Fence, Await, Signal)
+_WORK = (Copy, Clear, Instruction, Get, Put, *_WAITS)
+
+
+def _own_kind(node: Copy | Clear | Instruction | Get | Put | Fence | Await | Signal) -> Kind:
+    match node:
+        case Copy():
+            return Kind.LOAD if node.is_load else Kind.STORE
+        case Clear():
+            return Kind.LOAD
+        case Await():
+            return Kind.LOAD
+        case Fence() | Signal():
+            return Kind.STORE
+        case Get() | Put():
+            return Kind.SCALAR
+    return Kind.COMPUTE
+
+
+def parts_of(nodes: Sequence[Node]) -> tuple[Part, ...]:
+    """The local constants, steps and blocks of a body."""
+    found: list[Part] = []
+    for kind, run in groupby(nodes, kind_of):
+        if kind is Kind.SCALAR:
+            for is_get, part in groupby(run, lambda node: isinstance(node, Get)):
+                nodes = tuple(part)
+                found += [Step(kind, (node,)) for node in nodes] if is_get else [Step(kind, nodes)]
+        elif kind is Kind.BLOCK or kind is Kind.LET:
+            found += [_alone(node) for node in run]
+        else:
+            found.append(Step(kind, tuple(run)))
+    return tuple(found)
+
+
+def _alone(node: Node) -> Part:
+    if isinstance(node, (Let, Assign)):
+        return node
+    assert isinstance(node, (For, Section, If, Atomic))
+    return Block(node, tuple(map(parts_of, node.bodies)))
+
+
+def rounds(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> Iterator[Round]:
+    """Every round of the queues' buffers among the parts of a body. A part with rounds of its own has no
+    place in those around it."""
+    touched = [list(_touched(part, used)) for part in parts]
+    for buffer in dict.fromkeys(item for found in touched for item, _ in found):
+        fills: list[int] = []
+        takes: list[int] = []
+        for place, found in enumerate(touched):
+            does = {fills_it for item, fills_it in found if item == buffer}
+            if len(does) == 2 or (does == {True} and takes):
+                yield from _closed(buffer, fills, takes)
+                fills, takes = [], []
+            if len(does) == 1:
+                (fills if True in does else takes).append(place)
+        yield from _closed(buffer, fills, takes)
+
+
+def _closed(buffer: Buffer, fills: list[int], takes: list[int]) -> Iterator[Round]:
+    if fills or takes:
+        yield Round(buffer, tuple(fills), tuple(takes))
+
+
+def _touched(part: Part, used: Mapping[Buffer, Use]) -> Iterator[tuple[Buffer, bool]]:
+    """The queues' buffers that the steps of a part touch, with whether they fill them."""
+    match part:
+        case Step():
+            found = [(item.buffer, writes) for node in flat(part.nodes) for writes, item in accesses(node)]
+            for buffer in dict.fromkeys(item for item, _ in found):
+                if used[buffer].is_queue:
+                    filling = (Kind.COMPUTE, Kind.SCALAR) if used[buffer] is Use.OUTPUT else (Kind.LOAD,)
+                    yield buffer, part.kind in filling and (buffer, True) in found
+        case Block():
+            for body in part.bodies:
+                for inner in body:
+                    yield from _touched(inner, used)
+
+
+def is_one_step(places: Sequence[int], parts: Sequence[Part]) -> bool:
+    """Whether the parts at those places are a single step, which hands buffers over by itself."""
+    return len(places) == 1 and isinstance(parts[places[0]], Step)
+
+
+def mixed(kernel: Kernel, used: Mapping[Buffer, Use]) -> frozenset[Buffer]:
+    """Queues' buffers that the scalar unit reads or writes, but not in a step that takes and gives them by
+    itself, or that instructions work on, too."""
+    mine = {item for item in allocation.numbers(kernel) if used[item].is_queue}
+    others = (node for node in kernel.nodes if isinstance(node, (Instruction, Clear)))
+    touched = {item.buffer for node in others for _, item in accesses(node)}
+    return frozenset(mine & touched).union(_held(body_parts(kernel), used, mine))
+
+
+def _held(parts: Sequence[Part], used: Mapping[Buffer, Use], among: set[Buffer]) -> Iterator[Buffer]:
+    for item in rounds(parts, used):
+        for side in (item.fills, item.takes):
+            steps = [parts[place] for place in side]
+            plain = any(isinstance(step, Step) and step.is_plain for step in steps)
+            if item.buffer in among and (plain or not (item.is_whole and is_one_step(side, parts))):
+                yield item.buffer
+    for part in parts:
+        if isinstance(part, Block):
+            for body in part.bodies:
+                yield from _held(body, used, among)
+
+
+def pipelines(kernel: Kernel) -> tuple[tuple[For, Node], ...]:
+    """Every loop whose turns hand loaded buffers over, with the node that begins the loads: in one turn a
+    part of the body fills what another part uses."""
+    return tuple(_pipelines(body_parts(kernel), allocation.uses(kernel), None))
+
+
+@lru_cache(maxsize=64)
+def body_parts(kernel: Kernel) -> tuple[Part, ...]:
+    """The parts of a kernel's whole body."""
+    return parts_of(kernel.body)
+
+
+def _pipelines(
+    parts: Sequence[Part], used: Mapping[Buffer, Use], loop: For | None
+) -> Iterator[tuple[For, Node]]:
+    """``loop``: the one around the parts, sections and choices between them left aside."""
+    loaded = (Use.INPUT, Use.THROUGH)
+    filled = [item.fills[0] for item in rounds(parts, used) if item.is_whole and used[item.buffer] in loaded]
+    if loop is not None and filled:
+        first = parts[min(filled)]
+        assert isinstance(first, (Step, Block))
+        yield loop, first.nodes[0] if isinstance(first, Step) else first.node
+    for part in parts:
+        if isinstance(part, Block):
+            inner = part.node if isinstance(part.node, For) else loop
+            for body in part.bodies:
+                yield from _pipelines(body, used, inner)
+
+
+def hand_overs(kernel: Kernel) -> tuple[Node, ...]:
+    """The nodes that begin to fill a queue's buffer, which is handed over each time that they run."""
+    return tuple(_hand_overs(body_parts(kernel), allocation.uses(kernel)))
+
+
+def _hand_overs(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> Iterator[Node]:
+    for item in rounds(parts, used):
+        if item.is_whole:
+            first = parts[item.fills[0]]
+            assert isinstance(first, (Step, Block))
+            yield first.nodes[0] if isinstance(first, Step) else first.node
+    for part in parts:
+        if isinstance(part, Block):
+            for body in part.bodies:
+                yield from _hand_overs(body, used)
+
+
+def ahead(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> int | None:
+    """The place of the load among the parts of a loop's body that may begin while the turn before is
+    computed: the only one, of buffers with a stage for both turns, which it hands over by itself. Where no
+    instruction works on what is stored as it was loaded, copies queue up without it."""
+    loads = [place for place, part in enumerate(parts) if _is_load(part)]
+    if len(loads) != 1:
+        return None
+    (place,) = loads
+    numbers = any(isinstance(part, Step) and part.is_plain for part in parts[:place])
+    if (
+        numbers
+        or _states_read(parts[: place + 1]) & _states_made(parts)
+        or any(not used[item].is_queue for item in _buffers(parts[place]))
+    ):
+        return None  # what is read on the way to the load is what a turn of its own must bring
+    read = {item.source.buffer for item in flat(nodes_of(parts[place])) if isinstance(item, Get)}
+    others = (node for part in parts if part is not parts[place] for node in flat(nodes_of(part)))
+    if any(writes and item.buffer in read for node in others for writes, item in accesses(node)):
+        return None
+    clears = any(isinstance(node, Clear) for node in flat(nodes_of(parts[place])))
+    takes = (Use.INPUT, Use.THROUGH) if read or clears else (Use.INPUT,)
+    filled = [item for item in rounds(parts, used) if place in item.fills]
+    by_itself = (item.is_whole and item.fills == (place,) for item in filled)
+    inputs = (used[item.buffer] in takes and item.buffer.stages > 1 for item in filled)
+    return place if filled and all(by_itself) and all(inputs) else None
+
+
+def _states_read(parts: Sequence[Part]) -> set[State]:
+    nodes = (node for part in parts for node in flat(nodes_of(part)))
+    expressions = (item for node in nodes for item in expressions_of(node))
+    return {item for whole in expressions for item in whole.walk() if isinstance(item, State)}
+
+
+def _states_made(parts: Sequence[Part]) -> set[State]:
+    nodes = [node for part in parts for node in flat(nodes_of(part))]
+    told = {item.state for node in nodes if isinstance(node, Instruction) for item in node.told}
+    return told | {node.state for node in nodes if isinstance(node, Assign)}
+
+
+def nodes_of(part: Part) -> tuple[Node, ...]:
+    """The nodes that a part consists of."""
+    return part.nodes if isinstance(part, Step) else (part.node,) if isinstance(part, Block) else (part,)
+
+
+def _is_load(part: Part) -> bool:
+    return isinstance(part, Step) and part.kind is Kind.LOAD
+
+
+def _buffers(part: Part) -> Iterator[Buffer]:
+    """Those that a step's copies fill or empty."""
+    for node in flat(nodes_of(part)):
+        if isinstance(node, Copy):
+            yield node.slice.buffer
+        elif isinstance(node, Clear):
+            yield node.target.buffer
+
+
+def unmatched(kernel: Kernel, used: Mapping[Buffer, Use]) -> Iterator[Buffer]:
+    """Buffers that some step uses before any fills them, or that one fills and none uses."""
+    yield from _unmatched(body_parts(kernel), used, frozenset())
+
+
+def _unmatched(
+    parts: Sequence[Part], used: Mapping[Buffer, Use], held: frozenset[Buffer]
+) -> Iterator[Buffer]:
+    found = list(rounds(parts, used))
+    yield from (item.buffer for item in found if not item.is_whole and item.buffer not in held)
+    for place, part in enumerate(parts):
+        if isinstance(part, Block):
+            around = frozenset(item.buffer for item in found if place in (*item.fills, *item.takes))
+            for body in part.bodies:
+                yield from _unmatched(body, used, around)

@@ -1,0 +1,67 @@
+"""The text of what reduces the channels behind a transposed convolution, for pieces with all of them."""
+
+from __future__ import annotations
+
+from evokernel_core.targets.ascendc.kernels.conv_transpose.behind import Behind, needed_bytes
+from evokernel_core.targets.ascendc.kernels.conv_transpose.epilogue import (
+    REGION,
+    ROWS_OF,
+    TILE_STEP_TEXT,
+    taken,
+    turned_parameter,
+)
+from evokernel_core.targets.ascendc.kernels.epilogue.tiles import WHOLE, EpilogueText, tiling_constants
+from evokernel_core.targets.ascendc.kernels.fused import copies
+from evokernel_core.targets.ascendc.kernels.fused.columnwise import numbers
+from evokernel_core.targets.ascendc.kernels.fused.copies import method
+from evokernel_core.targets.ascendc.kernels.fused.steps import whole_folds
+from evokernel_core.targets.ascendc.kernels.fused.tiling import ShapeFields, shape_fields
+from evokernel_core.targets.ascendc.kernels.text import instruction_lines
+from evokernel_core.targets.ascendc.lowering.program import camel
+
+
+def write(found: Behind, class_name: str, volume: str) -> EpilogueText:
+    """The class with the methods of ``epilogue.write``, for pieces with all channels: the steps of its plan.
+    ``volume``: the field of the tiling with the outputs of a channel."""
+    kernel, source = found.kernel(), found.epilogue.source
+    once, each, _ = numbers(kernel)
+    program, outputs = kernel.programs[0], kernel.plan.outputs
+    parameter = turned_parameter(kernel, source)
+    at = ["Place(part);", "const uint32_t rows = tiling_.steps;"]
+    from_first = [*at, "constexpr uint64_t step = 0; // and all others"]
+    body = [*at, "const uint32_t count = rows * pitch;", *each]
+    body += [*copies.receive(kernel.queued), *copies.allocate(outputs)]
+    body += instruction_lines(program.body, program.registers, packed=False, rows="pitch")
+    body += [*copies.send(outputs), *copies.release(kernel.queued)]
+    kernel.public += [
+        method("Start", "", once),
+        method("Fetch", "const Region &part", [*from_first, *copies.copy_in(kernel, kernel.queued)]),
+        method("Take", f"const Region &part, {parameter}", taken(parameter)),
+    ]
+    kernel.methods += [
+        method("Compute", f"const Region &part, {parameter}", body),
+        method("CopyOut", "const Region &part", [*from_first, *copies.copy_out(kernel, outputs)]),
+    ]
+    kernel.methods += [method("Place", "const Region &part", _PLACE), *whole_folds(program)]
+    kernel.methods += [ROWS_OF, WHOLE]
+    others = ("BLOCK_BYTES", "FLOATS_PER_BLOCK")  # the cube's part of the kernel has one, tiling.h the other
+    text = kernel.constants(others=others) + kernel.class_text(class_name)
+    behind = shape_fields(kernel.plan, kernel.schedule)
+    shape = ShapeFields(
+        ("uint64_t steps", "uint64_t columns", *behind.fields),
+        (f"tiling.columns = tiling.{volume};", *behind.assignments),
+        behind.symbols,
+    )
+    constants = tiling_constants(kernel, needed_bytes(found, kernel))
+    return EpilogueText(
+        f"{constants}{TILE_STEP_TEXT}", shape, f"{REGION}\n{text}", class_name,
+        ", ".join(kernel.used_tensors), tuple(camel(item.name) for item in outputs),
+    )  # fmt: skip
+
+
+_PLACE = (
+    "outer = part.row / tiling_.steps;",
+    "column = part.column;",
+    "lanes = part.columns;",
+    "pitch = Whole(lanes, TILE_STEP);",
+)

@@ -1,0 +1,80 @@
+"""What follows a convolution in the same kernel: the vector cores take each result as it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from attrs import frozen
+
+from evokernel_core.compiler.lowering.opset import fused_ops
+from evokernel_core.compiler.problems.convolution import (
+    Convolution,
+    convolution_node,
+    convolution_of,
+    read_convolution,
+)
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import ValueRef
+from evokernel_core.domain.sentence import Sentence
+from evokernel_core.domain.task import ById, KernelTask
+from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.targets.ascendc.kernels.cube import Behind
+from evokernel_core.targets.ascendc.kernels.epilogue.cost import Cost, cost_of
+from evokernel_core.targets.ascendc.kernels.epilogue.tiles import Epilogue, EpilogueText, read_epilogue, write
+
+MOST_OUTPUTS, MOST_PIXELS = 128, 512
+"""Rows and columns of a result that vector cores take up."""
+_TOO_LARGE = Sentence("What follows the convolution takes more than the unified buffer of a vector core.")
+
+
+@frozen
+class Layer:
+    """A convolution, and what vector cores do to its results before they are stored."""
+
+    convolution: Convolution
+    epilogue: Epilogue | None = None
+    cost: Cost | None = None
+
+
+def read_layer(task: KernelTask, chip: Chip) -> Layer:
+    """The convolution of a task and what follows it. Raises PlanError where one kernel does not do both."""
+    return _read(ById(task), chip)
+
+
+@lru_cache(maxsize=256)
+def _read(key: ById, chip: Chip) -> Layer:
+    task = key.task
+    node = convolution_node(task)
+    try:
+        return Layer(read_convolution(task))
+    except PlanError:
+        if not any(other.op in fused_ops() for other in task.graph.nodes):
+            raise
+    shape = node.outputs[0].shape
+    epilogue = read_epilogue(task, ValueRef(node.name), shape[:2], shape[2:], chip)
+    kernel = epilogue.kernel(MOST_OUTPUTS, MOST_PIXELS, chip)
+    if kernel is None:
+        raise PlanError(_TOO_LARGE)
+    return Layer(convolution_of(task, node), epilogue, cost_of(kernel, epilogue.source, chip))
+
+
+def behind_of(layer: Layer, base_m: int, part_n: int, chip: Chip) -> Behind | None:
+    """The vector cores behind results of at most ``base_m`` channels by ``part_n`` pixels."""
+    epilogue = layer.epilogue
+    if epilogue is None:
+        return None
+    return Behind(
+        lambda name, process: _written(epilogue, base_m, part_n, chip, name, process), epilogue.reads_numbers
+    )
+
+
+def _written(
+    epilogue: Epilogue, base_m: int, part_n: int, chip: Chip, class_name: str, process: Sequence[str]
+) -> EpilogueText:
+    kernel = epilogue.kernel(base_m, part_n, chip)
+    if kernel is None:
+        raise PlanError(_TOO_LARGE)
+    lines = [*process, *(["Finish();"] if kernel.schedule.ahead else [])]
+    memory = "workspace + GetBlockIdx() / GetTaskRatio() * HANDED_BYTES"
+    return write(epilogue, kernel, class_name, lines, "tiling_.pixels", memory)

@@ -1,0 +1,169 @@
+"""Schedules of convolutions on the cube cores: which are legal, and what they cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+
+from attrs import evolve, frozen
+
+from evokernel_core.compiler.problems.convolution import Convolution
+from evokernel_core.domain.sentence import Sentence
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend.api import most_of
+from evokernel_core.hardware.ascend.chip import Chip, Memory
+from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL
+from evokernel_core.targets.ascendc.kernels.settings import Settings
+
+MOST_SLOTS = 4
+RING = 3
+"""Chunks of framed images in L2: one is read while others are framed."""
+_MOST_REPEATED_WEIGHTS = most_of("DataCopyNd2Nz", "srcDValue")
+"""Depth of the largest matrix in L1 that one instruction addresses."""
+
+
+@frozen
+class ConvolutionSchedule(Settings):
+    """A tile of the result is ``base_m`` output channels by ``parts`` times ``part_n`` pixels; each part
+    has its own result in L0C. ``base_k`` is the depth of a step in L0 and ``panel_k`` that of one of
+    ``slots`` panels in L1. Weights ``stay`` in L1 or come in panels. ``flat``: rows are read in one run
+    where they begin on fractals in memory. ``outputs_first``: neighbouring tiles are other output channels
+    of the same pixels. ``chunk_kib``: what vector cores frame before cube cores read it, 0 where x is read
+    as it lies in memory."""
+
+    base_m: int
+    part_n: int
+    parts: int
+    base_k: int
+    panel_k: int
+    slots: int = 2
+    stay: bool = False
+    flat: bool = False
+    outputs_first: bool = False
+    chunk_kib: int = 0
+
+    @property
+    def base_n(self) -> int:
+        return self.parts * self.part_n
+
+
+@frozen
+class TileShape:
+    """The size of a tile of the result: ``base_m`` output channels by ``parts`` times ``part_n`` pixels."""
+
+    base_m: int
+    part_n: int
+    parts: int
+
+
+def shapes(found: Convolution) -> Iterator[TileShape]:
+    """The tiles among which a draft chooses."""
+    outputs = found.outputs.constant
+    widest = whole(min(outputs, 128)) if outputs else 128
+    for base_m in sorted({widest, *(rows for rows in (16, 32, 64) if rows < widest)}):
+        for part_n, parts in ((512, 1), (256, 2), (256, 1), (128, 2), (128, 1), (64, 2), (32, 2)):
+            yield TileShape(base_m, part_n, parts)
+
+
+def of_shape(found: Convolution, shape: TileShape, chip: Chip) -> Iterator[ConvolutionSchedule]:
+    """The schedules with tiles of a shape."""
+    outputs, depth = found.outputs.constant, depth_of(found)
+    panels = {32, 64, 96, 128, 192, 256}
+    chunks = (0,) if found.frame is None else (_most_chunk_kib(chip) // 4, _most_chunk_kib(chip))
+    panels |= {whole(math.ceil(depth / count)) for count in (1, 2, 3, 4)} if depth else set()
+    base_m, part_n, parts = shape.base_m, shape.part_n, shape.parts
+    orders = (False, True) if outputs is None or outputs > base_m else (False,)
+    flats = (False, True)[: 1 + has_rows(found)]
+    for panel_k, slots in product(sorted(panels), (2, 3, 4)):
+        base_k = step_depth(found, base_m, part_n, panel_k, chip)
+        for stay, order, flat, chunk in product((False, True), orders, flats, chunks):
+            yield ConvolutionSchedule(base_m, part_n, parts, base_k, panel_k, slots, stay, flat, order, chunk)
+
+
+def step_depth(found: Convolution, base_m: int, part_n: int, panel_k: int, chip: Chip) -> int:
+    """The depth of equal steps through a panel, as deep as L0 holds two of."""
+    deepest = chip.memory.l0_bytes // 2 // ITEM_SIZE[found.dtype] // max(base_m, part_n)
+    return whole(math.ceil(panel_k / math.ceil(panel_k / deepest)))
+
+
+def has_rows(found: Convolution) -> bool:
+    """Whether neighbouring rows of the result can lie in one run of the input."""
+    return found.phases == 1 and found.stride[1] == 1 and not found.made[1].is_one
+
+
+def depth_of(found: Convolution) -> int:
+    """Channels times taps, 0 where it is not known before the kernel runs."""
+    return (found.channels.constant or 0) * math.prod(found.kernel)
+
+
+def steps(
+    found: Convolution, here: ConvolutionSchedule, chip: Chip
+) -> Iterator[tuple[str, ConvolutionSchedule]]:
+    """What one named step away is, legal or not."""
+    yield "more output channels a tile", evolve(here, base_m=here.base_m * 2)
+    yield "fewer output channels a tile", evolve(here, base_m=whole(here.base_m // 2))
+    yield "more pixels a part", evolve(here, part_n=here.part_n * 2)
+    yield "fewer pixels a part", evolve(here, part_n=here.part_n // 2)
+    yield "two parts a tile", evolve(here, parts=2)
+    yield "one part a tile", evolve(here, parts=1)
+    yield "two parts of half the pixels", evolve(here, parts=2, part_n=here.part_n // 2)
+    for name, panel_k in (
+        (Sentence("deeper panels in L1"), here.panel_k * 2),
+        (Sentence("shallower panels in L1"), whole(here.panel_k // 2)),
+        (Sentence("the whole depth in one panel"), whole(depth_of(found))),
+    ):
+        base_k = step_depth(found, here.base_m, here.part_n, max(panel_k, 1), chip)
+        yield name, evolve(here, panel_k=panel_k, base_k=base_k)
+    yield "one more panel in L1", evolve(here, slots=here.slots + 1)
+    yield "one panel less in L1", evolve(here, slots=here.slots - 1)
+    yield "deeper step in L0", evolve(here, base_k=here.base_k * 2)
+    yield "shallower step in L0", evolve(here, base_k=here.base_k // 2)
+    yield "weights come in panels" if here.stay else "weights stay in L1", evolve(here, stay=not here.stay)
+    yield "rows one by one" if here.flat else "rows in one run", evolve(here, flat=not here.flat)
+    yield "tiles in the other order", evolve(here, outputs_first=not here.outputs_first)
+    yield "larger chunks in L2", evolve(here, chunk_kib=here.chunk_kib * 2)
+    yield "smaller chunks in L2", evolve(here, chunk_kib=here.chunk_kib // 2)
+
+
+def refusal(found: Convolution, item: ConvolutionSchedule, chip: Chip) -> str | None:
+    """Why a schedule breaks a rule of the hardware; None where it is legal."""
+    lengths = (item.base_m, item.part_n, item.base_k)
+    if min(lengths) < FRACTAL or any(length % FRACTAL for length in lengths) or item.parts < 1:
+        return "Tiles are whole fractals."
+    if item.panel_k < item.base_k or item.panel_k % FRACTAL or not 2 <= item.slots <= MOST_SLOTS:
+        return "Panels hold a step, and there are two to four of them."
+    if item.flat and not has_rows(found):
+        return "Rows of the result do not follow each other in the input."
+    if (item.chunk_kib > 0) != (found.frame is not None) or item.chunk_kib > _most_chunk_kib(chip):
+        return "Chunks are for images that the kernel frames, and L2 holds several."
+    return _too_large(found, item, chip.memory)
+
+
+def _most_chunk_kib(chip: Chip) -> int:
+    """Half of L2 holds the ring of the largest chunks."""
+    return chip.l2_bytes // 2 // RING // 1024
+
+
+def _too_large(found: Convolution, item: ConvolutionSchedule, memory: Memory) -> str | None:
+    size, depth = ITEM_SIZE[found.dtype], depth_of(found)
+    if 2 * max(item.base_m, item.part_n) * item.base_k * size > memory.l0_bytes:
+        return "Two steps of an operand do not fit L0."
+    if item.parts * item.base_m * item.part_n * 4 > memory.l0c_bytes:
+        return "The results do not fit L0C."
+    if item.stay and not 0 < depth <= _MOST_REPEATED_WEIGHTS:
+        return "Weights of a depth that is not known do not stay in L1."
+    weights = item.base_m * (whole(depth) if item.stay else item.slots * item.panel_k)
+    biases = item.slots * bias_bytes(found, item.base_m)
+    if (weights + item.slots * item.base_n * item.panel_k) * size + biases > memory.l1_bytes:
+        return "The panels do not fit L1."
+    return None
+
+
+def bias_bytes(found: Convolution, base_m: int) -> int:
+    """Bytes in L1 of a column of biases, a block for each output channel."""
+    return 0 if found.bias is None else base_m * BLOCK_BYTES
+
+
+def whole(length: int, unit: int = FRACTAL) -> int:
+    return -(-length // unit) * unit

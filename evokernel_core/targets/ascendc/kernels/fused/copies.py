@@ -1,0 +1,148 @@
+"""Statements that move a kernel's data: into queues, out of them, and to single numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import indent
+
+from evokernel_core.compiler.lowering.plan import PlanInput, PlanOutput
+from evokernel_core.compiler.lowering.values import Domain
+from evokernel_core.targets.ascendc.kernels.fused import access
+from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
+from evokernel_core.targets.ascendc.kernels.fused.settings import Form
+from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
+from evokernel_core.targets.ascendc.lowering.program import camel
+
+
+def method(name: str, parameters: str, lines: Sequence[str]) -> str:
+    """A method of the kernel class."""
+    body = indent("\n".join(lines), "    ")
+    return f"__aicore__ inline void {name}({parameters})\n{{\n{body}\n}}\n"
+
+
+def read_numbers(kernel: Kernel) -> tuple[list[str], list[str]]:
+    """Statements that read single numbers: those read once, and those read for each row."""
+    once: list[str] = []
+    each: list[str] = []
+    for item in kernel.numbers:
+        line = read_number(kernel, item)
+        (each if access.varies(item) else once).append(line)
+    return once, each
+
+
+def read_number(kernel: Kernel, item: PlanInput) -> str:
+    """The statement that reads a single number."""
+    return f"{camel(item.name)}Value = {access.read_number(kernel.plan, item, kernel.form)};"
+
+
+def load_invariants(kernel: Kernel) -> list[str]:
+    """Statements that load the column tensors which stay for the whole kernel."""
+    lines: list[str] = []
+    for item in kernel.invariants:
+        name, cpp_type = camel(item.name), CPP_TYPE[item.dtype]
+        lines += [
+            f"{name}Local = {name}Queue.AllocTensor<{cpp_type}>();",
+            *_copy_call(f"{name}Local", f"{name}Global", _piece("tiling_.columns", cpp_type), cpp_type),
+            f"{name}Queue.EnQue({name}Local);",
+            f"{name}Local = {name}Queue.DeQue<{cpp_type}>();",
+        ]
+    return lines
+
+
+def copy_in(kernel: Kernel, inputs: Sequence[PlanInput]) -> list[str]:
+    """Statements that fetch a tile of the inputs."""
+    lines: list[str] = []
+    for item in inputs:
+        stem, cpp_type = camel(item.name), CPP_TYPE[item.dtype]
+        start = access.offset(kernel.plan, item, kernel.form)
+        lines += [
+            f"LocalTensor<{cpp_type}> {stem}Local = {stem}Queue.AllocTensor<{cpp_type}>();",
+            *_copy_call(f"{stem}Local", f"{stem}Global[{start}]", _shape(kernel, item), cpp_type),
+            f"{stem}Queue.EnQue({stem}Local);",
+        ]
+    return lines
+
+
+def copy_out(kernel: Kernel, outputs: Sequence[PlanOutput]) -> list[str]:
+    """Statements that store a tile of the outputs."""
+    lines: list[str] = []
+    for item in outputs:
+        stem, cpp_type = camel(item.name), CPP_TYPE[item.dtype]
+        start = access.output_offset(kernel.plan, item, kernel.form)
+        lines += [
+            f"LocalTensor<{cpp_type}> {stem}Local = {stem}Queue.DeQue<{cpp_type}>();",
+            *_copy_call(f"{stem}Global[{start}]", f"{stem}Local", _shape(kernel, item)),
+            f"{stem}Queue.FreeTensor({stem}Local);",
+        ]
+    return lines
+
+
+def _shape(kernel: Kernel, item: PlanInput | PlanOutput) -> str:
+    cpp_type, packed = CPP_TYPE[item.dtype], kernel.schedule.packed
+    if packed and item.domain is Domain.FULL:
+        return f"RowCopy<{cpp_type}>(rows)"
+    if kernel.form is Form.CHANNELS:
+        way = "Of" if isinstance(item, PlanInput) else "To"
+        return f"Rows{way}<{cpp_type}>({_of_channels(item.domain)})"
+    if kernel.form is Form.STEPS:
+        if item.domain is Domain.ROW:
+            return _piece("lanes", cpp_type)
+        return f"Steps{'In' if isinstance(item, PlanInput) else 'Out'}<{cpp_type}>(rows)"
+    elements = "count"
+    if item.domain is Domain.ROW and kernel.form is not Form.LANES:
+        elements = "rows" if packed else "1"
+    elif packed:
+        elements = "tiling_.columns"
+    return _piece(elements, cpp_type)
+
+
+def _of_channels(domain: Domain) -> str:
+    """Rows, columns and the distance of rows in memory of a tensor's part in a tile with all channels."""
+    if domain is Domain.FULL:
+        return "rows, lanes, tiling_.columns"
+    return "1, lanes, lanes" if domain is Domain.ROW else "1, rows, rows"
+
+
+def _piece(elements: str, cpp_type: str) -> str:
+    """The parameters of a copy of one piece."""
+    if elements == "1":
+        return f"DataCopyExtParams{{1, sizeof({cpp_type}), 0, 0, 0}}"
+    return f"DataCopyExtParams{{1, static_cast<uint32_t>({elements} * sizeof({cpp_type})), 0, 0, 0}}"
+
+
+def _copy_call(target: str, source: str, shape: str, padded: str = "") -> list[str]:
+    """A DataCopyPad; ``padded`` is the type of a copy into the core."""
+    call = f"DataCopyPad({target}, {source},"
+    if not padded:
+        return [call, f"    {shape});"]
+    return [call, f"    {shape},", f"    DataCopyPadExtParams<{padded}>{{false, 0, 0, 0}});"]
+
+
+def capital(item: PlanInput) -> str:
+    """The input's name inside that of a method."""
+    name = camel(item.name)
+    return name[:1].upper() + name[1:]
+
+
+def receive(inputs: Sequence[PlanInput]) -> list[str]:
+    return [
+        f"LocalTensor<{CPP_TYPE[item.dtype]}> {camel(item.name)}Local = "
+        f"{camel(item.name)}Queue.DeQue<{CPP_TYPE[item.dtype]}>();"
+        for item in inputs
+    ]
+
+
+def release(inputs: Sequence[PlanInput]) -> list[str]:
+    return [f"{camel(item.name)}Queue.FreeTensor({camel(item.name)}Local);" for item in inputs]
+
+
+def allocate(outputs: Sequence[PlanOutput]) -> list[str]:
+    return [
+        f"LocalTensor<{CPP_TYPE[item.dtype]}> {camel(item.name)}Local = "
+        f"{camel(item.name)}Queue.AllocTensor<{CPP_TYPE[item.dtype]}>();"
+        for item in outputs
+    ]
+
+
+def send(outputs: Sequence[PlanOutput]) -> list[str]:
+    return [f"{camel(item.name)}Queue.EnQue({camel(item.name)}Local);" for item in outputs]

@@ -1,0 +1,365 @@
+"""Helper methods of the emitted classes, emitted only where they are called."""
+
+from __future__ import annotations
+
+from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
+
+_COMBINE = {"Sum": "Add", "Max": "Max", "Min": "Min"}
+_ONLY_VALUE = {"Sum": "", "Max": ", ReduceOrder::ORDER_ONLY_VALUE", "Min": ", ReduceOrder::ORDER_ONLY_VALUE"}
+
+
+def whole_repeats() -> str:
+    return """\
+// Compare works on whole repeats of 256 bytes.
+__aicore__ inline uint32_t WholeRepeats(uint32_t count)
+{
+    return (count + LANES - 1) / LANES * LANES;
+}
+"""
+
+
+def reduce_row(name: str) -> str:
+    """One row of any length: 32-byte blocks first, which run at full rate, one repeat at the end."""
+    return f"""\
+// {name} of one row. BlockReduce{name} leaves one value per 32-byte block at full rate; the slower
+// WholeReduce{name} only sees the last repeat.
+__aicore__ inline void {name}Row(const LocalTensor<float> &dst, const LocalTensor<float> &src, uint32_t count)
+{{
+    LocalTensor<float> from = src;
+    uint32_t width = count;
+    for (uint32_t level = 0; width > LANES; ++level) {{
+        const LocalTensor<float> to = level % 2 == 0 ? foldEven : foldOdd;
+        const uint32_t repeats = width / LANES;
+        const uint32_t tail = width % LANES;
+        if (repeats > 0) {{
+            BlockReduce{name}(to, from, repeats, LANES, 1, 1, BLOCKS_PER_REPEAT);
+        }}
+        if (tail > 0) {{
+            BlockReduce{name}(to[repeats * BLOCKS_PER_REPEAT], from[repeats * LANES], 1, tail, 1, 1,
+                BLOCKS_PER_REPEAT);
+        }}
+        width = (width + FLOATS_PER_BLOCK - 1) / FLOATS_PER_BLOCK;
+        from = to;
+    }}
+    WholeReduce{name}(dst, from, width, 1, 1, 1, BLOCKS_PER_REPEAT{_ONLY_VALUE[name]});
+}}
+"""
+
+
+def reduce_rows(name: str, schedule: Schedule) -> str:
+    """Every row of a packed tile."""
+    return METHODS[schedule.reduction](name)
+
+
+def _reduce_rows_of_tile(name: str) -> str:
+    combine = _COMBINE[name]
+    return f"""\
+// {name} of each row of the tile. Rows are whole repeats, so that BlockReduce{name}, which leaves one
+// value per 32-byte block at full rate, takes all rows at once; the slower WholeReduce{name} sees one
+// repeat a row.
+__aicore__ inline void {name}Rows(const LocalTensor<float> &dst, const LocalTensor<float> &src, uint32_t rows)
+{{
+    LocalTensor<float> from = src;
+    uint32_t width = tiling_.columns;
+    for (uint32_t level = 0; width > LANES && width % LANES == 0; ++level) {{
+        const LocalTensor<float> to = level % 2 == 0 ? foldEven : foldOdd;
+        BlockReduce{name}(to, from, rows * width / LANES, LANES, 1, 1, BLOCKS_PER_REPEAT);
+        width /= FLOATS_PER_BLOCK;
+        from = to;
+    }}
+    const uint8_t pitchBlocks = width / FLOATS_PER_BLOCK;
+    for (uint32_t column = LANES; column < width; column += LANES) {{
+        const uint32_t left = width - column;
+        {combine}(from, from, from[column], left < LANES ? left : LANES, rows,
+            BinaryRepeatParams{{1, 1, 1, pitchBlocks, pitchBlocks, pitchBlocks}});
+    }}
+    WholeReduce{name}(dst, from, width < LANES ? width : LANES, rows, 1, 1, pitchBlocks{_ONLY_VALUE[name]});
+}}
+"""
+
+
+def _reduce_rows_by_row(name: str) -> str:
+    return f"""\
+// {name} of each row of the tile.
+__aicore__ inline void {name}Rows(const LocalTensor<float> &dst, const LocalTensor<float> &src, uint32_t rows)
+{{
+    if (tiling_.columns <= LANES) {{ // one repeat a row
+        WholeReduce{name}(dst, src, tiling_.columns, rows, 1, 1,
+            tiling_.pitch / FLOATS_PER_BLOCK{_ONLY_VALUE[name]});
+        return;
+    }}
+    for (uint32_t row = 0; row < rows; ++row) {{
+        {name}Row(dst[row], src[row * tiling_.pitch], tiling_.columns);
+    }}
+}}
+"""
+
+
+def _reduce_rows_folded(name: str) -> str:
+    combine = _COMBINE[name]
+    return f"""\
+// {name} of each row of the tile: the columns of all rows are folded onto the lanes of one repeat, so
+// that the slower WholeReduce{name} runs once a row.
+__aicore__ inline void {name}Rows(const LocalTensor<float> &dst, const LocalTensor<float> &src, uint32_t rows)
+{{
+    const uint8_t pitchBlocks = tiling_.pitch / FLOATS_PER_BLOCK;
+    if (tiling_.columns <= LANES) {{
+        WholeReduce{name}(dst, src, tiling_.columns, rows, 1, 1, pitchBlocks{_ONLY_VALUE[name]});
+        return;
+    }}
+    Adds(fold, src, 0.0f, LANES, rows, UnaryRepeatParams{{1, 1, BLOCKS_PER_REPEAT, pitchBlocks}});
+    for (uint32_t column = LANES; column < tiling_.columns; column += LANES) {{
+        const uint32_t left = tiling_.columns - column;
+        {combine}(fold, fold, src[column], left < LANES ? left : LANES, rows,
+            BinaryRepeatParams{{1, 1, 1, BLOCKS_PER_REPEAT, BLOCKS_PER_REPEAT, pitchBlocks}});
+    }}
+    WholeReduce{name}(dst, fold, LANES, rows, 1, 1, BLOCKS_PER_REPEAT{_ONLY_VALUE[name]});
+}}
+"""
+
+
+METHODS = {"fold": _reduce_rows_folded, "tile": _reduce_rows_of_tile, "block": _reduce_rows_by_row}
+"""How the rows of a packed tile are reduced, by the name that a schedule gives it."""
+
+
+def spread_rows(schedule: Schedule) -> str:
+    return _at_pitch(_spread_rows(schedule), schedule)
+
+
+def _spread_rows(schedule: Schedule) -> str:
+    head = """\
+// Give every column of a row the row's value. Brcb fills one 32-byte block with each value; a block
+// stride of 0 then repeats that block.
+__aicore__ inline void SpreadRows(const LocalTensor<float> &dst, const LocalTensor<float> &src, uint32_t rows)
+{
+    const uint8_t repeats = (rows + BLOCKS_PER_REPEAT - 1) / BLOCKS_PER_REPEAT;
+    Brcb(blocks, src, repeats, BrcbRepeatParams{1, BLOCKS_PER_REPEAT});
+"""
+    if schedule.spread == "columns":
+        return (
+            head
+            + """\
+    const uint8_t pitchBlocks = tiling_.pitch / FLOATS_PER_BLOCK;
+    for (uint32_t column = 0; column < tiling_.pitch; column += LANES) {
+        const uint32_t left = tiling_.pitch - column;
+        Adds(dst[column], blocks, 0.0f, left < LANES ? left : LANES, rows,
+            UnaryRepeatParams{1, 0, pitchBlocks, 1});
+    }
+}
+"""
+        )
+    return (
+        head
+        + """\
+    const uint8_t wholeRepeats = tiling_.pitch / LANES;
+    const uint32_t tail = tiling_.pitch % LANES;
+    for (uint32_t row = 0; row < rows; ++row) {
+        const LocalTensor<float> value = blocks[row * FLOATS_PER_BLOCK];
+        const uint32_t start = row * tiling_.pitch;
+        if (wholeRepeats > 0) {
+            Adds(dst[start], value, 0.0f, LANES, wholeRepeats,
+                UnaryRepeatParams{1, 0, BLOCKS_PER_REPEAT, 0});
+        }
+        if (tail > 0) {
+            Adds(dst[start + wholeRepeats * LANES], value, 0.0f, tail, 1,
+                UnaryRepeatParams{1, 0, BLOCKS_PER_REPEAT, 0});
+        }
+    }
+}
+"""
+    )
+
+
+def _at_pitch(text: str, schedule: Schedule) -> str:
+    """The text with the distance of a tile's rows, which in tiles of several steps is that of a unit."""
+    several = (Form.STEPS, Form.CHANNELS)
+    return text.replace("tiling_.pitch", "pitch") if schedule.form in several else text
+
+
+def repeat_columns(schedule: Schedule) -> str:
+    return _at_pitch(_repeat_columns(schedule), schedule)
+
+
+def _repeat_columns(schedule: Schedule) -> str:
+    head = """\
+// Give every row of the tile the same columns.
+__aicore__ inline void RepeatColumns(const LocalTensor<float> &dst, const LocalTensor<float> &src,
+                                     uint32_t rows)
+{
+"""
+    if schedule.spread == "columns":
+        return (
+            head
+            + """\
+    const uint8_t pitchBlocks = tiling_.pitch / FLOATS_PER_BLOCK;
+    for (uint32_t lane = 0; lane < tiling_.pitch; lane += LANES) {
+        const uint32_t left = tiling_.pitch - lane;
+        Adds(dst[lane], src[lane], 0.0f, left < LANES ? left : LANES, rows,
+            UnaryRepeatParams{1, 1, pitchBlocks, 0});
+    }
+}
+"""
+        )
+    return (
+        head
+        + """\
+    for (uint32_t row = 0; row < rows; ++row) {
+        Adds(dst[row * tiling_.pitch], src, 0.0f, tiling_.pitch);
+    }
+}
+"""
+    )
+
+
+def narrow(op: str, schedule: Schedule) -> str:
+    """A binary operation whose second operand has one value a row or a column, such as ``MulRows``."""
+    if op.endswith("Rows"):
+        return _at_pitch(_with_rows(op, op.removesuffix("Rows"), schedule), schedule)
+    return _at_pitch(_with_columns(op, op.removesuffix("Columns"), schedule), schedule)
+
+
+def _with_rows(name: str, op: str, schedule: Schedule) -> str:
+    head = f"""\
+// {op} each row of a tile and the row's value. Brcb fills one 32-byte block with each value; a block
+// stride of 0 then uses that block for the whole row.
+__aicore__ inline void {name}(const LocalTensor<float> &dst, const LocalTensor<float> &src,
+                              const LocalTensor<float> &values, uint32_t rows)
+{{
+    const uint8_t repeats = (rows + BLOCKS_PER_REPEAT - 1) / BLOCKS_PER_REPEAT;
+    Brcb(blocks, values, repeats, BrcbRepeatParams{{1, BLOCKS_PER_REPEAT}});
+"""
+    if schedule.spread == "columns":
+        return (
+            head
+            + f"""\
+    const uint8_t pitchBlocks = tiling_.pitch / FLOATS_PER_BLOCK;
+    for (uint32_t column = 0; column < tiling_.pitch; column += LANES) {{
+        const uint32_t left = tiling_.pitch - column;
+        {op}(dst[column], src[column], blocks, left < LANES ? left : LANES, rows,
+            BinaryRepeatParams{{1, 1, 0, pitchBlocks, pitchBlocks, 1}});
+    }}
+}}
+"""
+        )
+    return (
+        head
+        + f"""\
+    const uint8_t wholeRepeats = tiling_.pitch / LANES;
+    const uint32_t tail = tiling_.pitch % LANES;
+    for (uint32_t row = 0; row < rows; ++row) {{
+        const LocalTensor<float> value = blocks[row * FLOATS_PER_BLOCK];
+        const uint32_t start = row * tiling_.pitch;
+        if (wholeRepeats > 0) {{
+            {op}(dst[start], src[start], value, LANES, wholeRepeats,
+                BinaryRepeatParams{{1, 1, 0, BLOCKS_PER_REPEAT, BLOCKS_PER_REPEAT, 0}});
+        }}
+        if (tail > 0) {{
+            const uint32_t rest = start + wholeRepeats * LANES;
+            {op}(dst[rest], src[rest], value, tail, 1,
+                BinaryRepeatParams{{1, 1, 0, BLOCKS_PER_REPEAT, BLOCKS_PER_REPEAT, 0}});
+        }}
+    }}
+}}
+"""
+    )
+
+
+def _with_columns(name: str, op: str, schedule: Schedule) -> str:
+    head = f"""\
+// {op} each row of a tile and the same columns.
+__aicore__ inline void {name}(const LocalTensor<float> &dst, const LocalTensor<float> &src,
+                              const LocalTensor<float> &columns, uint32_t rows)
+{{
+"""
+    if schedule.spread == "columns":
+        return (
+            head
+            + f"""\
+    const uint8_t pitchBlocks = tiling_.pitch / FLOATS_PER_BLOCK;
+    for (uint32_t lane = 0; lane < tiling_.pitch; lane += LANES) {{
+        const uint32_t left = tiling_.pitch - lane;
+        {op}(dst[lane], src[lane], columns[lane], left < LANES ? left : LANES, rows,
+            BinaryRepeatParams{{1, 1, 1, pitchBlocks, pitchBlocks, 0}});
+    }}
+}}
+"""
+        )
+    return (
+        head
+        + f"""\
+    for (uint32_t row = 0; row < rows; ++row) {{
+        const uint32_t start = row * tiling_.pitch;
+        {op}(dst[start], src[start], columns, tiling_.pitch);
+    }}
+}}
+"""
+    )
+
+
+def row_pitch() -> str:
+    return """\
+// Elements from one row to the next in the unified buffer, where a row starts on a 32-byte block.
+template <typename T> __aicore__ inline uint32_t RowPitch()
+{
+    constexpr uint32_t ELEMENTS_PER_BLOCK = BLOCK_BYTES / sizeof(T);
+    return (tiling_.columns + ELEMENTS_PER_BLOCK - 1) / ELEMENTS_PER_BLOCK * ELEMENTS_PER_BLOCK;
+}
+"""
+
+
+def cast_rows() -> str:
+    return """\
+// Convert a tile. Rows of types of different width start at different distances unless a row fills
+// its blocks.
+template <typename To, typename From>
+__aicore__ inline void CastRows(const LocalTensor<To> &dst, const LocalTensor<From> &src, RoundMode mode,
+                                uint32_t rows)
+{
+    const uint32_t dstPitch = RowPitch<To>();
+    const uint32_t srcPitch = RowPitch<From>();
+    if (dstPitch == srcPitch) {
+        Cast(dst, src, mode, rows * dstPitch);
+        return;
+    }
+    const uint32_t shared = dstPitch < srcPitch ? dstPitch : srcPitch;
+    for (uint32_t row = 0; row < rows; ++row) {
+        Cast(dst[row * dstPitch], src[row * srcPitch], mode, shared);
+    }
+}
+"""
+
+
+def copy_params() -> str:
+    return """\
+// Rows that fill whole blocks travel as one piece; others are padded to a block each.
+template <typename T> __aicore__ inline DataCopyExtParams RowCopy(uint32_t rows)
+{
+    const uint32_t rowBytes = tiling_.columns * sizeof(T);
+    if (rowBytes % BLOCK_BYTES == 0) {
+        return {1, rows * rowBytes, 0, 0, 0};
+    }
+    return {static_cast<uint16_t>(rows), rowBytes, 0, 0, 0};
+}
+"""
+
+
+def steps_in() -> str:
+    return """\
+// Lanes of several steps: apart in device memory, one below another in the unified buffer.
+template <typename T> __aicore__ inline DataCopyExtParams StepsIn(uint32_t rows)
+{
+    const uint32_t apart = (tiling_.columns - lanes) * sizeof(T);
+    return {static_cast<uint16_t>(rows), static_cast<uint32_t>(lanes * sizeof(T)), apart, 0, 0};
+}
+"""
+
+
+def steps_out() -> str:
+    return """\
+// The same back to device memory.
+template <typename T> __aicore__ inline DataCopyExtParams StepsOut(uint32_t rows)
+{
+    const uint32_t apart = (tiling_.columns - lanes) * sizeof(T);
+    return {static_cast<uint16_t>(rows), static_cast<uint32_t>(lanes * sizeof(T)), 0, apart, 0};
+}
+"""

@@ -1,0 +1,258 @@
+"""The kernel of a sampling: bands of planes in the unified buffer, from which elements are gathered.
+
+A core has so many places of an image at a time. It computes once where the elements around them lie in a
+plane and what those weigh, piece by piece so that what is only needed then takes little memory. Then it loads
+each channel, band by band where it is larger than what fits, and gathers from every band: elements of other
+bands are a zero in front of it or behind it. No copy depends on where places lie.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from evokernel_core.compiler.problems.grid_sample import Sampling
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
+from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at, read_as
+from evokernel_core.targets.ascendc.ir.expr import U32, U64, Constant, Expr, Int, Size, ceil_div, least
+from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Enumerator, Kernel, Number, Operand
+from evokernel_core.targets.ascendc.kernels.grid_sample.places import LANES, ZERO, Along, Tap
+from evokernel_core.targets.ascendc.kernels.rendering import parameter
+from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
+
+_NOTE = """\
+Samples images at the places of a grid. Of so many places the elements and weights are computed once; each
+channel is loaded as a whole or in bands, from which elements are gathered."""
+INT = "int32_t"
+_PAIR_BYTES = 8
+_FAR = Number("FAR", float(1 << 28), "bytes: behind every plane, also when two are added")
+
+
+@frozen
+class SamplingSchedule(Settings):
+    """``places`` of an image at a time, for ``channels`` of it one after another, each in bands of
+    ``elements``, of which ``buffers`` are under way; ``whole``: all of a plane is one band. ``piece``: places
+    whose elements and weights are computed at a time. ``run``, unless 0: rows have zeros around them, so that
+    one address says all elements around a place, which are gathered of so many places at a time."""
+
+    places: int
+    channels: int
+    elements: int
+    whole: bool
+    buffers: int
+    piece: int
+    run: int = 0
+
+
+class Sampler:
+    """Buffers of one number for each place: their names say what they hold."""
+
+    def __init__(self, found: Sampling, schedule: SamplingSchedule) -> None:
+        self.k, self.found, self.item = Builder(_NOTE), found, schedule
+        self.ctype, self.width = CPP_TYPE[found.dtype], ITEM_SIZE[found.dtype]
+        k, ctype, width = self.k, self.ctype, self.width
+        self.x = k.input("x", parameter(found.source), ctype, width)
+        self.grid = k.input("grid", parameter(found.grid), "float", 4)
+        self.y = k.output("y", "output", ctype, width)
+        self.most = Constant("PLACES", schedule.places, "that are sampled at a time")
+        self.piece = Constant("PIECE", schedule.piece, "places that are located at a time")
+        self.block = BLOCK_BYTES // width
+        self._measure_bands()
+        self.rows = k.param("rows", Size(found.rows), ctype=U32)
+        self.columns = k.param("columns", Size(found.columns), ctype=U32)
+        for size in (self.rows, self.columns):
+            k.require(size, ">=", 1)
+        self.corners = Constant("CORNERS", found.taps**2, "elements around a place")
+        self.pairs = Buffer("pairs", "float", 4, self.piece * 2, schedule.buffers)
+        self.evens = Buffer("evens", INT, 4, self.piece)
+        self.place = Buffer("place", "float", 4, self.piece)
+        self._make_buffers()
+
+    def _measure_bands(self) -> None:
+        elements = -(-self.item.elements // self.block) * self.block
+        self.high = Constant("BAND", elements, "elements of a plane")
+        self.front = 0 if self.item.whole else self.block
+        self.behind = Constant("BEHIND", self.front + self.high.value, "where a zero lies behind a band")
+
+    def _make_buffers(self) -> None:
+        schedule, ctype, width = self.item, self.ctype, self.width
+        self.weights = Buffer("weights", "float", 4, self.most * self.corners)
+        self.band = Buffer("band", ctype, width, self.behind + self.block, schedule.buffers)
+        self.made = Buffer("made", ctype, width, self.most, 2)
+        self.addresses = Buffer("addresses", INT, 4, self.most * self.corners)
+        self.address = Buffer("address", INT, 4, self.most)
+        self.values = Buffer("values", ctype, width, self.most)
+        self.widened = self.values if width == 4 else Buffer("widened", "float", 4, self.most)
+        # In float32 a plane that is one band adds up where it is stored from.
+        in_place = schedule.whole and width == 4
+        self.sums = self.made if in_place else Buffer("sums", "float", 4, self.most)
+
+    def do(self, key: str, to: Place, *operands: Operand | Buffer | int, count: Expr) -> None:
+        self.k.call(key, to, *operands, count, repeats=ceil_div(count, LANES))
+
+    def build(self) -> Kernel:
+        k, found = self.k, self.found
+        self.area = k.param("area", Size(found.rows) * Size(found.columns), "elements of a plane")
+        self.bands = self._bands_of_plane()
+        images = k.param("images", Size(found.images))
+        channels = k.param("channels", Size(found.channels))
+        count = k.param("count", Size(found.count), "places of each image")
+        for size in (images, channels, count):
+            k.require(size, ">=", 1)
+        most = Constant("CHANNELS", self.item.channels, "of a core at a time")
+        share = k.param("share", least(channels, most))
+        parts = k.param("parts", ceil_div(channels, share))
+        tiles = k.param("tiles", ceil_div(count, self.most))
+        with k.section("Prepare", "Where the first number of each pair lies, in bytes."):
+            self.do("CreateVecIndex", self.evens, Converted(Int(0), INT), count=self.piece)
+            self.do("Muls", self.evens, self.evens, Converted(Int(_PAIR_BYTES), INT), count=self.piece)
+        with k.cores("unit", k.param("units", images * tiles * parts)) as unit:
+            # Cores have planes of their own at a time, as long as there are so many.
+            first = k.let("first", unit // parts // images * self.most, U64)
+            image = k.let("image", unit // parts % images, U64)
+            channel = k.let("channel", unit % parts * share, U64)
+            left = k.let("left", count - first, U64)
+            number = k.let("number", least(left, self.most))
+            with k.pieces("from", (0, number), self.piece) as (start, length):
+                k.load(self.pairs, self.grid, (image * count + first + start) * 2, length * 2)
+                self._locate(start, length)
+            planes_left = k.let("channelsLeft", channels - channel, U64)
+            planes = k.let("channelCount", least(planes_left, share))
+            plane = k.let("plane", image * channels + channel, U64)
+            (self._sample_whole if self.item.whole else self._sample_bands)(
+                plane, planes, first, number, count
+            )
+        return k.kernel()
+
+    def _bands_of_plane(self) -> Expr:
+        if self.item.whole:
+            self.k.require(self.area, "<=", self.high, "a plane lies in the unified buffer as a whole")
+        return self.k.param("bands", ceil_div(self.area, self.high), "of a plane", U32)
+
+    # -- places -----------------------------------------------------------------------------------
+
+    def _locate(self, start: Expr, length: Expr) -> None:
+        """The elements around some of the places, and what they weigh."""
+        k = self.k
+        lanes = k.let("lanes", ceil_div(length, LANES) * LANES)
+        with k.section("Locate", "Where the elements around places lie, and what they weigh."):
+            rows, columns = self._taps(length, lanes)
+            for corner, (row, column) in enumerate((y, x) for y in rows for x in columns):
+                if row.weight is not None and column.weight is not None:
+                    weight = at(self.weights, self._weights_of(corner) + start)
+                    self.do("Mul", weight, row.weight, column.weight, count=lanes)
+            self._place_elements(start, rows, columns, lanes)
+
+    def _weights_of(self, corner: int) -> Expr:
+        """Where the weights of a corner begin."""
+        return self.most * corner
+
+    def _taps(self, length: Expr, lanes: Expr) -> tuple[list[Tap], list[Tap]]:
+        """Those of places along rows and along columns."""
+        evens, found = read_as("uint32_t", self.evens), self.found
+
+        def along(name: str, size: Expr, base: int) -> list[Tap]:
+            axis = Along(self.k, name, size, self.piece, lanes, beside=bool(self.item.run))
+            place = axis.buffer("Number")
+            # Masks are made of whole repeats, which must hold numbers.
+            self.do("Duplicate", place, ZERO, count=lanes)
+            self.do("Gather", place, self.pairs, evens, base, count=length)
+            return axis.taps(place, found.mode, found.padding, aligned=found.aligned)
+
+        return along("row", self.rows, 4), along("column", self.columns, 0)
+
+    def _place_elements(self, start: Expr, rows: list[Tap], columns: list[Tap], lanes: Expr) -> None:
+        bits = 8 * BLOCK_BYTES
+        mask = Buffer("mask", "uint8_t", 1, ceil_div(self.piece, bits) * BLOCK_BYTES)
+        for items, size, bytes_apart in (
+            (rows, self.rows, self.columns * self.width),
+            (columns, self.columns, Int(self.width)),
+        ):
+            for tap in items:
+                self._measure(tap.place, mask, size, bytes_apart, lanes)
+        for corner, (row, column) in enumerate((y, x) for y in rows for x in columns):
+            address = at(self.addresses, self.most * corner + start)
+            self._address(address, row, column, lanes)
+
+    def _measure(self, place: Buffer, mask: Buffer, size: Expr, bytes_apart: Expr, lanes: Expr) -> None:
+        """Numbers of elements along a dimension become the bytes in front of them; far away outside of it."""
+        inside = self.place
+        self.do("Maxs", inside, place, ZERO, count=lanes)
+        self.do("Mins", inside, inside, Converted(size - 1, "float"), count=lanes)
+        self.do("Compare", mask, inside, place, Enumerator("CMPMODE::EQ"), count=lanes)
+        self.do("Muls", inside, inside, Converted(bytes_apart, "float"), count=lanes)
+        mode = Enumerator("SELMODE::VSEL_TENSOR_SCALAR_MODE")
+        self.do("Select", place, mask, inside, _FAR, mode, count=lanes)
+
+    def _address(self, to: Place, row: Tap, column: Tap, lanes: Expr) -> None:
+        """The byte of an element in its plane; of a plane that is one band that of the zero where outside."""
+        self.do("Add", self.place, row.place, column.place, count=lanes)
+        if self.item.whole:
+            last = Converted(self.high * self.width, "float")
+            self.do("Mins", self.place, self.place, last, count=lanes)
+        self.do("Cast", to, self.place, Enumerator("RoundMode::CAST_RINT"), count=lanes)
+
+    # -- channels ---------------------------------------------------------------------------------
+
+    def _sample_whole(self, plane: Expr, planes: Expr, first: Expr, number: Expr, count: Expr) -> None:
+        """Channels one after another, each in one band."""
+        k, corners = self.k, self.found.taps**2
+        with k.loop("c", planes) as c:
+            k.load(self.band, self.x, (plane + c) * self.area, self.area)
+            with k.section("Sample", "The weighted sums of the elements around places."):
+                self._zeros(self.behind)
+                for corner in range(corners):
+                    self._add(corner, at(self.addresses, self.most * corner), number, is_first=corner == 0)
+                self._finish(number)
+            k.store(self.y, (plane + c) * count + first, self.made, number)
+
+    def _sample_bands(self, plane: Expr, planes: Expr, first: Expr, number: Expr, count: Expr) -> None:
+        """The bands of all channels one after another, so that one is loaded while another is computed."""
+        k = self.k
+        with k.loop("turn", k.let("turns", planes * self.bands)) as turn:
+            c, band = k.let("c", turn // self.bands), k.let("numberOfBand", turn % self.bands)
+            begin = k.let("begin", band * self.high)
+            height = k.let("size", least(self.area - begin, self.high))
+            k.load(at(self.band, self.front), self.x, (plane + c) * self.area + begin, height)
+            with k.when(band, "==", 0, share=self.bands):
+                self.do("Duplicate", self.sums, ZERO, count=number)
+            with k.section("Sample", "What a band adds to the weighted sums of the elements around places."):
+                self._zeros(Int(0))
+                self._zeros(self.behind)
+                less = k.let("less", begin * self.width, INT)
+                for corner in range(self.found.taps**2):
+                    place = at(self.addresses, self.most * corner)
+                    ahead = Converted(Int(self.front * self.width) - less, INT)
+                    self.do("Adds", self.address, place, ahead, count=number)
+                    self.do("Maxs", self.address, self.address, Converted(Int(0), INT), count=number)
+                    last = Converted(self.behind * self.width, INT)
+                    self.do("Mins", self.address, self.address, last, count=number)
+                    self._add(corner, at(self.address, 0), number, is_first=False)
+            with k.when(band, "==", self.bands - 1, share=self.bands):
+                self._finish(number)
+                k.store(self.y, (plane + c) * count + first, self.made, number)
+
+    def _zeros(self, place: Expr) -> None:
+        nothing = Converted(Int(0), self.ctype)
+        self.k.call("Duplicate", at(self.band, place), nothing, Int(self.block), repeats=1)
+
+    def _add(self, corner: int, address: Place, number: Expr, *, is_first: bool) -> None:
+        """Adds the elements at some addresses, with their weights."""
+        self.do("Gather", self.values, self.band, read_as("uint32_t", address), 0, count=number)
+        if self.width < 4:
+            mode = Enumerator("RoundMode::CAST_NONE")
+            self.do("Cast", self.widened, self.values, mode, count=number)
+        if self.found.taps > 1:
+            weight = at(self.weights, self._weights_of(corner))
+            self.do("Mul" if is_first else "MulAddDst", self.sums, self.widened, weight, count=number)
+        elif is_first:
+            self.do("Adds", self.sums, self.widened, ZERO, count=number)
+        else:
+            self.do("Add", self.sums, self.sums, self.widened, count=number)
+
+    def _finish(self, number: Expr) -> None:
+        if self.width < 4:
+            self.do("Cast", self.made, self.sums, Enumerator("RoundMode::CAST_RINT"), count=number)
+        elif self.sums != self.made:
+            self.do("Adds", self.made, self.sums, ZERO, count=number)

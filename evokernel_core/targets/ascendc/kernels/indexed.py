@@ -1,0 +1,152 @@
+"""What kernels share that read or write where indices say so."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from functools import reduce
+
+from attrs import evolve, frozen
+
+from evokernel_core.compiler.shapes.sizes import Extent
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import Graph, ValueRef
+from evokernel_core.domain.sentence import Sentence
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend.api import most_of
+from evokernel_core.targets.ascendc.ir.builder import Builder, at
+from evokernel_core.targets.ascendc.ir.expr import (
+    U64,
+    Choice,
+    Constant,
+    Expr,
+    Function,
+    Index,
+    Int,
+    Size,
+    Var,
+    least,
+)
+from evokernel_core.targets.ascendc.ir.nodes import Buffer
+from evokernel_core.targets.ascendc.kernels.rendering import parameter
+from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
+
+_INDICES = frozenset({"int32", "int64"})
+
+
+@frozen
+class IndexedSchedule(Settings):
+    """Tiles of at most ``runs`` runs, each with its index, and ``bytes`` bytes."""
+
+    runs: int
+    bytes: int
+
+
+def index_dtype(graph: Graph, ref: ValueRef) -> str:
+    """The dtype of indices. Raises PlanError where kernels do not read it."""
+    dtype = graph.spec(ref).dtype
+    if dtype not in _INDICES:
+        raise PlanError("Indices of dtype {dtype} are not covered; int32 and int64 are.", dtype=dtype)
+    return dtype
+
+
+def steps_from(here: IndexedSchedule, counted: str) -> Iterator[tuple[str, IndexedSchedule]]:
+    """The named changes of a schedule; ``counted``: what there are ``runs`` of."""
+    yield Sentence("more {things}", things=counted), evolve(here, runs=here.runs * 2)
+    yield Sentence("fewer {things}", things=counted), evolve(here, runs=here.runs // 2)
+    yield "larger tile", evolve(here, bytes=here.bytes * 2)
+    yield "smaller tile", evolve(here, bytes=here.bytes // 2)
+
+
+def size_refusal(item: IndexedSchedule, unit: int) -> str | None:
+    """Why a schedule makes no tile; tiles have whole units of ``unit`` bytes."""
+    most = most_of("DataCopyPadIn", "blockCount")
+    if not 16 <= item.runs <= most or item.runs % 16:
+        return f"A tile has 16 to {most} indices, whole blocks of them."
+    if item.bytes < 4096 or item.bytes % unit:
+        return "A tile has at least 4 KB."
+    return None
+
+
+class Indices:
+    """The indices of a tile's entries, which the scalar unit reads.
+
+    ``places``: the name, the dtype and the counted size of each. ``clamps``: an index outside of its
+    dimension means the nearest element, so that no other memory is touched; otherwise its place is negative.
+    ``wraps``: negative ones count from the end.
+    """
+
+    def __init__(
+        self,
+        k: Builder,
+        places: Sequence[tuple[str, str, Extent]],
+        entries: Constant,
+        *,
+        wraps: bool,
+        clamps: bool,
+    ) -> None:
+        self._k, self._wraps, self._clamps = k, wraps, clamps
+        self._tensors, self._buffers, self.sizes = [], [], []
+        for number, (source, dtype, size) in enumerate(places):
+            name, ctype, width = f"index{number}", CPP_TYPE[dtype], ITEM_SIZE[dtype]
+            self._tensors.append(k.input(f"indices{number}", parameter(source), ctype, width))
+            self._buffers.append(Buffer(name, ctype, width, entries))
+            counts = k.param(f"size{number}", Size(size), f"that index {number} counts", _SIGNED)
+            self.sizes.append(counts)
+
+    @property
+    def places(self) -> Expr:
+        """How many there are."""
+        return reduce(operator.mul, self.sizes)
+
+    def load(self, start: Index, count: Index) -> None:
+        """Of the entries from ``start`` on."""
+        for tensor, buffer in zip(self._tensors, self._buffers, strict=True):
+            self._k.load(buffer, tensor, start, count)
+
+    def given(self, entry: Expr, number: int = 0) -> Expr:
+        """One of the indices of an entry, as it was given."""
+        return self._k.get(f"given{number}", at(self._buffers[number], entry), entry, _SIGNED)
+
+    def place(self, entry: Expr) -> Expr:
+        """The place that entry number ``entry`` of the tile means."""
+        found = []
+        for number, size in enumerate(self.sizes):
+            index = self.given(entry, number)
+            if self._wraps:
+                index = _COUNTED(index, size)
+            inside = (_NEAREST if self._clamps else _INSIDE)(index, size)
+            found.append(self._k.let(f"at{number}", inside, U64 if self._clamps else _SIGNED))
+        place: Expr = found[0]
+        for index, size in zip(found[1:], self.sizes[1:], strict=True):
+            place = place * size + index
+        if not self._clamps and len(found) > 1:
+            for index in found:
+                place = Choice(index, "<", Int(0), Int(-1), place)
+        return place
+
+
+_SIGNED = "int64_t"
+_INDEX, _SIZE = Var("index", _SIGNED), Var("size", _SIGNED)
+_COUNTED = Function(
+    "Counted",
+    (_INDEX, _SIZE),
+    Choice(_INDEX, "<", Int(0), _INDEX + _SIZE, _INDEX),
+    "Negative indices count from the end.",
+    _SIGNED,
+)
+_NEAREST = Function(
+    "Nearest",
+    (_INDEX, _SIZE),
+    Choice(_INDEX, "<", Int(0), Int(0), least(_INDEX, _SIZE - 1)),
+    "An index outside of its dimension means the nearest element.",
+    U64,
+)
+_INSIDE = Function(
+    "Inside",
+    (_INDEX, _SIZE),
+    Choice(_INDEX, "<", _SIZE, _INDEX, Int(-1)),
+    "Negative where an index is outside of its dimension.",
+    _SIGNED,
+)

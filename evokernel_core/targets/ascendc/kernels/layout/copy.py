@@ -1,0 +1,128 @@
+"""Layout, method copy: boxes whose rows lie together on both sides go through the unified buffer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from attrs import evolve, frozen
+
+from evokernel_core.compiler.shapes.boxes import Box, Layout
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
+from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
+from evokernel_core.targets.ascendc.ir.nodes import Kernel
+from evokernel_core.targets.ascendc.ir.traffic import Burst, Tile, grain_of, kernel_us
+from evokernel_core.targets.ascendc.kernels.layout.copied import (
+    FILL_BYTES,
+    LEAST_AXES,
+    LINE_BYTES,
+    MOST_ROWS,
+    build,
+    fills_of,
+    loops,
+)
+from evokernel_core.targets.ascendc.kernels.settings import Settings
+
+FAMILY = "layout_copy"
+_TILES = (4096, 8192, 16384, 24576, 32768, 49152, 65536)
+
+
+@frozen
+class CopySchedule(Settings):
+    """Bytes of a tile, and how many are in flight."""
+
+    tile_bytes: int = 32768
+    buffers: int = 2
+
+
+def starts() -> Iterator[CopySchedule]:
+    for tile in _TILES:
+        yield CopySchedule(tile, 2)
+        yield CopySchedule(tile, 4)
+
+
+def steps(here: CopySchedule) -> Iterator[tuple[str, CopySchedule]]:
+    place = min(range(len(_TILES)), key=lambda i: abs(_TILES[i] - here.tile_bytes))
+    if place + 1 < len(_TILES):
+        yield "larger tile", evolve(here, tile_bytes=_TILES[place + 1])
+    if place > 0:
+        yield "smaller tile", evolve(here, tile_bytes=_TILES[place - 1])
+    if here.buffers < 4:
+        yield "one more tile in flight", evolve(here, buffers=here.buffers + 1)
+    if here.buffers > 1:
+        yield "one tile in flight less", evolve(here, buffers=here.buffers - 1)
+
+
+def refusal(layout: Layout, item: CopySchedule, chip: Chip) -> str | None:
+    """Why a schedule breaks a rule of the hardware; None where it is legal."""
+    if item.tile_bytes < BLOCK_BYTES or item.tile_bytes % BLOCK_BYTES:
+        return f"A tile of {item.tile_bytes} bytes is no whole blocks."
+    used = item.tile_bytes * item.buffers + len(fills_of(layout)) * FILL_BYTES
+    return "The tiles do not fit the unified buffer." if used > chip.ub_bytes else None
+
+
+# -- cost -----------------------------------------------------------------------------------------
+
+
+def estimate_us(layout: Layout, item: CopySchedule, sizes: Mapping[str, int], chip: Chip) -> float:
+    """Modelled microseconds of a schedule."""
+    tiles, held = [], 0.0
+    for box in layout.boxes:
+        number, tile = _tile(box, layout.width, item, sizes)
+        tiles.append((number, tile))
+        held += number * sum(burst.bytes for burst in (*tile.loads, *tile.stores))
+    return kernel_us(tiles, held, (item.buffers, item.buffers), chip)
+
+
+def _tile(box: Box, width: int, item: CopySchedule, sizes: Mapping[str, int]) -> tuple[float, Tile]:
+    axes = [
+        (a.size.evaluate(sizes), a.from_stride.evaluate(sizes), a.to_stride.evaluate(sizes))
+        for a in loops(box)
+    ]
+    axes = [(1, 0, 0)] * (LEAST_AXES - len(axes)) + axes
+    (planes, _, _), (rows, from_stride, to_stride), (run, _, _) = axes[-3:]
+    pads = (box.left + box.right) * width
+    most = FILL_BYTES if box.is_fill else item.tile_bytes
+    part = min(run, max((most - pads) // LINE_BYTES * LINE_BYTES // width, 1))
+    parts = math.ceil(run / max(part, 1)) or 1
+    length = run * width / parts
+    pitch = math.ceil((length + pads) / BLOCK_BYTES) * BLOCK_BYTES or BLOCK_BYTES
+    height = min(rows, max(1, min(most // pitch, MOST_ROWS))) or 1
+    depth = min(planes, max(1, most // (pitch * height))) or 1
+    number = math.prod(size for size, _, _ in axes[:-3]) * parts * (rows / height) * (planes / depth)
+    starts = [box.from_start.evaluate(sizes), *(step for _, step, _ in axes[:-1])]
+    ends = [box.to_start.evaluate(sizes) - box.left, *(step for _, _, step in axes[:-1])]
+
+    def burst(stride: int, length: float, places: list[int]) -> Burst:
+        grain = grain_of(place * width for place in places)
+        if stride * width == length and length % BLOCK_BYTES == 0:
+            return Burst(depth, 1, height * length, grain)
+        if stride * width < length:
+            return Burst(depth * height, 1, length, grain)
+        return Burst(depth, height, length, grain)
+
+    loads = () if box.is_fill else (burst(from_stride, length, starts),)
+    return number, Tile(loads, (burst(to_stride, length + pads, ends),), bound=True)
+
+
+# -- kernel ---------------------------------------------------------------------------------------
+
+
+def strategy_of(item: CopySchedule, move: str) -> Strategy:
+    notes = (
+        Sentence(
+            "Rows that lie together on both sides are copied in tiles of {bytes} bytes.",
+            bytes=item.tile_bytes,
+        ),
+        Sentence("{buffers} tiles are in flight.", buffers=item.buffers),
+    )
+    cell = Descriptor(Dataflow.STREAMED, Reuse.NONE, Split.SEGMENTS, Algorithm.COPY, Overlap.of(item.buffers))
+    return Strategy(FAMILY, item.settings(), notes, cell, move)
+
+
+def kernel(layout: Layout, item: CopySchedule) -> Kernel:
+    """The kernel of a legal schedule."""
+    return build(layout, item.tile_bytes, item.buffers)

@@ -1,0 +1,212 @@
+"""Layout, method turn: one box whose rows lie apart on one side is turned in the unified buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from attrs import evolve, frozen
+
+from evokernel_core.compiler.shapes.boxes import Layout
+from evokernel_core.compiler.shapes.sums import ZERO
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.errors import StrategyError
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
+from evokernel_core.hardware.ascend.api import most_of
+from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.ascend.isa import RESERVED_BYTES
+from evokernel_core.targets.ascendc.ir.nodes import Kernel
+from evokernel_core.targets.ascendc.ir.traffic import kernel_us
+from evokernel_core.targets.ascendc.kernels.layout.tiles import (
+    Extents,
+    Sides,
+    cost,
+    gathered,
+    numeric,
+    transposed,
+)
+from evokernel_core.targets.ascendc.kernels.layout.turned import build
+from evokernel_core.targets.ascendc.kernels.settings import Settings
+
+FAMILY = "layout_turn"
+_MOST = most_of("TransDataTo5HD", "repeatTimes") * 8
+"""Elements of an axis of a tile: a transposition takes 8 of them a repeat at least."""
+
+
+@frozen
+class TurnSchedule(Settings):
+    """The most elements of each axis in a tile (joined by commas), whether squares are transposed or
+    elements are picked by a table, and how many tiles are loaded and stored at a time."""
+
+    tile: str
+    transposes: bool
+    from_buffers: int = 2
+    to_buffers: int = 2
+
+    @property
+    def most(self) -> tuple[int, ...]:
+        """Raises StrategyError where the tile is not numbers joined by commas."""
+        try:
+            return tuple(map(int, self.tile.split(",")))
+        except ValueError as error:
+            raise StrategyError("A strategy has tile {tile}; draft it anew.", tile=repr(self.tile)) from error
+
+    def with_most(self, most: tuple[int, ...]) -> TurnSchedule:
+        return evolve(self, tile=",".join(map(str, most)))
+
+
+@frozen
+class Turn:
+    """The axes of a box that can be turned, at the sizes of the user's file."""
+
+    axes: tuple[Extents, ...]
+    width: int
+
+    def sides(self, item: TurnSchedule) -> Sides | None:
+        """The tile of a schedule, None where the schedule is for another box."""
+        if len(item.most) != len(self.axes) or min(item.most) < 1:
+            return None
+        make = transposed if item.transposes else gathered
+        return make(self.axes, item.most, self.width)
+
+
+def turn_of(layout: Layout, sizes: Mapping[str, int]) -> Turn | None:
+    """The box that method turn works on; None where there are several, or nothing to turn."""
+    if len(layout.boxes) != 1 or layout.boxes[0].is_fill or not layout.boxes[0].axes:
+        return None
+    box = layout.boxes[0]
+    if box.left or box.right or box.to_start != ZERO:
+        return None
+    return Turn(numeric(box, sizes), layout.width)
+
+
+def refusal(turn: Turn, item: TurnSchedule, chip: Chip) -> str | None:
+    """Why a schedule breaks a rule of the hardware; None where it is legal."""
+    sides = turn.sides(item)
+    if sides is None:
+        return "The schedule does not fit the axes of the box."
+    if max(item.most) > _MOST and item.transposes:
+        return f"A transposition repeats at most {most_of('TransDataTo5HD', 'repeatTimes')} times."
+    if _used_bytes(turn, sides, item) > chip.ub_bytes - RESERVED_BYTES:
+        return "The tiles do not fit the unified buffer."
+    return None
+
+
+def _used_bytes(turn: Turn, sides: Sides, item: TurnSchedule) -> int:
+    used = (sides.from_elements * item.from_buffers + sides.to_elements * item.to_buffers) * turn.width
+    if turn.width == 1:
+        used += (sides.from_elements + sides.to_elements) * 2
+    return used if item.transposes else used + 3 * 4 * sides.to_elements
+
+
+def starts(turn: Turn, chip: Chip) -> Iterator[TurnSchedule]:
+    """Per method the schedule that single steps do not improve any more."""
+    tile = ",".join(["1"] * len(turn.axes))
+    for transposes, stored in ((True, 1), (True, 2), (False, 2)):
+        one = TurnSchedule(tile, transposes, 2, stored)
+        if refusal(turn, one, chip) is None:
+            found = _climbed(turn, one, chip)
+            yield found
+            more = evolve(found, from_buffers=3)
+            if refusal(turn, more, chip) is None:
+                yield more
+
+
+@lru_cache(maxsize=1024)
+def _climbed(turn: Turn, item: TurnSchedule, chip: Chip) -> TurnSchedule:
+    best = estimate_us(turn, item, chip)
+    while True:
+        found = [
+            (estimate_us(turn, other, chip), other)
+            for other in _neighbours(turn, item)
+            if refusal(turn, other, chip) is None
+        ]
+        us, other = min(found, key=lambda pair: pair[0], default=(best, item))
+        if us >= best * 0.999:
+            return item
+        best, item = us, other
+
+
+def _neighbours(turn: Turn, item: TurnSchedule) -> Iterator[TurnSchedule]:
+    """One axis longer or shorter, or one longer and another shorter."""
+    axes = range(len(turn.axes))
+    for i in axes:
+        for factor in (2.0, 1.5):
+            longer = _scaled(item.most, i, turn.axes[i].size, factor)
+            yield item.with_most(longer)
+            yield item.with_most(_scaled(item.most, i, turn.axes[i].size, 1 / factor))
+            for j in axes:
+                if i != j:
+                    yield item.with_most(_scaled(longer, j, turn.axes[j].size, factor))
+                    yield item.with_most(_scaled(longer, j, turn.axes[j].size, 1 / factor))
+        yield item.with_most(_replaced(item.most, i, turn.axes[i].size))
+
+
+def _scaled(most: tuple[int, ...], axis: int, size: int, factor: float) -> tuple[int, ...]:
+    return _replaced(most, axis, max(1, min(int(most[axis] * factor), size)))
+
+
+def _replaced(most: tuple[int, ...], axis: int, value: int) -> tuple[int, ...]:
+    return (*most[:axis], max(1, value), *most[axis + 1 :])
+
+
+def steps(turn: Turn, here: TurnSchedule) -> Iterator[tuple[str, TurnSchedule]]:
+    for axis, extents in enumerate(turn.axes):
+        size = extents.size
+        yield (
+            Sentence("tile longer along axis {axis}", axis=axis),
+            here.with_most(_scaled(here.most, axis, size, 2)),
+        )
+        yield (
+            Sentence("tile a third longer along axis {axis}", axis=axis),
+            here.with_most(_scaled(here.most, axis, size, 4 / 3)),
+        )
+        yield (
+            Sentence("tile shorter along axis {axis}", axis=axis),
+            here.with_most(_scaled(here.most, axis, size, 0.5)),
+        )
+    yield "squares transposed", evolve(here, transposes=True)
+    yield "elements picked by a table", evolve(here, transposes=False)
+    yield "two tiles loaded at a time", evolve(here, from_buffers=2)
+    yield "three tiles loaded at a time", evolve(here, from_buffers=3)
+    yield "one tile stored at a time", evolve(here, to_buffers=1)
+    yield "two tiles stored at a time", evolve(here, to_buffers=2)
+
+
+def estimate_us(turn: Turn, item: TurnSchedule, chip: Chip) -> float:
+    """Modelled microseconds of a schedule."""
+    start = chip.vector.startup_cycles
+    sides = turn.sides(item)
+    if sides is None:
+        return float("inf")
+    number, tile = cost(turn.axes, sides, turn.width, item.transposes, chip)
+    elements = 1.0
+    for axis in turn.axes:
+        elements *= axis.size
+    us = kernel_us([(number, tile)], 2 * elements * turn.width, (item.from_buffers, item.to_buffers), chip)
+    if item.transposes:
+        return us
+    return us + (8 * len(turn.axes) + 8) * (start + sides.to_elements / 64) / chip.mhz  # the table
+
+
+def strategy_of(item: TurnSchedule, move: str) -> Strategy:
+    notes = (
+        Sentence(
+            "Tiles of {tile} elements are loaded and stored in long runs.", tile=item.tile.replace(",", " x ")
+        ),
+        Sentence("Squares are transposed in the unified buffer.")
+        if item.transposes
+        else Sentence("A table made once says which element goes where."),
+    )
+    way = Algorithm.TRANSPOSE if item.transposes else Algorithm.TABLE
+    cell = Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way, Overlap.of(item.from_buffers))
+    return Strategy(FAMILY, item.settings(), notes, cell, move)
+
+
+def kernel(layout: Layout, turn: Turn, item: TurnSchedule) -> Kernel:
+    """The kernel of a legal schedule."""
+    sides = turn.sides(item)
+    assert sides is not None
+    stages = (item.from_buffers, item.to_buffers)
+    return build(layout.boxes[0], turn.axes, sides, stages, layout.width, squared=item.transposes)

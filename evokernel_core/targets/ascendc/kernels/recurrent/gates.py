@@ -1,0 +1,564 @@
+"""The vector cores of a recurrence: products of the cube cores become states, step by step.
+
+Rows of sequences are turned into rows of hidden units, as products have them, and states back into fractals,
+as the next products take them. The two vector cores of a cube core take half of a unit's hidden units each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from attrs import frozen
+
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, LANES
+from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at, read_as, transpose, whole
+from evokernel_core.targets.ascendc.ir.expr import (
+    U64,
+    Choice,
+    Constant,
+    Expr,
+    Index,
+    Int,
+    State,
+    TilingField,
+    Var,
+    VectorCore,
+    ceil_div,
+    expr,
+    least,
+    round_up,
+)
+from evokernel_core.targets.ascendc.ir.nodes import (
+    Buffer,
+    Converted,
+    Enumerator,
+    Fields,
+    Kernel,
+    Number,
+    Operand,
+    Slice,
+    Tensor,
+    TensorList,
+)
+from evokernel_core.targets.ascendc.kernels.recurrent.estimate import LAG
+from evokernel_core.targets.ascendc.kernels.recurrent.problem import Recurrence, RecurrentSchedule
+from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
+
+_NOTE = "A vector core: products become states. For each 16 sequences a gate has a row for each hidden unit."
+_SIDE = Constant("SIDE", 16, "sequences of a row, and rows that one instruction turns into columns")
+_FLOATS = Constant("FLOAT_BLOCK", 8, "floats of 32 bytes")
+_PLACES: Mapping[str, tuple[int, ...]] = {"lstm": (0, 1, 3, 2)}
+"""Where gates lie among the rows of the weights: those of sigmoids are side by side in a tile."""
+_PRODUCTS, _STATES, _INPUTS = "PRODUCTS_READY", "STATES_READY", "INPUTS_READY"
+_ONCE = "The same bias for all sequences. A core that has one unit reads its biases once."
+_ZERO = Number("ZERO", 0.0)
+_ROUND, _WIDEN = Enumerator("RoundMode::CAST_RINT"), Enumerator("RoundMode::CAST_NONE")
+
+
+def build(found: Recurrence, schedule: RecurrentSchedule, addresses: Mapping[str, object]) -> Kernel:
+    """The kernel of the vector cores. ``addresses``: the parameters of operands and results by their roles,
+    empty where there are none."""
+    return _Gates(found, schedule, addresses).kernel()
+
+
+@frozen
+class _Share:
+    """What a vector core computes of a unit: some hidden units from ``column`` on of some sequences from
+    ``row`` on, of one chain."""
+
+    index: Expr
+    chain: Expr
+    column: Expr
+    row: Expr
+    width: Expr
+    rows: Expr
+    is_part: Expr
+
+
+class _Gates:
+    """Fields of the tiling are those that the cube cores need, too."""
+
+    def __init__(self, found: Recurrence, item: RecurrentSchedule, addresses: Mapping[str, object]) -> None:
+        self._found, self._given, self._k = found, addresses, Builder(_NOTE)
+        self._ctype, self._size = CPP_TYPE[found.dtype], ITEM_SIZE[found.dtype]
+        self._gates, self._narrow = found.gates, self._size < 4
+        units = item.hidden // 2
+        self._units = Constant("UNITS", units)
+        self._tile = Constant("TILE", units * item.batch)
+        self._all = self._tile * Constant("GATES", found.gates)
+        self._strip = Constant("STRIP", units * _SIDE.value)
+        self._batch = Constant("TILE_BATCH", item.batch)
+        self._hidden_tile = Constant("TILE_HIDDEN", item.hidden)
+        self._c0 = Constant("C0", BLOCK_BYTES // self._size)
+        self._squares = Int(units // self._c0.value)
+        self._strips = Int(item.batch // _SIDE.value)
+        self._steps, self._ticks = TilingField("steps"), TilingField("ticks")
+        self._hidden, self._of_batch = TilingField("hidden"), TilingField("batch")
+        self._many, self._row_pitch = TilingField("units"), TilingField("rowPitch")
+        self._batch_tiles = TilingField("batchTiles", "uint32_t")
+        self._per_signal = TilingField("unitsPerSignal", "uint32_t")
+        self._buffers()
+        self._tensors()
+
+    def _buffers(self) -> None:
+        found, tile, every = self._found, self._tile, self._all
+        own, size = self._ctype, self._size
+        self._taken = Buffer("taken", own, size, every)
+        self._product = Buffer("product", "float", 4, every)
+        self._incoming = Buffer("incoming", "float", 4, every)
+        self._sums = Buffer("sums", "float", 4, every)
+        self._state = Buffer("state", own, size, tile, 2 if self._given["last_cells"] else 1)
+        self._before, self._after = (Buffer(name, "float", 4, tile) for name in ("before", "after"))
+        self._narrowed = Buffer("narrow", own, size, every)
+        self._numerators = Buffer("numerators", "float", 4, every)
+        number = self._gates + (found.kind == "gru")  # products of the new gate are weighed with their bias
+        self._biases = Buffer("biases", "float", 4, tile * number)
+        self._both = Buffer("both", "float", 4, self._units * (2 * self._gates))
+        self._given_biases = Buffer("givenBiases", own, size, self._units * (2 * self._gates))
+        # What instructions read and write lies in banks apart.
+        self._k.lay_out(
+            self._incoming, self._taken, self._product, self._state, self._sums, self._before, self._after,
+            self._narrowed, self._given_biases, self._biases, self._numerators, self._both,
+        )  # fmt: skip
+        self._count = State("count", 0, "units of this tick so far")
+        self._input_count = State("inputCount", 0, "of them those that take products of inputs")
+        self._biased = State("biased", 0, "the number behind that of the unit whose biases are here")
+
+    def _tensors(self) -> None:
+        self._projected = self._several("projected", "projections")
+        self._input_biases = self._several("inputBiases", "input_biases")
+        self._hidden_biases = self._several("hiddenBiases", "hidden_biases")
+        self._initial = self._tensor("initialStates", self._given["hidden_input"])
+        self._initial_carried = self._tensor("initialCarried", self._given["carried_input"])
+        self._outputs = self._tensor("outputs", self._given["outputs"])
+        self._last_states = self._tensor("lastStates", self._given["last_states"])
+        self._last_cells = self._tensor("lastCells", self._given["last_cells"])
+        self._states = self._own("states", self._ctype, "statesOffset")
+        self._products = self._own("products", "float")
+        if self._found.stacked:
+            self._inputs = self._own("inputs", "float", "inputsOffset")
+        if self._found.carries:
+            self._carried = self._own("carried", "float", "carriedOffset")
+
+    def _several(self, name: str, role: str) -> TensorList | None:
+        given = self._given[role]
+        assert isinstance(given, Sequence)
+        return self._k.inputs(name, given, self._ctype, self._size) if given else None
+
+    def _tensor(self, name: str, address: object) -> Tensor | None:
+        return self._k.output(name, str(address), self._ctype, self._size) if address else None
+
+    def _own(self, name: str, ctype: str, place: str = "") -> Tensor:
+        """A part of the workspace."""
+        address = f"workspace + tiling.{place}" if place else "workspace"
+        return self._k.output(name, address, ctype, 4 if ctype == "float" else self._size)
+
+    # -- ticks ----------------------------------------------------------------------------------
+
+    def kernel(self) -> Kernel:
+        """All steps of all units."""
+        k = self._k
+        if self._found.kind != "rnn_relu":  # ones for sigmoids, twos for tanh(x) = 2 * sigmoid(2 * x) - 1
+            ones = self._tile * (self._gates - 1)
+            if self._gates > 1:
+                self._on("Duplicate", self._numerators, _float(1), count=ones)
+            self._on("Duplicate", at(self._numerators, ones), _float(2), count=self._tile)
+        with k.cores("index", self._many, with_cube=True) as index:
+            share = self._share(index)
+            with k.when(share.width, ">", 0), k.section("Begin", "The states before the first step."):
+                self._begin(share)
+        k.give(_STATES)
+        with k.loop("tick", self._ticks, U64) as tick:
+            if self._found.carries:
+                k.fence("MTE3_MTE2")  # reads what the tick before has written
+            for state in (self._count, *([self._input_count] if self._found.stacked else [])):
+                k.assign(state, 0)
+            with k.cores("index", self._many, with_cube=True) as index:
+                self._unit(self._share(index), tick)
+        return k.kernel()
+
+    def _share(self, index: Expr) -> _Share:
+        k, units = self._k, self._units
+        place = k.let("place", index // self._batch_tiles, U64)
+        tiles = TilingField("hiddenTiles", "uint32_t")
+        column = k.let("column", place % tiles * self._hidden_tile + VectorCore() * units, U64)
+        row = k.let("row", index % self._batch_tiles * self._batch, U64)
+        width = k.let("width", Choice(column, "<", self._hidden, least(self._hidden - column, units), Int(0)))
+        rows = k.let("rows", least(self._of_batch - row, self._batch))
+        same_rows = Choice(rows, "==", self._batch, Int(0), Int(1))
+        part = k.let("isPart", Choice(width, "==", units, same_rows, Int(1)))
+        return _Share(index, k.let("chain", place // tiles, U64), column, row, width, rows, part)
+
+    def _begin(self, share: _Share) -> None:
+        k, state, taken = self._k, self._state, self._taken
+        if self._initial is None:
+            self._on("Duplicate", state, self._zero, count=self._tile)
+        else:
+            self._clear(taken, self._tile)
+            with k.loop("block", ceil_div(share.width, self._c0)) as block:
+                first = k.let("firstOfBlock", block * self._c0)
+                columns = k.let("columns", least(share.width - first, self._c0))
+                place = self._first_state_of(share) + first
+                k.load(
+                    at(taken, first * self._batch), self._initial, place, columns,
+                    rows=share.rows, apart=self._hidden, zeros=self._c0 - columns,
+                )  # fmt: skip
+            # As 16-bit numbers: no instruction copies all types.
+            halves = [read_as("int16_t", item) for item in (state, taken, taken)]
+            count = self._tile * (self._size // 2)
+            k.call("Or", *halves, count, repeats=ceil_div(count, 2 * LANES))
+        self._store_states(share, Int(1))
+        if not self._found.carries:
+            return
+        if self._initial_carried is None:
+            self._on("Duplicate", self._after, _float(0), count=self._tile)
+        else:
+            self._clear_part(share, taken, self._tile)
+            place = self._first_state_of(share)
+            self._load_rows(share, whole(taken), self._initial_carried, place, self._hidden)
+            self._turn_in(self._after, 1)
+        self._store_carried(share)
+
+    def _unit(self, share: _Share, tick: Expr) -> None:
+        """One tick of a unit."""
+        k = self._k
+        start = share.chain * (LAG if self._found.stacked else 0)
+        step = k.let("step", tick - start, U64)
+        running = Choice(step, "<", self._steps, Int(1), Int(0))
+        if self._found.stacked:
+            running = Choice(tick, "<", start, Int(0), running)
+        active = k.let("isActive", running)
+        behind = share.index + TilingField("blockDim", "uint32_t")
+        is_last = k.let("isLast", Choice(behind, "<", self._many, Int(0), Int(1)))
+        with k.when(active, "!=", 0):
+            if self._found.stacked:
+                with k.when(share.chain, ">", 0):
+                    with k.when(self._input_count % self._per_signal, "==", 0):
+                        k.take(_INPUTS)
+                    k.assign(self._input_count, self._input_count + 1)
+            is_first = Choice(self._count % self._per_signal, "==", Int(0), Int(1), Int(0))
+            signalled = k.let("isSignalled", is_first)
+            k.assign(self._count, self._count + 1)
+            with k.when(share.width, ">", 0):
+                self._prepare(share, tick, step)
+                self._finish(share, tick, step, signalled, is_last)
+            with k.otherwise(), k.when(signalled, "!=", 0):
+                k.take(_PRODUCTS)
+        # Where the last unit of a core has nothing to do, no states of its own say so.
+        with k.when(is_last, ">", Choice(active, "!=", Int(0), share.width, Int(0))):
+            self._tell(tick)
+
+    def _tell(self, tick: Expr) -> None:
+        with self._k.when(tick + 1, "<", self._ticks):
+            self._k.give(_STATES)
+
+    # -- what waits for no product --------------------------------------------------------------
+
+    def _prepare(self, share: _Share, tick: Expr, step: Expr) -> None:
+        """What does not depend on the states of the tick before is done while the cube core multiplies
+        those."""
+        k, found, sums, tile = self._k, self._found, self._sums, self._tile
+        if self._input_biases is not None:
+            with k.when(self._biased, "!=", share.index + 1), k.section("LoadBiases", _ONCE):
+                k.assign(self._biased, share.index + 1)
+                self._load_biases(share)
+        if found.stacked:
+            with k.when(share.chain, ">", 0):
+                place = (tick % 2 * self._many + share.index) * self._unit_elements + self._first_product
+                self._load_products(share, self._incoming, self._inputs, place)
+                self._add_biases(self._incoming)
+            with k.otherwise():
+                self._project(share, step)
+        else:
+            self._project(share, step)
+        last = tile * (self._gates - 1)
+        if found.kind in ("lstm", "gru"):
+            self._on("Muls", sums, sums, _float(-1), count=last)
+        if found.kind in ("lstm", "rnn_tanh"):
+            self._on("Muls", at(sums, last), at(sums, last), _float(-2), count=tile)
+        if found.carries:
+            k.load(self._before, self._carried, self._carried_of(share), tile)
+
+    def _add_biases(self, source: Buffer) -> None:
+        if self._input_biases is not None:
+            self._on("Add", self._sums, source, self._biases, count=self._all)
+        elif source is not self._sums:
+            self._on("Adds", self._sums, source, _float(0), count=self._all)
+
+    def _project(self, share: _Share, step: Expr) -> None:
+        """The inputs of a step times their weights, and biases."""
+        k, gates = self._k, self._gates
+        self._clear_part(share, self._taken, self._all)
+        first = k.let("firstRow", self._row_of(share, step) * gates * self._hidden + share.column, U64)
+        pitch = self._row_pitch * gates * self._hidden
+        assert self._projected is not None
+        chain = Int(0) if self._found.stacked else share.chain
+        for gate in range(gates):
+            place = first + self._hidden * self._place(gate)
+            target = at(self._taken, self._tile * gate)
+            self._load_rows(share, target, self._projected, place, pitch, chain)
+        self._turn_in(self._sums, gates)
+        self._add_biases(self._sums)
+
+    def _place(self, gate: int) -> int:
+        return _PLACES.get(self._found.kind, range(self._gates))[gate]
+
+    def _load_biases(self, share: _Share) -> None:
+        k, gates, units = self._k, self._gates, self._units
+        given, both = self._given_biases, self._both
+        assert self._input_biases is not None and self._hidden_biases is not None
+        self._clear(given, units * (2 * gates))
+        for side, tensors in enumerate((self._input_biases, self._hidden_biases)):
+            for gate in range(gates):
+                place = self._hidden * self._place(gate) + share.column
+                padding = round_up(share.width, self._c0) - share.width
+                target = at(given, units * (side * gates + gate))
+                k.load(target, tensors, place, share.width, index=share.chain, zeros=padding)
+        key, mode = ("Cast", (_WIDEN,)) if self._narrow else ("Adds", (_float(0),))
+        self._on(key, both, given, *mode, count=units * (2 * gates))
+        apart = self._found.kind == "gru"
+        self._on("Add", both, both, at(both, units * gates), count=units * (gates - apart))
+        for gate in range(gates + apart):
+            source = at(both, units * (gate if gate < gates else 2 * gates - 1))
+            self._spread(self._tile * gate, source)
+
+    def _spread(self, target: Expr, source: Slice) -> None:
+        """Each number over rows of sequences."""
+        k, blocks = self._k, _SIDE.value // _FLOATS.value
+        step = Fields("BrcbRepeatParams", {"dst": Int(blocks), "rep": _SIDE}, is_short=True)
+        times = self._units // _FLOATS
+        for lane in range(blocks):
+            with k.loop("strip", self._strips) as strip:
+                to = at(self._biases, target + strip * self._strip + _FLOATS * lane)
+                k.call("Brcb", to, source, Converted(times, "uint8_t"), step, repeats=times)
+
+    # -- what waits for products ----------------------------------------------------------------
+
+    def _finish(self, share: _Share, tick: Expr, step: Expr, signalled: Expr, is_last: Expr) -> None:
+        """Products of the states become new states, which the other cores wait for."""
+        k, found, product = self._k, self._found, self._product
+        place = share.index * self._unit_elements + self._first_product
+        self._load_products(share, product, self._products, place, signalled)
+        self._activate()
+        source = {"lstm": at(self._sums, self._tile * (self._gates - 1)), "gru": whole(self._after)}
+        self._turn_out(source.get(found.kind, whole(self._sums)))
+        if found.kind == "gru" and self._narrow:  # the state is what was rounded
+            self._on("Cast", self._after, self._narrowed, _WIDEN, count=self._tile)
+        with k.when(tick + 1, "<", self._ticks):
+            self._store_states(share, tick)
+        with k.when(is_last, "!=", 0):
+            self._tell(tick)
+        if self._outputs is not None:
+            self._store_outputs(share, step, self._outputs)
+        ends = (step + 1, "==", self._steps)
+        if self._last_states is not None:
+            with k.when(*ends):
+                self._store_rows(share, self._last_states, self._state_of(share), self._hidden)
+        if self._last_cells is not None:
+            with k.when(*ends):
+                self._turn_out(whole(self._after))
+                self._store_rows(share, self._last_cells, self._state_of(share), self._hidden)
+        if found.carries:
+            self._store_carried(share)
+
+    def _activate(self) -> None:
+        made: Mapping[str, tuple[Callable[[], None], str]] = {
+            "lstm": (self._lstm, "Sums are -x, of the cell gate -2 * x."),
+            "gru": (self._gru, "Gates: reset, update, new. The sums of the first two are -x."),
+            "rnn_tanh": (self._rnn_tanh, "Sums are -2 * x."),
+            "rnn_relu": (self._rnn_relu, ""),
+        }
+        activate, note = made[self._found.kind]
+        with self._k.section("Activate", note):
+            activate()
+
+    def _lstm(self) -> None:
+        sums, product, tile, after = self._sums, self._product, self._tile, self._after
+        forget, output, cell = (at(sums, tile * place) for place in (1, 2, 3))
+        self._on("Axpy", sums, product, _float(-1), count=tile * 3)
+        self._on("Axpy", cell, at(product, tile * 3), _float(-2), count=tile)
+        self._sigmoids(4)
+        self._on("Adds", cell, cell, _float(-1), count=tile)
+        self._on("Mul", after, self._before, forget, count=tile)
+        self._on("MulAddDst", after, sums, cell, count=tile)
+        if self._narrow:  # cells are kept as narrow as the states are
+            self._on("Cast", self._narrowed, after, _ROUND, count=tile)
+            self._on("Cast", after, self._narrowed, _WIDEN, count=tile)
+        self._on("Muls", cell, after, _float(-2), count=tile)
+        self._end_tangent(cell)
+        self._on("Mul", cell, cell, output, count=tile)
+
+    def _gru(self) -> None:
+        sums, product, tile, after = self._sums, self._product, self._tile, self._after
+        update, candidate = (at(sums, tile * place) for place in (1, 2))
+        from_states = at(product, tile * 2)
+        self._on("Axpy", sums, product, _float(-1), count=tile * 2)
+        self._sigmoids(2)
+        if self._input_biases is not None:
+            self._on("Add", from_states, from_states, at(self._biases, tile * 3), count=tile)
+        self._on("MulAddDst", candidate, sums, from_states, count=tile)
+        self._on("Muls", candidate, candidate, _float(-2), count=tile)
+        self._end_tangent(candidate)
+        self._on("Sub", after, self._before, candidate, count=tile)
+        self._on("Mul", after, after, update, count=tile)
+        self._on("Add", after, after, candidate, count=tile)
+
+    def _rnn_tanh(self) -> None:
+        self._on("Axpy", self._sums, self._product, _float(-2), count=self._tile)
+        self._end_tangent(whole(self._sums))
+
+    def _rnn_relu(self) -> None:
+        self._on("Add", self._sums, self._sums, self._product, count=self._tile)
+        self._on("Maxs", self._sums, self._sums, _float(0), count=self._tile)
+
+    def _sigmoids(self, gates: int) -> None:
+        count = self._tile * gates
+        self._on("Exp", self._sums, self._sums, count=count)
+        self._on("Adds", self._sums, self._sums, _float(1), count=count)
+        self._on("Div", self._sums, self._numerators, self._sums, count=count)
+
+    def _end_tangent(self, x: Slice) -> None:
+        """tanh(x) of -2 * x"""
+        tile = self._tile
+        self._on("Exp", x, x, count=tile)
+        self._on("Adds", x, x, _float(1), count=tile)
+        self._on("Div", x, at(self._numerators, tile * (self._gates - 1)), x, count=tile)
+        self._on("Adds", x, x, _float(-1), count=tile)
+
+    # -- copies ---------------------------------------------------------------------------------
+
+    @property
+    def _unit_elements(self) -> Expr:
+        """Of the products of a unit."""
+        return self._batch * (self._hidden_tile * self._gates)
+
+    @property
+    def _first_product(self) -> Expr:
+        """Elements in front of a vector core's first row of products, of those of the unit."""
+        return VectorCore() * self._strip
+
+    def _state_of(self, share: _Share, chain: Index = 0) -> Expr:
+        return ((share.chain + chain) * self._of_batch + share.row) * self._hidden + share.column
+
+    def _first_state_of(self, share: _Share) -> Expr:
+        return self._state_of(share, self._found.first)
+
+    def _carried_of(self, share: _Share) -> Expr:
+        return (share.index * 2 + VectorCore()) * self._tile
+
+    def _row_of(self, share: _Share, step: Expr) -> Expr:
+        """The row of inputs and outputs that a step of the unit's first sequence is."""
+        moment = Choice(share.chain, "==", Int(0), step, self._steps - 1 - step)
+        return share.row * self._row_pitch + (step if self._found.stacked else moment) * TilingField(
+            "stepPitch"
+        )
+
+    @property
+    def _zero(self) -> Converted:
+        return Converted(_ZERO, self._ctype)
+
+    def _clear(self, target: Buffer, count: Expr) -> None:
+        self._k.clear(read_as("int16_t", target) if target.item_bytes == 2 else target, count)
+
+    def _clear_part(self, share: _Share, target: Buffer, count: Expr) -> None:
+        """Tiles at the ends of the layer are filled up with zeros."""
+        with self._k.when(share.is_part, "!=", 0):
+            self._clear(target, count)
+
+    def _load_rows(
+        self, share: _Share, target: Slice, source: Tensor | TensorList, place: Expr, apart: Expr,
+        chain: Expr | None = None,
+    ) -> None:  # fmt: skip
+        """Rows of sequences; the last block of 32 bytes of each is filled up with zeros."""
+        padding = round_up(share.width, self._c0) - share.width
+        self._k.load(
+            target, source, place, share.width,
+            index=chain, rows=share.rows, apart=apart, zeros=padding, pitch=self._units,
+        )  # fmt: skip
+
+    def _load_products(
+        self, share: _Share, target: Buffer, source: Tensor, place: Expr, signalled: Expr | None = None
+    ) -> None:
+        """The products of all gates; rows behind the layer's last hidden unit are left as they are."""
+        k, gates = self._k, self._gates
+        self._clear_part(share, target, self._all)
+        if signalled is not None:
+            with k.when(signalled, "!=", 0):
+                k.take(_PRODUCTS)
+        with k.loop("strip", self._strips) as strip:
+            first = place + strip * (self._hidden_tile * _SIDE * gates)
+            k.load(
+                at(target, strip * self._strip), source, first, share.width * _SIDE,
+                rows=gates, apart=self._hidden_tile * _SIDE, pitch=self._tile,
+            )  # fmt: skip
+
+    def _store_states(self, share: _Share, tick: Expr) -> None:
+        """In fractals, where the next tick reads them; those of the tick before are still read."""
+        tile = share.chain * self._batch_tiles + share.index % self._batch_tiles
+        place = (tick % 2 * (self._batch_tiles * self._found.chains) + tile) * TilingField("stateElements")
+        count = round_up(share.width, self._c0) * self._batch
+        self._k.store(self._states, place + share.column * self._batch, self._state, count)
+
+    def _store_carried(self, share: _Share) -> None:
+        self._k.store(self._carried, self._carried_of(share), self._after, self._tile)
+
+    def _store_outputs(self, share: _Share, step: Expr, outputs: Tensor) -> None:
+        k, chains = self._k, 1 if self._found.stacked else self._found.chains
+        width = self._hidden * chains
+        place = self._row_of(share, step) * width + share.column
+        if not self._found.stacked:
+            self._store_rows(share, outputs, place + share.chain * self._hidden, self._row_pitch * width)
+            return
+        with k.when(share.chain, "==", self._found.chains - 1):
+            self._store_rows(share, outputs, place, self._row_pitch * width)
+
+    def _store_rows(self, share: _Share, target: Tensor, place: Expr, apart: Expr) -> None:
+        """Rows of sequences, block by block of the fractals."""
+        k = self._k
+        with k.loop("block", ceil_div(share.width, self._c0)) as block:
+            first = k.let("firstOfBlock", block * self._c0)
+            columns = k.let("columns", least(share.width - first, self._c0))
+            source = at(self._state, first * self._batch)
+            k.store(target, place + first, source, columns, rows=share.rows, apart=apart)
+
+    # -- turns ----------------------------------------------------------------------------------
+
+    def _turn_in(self, target: Buffer, gates: int) -> None:
+        """Rows of sequences of so many gates into rows of hidden units."""
+        k, i = self._k, Var("i")
+        with k.loop("gate", gates) as gate, k.loop("strip", self._strips) as strip:
+            base = gate * self._tile + strip * self._strip
+            source = at(self._taken, base + i * self._units)
+            if self._narrow:
+                to = read_as("half", at(self._narrowed, base + i * _SIDE))
+                transpose(k, (to, _SIDE), (read_as("half", source), 1), i, self._squares)
+            else:
+                to = at(target, base + i // 2 * _SIDE + i % 2 * _FLOATS)
+                transpose(k, (to, _SIDE), (source, 1), i, self._squares)
+        if self._narrow:
+            self._on("Cast", target, self._narrowed, _WIDEN, count=self._tile * gates)
+
+    def _turn_out(self, source: Slice) -> None:
+        """Rows of hidden units into fractals: blocks of hidden units, a row for each sequence."""
+        k, i = self._k, Var("i")
+        if self._narrow:
+            self._on("Cast", self._narrowed, source, _ROUND, count=self._tile)
+        with k.loop("strip", self._strips) as strip:
+            row = strip * _SIDE
+            if self._narrow:
+                taken = read_as("half", at(self._narrowed, strip * self._strip + i * _SIDE))
+                to = read_as("half", at(self._state, (row + i) * self._c0))
+            else:
+                lane = i % 8 * _SIDE + i // 8 * _FLOATS
+                taken = at(source.buffer, source.offset + strip * self._strip + lane)
+                to = at(self._state, (row + i // 2 + i % 2 * _FLOATS) * self._c0)
+            transpose(k, (to, self._batch), (taken, _SIDE), i, self._squares)
+
+    def _on(self, key: str, to: Place, *operands: Operand | Buffer, count: Index) -> None:
+        """An instruction on so many elements."""
+        self._k.call(key, to, *operands, expr(count), repeats=ceil_div(count, LANES))
+
+
+def _float(value: int) -> Converted:
+    return Converted(Int(value), "float")

@@ -1,0 +1,128 @@
+"""What a recurrence is asked to compute: a layer's hidden states, step by step, from projected inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from evokernel_core.compiler.ops import FLOATS, GATES, RECURRENCE
+from evokernel_core.compiler.shapes.sizes import Extent, extent
+from evokernel_core.compiler.shapes.views import SAME_ORDER
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import Arg, Node, ValueRef, literal
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.targets.ascendc.kernels.settings import Settings
+
+
+@frozen
+class Recurrence:
+    """One layer, or several above each other. Operands are names of inputs; ``hidden_input`` and
+    ``cell_input`` are empty for zeros. ``results`` are the numbers of the node's results that the kernel's
+    outputs are, in order."""
+
+    kind: str
+    projections: tuple[str, ...]
+    weights: tuple[str, ...]
+    input_biases: tuple[str, ...]
+    hidden_biases: tuple[str, ...]
+    hidden_input: str
+    cell_input: str
+    first: int
+    batch_first: bool
+    steps: Extent
+    batch: Extent
+    hidden: Extent
+    results: tuple[int, ...]
+    upper: tuple[str, ...] = ()
+    dtype: str = "float32"
+
+    @property
+    def gates(self) -> int:
+        return GATES[self.kind]
+
+    @property
+    def chains(self) -> int:
+        return len(self.weights)
+
+    @property
+    def stacked(self) -> bool:
+        """Whether the chains are layers above each other."""
+        return bool(self.upper)
+
+    @property
+    def carries(self) -> bool:
+        """Whether a unit's new state takes more of its old one than products."""
+        return self.kind in ("lstm", "gru")
+
+
+@frozen
+class RecurrentSchedule(Settings):
+    """Units of ``batch`` sequences and ``hidden`` hidden units; steps of ``base_k`` in L0; L1 holds
+    ``panels`` panels of weights, ``panel_k`` deep, and two of states, ``states_k`` deep; ``kept`` panels
+    of weights more stay in L0."""
+
+    batch: int
+    hidden: int
+    base_k: int
+    panel_k: int
+    states_k: int
+    panels: int
+    kept: int = 0
+
+
+def read_recurrence(task: KernelTask) -> Recurrence:
+    """The one recurrence of a task. Raises PlanError where the task is anything else."""
+    graph = task.graph
+    nodes = {node.name: node for node in graph.nodes}
+    found = [node for node in graph.nodes if node.op == RECURRENCE.name]
+    if len(found) != 1:
+        raise PlanError("The kernel has not exactly one recurrence.")
+    (node,) = found
+    bases = [_base(ref, nodes) for ref in graph.outputs]
+    if any(base.name != node.name for base in bases):
+        raise PlanError("The result is more than a recurrence.")
+    kind, projections, weights, input_biases, hidden_biases, *states, first, batch_first, upper = node.args
+    hidden, cell = states
+    dtype = node.outputs[0].dtype
+    if dtype not in FLOATS:
+        raise PlanError(
+            "A recurrent layer in {dtype} is not covered; use float32, float16 or bfloat16.", dtype=dtype
+        )
+
+    def names(arg: Arg) -> tuple[str, ...]:
+        given = arg if isinstance(arg, tuple) else () if arg is None else (arg,)
+        return tuple(_input(item, nodes) for item in given if isinstance(item, ValueRef))
+
+    shape = tuple(map(extent, node.outputs[0].shape))
+    return Recurrence(
+        str(kind),
+        names(projections),
+        names(weights),
+        names(input_biases),
+        names(hidden_biases),
+        "".join(names(hidden)),
+        "".join(names(cell)),
+        literal(first),
+        bool(batch_first),
+        shape[1 if batch_first else 0],
+        shape[0 if batch_first else 1],
+        extent(node.outputs[1].shape[-1]),
+        tuple(base.index for base in bases),
+        names(upper),
+        dtype,
+    )
+
+
+def _base(ref: ValueRef, nodes: Mapping[str, Node]) -> ValueRef:
+    """The value under views that only change the shape."""
+    while ref.name in nodes and nodes[ref.name].op in SAME_ORDER:
+        ref = next(iter(nodes[ref.name].operands()))
+    return ref
+
+
+def _input(ref: ValueRef, nodes: Mapping[str, Node]) -> str:
+    base = _base(ref, nodes)
+    if base.name in nodes:
+        raise PlanError("{op} in front of a recurrence is a kernel of its own.", op=nodes[base.name].op)
+    return base.name

@@ -1,0 +1,33 @@
+"""The kernel of a resizing: rows as they lie in memory where columns stay, else eight planes at a time, whose
+rows are weighed one by one or phase by phase."""
+
+from __future__ import annotations
+
+from evokernel_core.targets.ascendc.ir.nodes import Kernel
+from evokernel_core.targets.ascendc.kernels.resize.axis import IDENTITY
+from evokernel_core.targets.ascendc.kernels.resize.common import ResizeSchedule
+from evokernel_core.targets.ascendc.kernels.resize.phased import Phased
+from evokernel_core.targets.ascendc.kernels.resize.planes import Planes
+from evokernel_core.targets.ascendc.kernels.resize.problem import Resize
+from evokernel_core.targets.ascendc.kernels.resize.rows import Rows
+
+
+def is_rows_only(found: Resize) -> bool:
+    """Whether columns stay as they are."""
+    return found.columns.kind == IDENTITY
+
+
+def _form(found: Resize, schedule: ResizeSchedule) -> Rows | Planes:
+    if is_rows_only(found):
+        return Rows(found, schedule)
+    return (Phased if schedule.phased else Planes)(found, schedule)
+
+
+def least_bytes(found: Resize, schedule: ResizeSchedule) -> int:
+    """Bytes of the buffers that cannot share memory, for which no kernel must be built."""
+    return sum(item.bytes * item.stages for item in _form(found, schedule).lasting())
+
+
+def build(found: Resize, schedule: ResizeSchedule) -> Kernel:
+    """The kernel of a legal schedule."""
+    return _form(found, schedule).kernel()

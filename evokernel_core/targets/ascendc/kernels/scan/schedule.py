@@ -1,0 +1,152 @@
+"""Schedules of scans, and which of them a problem takes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+
+from attrs import evolve, frozen
+
+from evokernel_core.compiler.problems.scan import Scan, block_of, row_block_of
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.ascend.isa import LANES
+from evokernel_core.targets.ascendc.kernels.settings import Settings
+
+_MOST_STEPS = 240
+"""A repeat count is at most 255."""
+_LANES = (128, 256, 512, 1024)
+_BLOCKS = (1, 3, 5, 7, 9, 11, 13, 15)
+"""Blocks of a lane: odd, so that squares of 16 lanes meet no bank twice."""
+SIDE = 16
+"""Of the squares that are transposed."""
+_LEAST_LANES = 512
+_MOST_STARTS = 8
+MASKS = 2048
+"""Truth values that become numbers at a time."""
+_TILES = (2048, 4096, 8192, 12288, 16384)
+_WIDTHS = (64, 128, 256, 512)
+
+
+@frozen
+class ScanSchedule(Settings):
+    """``lanes`` of so many ``steps`` for scans in rows; for those in columns elements of a ``tile``, and the
+    ``width`` that its rows have at least. ``out_buffers``: tiles that wait to be written."""
+
+    lanes: int = 0
+    steps: int = 0
+    tile: int = 0
+    width: int = 512
+    out_buffers: int = 1
+
+
+def starts(scan: Scan, sizes: Mapping[str, int], chip: Chip) -> Iterator[ScanSchedule]:
+    """Schedules to choose the first one from: of each shape of tiles one, the largest shapes."""
+    outer, length, inner = (item.evaluate(sizes) for item in (scan.outer, scan.length, scan.inner))
+    found: dict[tuple[int, int], ScanSchedule] = {}
+    if scan.in_rows:
+        for lanes, blocks in itertools.product(_LANES, _BLOCKS):
+            item = ScanSchedule(lanes, blocks * block_of(scan))
+            if _fits(scan, item, chip):
+                found[_shape(scan, item, -(-outer // chip.aiv), length)] = item
+        by_size = sorted(found.values(), key=lambda item: item.lanes * item.steps)
+        yield from by_size[-_MOST_STARTS:]
+        return
+    share = -(-inner // -(-chip.aiv // outer))
+    for tile, width in itertools.product(_TILES, (_WIDTHS[0], *_WIDTHS[-2:])):
+        wide = min(max(share, width), most_width(scan, tile), inner)
+        found.setdefault((wide, min(tile // wide, length)), ScanSchedule(tile=tile, width=width))
+    yield from found.values()
+
+
+def _shape(scan: Scan, item: ScanSchedule, rows: int, length: int) -> tuple[int, int]:
+    """Lanes of a tile, and elements of each, for so many rows a core."""
+    tile, block = item.lanes * item.steps, row_block_of(scan)
+    if length <= longest_lane(scan, item):
+        steps = -(-length // block) * block
+        return min(tile // steps // SIDE, -(-rows // SIDE), most_lanes(item) // SIDE) * SIDE, steps
+    equal = -(-length // -(-length // tile))
+    return item.lanes, min((-(-equal // (item.lanes * block_of(scan))) | 1) * block_of(scan), item.steps)
+
+
+def _fits(scan: Scan, item: ScanSchedule, chip: Chip) -> bool:
+    """Whether the buffers for rows fit the unified buffer, none of which shares memory."""
+    size, most, is_masked = ITEM_SIZE[scan.dtype], most_lanes(item), bool(scan.mask)
+    each = (2 + item.out_buffers) * size + 4 + 2 * (size == 2) + 2 * is_masked
+    lanes = 32 * item.lanes + 4 * most + 8 * (most + LANES) * (scan.op == "logaddexp")
+    return item.lanes * item.steps * each + lanes + MASKS * 6 * is_masked <= chip.ub_bytes
+
+
+def most_lanes(item: ScanSchedule) -> int:
+    """Rows of a tile at most, where rows are lanes."""
+    return max(item.lanes, _LEAST_LANES)
+
+
+def most_width(scan: Scan, tile: int) -> int:
+    """Columns of a tile at most. Repeats step over less than 256 blocks from one masked row to the next."""
+    return tile // (8 if scan.mask else 4)
+
+
+def longest_lane(scan: Scan, item: ScanSchedule) -> int:
+    """Elements of the longest rows that are lanes: a square of them fits a tile."""
+    return item.lanes * item.steps // SIDE // row_block_of(scan) * row_block_of(scan)
+
+
+def neighbours(scan: Scan, here: ScanSchedule) -> Iterator[tuple[str, ScanSchedule]]:
+    """Named changes of a schedule."""
+    yield "two tiles to be written", evolve(here, out_buffers=2)
+    yield "one tile to be written", evolve(here, out_buffers=1)
+    if not scan.in_rows:
+        place = _TILES.index(here.tile)
+        yield "larger tile", evolve(here, tile=_TILES[min(place + 1, len(_TILES) - 1)])
+        yield "smaller tile", evolve(here, tile=_TILES[max(place - 1, 0)])
+        yield "wider rows", evolve(here, width=here.width * 2)
+        yield "narrower rows", evolve(here, width=here.width // 2)
+        return
+    block = block_of(scan)
+    yield "more steps a lane", evolve(here, steps=here.steps + 2 * block)
+    yield "fewer steps a lane", evolve(here, steps=here.steps - 2 * block)
+    yield "more lanes", evolve(here, lanes=here.lanes * 2)
+    yield "fewer lanes", evolve(here, lanes=here.lanes // 2)
+    halved = max(here.steps // block // 2, 1) | 1
+    yield "more lanes of fewer steps", evolve(here, lanes=here.lanes * 2, steps=halved * block)
+    doubled = here.steps // block * 2 - 1
+    yield "fewer lanes of more steps", evolve(here, lanes=here.lanes // 2, steps=doubled * block)
+
+
+def why_illegal(scan: Scan, item: ScanSchedule) -> str | None:
+    """Why a schedule makes no kernel of the problem at all."""
+    if scan.in_rows != bool(item.lanes):
+        return "The schedule is for scans that lie otherwise."
+    if scan.in_rows:
+        if item.lanes not in _LANES or not 0 < item.steps <= _MOST_STEPS or item.steps % block_of(scan):
+            return "A tile has a power of two of lanes, and whole blocks of steps."
+    elif item.tile not in _TILES or item.width not in _WIDTHS:
+        return "The tile has another size."
+    return None
+
+
+def strategy_of(scan: Scan, item: ScanSchedule, move: str) -> Strategy:
+    """A schedule in words, and the step that led to it."""
+    shape = (
+        Sentence(
+            "Tiles of {lanes} segments of {steps} elements, transposed so that segments are lanes.",
+            lanes=item.lanes,
+            steps=item.steps,
+        )
+        if item.lanes
+        else Sentence(
+            "Tiles of {tile} elements, rows of {width} or more; neighbouring scans are lanes.",
+            tile=item.tile,
+            width=item.width,
+        )
+    )
+    # segments of one row wait for the sums before them, lanes of neighbouring scans for nothing
+    dataflow, split = (Dataflow.BLOCKS, Split.ROWS) if item.lanes else (Dataflow.LANES, Split.COLUMNS)
+    way = Algorithm.TRANSPOSE if item.lanes else Algorithm.SINGLE_PASS
+    cell = Descriptor(dataflow, Reuse.UB, split, way, Overlap.PIPELINED)
+    notes = (shape, Sentence("One tile travels while another is computed."))
+    return Strategy("scan", item.settings(), notes, cell, move)

@@ -1,0 +1,103 @@
+"""What sorting asks for, read from a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from evokernel_core.compiler.ops import SORT
+from evokernel_core.compiler.shapes.sizes import Extent, extent
+from evokernel_core.compiler.shapes.views import SAME_ORDER
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import Graph, Node, ValueRef
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.targets.ascendc.kernels.settings import Settings
+
+RESULTS = ("values", "indices")
+_FLOATS = frozenset({"float32", "float16", "bfloat16"})
+
+
+@frozen
+class Sort:
+    """``rows`` of ``columns`` elements, of which ``keep`` stay; ``numbers`` is the input of given indices or
+    empty. ``results`` names what each output of the task is, in order: ``values`` or ``indices``."""
+
+    source: str
+    numbers: str
+    dtype: str
+    descending: bool
+    parts: int
+    rows: Extent
+    columns: Extent
+    keep: Extent
+    results: tuple[str, ...]
+
+
+@frozen
+class SortSchedule(Settings):
+    """Tiles of ``elements``. Of rows that no tile holds, ``best`` elements are kept from tile to tile, or
+    all in the workspace where it ``merges``. Without either a tile holds whole rows."""
+
+    elements: int
+    best: int = 0
+    buffers: int = 2
+    merges: bool = False
+
+
+def is_long(item: SortSchedule) -> bool:
+    """Whether the kernel sorts rows that no tile holds."""
+    return bool(item.best or item.merges)
+
+
+def is_short(found: Sort, item: SortSchedule) -> bool:
+    """Whether the kernel sorts several whole rows a tile, where they are short enough when it runs."""
+    columns = found.columns.constant
+    return columns is None or columns <= item.elements
+
+
+def read_sort(task: KernelTask) -> Sort:
+    """The one sorting of a task. Raises PlanError where the task is anything else."""
+    graph = task.graph
+    nodes = {node.name: node for node in graph.nodes}
+    found = [node for node in graph.nodes if node.op == SORT.name]
+    if len(found) != 1:
+        raise PlanError("The kernel does not sort exactly once.")
+    node = found[0]
+    x, indices, descending, parts = node.args
+    assert isinstance(x, ValueRef) and isinstance(parts, int)
+    dtype = graph.spec(x).dtype
+    if dtype not in _FLOATS:
+        raise PlanError(
+            "Sorting {dtype} is not covered; floats of 16 and 32 bits and integers are.", dtype=dtype
+        )
+    results = tuple(_result(nodes, node, ref) for ref in graph.outputs)
+    if len(set(results)) != len(results):
+        raise PlanError("A result of sorting is read twice in ways of its own.")
+    rows, columns = map(extent, graph.spec(x).shape)
+    return Sort(
+        _input_below(graph, nodes, x),
+        _input_below(graph, nodes, indices) if isinstance(indices, ValueRef) else "",
+        dtype, bool(descending), parts, rows, columns, extent(node.outputs[0].shape[1]), results,
+    )  # fmt: skip
+
+
+def _input_below(graph: Graph, nodes: Mapping[str, Node], ref: ValueRef) -> str:
+    """The input that an operand is, under views that keep the order of the elements."""
+    while ref.name in nodes:
+        node = nodes[ref.name]
+        below = next(iter(node.operands()), None)
+        if node.op not in SAME_ORDER or below is None:
+            raise PlanError("{op} in front of sorting needs a kernel of its own.", op=node.op)
+        ref = below
+    return ref.name
+
+
+def _result(nodes: Mapping[str, Node], node: Node, ref: ValueRef) -> str:
+    """Which result of ``node`` an output is, through views that keep the order."""
+    while ref.name != node.name:
+        below = nodes.get(ref.name)
+        if below is None or below.op not in SAME_ORDER:
+            raise PlanError("The result is more than sorted elements.")
+        ref = next(iter(below.operands()))
+    return "indices" if ref.index == 1 else "values"

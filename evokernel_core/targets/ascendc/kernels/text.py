@@ -1,0 +1,212 @@
+"""The text of single instructions and of the helper methods that they call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from evokernel_core.compiler.lowering.integers import INTEGERS
+from evokernel_core.compiler.lowering.values import Domain
+from evokernel_core.targets.ascendc.lowering.program import Instruction
+from evokernel_core.targets.ascendc.lowering.registers import Registers
+
+CPP_TYPE = {
+    "float32": "float",
+    "float16": "half",
+    "bfloat16": "bfloat16_t",
+    "bool": "uint8_t",
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "int16": "int16_t",
+    "int32": "int32_t",
+    "int64": "int64_t",
+}
+STAGES = {"float16": "halfStage", "bool": "halfStage", "bfloat16": "bfloat16Stage"}
+"""Tiles in a 16-bit type, through which tensors of one byte and rounded numbers pass."""
+ONE_BYTE = frozenset({"int8", "uint8", "bool"})
+_BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min"})
+_SCALAR = frozenset({"Adds", "Muls", "Maxs", "Mins", "LeakyRelu"})
+_UNARY = frozenset({"Exp", "Ln", "Sqrt", "Abs", "Relu"})
+REDUCTION_NAMES = {"reduce_sum": "Sum", "reduce_max": "Max", "reduce_min": "Min"}
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The names, keywords and numbers that a text holds."""
+    return frozenset(re.findall(r"\w+", text))
+
+
+def instruction_lines(
+    instructions: Sequence[Instruction],
+    registers: Registers,
+    packed: bool,
+    declare: bool = True,
+    rows: str = "",
+) -> list[str]:
+    """C++ statements, with a comment where a new graph node begins. ``declare`` makes the numbers
+    that are read from row tensors local variables, else they are members. ``rows`` is the number of
+    row values of a tile where neither form's own number is meant."""
+    lines: list[str] = []
+    origin = ""
+    for item in instructions:
+        if item.origin and item.origin != origin:
+            origin = item.origin
+            lines.append(f"// {origin}")
+        lines.extend(_statement(item, registers, packed, declare, rows or ("rows" if packed else "1")))
+    return lines
+
+
+def _statement(item: Instruction, registers: Registers, packed: bool, declare: bool, rows: str) -> list[str]:
+    sources = [registers.name(source) for source in item.sources]
+    if item.target is None:
+        return _number(item, sources, declare)
+    target = registers.name(item.target)
+    count = rows if item.domain is Domain.ROW else "count"
+    if item.op in _BINARY:
+        return [f"{item.op}({target}, {sources[0]}, {sources[1]}, {count});"]
+    if item.op in _SCALAR:
+        return [f"{item.op}({target}, {sources[0]}, {item.scalar}, {count});"]
+    if item.op in _UNARY:
+        return [f"{item.op}({target}, {sources[0]}, {count});"]
+    if item.op.endswith(("Rows", "Columns")):
+        return [f"{item.op}({target}, {sources[0]}, {sources[1]}, rows);"]
+    return _SPECIAL[item.op](item, target, sources, count, packed)
+
+
+def _number(item: Instruction, sources: list[str], declare: bool) -> list[str]:
+    """Statements that give the scalar unit a number."""
+    if item.op == "get_value":
+        return [f"{'const float ' if declare else ''}{item.scalar} = {sources[0]}.GetValue(0);"]
+    name, row, source = item.scalar, sources[0], sources[1]
+    return [
+        f"if (!{name}Known) {{ // the mean of the row's first tile: what is near zero sums without loss",
+        f"    SumRow({row}, {source}, count);",
+        f"    {name} = {row}.GetValue(0) / static_cast<float>(count);",
+        f"    {name}Known = true;",
+        "}",
+    ]
+
+
+_Writer = Callable[[Instruction, str, list[str], str, bool], list[str]]
+
+
+def _duplicate(item: Instruction, target: str, _: list[str], count: str, __: bool) -> list[str]:
+    return [f"Duplicate({target}, {item.scalar}, {count});"]
+
+
+def _round(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
+    return [f"Cast({target}, {sources[0]}, RoundMode::{item.detail}, {count});"]
+
+
+def _compare_scalar(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
+    mode = f"CMPMODE::{item.detail}"
+    return [f"CompareScalar({target}, {sources[0]}, {item.scalar}, {mode}, WholeRepeats({count}));"]
+
+
+def _compare(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
+    return [f"Compare({target}, {sources[0]}, {sources[1]}, CMPMODE::{item.detail}, WholeRepeats({count}));"]
+
+
+def _select(_: Instruction, target: str, sources: list[str], count: str, __: bool) -> list[str]:
+    operands = ", ".join(sources)
+    return [f"Select({target}, {operands}, SELMODE::VSEL_TENSOR_TENSOR_MODE, {count});"]
+
+
+def _select_scalar(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
+    operands = ", ".join(sources)
+    return [f"Select({target}, {operands}, {item.scalar}, SELMODE::VSEL_TENSOR_SCALAR_MODE, {count});"]
+
+
+def _mask_logic(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
+    words = ", ".join(f"{name}.ReinterpretCast<uint16_t>()" for name in (target, *sources))
+    return [f"{item.op}({words}, WholeRepeats({count}) / MASK_BITS_PER_WORD);"]
+
+
+def _rounded(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
+    stage = STAGES[item.detail]
+    return [
+        f"Cast({stage}, {sources[0]}, RoundMode::CAST_RINT, {count});",
+        f"Cast({target}, {stage}, RoundMode::CAST_NONE, {count});",
+    ]
+
+
+def _cast_in(item: Instruction, target: str, sources: list[str], count: str, packed: bool) -> list[str]:
+    if item.detail in ONE_BYTE:
+        return [
+            _cast(STAGES["bool"], sources[0], "CAST_NONE", count, packed, item),
+            _cast(target, STAGES["bool"], "CAST_NONE", count, packed, item),
+        ]
+    mode = "CAST_RINT" if item.detail in INTEGERS else "CAST_NONE"
+    return [_cast(target, sources[0], mode, count, packed, item)]
+
+
+def _cast_out(item: Instruction, target: str, sources: list[str], count: str, packed: bool) -> list[str]:
+    if item.detail in ONE_BYTE:
+        return [
+            _cast(STAGES["bool"], sources[0], "CAST_RINT", count, packed, item),
+            _cast(target, STAGES["bool"], "CAST_RINT", count, packed, item),
+        ]
+    return [_cast(target, sources[0], "CAST_RINT", count, packed, item)]
+
+
+def _cast(target: str, source: str, mode: str, count: str, packed: bool, item: Instruction) -> str:
+    if packed and item.domain is Domain.FULL:
+        return f"CastRows({target}, {source}, RoundMode::{mode}, rows);"
+    if item.domain is Domain.COLUMN:
+        # a copy ends with a whole block, which holds fewer numbers of eight bytes than a pitch has
+        whole = "tiling_.columns" if item.detail == "int64" else "tiling_.pitch"
+        count = whole if packed else "count"
+    return f"Cast({target}, {source}, RoundMode::{mode}, {count});"
+
+
+def _lane_shift(_: Instruction, target: str, sources: list[str], count: str, __: bool) -> list[str]:
+    source, running = sources[:2]
+    return [
+        "if (step == 0) { // the mean of a lane's first tile: what is near zero sums without loss",
+        f"    Adds({running}, {source}, 0.0f, {count});",
+        f"    FoldAdd({target}, {running});",
+        f"    Muls({target}, {target}, 1.0f / static_cast<float>(rows), pitch);",
+        f"    Duplicate({running}, 0.0f, {count});",
+        "}",
+    ]
+
+
+def _fold_steps(item: Instruction, target: str, sources: list[str], _: str, __: bool) -> list[str]:
+    return [f"Fold{item.detail}({target}, {sources[0]});"]
+
+
+def _expand_rows(_: Instruction, target: str, sources: list[str], __: str, ___: bool) -> list[str]:
+    return [f"SpreadRows({target}, {sources[0]}, rows);"]
+
+
+def _expand_columns(_: Instruction, target: str, sources: list[str], __: str, ___: bool) -> list[str]:
+    return [f"RepeatColumns({target}, {sources[0]}, rows);"]
+
+
+def _reduce(item: Instruction, target: str, sources: list[str], _: str, packed: bool) -> list[str]:
+    name = REDUCTION_NAMES[item.op]
+    if packed:
+        return [f"{name}Rows({target}, {sources[0]}, rows);"]
+    return [f"{name}Row({target}, {sources[0]}, count);"]
+
+
+_SPECIAL: dict[str, _Writer] = {
+    "Duplicate": _duplicate,
+    "Round": _round,
+    "rounded": _rounded,
+    "CompareScalar": _compare_scalar,
+    "Compare": _compare,
+    "Select": _select,
+    "SelectScalar": _select_scalar,
+    "And": _mask_logic,
+    "Or": _mask_logic,
+    "Not": _mask_logic,
+    "cast_in": _cast_in,
+    "cast_out": _cast_out,
+    "lane_shift": _lane_shift,
+    "fold_steps": _fold_steps,
+    "expand_rows": _expand_rows,
+    "expand_columns": _expand_columns,
+    "reduce_sum": _reduce,
+    "reduce_max": _reduce,
+    "reduce_min": _reduce,
+}

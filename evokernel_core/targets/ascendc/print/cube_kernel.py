@@ -1,0 +1,251 @@
+"""AscendC from a kernel of cube cores in the IR: its class, that of its vector cores, and what calls them.
+
+What vector cores do with results that are handed over, or write for cube cores to read, is a class of its
+own; the loops behind cube cores are printed from the IR too. Where they make of a turn's results what the
+rest of the turn reads, they are a kernel of the IR themselves.
+"""
+
+from __future__ import annotations
+
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.targets.ascendc.ir import allocation
+from evokernel_core.targets.ascendc.ir.cube import Take
+from evokernel_core.targets.ascendc.ir.expr import Constant, Param, Side, expr, round_up
+from evokernel_core.targets.ascendc.ir.nodes import For, Kernel, Let, Node, Ring, Tensor
+from evokernel_core.targets.ascendc.kernels.cube import Before, Behind, CubeKernel
+from evokernel_core.targets.ascendc.kernels.epilogue.tiles import EpilogueText
+from evokernel_core.targets.ascendc.kernels.family import StageText, facts_of
+from evokernel_core.targets.ascendc.kernels.rendering import addresses, class_name, parameters_of, tensors_of
+from evokernel_core.targets.ascendc.lowering.program import camel
+from evokernel_core.targets.ascendc.print.cube_class import addressed
+from evokernel_core.targets.ascendc.print.fetching_class import class_of
+from evokernel_core.targets.ascendc.print.statements import framed, in_lines, indented, let
+from evokernel_core.targets.ascendc.print.tiling import compute, refusal, settings
+from evokernel_core.targets.ascendc.print.vector_kernel import addresses_of, arguments_of, vector_class
+
+_OF_TILES = frozenset({"columns", "pitch"})
+"""Fields of the tiling that the class of the vector cores takes for those of a tile."""
+
+
+def cube_text(made: CubeKernel, task: KernelTask, name: str) -> StageText:
+    """The kernel's two texts under a name in snake case; its tensors are the task's."""
+    if made.beside is not None:
+        parts = _beside_vectors(made.kernel, made.beside, task, name)
+    elif made.before is not None:
+        parts = _behind_vectors(made.kernel, made.before, task, name)
+    elif made.behind is not None:
+        parts = _before_vectors(made, made.behind, task, name)
+    else:
+        kernel = made.kernel
+        text = f"{class_of(kernel, class_name(name))}\n{_entry(kernel, task, name)}"
+        parts = settings(kernel, []), compute(kernel, task, checks=[], blocks=_blocks(kernel)), text
+    tiling, computing, text = map(in_lines, parts)
+    return StageText(tiling, computing, text, f"{name}_kernel", facts_of(made))
+
+
+def _blocks(kernel: Kernel, workspace: str = "") -> list[str]:
+    """How many cube cores take part, and what their kernel takes of the workspace."""
+    tiles = kernel.tiles.end.cpp(Side.HOST)
+    return [
+        "const uint64_t cubes = coreNum > 1 ? coreNum / 2 : 1; // one cube core beside two vector cores",
+        f"tiling.blockDim = static_cast<uint32_t>({tiles} < cubes ? {tiles} : cubes);",
+        *([f"tiling.workspaceBytes = {workspace};"] if workspace else []),
+    ]
+
+
+def _behind_vectors(kernel: Kernel, found: Before, task: KernelTask, name: str) -> tuple[str, str, str]:
+    """Constants and struct, ComputeTiling and kernel where vector cores write what cube cores read."""
+    taken = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(found.kernel)};"
+    before = vector_class(found.kernel, class_name(name, "Before"))
+    blocks = _blocks(kernel, found.workspace_bytes.cpp(Side.HOST))
+    cube = class_of(kernel, class_name(name, "Product"))
+    return (
+        settings(kernel, [taken], beside=[found.kernel]),
+        compute(kernel, task, checks=refusal("ubBytes < UB_BYTES_NEEDED"), blocks=blocks),
+        f"{cube}\n{before}\n{_entry_of_both(kernel, task, name, found)}",
+    )
+
+
+def _before_vectors(made: CubeKernel, found: Behind, task: KernelTask, name: str) -> tuple[str, str, str]:
+    """The same where vector cores take results up."""
+    kernel = made.kernel
+    if any(isinstance(item, Param) and item.name in _OF_TILES for item in kernel.params):
+        raise PlanError("What vector cores do behind a kernel has a pitch and columns of its own.")
+    written = found.written(class_name(name, "Epilogue"), _process_behind(made))
+    computing = compute(
+        kernel,
+        task,
+        checks=refusal("ubBytes < UB_BYTES_NEEDED"),
+        blocks=_blocks(kernel, "tiling.blockDim * HANDED_BYTES"),
+        also=written.shape.assignments,
+        symbolic=[written],
+    )
+    constants = [_handed_bytes(kernel), written.constants.rstrip()]
+    cube = class_of(kernel, class_name(name, "Product"))
+    text = f"{cube}\n{written.kernel}\n{_mixed_entry(kernel, task, name, written)}"
+    return settings(kernel, constants, written.shape.fields), computing, text
+
+
+_RING_UNIT = Constant("RING_UNIT", 512, "bytes of which the workspace of a ring is a multiple")
+
+
+def _beside_vectors(kernel: Kernel, beside: Kernel, task: KernelTask, name: str) -> tuple[str, str, str]:
+    """The same where vector cores make of a turn's results what the rest of it reads."""
+    fields = [
+        (f"float {item.name}", f"1.0f / std::sqrt(static_cast<float>({item.of.cpp(Side.HOST)}))")
+        for item in beside.roots()
+    ]
+    offset = expr(0)
+    for ring in kernel.rings:
+        fields.append((f"uint64_t {ring.name}Offset", offset.cpp(Side.HOST)))
+        offset = offset + round_up(ring.places * ring.elements * ring.item_bytes, _RING_UNIT)
+    fields.append(("uint64_t coreBytes", offset.cpp(Side.HOST)))
+    computing = compute(
+        kernel,
+        task,
+        checks=refusal("ubBytes < UB_BYTES_NEEDED"),
+        also=[f"tiling.{field.split()[1]} = {value};" for field, value in fields],
+        blocks=_blocks(kernel, "tiling.blockDim * tiling.coreBytes"),
+    )
+    constants = [
+        f"constexpr uint32_t {_RING_UNIT.name} = {_RING_UNIT.value}; // {_RING_UNIT.note}",
+        f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(beside)};",
+    ]
+    struct = settings(kernel, constants, [field for field, _ in fields], [beside])
+    cube, vector = class_of(kernel, class_name(name, "Product")), vector_class(beside, class_name(name))
+    return struct, computing, f"{cube}\n{vector}\n{_joined_entry(kernel, beside, task, name)}"
+
+
+# -- the functions that are called, and the vector cores -------------------------------------------
+
+
+def _entry(kernel: Kernel, task: KernelTask, name: str) -> str:
+    parameters = addresses(*map(camel, tensors_of(task)), *kernel.results)
+    return f"""\
+extern "C" __global__ __cube__ void {name}_kernel({parameters}, GM_ADDR workspace, OpTiling tiling)
+{{
+    InitSocState(); // no TPipe does: on cube cores it would set events of its own
+    {class_name(name)} op;
+    op.Init({_arguments(kernel)}, tiling);
+    op.Process();
+    PipeBarrier<PIPE_ALL>();
+}}
+"""
+
+
+def _mixed_entry(kernel: Kernel, task: KernelTask, name: str, behind: EpilogueText) -> str:
+    parameters = addresses(*map(camel, tensors_of(task)), *behind.outputs)
+    return f"""\
+extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR workspace, OpTiling tiling)
+{{
+    // What a cube core hands over lies in its own part of the workspace.
+    if ASCEND_IS_AIC {{ // without a TPipe, which on cube cores sets events of its own
+        InitSocState();
+        {class_name(name, "Product")} op;
+        op.Init({_arguments(kernel)}, tiling);
+        op.Process();
+        PipeBarrier<PIPE_ALL>();
+    }}
+    if ASCEND_IS_AIV {{
+        TPipe pipe;
+        {behind.class_name} op;
+        op.Init({behind.arguments}, tiling, &pipe);
+        op.Process();
+    }}
+}}
+"""
+
+
+def _entry_of_both(kernel: Kernel, task: KernelTask, name: str, before: Before) -> str:
+    parameters = addresses(*map(camel, tensors_of(task)), *kernel.results)
+    return f"""\
+extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR workspace, OpTiling tiling)
+{{
+    // The vector cores write what is read in the workspace, while the cube cores multiply what came before.
+    if ASCEND_IS_AIV {{
+        TPipe pipe;
+        {class_name(name, "Before")} op;
+        op.Init({arguments_of(before.kernel)}, tiling, &pipe);
+        op.Process();
+    }}
+    if ASCEND_IS_AIC {{ // without a TPipe, which on cube cores sets events of its own
+        InitSocState();
+        {class_name(name, "Product")} op;
+        op.Init({_arguments(kernel)}, tiling);
+        op.Process();
+        PipeBarrier<PIPE_ALL>();
+    }}
+}}
+"""
+
+
+def _joined_entry(kernel: Kernel, beside: Kernel, task: KernelTask, name: str) -> str:
+    return f"""\
+extern "C" __global__ __mix__(1, 2) void {name}_kernel(
+    {parameters_of(task, kernel.results)}, GM_ADDR workspace, OpTiling tiling)
+{{
+    // What a cube core and its vector cores hand to each other lies in their own part of the workspace.
+    if ASCEND_IS_AIC {{ // without a TPipe, which on cube cores sets events of its own
+        InitSocState();
+        GM_ADDR own = workspace + GetBlockIdx() * tiling.coreBytes;
+        {class_name(name, "Product")} op;
+        op.Init({", ".join(address for _, address in addresses_of(kernel))}, tiling);
+        op.Process();
+        PipeBarrier<PIPE_ALL>();
+    }}
+    if ASCEND_IS_AIV {{
+        TPipe pipe;
+        GM_ADDR own = workspace + GetBlockIdx() / GetTaskRatio() * tiling.coreBytes;
+        {class_name(name)} op;
+        op.Init({", ".join(address for _, address in addresses_of(beside))}, tiling, &pipe);
+        op.Process();
+    }}
+}}
+"""
+
+
+def _arguments(kernel: Kernel) -> str:
+    """What Init is given beside the tiling."""
+    return ", ".join(
+        item.address if isinstance(item, Tensor) else "workspace + GetBlockIdx() * HANDED_BYTES"
+        for item in addressed(kernel)
+    )
+
+
+def _handed_bytes(kernel: Kernel) -> str:
+    (ring,) = kernel.rings
+    size = f"{ring.places.name} * {ring.elements.cpp(Side.DEVICE, 2)} * {ring.item_bytes}"
+    return f"constexpr uint64_t HANDED_BYTES = {size};"
+
+
+def _process_behind(made: CubeKernel) -> list[str]:
+    """Process of the vector cores: the loops in which their cube core hands results over."""
+    (ring,) = made.kernel.rings
+    lines = ["const uint64_t core = GetBlockIdx() / GetTaskRatio();", "uint32_t count = 0;"]
+    return [*lines, *(line for node in made.takes for line in _taking(node, ring))]
+
+
+def _taking(node: Node, ring: Ring) -> list[str]:
+    if isinstance(node, Let):
+        return let(node)
+    if isinstance(node, Take):
+        fields = [node.row.cpp(), node.column.cpp(), "spot", node.rows.cpp(), node.columns.cpp()]
+        return [
+            f"const uint64_t spot = count++ % {ring.places.name} * {ring.elements.cpp(Side.DEVICE, 2)};",
+            "CrossCoreWaitFlag(RESULT_READY);",
+            f"Take(Region{{{', '.join(fields)}}});",
+            "CrossCoreSetFlag<2, PIPE_MTE2>(RESULT_TAKEN);",
+        ]
+    assert isinstance(node, For)
+    inner = [line for item in node.body for line in _taking(item, ring)]
+    if not node.cores:
+        return framed(node, [inner])
+    name, end = node.var.name, node.end.cpp(Side.DEVICE, 1)
+    if node.in_a_row:
+        end = node.end.cpp(Side.DEVICE, 2)
+        last = f"const uint64_t last = {end} * (core + 1) / tiling_.blockDim;"
+        begin = f"{end} * core / tiling_.blockDim"
+        return [last, f"for (uint64_t {name} = {begin}; {name} < last; ++{name}) {{", *indented(inner), "}"]
+    head = f"for (uint64_t {name} = core; {name} < {end}; {name} += tiling_.blockDim) {{"
+    return [head, *indented(inner), "}"]

@@ -1,0 +1,682 @@
+"""AscendC from the kernel IR: a class with Init, Process, CopyIn, Compute and CopyOut, and its tiling.
+
+Queues follow from who writes and reads a buffer; a tile's consecutive loads, instructions and stores become
+methods, whose parameters are what they use and do not define.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from textwrap import indent
+from types import MappingProxyType
+
+from attrs import frozen
+
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.ascend.api import api_row
+from evokernel_core.targets.ascendc.ir import allocation
+from evokernel_core.targets.ascendc.ir.allocation import Use
+from evokernel_core.targets.ascendc.ir.expr import U32, Call, Expr, Function, Int, Param, Side, Var
+from evokernel_core.targets.ascendc.ir.handing import with_waits
+from evokernel_core.targets.ascendc.ir.nodes import (
+    LANES,
+    Assign,
+    Atomic,
+    Await,
+    Buffer,
+    Clear,
+    Converted,
+    Copy,
+    Difference,
+    Enumerator,
+    Fence,
+    Fields,
+    For,
+    Get,
+    If,
+    Instruction,
+    InverseRoot,
+    Kept,
+    Kernel,
+    Let,
+    Node,
+    Number,
+    Operand,
+    Put,
+    Ratio,
+    Region,
+    Ring,
+    Runs,
+    Section,
+    Signal,
+    Slice,
+    SliceList,
+    Tensor,
+    TensorList,
+    Told,
+    accesses,
+    flat,
+)
+from evokernel_core.targets.ascendc.ir.steps import (
+    Block,
+    Kind,
+    Part,
+    Round,
+    Step,
+    ahead,
+    body_parts,
+    is_one_step,
+    nodes_of,
+    rounds,
+)
+from evokernel_core.targets.ascendc.kernels.family import StageText, facts_of
+from evokernel_core.targets.ascendc.kernels.rendering import class_name, parameters_of
+from evokernel_core.targets.ascendc.print.statements import (
+    RING_FLAGS,
+    STEP,
+    call_lines,
+    comment,
+    converted,
+    flag,
+    framed,
+    free_variables,
+    function,
+    in_lines,
+    let,
+    method,
+    needed,
+    turns,
+    wrapped,
+)
+from evokernel_core.targets.ascendc.print.tiling import compute, refusal, settings
+
+_IN_SETUP = {
+    Kind.LOAD: "Fetch",
+    Kind.COMPUTE: "Prepare",
+    Kind.SCALAR: "Prepare",
+    Kind.STORE: "Finish",
+}
+_IN_TILES = {
+    Kind.LOAD: "CopyIn",
+    Kind.COMPUTE: "Compute",
+    Kind.SCALAR: "Compute",
+    Kind.STORE: "CopyOut",
+}
+_CLASSES = {
+    Use.INPUT: "TQue<TPosition::VECIN, {}>",
+    Use.OUTPUT: "TQue<TPosition::VECOUT, {}>",
+    Use.THROUGH: "TQueBind<TPosition::VECIN, TPosition::VECOUT, {}>",
+    Use.NUMBERS: "TBuf<TPosition::VECCALC>",
+    Use.SCRATCH: "TBuf<TPosition::VECCALC>",
+}
+
+
+def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
+    """The kernel's two texts under a name in snake case; its tensors are the task's."""
+    tiles = kernel.tiles.most_cores.cpp(Side.HOST, 1)
+    blocks = [f"tiling.blockDim = static_cast<uint32_t>({tiles} < coreNum ? {tiles} : coreNum);"]
+    for item, own in kernel.workspaces:
+        size = f"{own.cpp(Side.HOST, 2)} * sizeof({item.ctype})"
+        blocks.append(f"tiling.workspaceBytes = tiling.blockDim * {size};")
+    taken = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(kernel)};"
+    checks = refusal("ubBytes < UB_BYTES_NEEDED")
+    tiling, computing, text = (
+        in_lines(part)
+        for part in (
+            settings(kernel, [taken]),
+            compute(kernel, task, checks=checks, blocks=blocks),
+            f"{vector_class(kernel, class_name(name))}\n{_entry(kernel, task, name)}",
+        )
+    )
+    return StageText(tiling, computing, text, f"{name}_kernel", facts_of(kernel))
+
+
+def vector_class(kernel: Kernel, name: str) -> str:
+    """The class of a kernel's vector cores under a name, behind its numbers."""
+    return _Printer(kernel, name).text()
+
+
+def arguments_of(kernel: Kernel) -> str:
+    """What Init of a kernel's class is given beside the tiling and the pipe."""
+    return ", ".join(address for _, address in addresses_of(kernel))
+
+
+def addresses_of(kernel: Kernel) -> Iterator[tuple[str, str]]:
+    """Init's parameter for each address, and what is passed: parts of the workspace begin at ``own``."""
+    for item in kernel.tensors:
+        tensors = item.tensors if isinstance(item, TensorList) else (item,)
+        yield from ((one.name, one.address) for one in tensors)
+    yield from ((ring.name, f"own + tiling.{ring.name}Offset") for ring in kernel.rings)
+
+
+def _entry(kernel: Kernel, task: KernelTask, name: str) -> str:
+    parameters = parameters_of(task, kernel.results)
+    return f"""\
+extern "C" __global__ __vector__ void {name}_kernel(
+    {parameters}, GM_ADDR workspace, OpTiling tiling)
+{{
+    TPipe pipe;
+    {class_name(name)} op;
+    op.Init({arguments_of(kernel)}, tiling, &pipe);
+    op.Process();
+}}
+"""
+
+
+@frozen
+class _Phase:
+    """A step of a tile or of the setup that becomes a method; ``transfers``: whether it owns what queues
+    hand over, which a section inside another step does not."""
+
+    name: str
+    body: tuple[Node, ...]
+    note: str = ""
+    transfers: bool = True
+
+
+class _Printer:
+    """The class of one kernel."""
+
+    def __init__(self, kernel: Kernel, name: str) -> None:
+        self._kernel = kernel
+        self._name = name
+        self._uses = allocation.uses(kernel)
+        self._homes = allocation.homes(kernel)
+        self._order = {var: place for place, var in enumerate(kernel.variables())}
+        self._methods: list[str] = []
+        self._sections: dict[int, tuple[Block, str]] = {}  # by identity, with their calls
+        self._used: Counter[str] = Counter()
+        self._kept: dict[Buffer, None] = {}  # held by a body, between its steps
+        self._fetched: set[Buffer] = set()  # queues that are filled again before they are read
+        self._held: frozenset[Buffer] = frozenset()  # of them those of the step that is written
+        self._calls: dict[int, str] = {}  # of sections inside steps, by their identity
+
+    def text(self) -> str:
+        """The class, behind its numbers and flags."""
+        process = self._process()
+        functions = [function(item) for item in self._functions()]
+        name = self._name
+        return f"""\
+{self._numbers()}// {wrapped(self._kernel.note, "// ")}
+class {name} {{
+public:
+    __aicore__ inline {name}() {{}}
+{indent(self._init(), STEP)}
+{indent(process, STEP)}
+private:
+{indent(chr(10).join([*self._methods, *functions]), STEP)}
+{indent(self._members(), STEP)}}};
+"""
+
+    def _numbers(self) -> str:
+        lines = [
+            f"constexpr float {item.name} = {_float(item.value)};{comment(item.note)}\n"
+            for item in self._kernel.numbers()
+        ]
+        if any(isinstance(node, For) and node.ring is not None for node in self._kernel.nodes):
+            lines.append(RING_FLAGS)
+        return "".join([*lines, "\n"] if lines else [])
+
+    # -- Init and members -----------------------------------------------------------------------
+
+    def _init(self) -> str:
+        lines = ["tiling_ = tiling;"]
+        for item in (*self._kernel.tensors, *self._kernel.rings):
+            if isinstance(item, TensorList):
+                pairs = [(f"{item.name}[{place}]", one.name) for place, one in enumerate(item.tensors)]
+            else:
+                pairs = [(_global(item), item.name)]
+            own = item.own if isinstance(item, Tensor) else None
+            behind = f" + GetBlockIdx() * {own.cpp(Side.DEVICE, 2)}" if own is not None else ""
+            lines += [
+                f"{place}.SetGlobalBuffer(reinterpret_cast<__gm__ {item.ctype} *>({address}){behind});"
+                for place, address in pairs
+            ]
+            if item.bypass_l2:
+                lines += [
+                    f"{place}.SetL2CacheHint(CacheMode::CACHE_MODE_DISABLE); // L2 is left to others"
+                    for place, _ in pairs
+                ]
+        for buffer, use in self._uses.items():
+            size = f"{buffer.elements.cpp(Side.DEVICE, 2)} * sizeof({buffer.ctype})"
+            if not use.is_queue:
+                if self._homes[buffer] == buffer:
+                    lines.append(f"pipe->InitBuffer({buffer.name}Buffer, {size});")
+            else:
+                lines.append(f"pipe->InitBuffer({buffer.name}Queue, {buffer.stages}, {size});")
+        for buffer, use in self._uses.items():
+            if not use.is_queue:
+                home = self._homes[buffer]
+                note = "" if home == buffer else comment("while nothing else lies there")
+                lines.append(f"{buffer.name} = {home.name}Buffer.Get<{buffer.ctype}>();{note}")
+        for buffer in self._uses:
+            if buffer.cleared:
+                words = buffer.bytes // 4
+                lines.append(f"Duplicate({buffer.name}.ReinterpretCast<int32_t>(), 0, {words});")
+        parameters = ", ".join(f"GM_ADDR {parameter}" for parameter, _ in addresses_of(self._kernel))
+        return method("void", "Init", f"{parameters}, const OpTiling &tiling, TPipe *pipe", lines)
+
+    def _members(self) -> str:
+        lines = ["OpTiling tiling_;"]
+        for buffer, use in self._uses.items():
+            if self._homes[buffer] != buffer:
+                continue
+            suffix = "Queue" if use.is_queue else "Buffer"
+            depth = buffer.stages if buffer in self._fetched else 1
+            lines.append(f"{_CLASSES[use].format(depth)} {buffer.name}{suffix};")
+        for item in (*self._kernel.tensors, *self._kernel.rings):
+            many = f"{item.name}[{len(item.tensors)}]" if isinstance(item, TensorList) else _global(item)
+            lines.append(f"GlobalTensor<{item.ctype}> {many};")
+        lines += [
+            f"LocalTensor<{buffer.ctype}> {buffer.name};"
+            for buffer, use in self._uses.items()
+            if not use.is_queue or buffer in self._kept
+        ]
+        lines += [
+            f"{item.ctype} {item.name} = {item.first};{comment(item.note)}" for item in self._kernel.states()
+        ]
+        if any(isinstance(node, Instruction) and Kept() in node.operands for node in self._kernel.nodes):
+            lines.append(f"uint64_t {Kept().name} = 0; // elements that were picked last")
+        return "\n".join(lines) + "\n"
+
+    def _functions(self) -> list[Function]:
+        found = dict.fromkeys(item.function for item in self._kernel.expressions() if isinstance(item, Call))
+        return list(found)
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    def _process(self) -> str:
+        """Process: the setup, and the tiles of a core."""
+        parts = with_waits(body_parts(self._kernel), self._uses)
+        return method("void", "Process", "", self._body(parts, _IN_SETUP))
+
+    def _body(
+        self,
+        parts: Sequence[Part],
+        names: Mapping[Kind, str],
+        instead: Mapping[int, list[str]] = MappingProxyType({}),
+    ) -> list[str]:
+        """The parts of a body; between them it hands over the buffers that no step hands over alone.
+        ``instead``: the lines of parts that are written already, by their places."""
+        found = list(rounds(parts, self._uses))
+        lines: list[str] = []
+        for place, part in enumerate(parts):
+            held = frozenset(
+                item.buffer
+                for item in found
+                for side in (item.fills, item.takes)
+                if place in side and not (item.is_whole and is_one_step(side, parts))
+            )
+            self._kept.update(dict.fromkeys(sorted(held, key=lambda item: item.name)))
+            whole = [item for item in found if item.is_whole]
+            lines += [line for item in whole for line in _taken_around(item, place, parts)]
+            lines += instead[place] if place in instead else self._part(part, held, names)
+            lines += [line for item in whole for line in _given_around(item, place, parts)]
+        return lines
+
+    def _part(self, part: Part, held: frozenset[Buffer], names: Mapping[Kind, str]) -> list[str]:
+        if isinstance(part, (Let, Assign)):
+            return self._lines(part)
+        waits = _waits(part)
+        if isinstance(part, Block):
+            return [*waits, *self._block(part)]
+        if part.is_plain:
+            return [*waits, *(line for node in part.nodes for line in self._lines(node))]
+        section = part.nodes[0]
+        if len(part.nodes) == 1 and isinstance(section, Section):
+            return [*waits, self._called(_Phase(section.name, section.body, section.note), held)]
+        return [*waits, self._called(_Phase(self._numbered(names[part.kind]), part.nodes), held)]
+
+    def _block(self, part: Block) -> list[str]:
+        place = len(self._methods)
+        before = self._sections.get(id(part.node))
+        if before is not None and before[0].bodies == part.bodies:  # it waits for the same again
+            return [before[1]]
+        if isinstance(part.node, For):
+            load = ahead(part.bodies[0], self._uses)
+            if load is not None and part.node.so_long is None:
+                return self._fetching_loop(part.node, part.bodies[0], load)
+        inner = [self._body(body, _IN_TILES) for body in part.bodies]
+        if isinstance(part.node, Section):
+            phase = _Phase(part.node.name, part.node.body, part.node.note)
+            call = self._method_call(phase, [], inner[0], place)
+            self._sections[id(part.node)] = part, call
+            return [call]
+        return framed(part.node, inner)
+
+    def _fetching_loop(self, node: For, parts: Sequence[Part], load: int) -> list[str]:
+        """A loop that loads for its next turn before it computes: a core issues instructions in order, and a
+        copy that waits behind those of a whole tile comes too late."""
+        step = parts[load]
+        assert isinstance(step, Step)
+        lets = [item for item in parts[:load] if isinstance(item, Let)]
+        phase = _Phase(self._numbered(_IN_TILES[Kind.LOAD]), (*needed(lets, step.nodes), *step.nodes))
+        call = self._called(phase, frozenset())
+        self._fetched.update(_buffers_of(step.nodes))
+        name, (first, end, step_over) = node.var.name, turns(node)
+        following = f"{name} + {step_over}"
+        begin = [f"if ({first} < {end}) {{", f"{STEP}{_called_with(call, name, first)}", "}"]
+        fetch = [
+            f"if ({following} < {end}) {{ // travels while this turn is computed",
+            f"{STEP}{_called_with(call, name, following)}",
+            "}",
+        ]
+        working = [part for part in parts if part is not step and not isinstance(part, Let)]
+        others = [item for part in working for item in nodes_of(part)]
+        kept = needed([item for item in parts if isinstance(item, Let)], others)
+        unused: dict[int, list[str]] = {
+            place: [] for place, part in enumerate(parts) if isinstance(part, Let) and part not in kept
+        }
+        return [*begin, *framed(node, [self._body(parts, _IN_TILES, {**unused, load: fetch})])]
+
+    def _numbered(self, name: str) -> str:
+        self._used[name] += 1
+        return name + (str(self._used[name]) if self._used[name] > 1 else "")
+
+    def _called(self, phase: _Phase, held: frozenset[Buffer]) -> str:
+        """The call of a step, whose method is kept. It takes and gives all buffers but those that are held
+        around it; a section inside another step works on those of that step."""
+        place = len(self._methods)  # what it calls is written behind it
+        around, self._held = self._held, held
+        queued = [item for item in _buffers_of(phase.body) if self._uses[item].is_queue and item not in held]
+        lines = self._statements(phase.body, queued if phase.transfers else ())
+        self._held = around
+        return self._method_call(phase, () if phase.transfers else queued, lines, place)
+
+    def _statements(self, body: Sequence[Node], queued: Sequence[Buffer]) -> list[str]:
+        """The nodes of a step. Each queue's buffer is taken in front of the first that works on it and given
+        on behind the last, so that no unit waits for another longer than it must: new buffers are those that
+        the step fills, others come as the step before left them; what was filled goes on, what was used up
+        becomes free. Queues order copies with the vector unit, in whose place the scalar unit works on some:
+        it waits for it, and it for the scalar unit."""
+        touched = [_buffers_of((node,)) for node in body]
+        first = {item: next(i for i, found in enumerate(touched) if item in found) for item in queued}
+        last = {item: max(i for i, found in enumerate(touched) if item in found) for item in queued}
+        numbers = {item.source.buffer for item in flat(body) if isinstance(item, Get)}
+        numbers |= {item.target.buffer for item in flat(body) if isinstance(item, Put)}
+        lines: list[str] = []
+        for place, node in enumerate(body):
+            begun = [item for item in queued if first[item] == place]
+            ended = [item for item in queued if last[item] == place]
+            lines += [f"LocalTensor<{item.ctype}> {_taking(item, self._fills(body, item))}" for item in begun]
+            lines += _wait("V_S") if numbers & {*begun} else []
+            lines += self._lines(node)
+            lines += _wait("S_V") if numbers & {*ended} else []
+            lines += [_giving(item, self._fills(body, item)) for item in ended]
+        return lines
+
+    def _method_call(self, phase: _Phase, queued: Sequence[Buffer], lines: Sequence[str], place: int) -> str:
+        """The call of a method, which is kept at its place: it is given buffers and variables."""
+        free = sorted(free_variables(phase.body), key=self._order.__getitem__)
+        given = [(f"LocalTensor<{item.ctype}>", item.name) for item in queued]
+        given += [(var.ctype, var.name) for var in free]
+        parameters = ", ".join(f"{ctype} {name}" for ctype, name in given)
+        note = f"// {wrapped(phase.note, '// ')}\n" if phase.note else ""
+        self._methods.insert(place, note + method("void", phase.name, parameters, lines))
+        return f"{phase.name}({', '.join(name for _, name in given)});"
+
+    def _fills(self, body: Sequence[Node], buffer: Buffer) -> bool:
+        """Whether a step makes a queue's tensor: loads for one that they fill, instructions for others."""
+        by_load = self._uses[buffer] in (Use.INPUT, Use.THROUGH)
+        return any(
+            writes and item.buffer == buffer and isinstance(node, Copy) is by_load
+            for node in flat(body)
+            for writes, item in accesses(node)
+        )
+
+    # -- statements -----------------------------------------------------------------------------
+
+    def _lines(self, node: Node) -> list[str]:
+        match node:
+            case Let() if node.var.ctype == LANES:
+                return [f"uint64_t {node.var.name}[1] = {{{node.value.cpp()}}};"]
+            case Let() | Assign():
+                return let(node)
+            case Get() | Put() | Fence() | Await() | Signal():
+                return _scalar(node)
+            case For() | If() | Atomic():
+                bodies = [[line for one in body for line in self._lines(one)] for body in node.bodies]
+                return framed(node, bodies)
+            case Section():
+                if id(node) not in self._calls:
+                    phase = _Phase(node.name, node.body, node.note, transfers=False)
+                    self._calls[id(node)] = self._called(phase, self._held)
+                return [self._calls[id(node)]]
+        assert isinstance(node, (Copy, Clear, Instruction))
+        return self._work(node)
+
+    def _work(self, node: Copy | Clear | Instruction) -> list[str]:
+        if isinstance(node, Clear):
+            return _clear(node, self._uses[node.target.buffer])
+        return _copy(node) if isinstance(node, Copy) else _instruction(node)
+
+
+def _scalar(node: Get | Put | Fence | Await | Signal) -> list[str]:
+    """What the scalar unit does itself."""
+    match node:
+        case Get():
+            read = f"{node.source.buffer.name}.GetValue({node.source.offset.cpp()})"
+            ctype = node.var.ctype
+            read = read if ctype == node.source.ctype else f"static_cast<{ctype}>({read})"
+            return [f"const {ctype} {node.var.name} = {read};"]
+        case Put():
+            return [f"{node.target.buffer.name}.SetValue({node.target.offset.cpp()}, {node.value.cpp()});"]
+        case Await() | Signal():
+            return [flag(node)]
+    if "_" in node.unit:
+        return _wait(node.unit)
+    return [f"PipeBarrier<PIPE_{'ALL' if node.unit == 'ALL' else 'MTE3'}>();"]
+
+
+def _waits(part: Step | Block) -> list[str]:
+    """Each unit that a part waits for says when it is done; ids of events with the scalar unit are not
+    those of queues."""
+    return [line for event in part.waits for line in _wait(event)]
+
+
+def _wait(event: str) -> list[str]:
+    is_own = "S" in event.split("_")
+    number = "0" if is_own else f"GetTPipePtr()->FetchEventID(HardEvent::{event})"
+    return [f"{verb}Flag<HardEvent::{event}>({number});" for verb in ("Set", "Wait")]
+
+
+def _clear(node: Clear, use: Use) -> list[str]:
+    """Zeros that wait for what lay there to be stored, and for which the load waits: queues order copies with
+    the vector unit only where it works on their buffers."""
+    stored = _wait("MTE3_V") if use is Use.THROUGH else []
+    return [*stored, *_instruction(node.instruction), *_wait("V_MTE2")]
+
+
+def _taken_around(item: Round, place: int, parts: Sequence[Part]) -> Iterator[str]:
+    """What a body takes of a queue in front of a part."""
+    for side, fills in ((item.fills, True), (item.takes, False)):
+        if place == side[0] and not is_one_step(side, parts):
+            yield _taking(item.buffer, fills)
+
+
+def _given_around(item: Round, place: int, parts: Sequence[Part]) -> Iterator[str]:
+    """What a body gives to a queue behind a part."""
+    for side, fills in ((item.fills, True), (item.takes, False)):
+        if place == side[-1] and not is_one_step(side, parts):
+            yield _giving(item.buffer, fills)
+
+
+def _taking(buffer: Buffer, fills: bool) -> str:
+    return f"{buffer.name} = {buffer.name}Queue.{'AllocTensor' if fills else 'DeQue'}<{buffer.ctype}>();"
+
+
+def _giving(buffer: Buffer, fills: bool) -> str:
+    return f"{buffer.name}Queue.{'EnQue' if fills else 'FreeTensor'}({buffer.name});"
+
+
+def _called_with(call: str, name: str, value: str) -> str:
+    """A call whose argument of a name is another value."""
+    function, _, arguments = call.removesuffix(");").partition("(")
+    given = (value if item == name else item for item in arguments.split(", "))
+    return f"{function}({', '.join(given)});"
+
+
+def _buffers_of(nodes: Iterable[Node]) -> list[Buffer]:
+    found = (item.buffer for node in flat(nodes) for _, item in accesses(node))
+    return list(dict.fromkeys(found))
+
+
+def _copy(node: Copy) -> list[str]:
+    """DataCopyPad takes any length; lines of several rows are gaps apart."""
+    ctype = node.slice.ctype
+    length = f"static_cast<uint32_t>({node.count.cpp(Side.DEVICE, 2)} * sizeof({ctype}))"
+    rows, gap, blocks = "1", "0", "0"
+    if node.rows != Int(1):
+        rows = f"static_cast<uint16_t>({node.rows.cpp()})"
+        gap = f"static_cast<uint32_t>({(node.apart - node.count).cpp(Side.DEVICE, 2)} * sizeof({ctype}))"
+        blocks = converted(node.skipped_blocks, U32)
+    region, place = _region(node.region), _slice(node.slice)
+    if not node.is_load:
+        run = f"DataCopyExtParams{{{rows}, {length}, {blocks}, {gap}, 0}}"
+        return call_lines("DataCopyPad", [f"{region}, {place}", run])
+    run = f"DataCopyExtParams{{{rows}, {length}, {gap}, {blocks}, 0}}"
+    padding = f"DataCopyPadExtParams<{ctype}>{{false, 0, 0, 0}}"
+    if node.zeros != Int(0) or node.before != Int(0):
+        value = _filler(node.filler, ctype)
+        sides = ", ".join(
+            "0" if item == Int(0) else converted(item, "uint8_t") for item in (node.before, node.zeros)
+        )
+        padding = f"DataCopyPadExtParams<{ctype}>{{true, {sides}, {value}}}"
+    return call_lines("DataCopyPad", [f"{place}, {region}", run, padding])
+
+
+def _filler(value: Number | Expr | None, ctype: str) -> str:
+    if isinstance(value, Expr):
+        return converted(value, ctype)
+    return _in_type(value, ctype) if value else "0"
+
+
+def _instruction(node: Instruction) -> list[str]:
+    lists = [item for item in node.operands if isinstance(item, SliceList)]
+    structures = [item for item in node.operands if isinstance(item, Fields) and not item.is_short]
+    template = f"<{node.template}>" if node.template else ""
+    operands = ", ".join(map(_operand, node.operands))
+    call = f"{node.former or api_row(node.key).name}{template}({operands});"
+    note = [f"// {node.note}"] if node.note else []
+    given = (line for item in structures for line in _fields(item))
+    runs = [item for item in node.operands if isinstance(item, Runs)]
+    lengths = (_lengths(item) for item in runs)
+    told = (f"GetMrgSortResult({', '.join(one.name for one in item.told)});" for item in runs if item.told)
+    return [*note, *_lists(lists), *given, *lengths, call, *told]
+
+
+def _lengths(item: Runs) -> str:
+    return f"const uint16_t lengths[] = {{{', '.join(converted(one, 'uint16_t') for one in item.lengths)}}};"
+
+
+def _runs(item: Runs) -> str:
+    """The lists of an instruction that merges runs, and what it does with them."""
+    places = ", ".join(map(_slice, item.slices))
+    stops = "true" if item.told else "false"
+    count = converted((Int(1) << item.count) - 1, "uint16_t")
+    taking = f"lengths, {stops}, {count}, {converted(item.times, 'uint16_t')}"
+    return f"MrgSortSrcList<{item.slices[0].ctype}>({places}), MrgSort4Info({taking})"
+
+
+def _lists(lists: Sequence[SliceList]) -> list[str]:
+    """Arrays of slices; those over the same numbers are filled together."""
+    lines = [f"LocalTensor<{item.slice.ctype}> {item.name}[{item.count.cpp()}];" for item in lists]
+    for (var, count), run in groupby(lists, lambda item: (item.var, item.count)):
+        filled = [f"{STEP}{item.name}[{var.name}] = {_slice(item.slice)};" for item in run]
+        head = f"for ({var.ctype} {var.name} = 0; {var.name} < {count.cpp()}; ++{var.name}) {{"
+        lines += [head, *filled, "}"]
+    return lines
+
+
+def _fields(item: Fields) -> list[str]:
+    name = _structure(item)
+    assigned = [
+        f"{name}.{key} = {converted(value, item.types[key])};"
+        if key in item.types
+        else f"{name}.{key} = {value.cpp()};"
+        for key, value in item.values.items()
+    ]
+    return [f"{item.struct} {name};", *assigned]
+
+
+def _short(item: Fields) -> str:
+    values = (
+        value.cpp() if _is_constant(value) else converted(value, item.types[name])
+        for name, value in item.values.items()
+    )
+    return f"{item.struct}{{{', '.join(values)}}}"
+
+
+def _structure(item: Fields) -> str:
+    return "params"
+
+
+def _operand(item: Operand) -> str:
+    match item:
+        case Slice():
+            return _slice(item)
+        case SliceList() | Enumerator() | Number() | Kept() | Told():
+            return item.name
+        case Fields():
+            return _short(item) if item.is_short else _structure(item)
+        case Ratio() | Difference() | InverseRoot():
+            return _computed(item)
+        case Expr():
+            return item.cpp()
+    return _value(item)
+
+
+def _value(item: Converted | Runs) -> str:
+    if isinstance(item, Runs):
+        return _runs(item)
+    value = item.value
+    if isinstance(value, Number):
+        return _in_type(value, item.ctype)
+    if isinstance(value, Int) and item.ctype == U32:
+        return f"{value.value}U"
+    return converted(value, item.ctype)
+
+
+def _in_type(value: Number, ctype: str) -> str:
+    return value.name if ctype == "float" else f"static_cast<{ctype}>({value.name})"
+
+
+def _computed(item: Ratio | Difference | InverseRoot) -> str:
+    """A float that is computed of integers."""
+    match item:
+        case InverseRoot():
+            return f"tiling_.{item.name}"
+        case Ratio():
+            return f"{converted(item.over, 'float')} / {converted(item.under, 'float')}"
+    left, right = (f"static_cast<int64_t>({side.cpp()})" for side in (item.left, item.right))
+    return f"static_cast<float>({left} - {right})"
+
+
+def _is_constant(value: Expr) -> bool:
+    return not any(isinstance(item, (Var, Param)) for item in value.walk())
+
+
+def _float(value: float) -> str:
+    sign = "-" if value < 0 else ""
+    return f"{sign}__builtin_inff()" if math.isinf(value) else f"{value!r}f"
+
+
+def _slice(item: Slice) -> str:
+    offset = item.offset.cpp()
+    place = item.buffer.name if offset == "0" else f"{item.buffer.name}[{offset}]"
+    return f"{place}.ReinterpretCast<{item.read_as}>()" if item.read_as else place
+
+
+def _region(item: Region) -> str:
+    tensor = item.tensor
+    if isinstance(tensor, TensorList):
+        assert item.index is not None
+        return f"{tensor.name}[{item.index.cpp()}][{item.offset.cpp()}]"
+    return f"{_global(tensor)}[{item.offset.cpp()}]"
+
+
+def _global(tensor: Tensor | Ring) -> str:
+    return tensor.handle
