@@ -3,7 +3,7 @@
     python benchmarks/digest.py SUITE --tasks FOLDER [--levels 1,2] [--moves N] [--json OUT] [--equal OLD]
 
 SUITE is a folder of KernelBench-format problems, a folder a level. Each problem's forward is captured once;
-FOLDER keeps the tasks for later runs. Of each task the first draft and ``--moves`` schedules one move away
+FOLDER holds the tasks for later runs. Of each task the first draft and ``--moves`` schedules one move away
 from it are digested: settings, both files, and the estimate in microseconds. With ``--equal`` the rows are
 compared with an earlier run's, and the exit status is 1 where one differs.
 """
@@ -44,29 +44,29 @@ def main() -> int:
         for level in args.levels.split(",")
         for file in sorted((args.suite / f"level{level}").glob("*.py"))
     ]
-    capture(args.suite, [file for file in files if not kept(args.tasks, file).exists()], args.tasks)
+    capture(args.suite, [file for file in files if not task_file(args.tasks, file).exists()], args.tasks)
     chip = load_chip(Settings().chip)
     rows = {
-        f"{file.parent.name}/{file.stem}": digested(kept(args.tasks, file), chip, args.moves)
+        f"{file.parent.name}/{file.stem}": digested(task_file(args.tasks, file), chip, args.moves)
         for file in files
     }
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1) + "\n")
-    whole = sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:16]
+    digest = sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:16]
     differing = [] if args.equal is None else list(differences(json.loads(args.equal.read_text()), rows))
     for line in differing:
         print(line)
-    print(json.dumps({"problems": len(rows), "digest": whole, "differences": len(differing)}))
+    print(json.dumps({"problems": len(rows), "digest": digest, "differences": len(differing)}))
     return 1 if differing else 0
 
 
-def kept(folder: Path, file: Path) -> Path:
-    """Where the task of a problem is kept."""
+def task_file(folder: Path, file: Path) -> Path:
+    """The file of a problem's captured task."""
     return folder / f"{file.parent.name}-{file.stem}.json"
 
 
 def capture(suite: Path, files: Sequence[Path], folder: Path) -> None:
-    """Keeps the task of each problem's forward, or why there is none."""
+    """Writes the task of each problem's forward, or the reason why there is none."""
     folder.mkdir(parents=True, exist_ok=True)
     if not files:
         return
@@ -78,7 +78,7 @@ def capture(suite: Path, files: Sequence[Path], folder: Path) -> None:
                 region, reason = None, str(error)
             task = region.task if region is not None else None
             data = {"reason": str(reason)} if task is None else {"task": to_data(task)}
-            kept(folder, file).write_text(json.dumps(data))
+            task_file(folder, file).write_text(json.dumps(data))
 
 
 def digested(file: Path, chip: Chip, moves: int) -> Row:
