@@ -25,8 +25,8 @@ def read_foreign_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        result = os.fstat(descriptor)
+        if not stat.S_ISREG(result.st_mode):
             raise ValueError(f"{path} is no regular file")
         data = file.read(most + 1)
     if len(data) > most:

@@ -80,14 +80,14 @@ def _regular_root(file: Path) -> Path:
 
 def _above(folder: Path) -> tuple[Path, ...]:
     """The folders above one that belong to its project, as far as that is known."""
-    found: list[Path] = []
+    paths: list[Path] = []
     home = Path.home()
-    while not _is_top(folder) and len(found) < _MOST_ABOVE:
+    while not _is_top(folder) and len(paths) < _MOST_ABOVE:
         folder = folder.parent
         if folder in (Path(folder.anchor), home) or folder in home.parents or _anyone_writes(folder):
             break
-        found.append(folder)
-    return tuple(found)
+        paths.append(folder)
+    return tuple(paths)
 
 
 def _is_top(folder: Path) -> bool:
@@ -116,43 +116,45 @@ def _of_imports(file: Path, regular: Path, above: tuple[Path, ...]) -> Path | No
     of the file itself, and those of files beside and above it that name it."""
     near = (regular, file.parent)
     beside = [path for path in _python_files(file.parent) if path != file]
-    found = [_package_root(file, item) for item in imports_in(file) if item.level]
-    found += [
+    result = [_package_root(file, item) for item in imports_in(file) if item.level]
+    result += [
         _package_root(path, item) for path in beside for item in imports_in(path) if _names(file, path, item)
     ]
     for item in imports_in(file):
         if not any(_finds(folder, item) for folder in near):
-            found.append(next((folder for folder in above if _finds(folder, item)), None))
+            result.append(next((folder for folder in above if _finds(folder, item)), None))
     for folder in above:
         programs = (*beside, *_python_files(folder))
         if any(_leads_to(folder, item, file) for path in programs for item in imports_in(path)):
-            found.append(folder)
-    return max((folder for folder in found if folder in above), key=above.index, default=None)
+            result.append(folder)
+    return max((folder for folder in result if folder in above), key=above.index, default=None)
 
 
-def _package_root(path: Path, item: Imported) -> Path | None:
+def _package_root(path: Path, imported: Imported) -> Path | None:
     """Where imports start so that a file may import relatively; None where it finds nothing so."""
-    package = path.parents[item.level - 1]
-    return package.parent if not item.words or _is_module(package.joinpath(*item.words)) else None
+    package = path.parents[imported.level - 1]
+    return package.parent if not imported.words or _is_module(package.joinpath(*imported.words)) else None
 
 
-def _names(file: Path, path: Path, item: Imported) -> bool:
+def _names(file: Path, path: Path, imported: Imported) -> bool:
     """Whether a relative import of another file is of this one."""
-    return bool(item.level) and path.parents[item.level - 1].joinpath(*item.words) == file.with_suffix("")
+    return bool(imported.level) and path.parents[imported.level - 1].joinpath(
+        *imported.words
+    ) == file.with_suffix("")
 
 
-def _leads_to(folder: Path, item: Imported, file: Path) -> bool:
+def _leads_to(folder: Path, imported: Imported, file: Path) -> bool:
     """Whether an absolute import from a folder is of a file."""
-    return not item.level and folder.joinpath(*item.words) == file.with_suffix("")
+    return not imported.level and folder.joinpath(*imported.words) == file.with_suffix("")
 
 
-def _finds(folder: Path, item: Imported) -> bool:
+def _finds(folder: Path, imported: Imported) -> bool:
     """Whether an absolute import finds a file from a folder. One of a single word finds no mere folder."""
-    if item.level or not item.words or item.words[0] in _FOREIGN:
+    if imported.level or not imported.words or imported.words[0] in _FOREIGN:
         return False
-    path = folder.joinpath(*item.words)
-    if len(item.words) == 1:
-        return item.is_sure and ((path / "__init__.py").is_file() or path.with_suffix(".py").is_file())
+    path = folder.joinpath(*imported.words)
+    if len(imported.words) == 1:
+        return imported.is_sure and ((path / "__init__.py").is_file() or path.with_suffix(".py").is_file())
     return _is_module(path)
 
 
@@ -185,12 +187,12 @@ def _imports(path: str, _: int, size: int) -> tuple[Imported, ...]:
 
 
 def _imports_of(text: str) -> Iterator[Imported]:
-    for found in _PLAIN.finditer(text):
-        for clause in found[1].split(","):
+    for match in _PLAIN.finditer(text):
+        for clause in match[1].split(","):
             if words := clause.split():
                 yield Imported(0, tuple(words[0].split(".")))
-    for found in _FROM.finditer(text):
-        module = tuple(filter(None, found[2].split(".")))
-        names = [clause.split()[0] for clause in _COMMENT.sub("", found[3]).split(",") if clause.split()]
-        yield Imported(len(found[1]), module)
-        yield from (Imported(len(found[1]), (*module, name), is_sure=False) for name in names)
+    for match in _FROM.finditer(text):
+        module = tuple(filter(None, match[2].split(".")))
+        names = [clause.split()[0] for clause in _COMMENT.sub("", match[3]).split(",") if clause.split()]
+        yield Imported(len(match[1]), module)
+        yield from (Imported(len(match[1]), (*module, name), is_sure=False) for name in names)

@@ -119,20 +119,20 @@ def _asked(work: Callable[[], T], key: Key, wait_s: float) -> T:
             problem=KEYRING.missing(),
             variable=VARIABLES[key],
         )
-    found: list[T] = []
+    result: list[T] = []
     failed: list[Exception] = []
 
     def ask() -> None:
         try:
-            found.append(work())
+            result.append(work())
         except Exception as error:  # backends are plugins of the system: anything may come out of them
             failed.append(error)
 
     thread = threading.Thread(target=ask, name="keyring", daemon=True)
     thread.start()
     thread.join(wait_s)
-    if found:
-        return found[0]
+    if result:
+        return result[0]
     raise KeyringUnavailable(
         "The system's keyring {why}; set {variable} in the environment instead.",
         why=_why(failed),

@@ -57,8 +57,8 @@ def folder(what: str) -> tempfile.TemporaryDirectory[str]:
 def folder_in(place: Path, what: str) -> Iterator[Path]:
     """A new folder of mode 0700 inside ``place``, for what is moved from there to where others look for it;
     those that killed processes left there go first. Raises OSError."""
-    for item in place.glob(f"{what}-*"):
-        _abandoned(item)
+    for file in place.glob(f"{what}-*"):
+        _abandoned(file)
     path, lock = _locked_folder(f"{what}-", place)
     with lock:
         try:
@@ -74,10 +74,10 @@ def parent() -> Path | None:
     path = Path(tempfile.gettempdir()) / f"{_NAME}-{_user()}"
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o700)
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != _user():
+    result = path.lstat()
+    if not stat.S_ISDIR(result.st_mode) or result.st_uid != _user():
         return None
-    if found.st_mode & 0o077:
+    if result.st_mode & 0o077:
         path.chmod(0o700)
     return path
 
@@ -87,8 +87,8 @@ def sweep() -> int:
     removed = 0
     with contextlib.suppress(OSError):
         shared = parent()
-        for item in shared.iterdir() if shared else ():
-            removed += _abandoned(item)
+        for path in shared.iterdir() if shared else ():
+            removed += _abandoned(path)
     return removed
 
 
@@ -154,26 +154,26 @@ def _locked_folder(prefix: str, place: Path | None) -> tuple[Path, IO[bytes]]:
         lock.close()
 
 
-def _abandoned(item: Path) -> bool:
+def _abandoned(path: Path) -> bool:
     """Removes a process's folder if nobody holds its lock."""
     try:
-        lock = (item / _LOCK).open("rb")
+        lock = (path / _LOCK).open("rb")
     except OSError:
-        return _without_lock(item)
+        return _without_lock(path)
     with lock:
         if not _lock(lock):
             return False
-        shutil.rmtree(item, ignore_errors=True)
+        shutil.rmtree(path, ignore_errors=True)
     return True
 
 
-def _without_lock(item: Path) -> bool:
+def _without_lock(path: Path) -> bool:
     try:
-        if not item.is_dir() or time.time() - item.lstat().st_mtime < _MAKING_S:
+        if not path.is_dir() or time.time() - path.lstat().st_mtime < _MAKING_S:
             return False
     except OSError:
         return False
-    shutil.rmtree(item, ignore_errors=True)
+    shutil.rmtree(path, ignore_errors=True)
     return True
 
 

@@ -108,7 +108,7 @@ FLOORS = (
 
 
 def test_the_floors_of_the_author_import_downwards() -> None:
-    author = CORE / "ascendc"
+    author = CORE / "targets" / "ascendc"
     package = "evokernel_core.targets.ascendc."
     upwards = set()
     for path in author.rglob("*.py"):

@@ -27,11 +27,11 @@ def new_name(name: str) -> str:
     """The name that a module of this package has now. Raises ModuleNotFoundError where there was none."""
     for place in _places(name.removeprefix(f"{__name__}.")):
         try:
-            found = find_spec(f"evokernel_core.{place}")
+            spec = find_spec(f"evokernel_core.{place}")
         except ModuleNotFoundError:
             continue
-        if found is not None:
-            return found.name
+        if spec is not None:
+            return spec.name
     raise ModuleNotFoundError(f"There is no module {name}.", name=name)
 
 

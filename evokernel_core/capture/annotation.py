@@ -33,7 +33,7 @@ class TensorShape:
 
 def parse_annotation(values: str) -> dict[str, TensorShape | Any]:
     """Argument names and what they are. Raises ShapesNeeded where the text does not parse."""
-    found: dict[str, TensorShape | Any] = {}
+    result: dict[str, TensorShape | Any] = {}
     rest = values
     while rest.strip():
         match = _ARGUMENT.match(rest)
@@ -42,13 +42,13 @@ def parse_annotation(values: str) -> dict[str, TensorShape | Any]:
         rest = rest[match.end() :]
         tensor = _TENSOR.match(rest)
         if tensor:
-            found[match["name"]] = _tensor(tensor, values)
+            result[match["name"]] = _tensor(tensor, values)
             rest = rest[tensor.end() :]
         else:
             literal, rest = _literal(rest, values)
-            found[match["name"]] = literal
+            result[match["name"]] = literal
         rest = _after_comma(rest, values)
-    return found
+    return result
 
 
 def _tensor(match: re.Match[str], values: str) -> TensorShape:

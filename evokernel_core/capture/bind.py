@@ -12,22 +12,22 @@ from evokernel_core.domain.region import Region
 def settings_of(region: Region) -> frozenset[str]:
     """The inputs of the region that are settings, such as an eps."""
     inputs = region.task.graph.inputs if region.task else ()
-    return frozenset(item.name for item in inputs if item.value is not None)
+    return frozenset(operand.name for operand in inputs if operand.value is not None)
 
 
 def bound(region: Region, names: frozenset[str]) -> Region:
     """The region with these settings as they are, each asked for by a guard."""
     if region.task is None or region.site is None or not names:
         return region
-    settings = [item for item in region.task.graph.inputs if item.name in names]
-    guards = [Guard("", f"guards.equal({item.expression}, {item.value!r})") for item in settings]
+    settings = [operand for operand in region.task.graph.inputs if operand.name in names]
+    guards = [Guard("", f"guards.equal({setting.expression}, {setting.value!r})") for setting in settings]
     task = evolve(region.task, graph=_with_values(region.task.graph, names))
     site = evolve(region.site, guards=(*region.site.guards, *guards))
     return evolve(region, task=task, site=site)
 
 
 def _with_values(graph: Graph, names: frozenset[str]) -> Graph:
-    values = {item.name: item.value for item in graph.inputs if item.name in names}
+    values = {operand.name: operand.value for operand in graph.inputs if operand.name in names}
 
     def given(arg: Arg) -> Arg:
         if isinstance(arg, tuple):
@@ -35,5 +35,5 @@ def _with_values(graph: Graph, names: frozenset[str]) -> Graph:
         return values[arg.name] if isinstance(arg, ValueRef) and arg.name in values else arg
 
     nodes = tuple(evolve(node, args=tuple(map(given, node.args))) for node in graph.nodes)
-    inputs = tuple(item for item in graph.inputs if item.name not in values)
+    inputs = tuple(operand for operand in graph.inputs if operand.name not in values)
     return evolve(graph, nodes=nodes, inputs=inputs)

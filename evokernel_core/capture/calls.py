@@ -40,10 +40,14 @@ def serves(region: Region, captured: Call, other: Call) -> bool:
     task = region.task
     if task is None or captured.tensors.keys() != other.tensors.keys():
         return False
-    numbers = {item.expression for item in task.graph.inputs if item.kind is InputKind.SCALAR}
+    numbers = {operand.expression for operand in task.graph.inputs if operand.kind is InputKind.SCALAR}
     if _fixed(captured, numbers) != _fixed(other, numbers):
         return False
-    specs = {item.expression: item.spec for item in task.graph.inputs if item.expression in other.tensors}
+    specs = {
+        operand.expression: operand.spec
+        for operand in task.graph.inputs
+        if operand.expression in other.tensors
+    }
     if any(_kind(spec) != _kind(other.tensors[name]) for name, spec in specs.items()):
         return False
     sizes = _sizes(task, [(spec, other.tensors[name]) for name, spec in specs.items()])

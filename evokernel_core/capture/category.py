@@ -85,7 +85,7 @@ def _normalises(graph: Graph) -> bool:
 
 def _is_activation(graph: Graph, ops: list[str]) -> bool:
     """One tensor in, and its value is bent: tanh(x), x * sigmoid(x), 0.5 * x * (1 + tanh(..))."""
-    tensors = [item for item in graph.inputs if item.spec.rank > 0]
+    tensors = [operand for operand in graph.inputs if operand.spec.rank > 0]
     return len(tensors) == 1 and bool(_ACTIVATION.union({"exp", "log1p", "abs"}).intersection(ops))
 
 

@@ -149,9 +149,9 @@ class AgentClient:
 
     def _imports(self, path: Path) -> dict[str, Any]:
         """Where a file's imports are looked for, as the agent takes it."""
-        found = import_path(path, self._given.get("PYTHONPATH", ""))
-        first = dict.fromkeys((*map(str, found.first), *observed_paths(path)))
-        return {"root": str(found.root), "first": list(first), "last": list(map(str, found.last))}
+        result = import_path(path, self._given.get("PYTHONPATH", ""))
+        first = dict.fromkeys((*map(str, result.first), *observed_paths(path)))
+        return {"root": str(result.root), "first": list(first), "last": list(map(str, result.last))}
 
     @property
     def _given(self) -> Mapping[str, str]:
@@ -180,8 +180,8 @@ class AgentClient:
             "symbol": region.symbol, "group": group, "evaluation": self._evaluation,
             "observations": observations_of(path), "wanted": wanted, "imports": self._imports(path),
             "captures": [
-                {"fusible": dict(item.fusible), "whole": item.whole, "ways": dict(item.ways)}
-                for item in captures
+                {"fusible": dict(capture.fusible), "whole": capture.whole, "ways": dict(capture.ways)}
+                for capture in captures
             ],
         }  # fmt: skip
         return from_data(self._call("compare", params, 2 * COMPARE_S), EagerComparison)

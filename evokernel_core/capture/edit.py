@@ -52,14 +52,14 @@ def revert_edit(text: str, region: Region, kernel_name: str) -> str:
     """
     module = ParsedFile.parse(text)
     start, _ = span_offsets(text, module.symbol(region.symbol))
-    found = [item for item in module.guarded(kernel_name, region.symbol) if item.offset >= start]
-    if not found:
+    result = [item for item in module.guarded(kernel_name, region.symbol) if item.offset >= start]
+    if not result:
         raise EditConflict(
             "{symbol} does not call {kernel_name} any more: there is nothing to revert.",
             symbol=region.symbol,
             kernel_name=kernel_name,
         )
-    nearest = min(found, key=lambda item: abs(item.span.line - region.span.line))
+    nearest = min(result, key=lambda element: abs(element.span.line - region.span.line))
     site = region.site
     taken = nearest.span if site is not None and site.enclosed else nearest.taken
     stands = nearest.is_prefix

@@ -41,10 +41,10 @@ def interpreters(*near: Path) -> Iterator[Interpreter]:
     """Every Python that may be meant, the likeliest first, each once: the active environment, those of the
     folders ``near`` and above them, PATH, and the one that runs EvoKernel."""
     seen: set[str] = set()
-    for found in _all(near):
-        if found.path not in seen:
-            seen.add(found.path)
-            yield found
+    for result in _all(near):
+        if result.path not in seen:
+            seen.add(result.path)
+            yield result
 
 
 def folder_interpreters(*near: Path) -> Iterator[Interpreter]:
@@ -60,8 +60,8 @@ def _all(near: tuple[Path, ...]) -> Iterator[Interpreter]:
         yield from _folder_pythons(folder, asks=True)
     yield from _pythons(_conda_base())
     for name in ("python3", "python"):
-        if found := program_on_path(name):
-            yield Interpreter(found, Sentence("{name} on PATH", name=name))
+        if result := program_on_path(name):
+            yield Interpreter(result, Sentence("{name} on PATH", name=name))
     yield Interpreter(sys.executable, Sentence("EvoKernel's own interpreter"))
 
 
@@ -134,8 +134,8 @@ def _virtualenvs(folder: Path) -> Iterator[Place]:
 
 def _pixi(folder: Path) -> Iterator[Place]:
     inside = folder / ".pixi" / "envs"
-    found = sorted(inside.glob("*"))
-    for environment in sorted(found, key=lambda item: item.name != "default"):
+    paths = sorted(inside.glob("*"))
+    for environment in sorted(paths, key=lambda path: path.name != "default"):
         how = Sentence("pixi's environment {name} of {folder}", name=environment.name, folder=folder)
         yield environment, how
 
@@ -163,8 +163,8 @@ def _poetry_name(folder: Path) -> str | None:
 
 def _table(data: dict[str, Any], name: str) -> dict[str, Any]:
     """A table of a project's file, empty where there is none or something else has its name."""
-    found = data.get(name)
-    return found if isinstance(found, dict) else {}
+    element = data.get(name)
+    return element if isinstance(element, dict) else {}
 
 
 @lru_cache(maxsize=64)

@@ -69,16 +69,16 @@ def imports_torch(text: str) -> bool:
 
 def parsable(source: bytes) -> bytes:
     """The text with blanks in place of comments in long runs of them; all offsets stay."""
-    runs = [found.span() for found in _RUN.finditer(source)] if _may_have_runs(source) else []
+    runs = [match.span() for match in _RUN.finditer(source)] if _may_have_runs(source) else []
     if not runs:
         return source
     blank = bytearray(source)
     ends = [_line_from_the_end(source, *run) for run in runs]
-    for found in _STRING_OR_COMMENT.finditer(source):
-        if found[1] is not None:
-            at = bisect_right(runs, (found.start(), len(source))) - 1
-            if at >= 0 and runs[at][0] <= found.start() < ends[at]:
-                blank[found.start() : found.end()] = b" " * len(found[1])
+    for match in _STRING_OR_COMMENT.finditer(source):
+        if match[1] is not None:
+            at = bisect_right(runs, (match.start(), len(source))) - 1
+            if at >= 0 and runs[at][0] <= match.start() < ends[at]:
+                blank[match.start() : match.end()] = b" " * len(match[1])
     return bytes(blank)
 
 
@@ -180,13 +180,13 @@ def find(document: Document) -> tuple[Definition, ...]:
     pattern = re.compile(rb"(?<![\w.])(?:" + b"|".join(sorted(names)) + rb")\b")
     nodes = list(_definitions(document.tree.root_node))
     has_inputs = any(name in INPUTS for _, name in nodes)
-    found = []
+    result = []
     for node, qualname in nodes:
         annotation = _annotation(document, node)
         if qualname in _SUPPLIERS or not (annotation or _holds_tensor_code(document, node, pattern)):
             continue
-        found.append(_definition(document, node, qualname, has_inputs, annotation))
-    return tuple(found)
+        result.append(_definition(document, node, qualname, has_inputs, annotation))
+    return tuple(result)
 
 
 def _torch_names(text: str) -> frozenset[bytes]:
@@ -208,10 +208,10 @@ def _clauses(keyword: str, statement: re.Pattern[str], text: str) -> Iterator[st
     text: a pattern that begins with ``^`` looks at every character, which takes ten times as long."""
     at = text.find(keyword)
     while at >= 0:
-        found = statement.match(text, at) if _begins_line(text, at) else None
-        if found is not None:
-            yield found[1]
-        at = text.find(keyword, found.end() if found is not None else at + 1)
+        match = statement.match(text, at) if _begins_line(text, at) else None
+        if match is not None:
+            yield match[1]
+        at = text.find(keyword, match.end() if match is not None else at + 1)
 
 
 def _begins_line(text: str, at: int) -> bool:
@@ -234,12 +234,14 @@ def _definitions(root: Node) -> Iterator[tuple[Node, str]]:
             qualname = prefix + _decode(name)
             yield child, qualname
             body = inner.child_by_field_name("body")
-            waiting += [(item, f"{qualname}.") for item in reversed(body.named_children if body else ())]
+            waiting += [
+                (named_child, f"{qualname}.") for named_child in reversed(body.named_children if body else ())
+            ]
         elif inner.type == "function_definition" and name is not None:
             if not prefix:
                 yield child, _decode(name)
         elif child.type in _CONTAINERS:
-            waiting += [(item, prefix) for item in reversed(child.named_children)]
+            waiting += [(named_child, prefix) for named_child in reversed(child.named_children)]
 
 
 def _inner(node: Node) -> Node:
@@ -290,8 +292,8 @@ def _methods(node: Node, name: bytes) -> Iterator[Node]:
     if node.type != "class_definition" or body is None:
         return
     for child in body.named_children:
-        found = _inner(child).child_by_field_name("name")
-        if found is not None and found.text == name:
+        result = _inner(child).child_by_field_name("name")
+        if result is not None and result.text == name:
             yield child
 
 

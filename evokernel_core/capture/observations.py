@@ -50,8 +50,8 @@ class Observed:
 
     def joined(self, newer: Observed) -> Observed:
         """With a newer run's in place of those of the same definitions."""
-        again = {item.qualname for item in newer.observations}
-        kept = [item for item in self.observations if item.qualname not in again]
+        again = {observation.qualname for observation in newer.observations}
+        kept = [observation for observation in self.observations if observation.qualname not in again]
         return evolve(newer, observations=(*newer.observations, *kept))
 
 
@@ -72,11 +72,11 @@ class ObservationStore:
 
     def all(self, below: Path | None = None) -> Iterator[Observed]:
         """Every file's, or that of a file or of the files below a folder, in the order of paths."""
-        found = [item for item in map(_read, self.folder.glob("*.json")) if item is not None]
+        result = [item for item in map(_read, self.folder.glob("*.json")) if item is not None]
         top = Path(os.path.realpath(below)) if below else None
-        for item in sorted(found, key=lambda item: item.file):
-            if top is None or Path(item.file).is_relative_to(top):
-                yield item
+        for element in sorted(result, key=lambda element: element.file):
+            if top is None or Path(element.file).is_relative_to(top):
+                yield element
 
     def add(self, new: Iterable[Observed]) -> None:
         """Takes in a run. Raises StoreError where it cannot be written."""
@@ -101,22 +101,22 @@ class ObservationStore:
     def forget(self, below: Path | None = None) -> int:
         """Deletes what is known of a file, of the files below a folder, or of all. The number of files."""
         known = list(self.all(below))
-        for item in known:
-            self.path_of(Path(item.file)).unlink(missing_ok=True)
+        for entry in known:
+            self.path_of(Path(entry.file)).unlink(missing_ok=True)
         return len(known)
 
 
 def observations_of(file: Path) -> list[Any]:
     """What is known of a file, as the agent takes it."""
-    found = ObservationStore().of(file)
-    data: list[Any] = to_data(found.observations) if found else []
+    result = ObservationStore().of(file)
+    data: list[Any] = to_data(result.observations) if result else []
     return data
 
 
 def observed_paths(file: Path) -> tuple[str, ...]:
     """The folders that the program which used a file last imported from."""
-    found = ObservationStore().of(file)
-    newest = found.observations[:1] if found else ()  # those of the last run come first
+    result = ObservationStore().of(file)
+    newest = result.observations[:1] if result else ()  # those of the last run come first
     return tuple(path for item in newest for path in item.paths)
 
 
@@ -194,9 +194,9 @@ MOST_CALLS = 8
 
 def _by_file(records: Iterable[dict[str, Any]], command: str) -> Iterator[Observed]:
     files: dict[str, list[Observation]] = {}
-    for record in sorted(records, key=lambda item: -item["count"]):
+    for record in sorted(records, key=lambda record: -record["count"]):
         known = files.setdefault(record.pop("file"), [])
-        if sum(item.qualname == record["qualname"] for item in known) < MOST_CALLS:
+        if sum(entry.qualname == record["qualname"] for entry in known) < MOST_CALLS:
             known.append(from_data(record, Observation))
-    for file, found in files.items():
-        yield Observed(file, command, tuple(found))
+    for file, value in files.items():
+        yield Observed(file, command, tuple(value))

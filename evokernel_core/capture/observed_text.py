@@ -16,8 +16,8 @@ _LONGEST = 60
 
 def call_words(call: Mapping[str, Any]) -> str:
     """``f32[8,128], mask=None``."""
-    words = [words_of(item) for item in call["args"]]
-    words += [f"{name}={words_of(item)}" for name, item in call["kwargs"].items()]
+    words = [words_of(argument) for argument in call["args"]]
+    words += [f"{name}={words_of(value)}" for name, value in call["kwargs"].items()]
     return ", ".join(words)
 
 
@@ -57,13 +57,13 @@ _WORDS: dict[str, Callable[[Any], str]] = {
 }  # fmt: skip
 
 
-def comment_of(item: Observation, init: Sequence[str], parameters: Sequence[str]) -> str | None:
+def comment_of(observation: Observation, init: Sequence[str], parameters: Sequence[str]) -> str | None:
     """The shape comment that says what was observed, None where a comment cannot: where a class is built
     with an object, or where a call passes something other than tensors and plain values. ``init`` and
     ``parameters`` are the names of the arguments of ``__init__`` and of the call, without ``self``."""
     said: dict[str, str] = {}
-    calls = [(item.built, init)] if item.built is not None else []
-    for call, names in [*calls, (item.call, parameters)]:
+    calls = [(observation.built, init)] if observation.built is not None else []
+    for call, names in [*calls, (observation.call, parameters)]:
         for name, data in _named(call, names):
             text = _sayable(data)
             if name is None or text is None or said.get(name, text) != text:
@@ -87,8 +87,8 @@ def _sayable(data: Any) -> str | None:
     if kind == "tensor":
         return tensor_words(inner) if inner["dtype"] in _SHORT and "elements" not in inner else None
     if kind in ("list", "tuple"):
-        items = [_sayable(item) for item in inner]
-        if any(text is None or isinstance(item, dict) for text, item in zip(items, inner, strict=True)):
+        items = [_sayable(element) for element in inner]
+        if any(text is None or isinstance(element, dict) for text, element in zip(items, inner, strict=True)):
             return None
         end = "," if kind == "tuple" and len(items) == 1 else ""
         start, close = ("[", "]") if kind == "list" else ("(", ")")

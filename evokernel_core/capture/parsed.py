@@ -174,8 +174,8 @@ class ParsedFile:
                 holder = f"{holder}.{_field(node, 'name')}".lstrip(".")
                 if holder == qualname and not node.has_error:
                     yield node
-            inner = [item for item in node.named_children if item.type in _WITH_BLOCKS]
-            waiting += [(item, holder) for item in reversed(inner)]
+            inner = [named_child for named_child in node.named_children if named_child.type in _WITH_BLOCKS]
+            waiting += [(element, holder) for element in reversed(inner)]
 
 
 def _syntax_error() -> EditConflict:
@@ -191,7 +191,7 @@ def _defined(node: Node) -> bool:
 
 
 def _statements(block: Node) -> list[Node]:
-    return [item for item in block.named_children if item.type != "comment"]
+    return [named_child for named_child in block.named_children if named_child.type != "comment"]
 
 
 def _is_block(node: Node | None) -> bool:
@@ -235,7 +235,7 @@ def _calls(node: Node, name: str) -> bool:
 def _end(node: Node) -> int:
     """Where a statement ends, without comments that follow its last line of code."""
     while node.type in _WITH_BLOCKS:
-        inner = [item for item in node.children if item.type != "comment"]
+        inner = [child for child in node.children if child.type != "comment"]
         if not inner:
             break
         node = inner[-1]

@@ -42,12 +42,12 @@ class Outline:
     def of(cls, text: str) -> Outline:
         definitions = find(Document(text))
         annotations, malformed = {}, {}
-        for item in definitions:
-            if item.annotation:
+        for definition in definitions:
+            if definition.annotation:
                 try:
-                    annotations[item.qualname] = _arguments(item.annotation)
+                    annotations[definition.qualname] = _arguments(definition.annotation)
                 except ShapesNeeded as error:
-                    malformed[item.qualname] = error.sentence
+                    malformed[definition.qualname] = error.sentence
         return cls(definitions, annotations, malformed)
 
 
@@ -61,8 +61,11 @@ def regions_of(
     """The regions of one capture, in source order. A definition that nothing gave shapes to, or that
     could not be called, is one region on its name that says why; a function that takes no tensors has no
     shapes to give."""
-    captured = [_region(path, text, item) for item in answer["regions"]]
-    problems = {item["symbol"]: (item["reason"], sentence_of(item["message"])) for item in answer["problems"]}
+    captured = [_region(path, text, region) for region in answer["regions"]]
+    problems = {
+        problem["symbol"]: (problem["reason"], sentence_of(problem["message"]))
+        for problem in answer["problems"]
+    }
     for definition in outline.definitions:
         name = definition.qualname
         reason, message = problems.get(name, ("needs_shapes", outline.malformed.get(name, Sentence())))

@@ -38,8 +38,8 @@ def own_program() -> str:
     """How a terminal starts this EvoKernel: by its name where PATH leads to it, else by its path. An editor
     starts the server from an environment that its terminals need not have."""
     beside = Path(sys.executable).with_name("evokernel")
-    found = shutil.which("evokernel")
-    if not beside.is_file() or (found is not None and Path(found).samefile(beside)):
+    result = shutil.which("evokernel")
+    if not beside.is_file() or (result is not None and Path(result).samefile(beside)):
         return "evokernel"
     return str(beside)
 
@@ -47,12 +47,14 @@ def own_program() -> str:
 def _user(file: Path, workspace: Path) -> str:
     """A program of the project that imports the file, the likeliest first; empty where none is found."""
     imports = re.compile(rf"^\s*(?:from|import)\s[^\n]*\b{re.escape(file.stem)}\b", re.MULTILINE)
-    found = [
-        item for item in _sources(workspace) if item != file and _can_be_typed(item) and _uses(item, imports)
+    sources = [
+        source
+        for source in _sources(workspace)
+        if source != file and _can_be_typed(source) and _uses(source, imports)
     ]
-    if not found:
+    if not sources:
         return ""
-    best = min(found, key=lambda item: (_rank(item), len(item.parts), str(item)))
+    best = min(sources, key=lambda source: (_rank(source), len(source.parts), str(source)))
     if best.name.startswith("test_"):
         return f"-m pytest {shlex.quote(_relative(best, workspace))}"
     return shlex.quote(_relative(best, workspace))

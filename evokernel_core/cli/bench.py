@@ -73,10 +73,10 @@ def command(
     """
     settings = evolve(settings_from(options), evaluation=False)
     open_proposer(settings)  # wrong settings are wrong usage, whatever the suite holds
-    found = suite_of(suite, _levels(levels), pattern)
-    problems, names = found.problems, labels(found.problems)
-    if found.helpers:
-        _say(f"Left out, for want of inputs and of a module: {_listed(found.helpers, suite)}.")
+    result = suite_of(suite, _levels(levels), pattern)
+    problems, names = result.problems, labels(result.problems)
+    if result.helpers:
+        _say(f"Left out, for want of inputs and of a module: {_listed(result.helpers, suite)}.")
     journal = Journal.open(key_of(settings, (problem.file for problem in problems), groups))
     try:
         if journal.done:

@@ -157,14 +157,14 @@ def check_interpreter(settings: Settings, trust: Path | None = None) -> Check:
 
     here = "" if settings.interpreter or trust else _not_run()
     try:
-        found = find_interpreter(settings.interpreter, *filter(None, [trust]))
-        with AgentClient(found.path) as agent:
+        interpreter = find_interpreter(settings.interpreter, *filter(None, [trust]))
+        with AgentClient(interpreter.path) as agent:
             torch = agent.ping()["torch"]
     except InterpreterUnavailable as error:
         if not here:
             raise
         return Check("interpreter", False, f"{here}. {error}", "give --trust if the code here is your own")
-    said = f"{found.path} ({found.how}), torch {torch}"
+    said = f"{interpreter.path} ({interpreter.how}), torch {torch}"
     return Check("interpreter", True, f"{said}; {here}" if here else said)
 
 

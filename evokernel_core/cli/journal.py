@@ -81,18 +81,18 @@ def _locked(path: Path) -> IO[str]:
 
 def _read(lines: Iterable[str]) -> tuple[str, list[ProblemResult]]:
     """The run's name and its results; a line that was cut is solved again."""
-    found = [item for item in map(_parsed, lines) if item]
-    if not found or "run" not in found[0]:
+    result = [item for item in map(_parsed, lines) if item]
+    if not result or "run" not in result[0]:
         return uuid.uuid4().hex, []
-    return found[0]["run"], [ProblemResult(**item) for item in found[1:]]
+    return result[0]["run"], [ProblemResult(**element) for element in result[1:]]
 
 
 def _parsed(line: str) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = json.loads(line)
+        result: dict[str, Any] = json.loads(line)
     except json.JSONDecodeError:
         return None
-    return found
+    return result
 
 
 def _line(result: ProblemResult) -> str:

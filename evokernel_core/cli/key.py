@@ -61,5 +61,5 @@ def show_where() -> None:
     for key in Key:
         given = os.environ.get(VARIABLES[key])
         empty = "" if given is None or given.strip() else ", which is set to none"
-        found = place if kept[key] else "nowhere"
-        say(f"{key.value}: {found if given is None else VARIABLES[key] + empty}")
+        result = place if kept[key] else "nowhere"
+        say(f"{key.value}: {result if given is None else VARIABLES[key] + empty}")

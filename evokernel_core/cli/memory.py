@@ -88,15 +88,15 @@ def _title(memory: Memory, value: Value) -> str:
 def estimates(chip: str, as_json: bool) -> None:
     """How far estimates are from verdicts on a chip, by family, as far as that is known."""
     with _memory() as memory:
-        found = {name: memory.tuning_records(chip, name, MOST) for name in memory.judges(chip)}
-    trusted = {name: trust(records) for name, records in found.items()}
+        result = {name: memory.tuning_records(chip, name, MOST) for name in memory.judges(chip)}
+    trusted = {name: trust(records) for name, records in result.items()}
     if as_json:
         say(json.dumps({name: [to_data(item) for item in items] for name, items in trusted.items()}))
         return
     if not any(trusted.values()):
         say(f"No verdict on {chip} stands beside an estimate yet.")
     for name, items in trusted.items():
-        source = next((record.source for record in found[name] if record.source), "")
+        source = next((record.source for record in result[name] if record.source), "")
         for item in items:
             said = f"{item.family}: {item.verdicts} {source} verdict(s) of {name}; the next one is expected"
             say(f"{said} at {item.mean:.2f} times its estimate ({item.low:.2f} to {item.high:.2f}).")
@@ -108,23 +108,23 @@ def estimates(chip: str, as_json: bool) -> None:
 def show(item: str, as_json: bool) -> None:
     """Show the experience with this id (or the beginning of one)."""
     with _memory() as memory:
-        found = _find(memory, item)
-        values = [value for value in memory.values() if value.item == found.id]
+        result = _find(memory, item)
+        values = [value for value in memory.values() if value.item == result.id]
     if as_json:
-        say(json.dumps({"experience": to_data(found), "values": to_data(values)}))
+        say(json.dumps({"experience": to_data(result), "values": to_data(values)}))
         return
-    say(f"{found.kind.value} {found.id}\n{found.title}\n\n{found.body}")
+    say(f"{result.kind.value} {result.id}\n{result.title}\n\n{result.body}")
     for value in values:
         where = value.op_category or "all ops"
         say(f"Q {value.q:+.3f} after {value.n} update(s) ({value.stage}, {where})")
 
 
 def _find(memory: Memory, beginning: str) -> Experience:
-    found = [item for item in memory.experiences() if item.id.startswith(beginning)]
-    if len(found) != 1:
-        what = "no item" if not found else f"{len(found)} items"
+    experiences = [experience for experience in memory.experiences() if experience.id.startswith(beginning)]
+    if len(experiences) != 1:
+        what = "no item" if not experiences else f"{len(experiences)} items"
         raise UsageError(f"The memory has {what} whose id begins with {beginning!r}; see `memory top`.")
-    return found[0]
+    return experiences[0]
 
 
 @command.command("export")
@@ -197,8 +197,8 @@ def _export_steps(file: Path, choice: Choice) -> None:
 def import_(file: Path) -> None:
     """Add the experiences of a pack; values are taken where this memory has none."""
     with _memory() as memory, file.open(encoding="utf-8", errors="replace") as lines:
-        found = import_pack(memory, iter(lambda: lines.readline(LONGEST_LINE + 1), ""))
-    say(f"{found.new} of {found.read} experiences were new.")
+        result = import_pack(memory, iter(lambda: lines.readline(LONGEST_LINE + 1), ""))
+    say(f"{result.new} of {result.read} experiences were new.")
 
 
 @command.command("why")
@@ -217,12 +217,12 @@ def rules_(as_json: bool) -> None:
     """The rules that failures taught, and the evidence for each."""
     learns = STATISTICS.is_installed
     with _memory() as memory:
-        found = learned_rules(memory, schedules=learns)
+        result = learned_rules(memory, schedules=learns)
     if as_json:
-        say(json.dumps(to_data(found)))
-    for rule in () if as_json else found:
+        say(json.dumps(to_data(result)))
+    for rule in () if as_json else result:
         say("\n  ".join(in_words(rule)))
-    if not (found or as_json):
+    if not (result or as_json):
         say("The memory holds no rules: no kernel has broken a rule of the hardware yet.")
     if not learns:
         say(f"Rules about schedules are left out: {STATISTICS.missing()}", err=True)
@@ -234,8 +234,8 @@ def rules_(as_json: bool) -> None:
 def rebuild(alpha: float | None) -> None:
     """Make all values and statistics again from the log of rewards."""
     with _memory() as memory:
-        found = memory.rebuild(alpha)
-    say(f"{found.events} rewards gave {found.values} values; none moved by more than {found.moved:.3f}.")
+        result = memory.rebuild(alpha)
+    say(f"{result.events} rewards gave {result.values} values; none moved by more than {result.moved:.3f}.")
 
 
 @command.command()

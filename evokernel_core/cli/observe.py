@@ -78,24 +78,24 @@ def _look(store: ObservationStore, path: Path | None, forget: bool, show: bool, 
     if forget:
         say(f"Forgot what was known of {store.forget(path)} files{where}.")
         return
-    found = list(store.all(path))
+    result = list(store.all(path))
     if as_json:
-        say(json.dumps([asdict(item) for item in found]))
-    elif not found:
+        say(json.dumps([asdict(element) for element in result]))
+    elif not result:
         say(f"Nothing is known{where}: run evokernel observe -- COMMAND.")
-    for item in () if as_json else found:
-        _print(item, every=show)
+    for element in () if as_json else result:
+        _print(element, every=show)
 
 
 def _print(observed: Observed, *, every: bool) -> None:
     """One row for each definition, or for every distinct call of it."""
     table = Table("definition", "built with", "called with", column("calls"), title=shown(observed.file))
     seen: set[str] = set()
-    for item in observed.observations:
-        if every or item.qualname not in seen:
-            built = call_words(item.built) if item.built is not None else ""
-            add_row(table, item.qualname, built, call_words(item.call), str(item.count))
-        seen.add(item.qualname)
+    for observation in observed.observations:
+        if every or observation.qualname not in seen:
+            built = call_words(observation.built) if observation.built is not None else ""
+            add_row(table, observation.qualname, built, call_words(observation.call), str(observation.count))
+        seen.add(observation.qualname)
     print_table(table)
 
 

@@ -168,8 +168,8 @@ def _operator_text(told: dict[str, Any]) -> str:
         lines.append(f"right: {compared}")
         lines.append(f"latency: {told['latency_us']:.2f} us, modelled")
     lines += [
-        f"{item['severity']} {item['code']} line {item['line']}: {item['message']}"
-        for item in told["hazards"]
+        f"{hazard['severity']} {hazard['code']} line {hazard['line']}: {hazard['message']}"
+        for hazard in told["hazards"]
     ]
     return "\n".join([*lines, *filter(None, [told["error"]])])
 

@@ -161,7 +161,7 @@ class Op:
         for parameter, arg in zip(self.parameters, args, strict=False):
             if not parameter.takes(arg):
                 raise TypeError(f"{self.name}: {parameter.name} is no {parameter.type}: {arg!r}.")
-        given = dict(zip((item.name for item in self.parameters), args, strict=False))
+        given = dict(zip((parameter.name for parameter in self.parameters), args, strict=False))
         return Call({item.name: item.default for item in missing} | given, spec, results)
 
     def call(self, node: Node, spec: Specs) -> Call:
@@ -505,7 +505,9 @@ def _recurred(call: Call) -> tuple[TensorSpec, ...]:
 
 def _recurred_products(call: Call, sizes: Sizes) -> int:
     steps = math.prod(call.results[0].sizes(sizes)[:2])
-    return steps * sum(_elements(item, sizes) for key in ("weights", "upper") for item in call.tensors(key))
+    return steps * sum(
+        _elements(tensor, sizes) for key in ("weights", "upper") for tensor in call.tensors(key)
+    )
 
 
 RECURRENCE = Op(

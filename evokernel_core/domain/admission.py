@@ -119,8 +119,8 @@ class _Graph:
             (graph.copies, "copies"),
         ):
             _count(values, MOST_VALUES, what)
-        for item in graph.inputs:
-            self._input(item)
+        for operand in graph.inputs:
+            self._input(operand)
         for node in graph.nodes:
             self._node(node)
         if not graph.outputs:
@@ -130,25 +130,25 @@ class _Graph:
         self._updates()
 
     def _updates(self) -> None:
-        for item in self._graph.updates:
-            _name(item.name)
-            _text(item.expression, LONGEST_TEXT, "expression of an update")
-            self._spec(item.spec)
-            if item.output is not None and not 0 <= item.output < len(self._graph.outputs):
+        for update in self._graph.updates:
+            _name(update.name)
+            _text(update.expression, LONGEST_TEXT, "expression of an update")
+            self._spec(update.spec)
+            if update.output is not None and not 0 <= update.output < len(self._graph.outputs):
                 raise TaskRefused(
-                    "The buffer {name} is updated with an output that is not there.", name=item.name
+                    "The buffer {name} is updated with an output that is not there.", name=update.name
                 )
 
-    def _input(self, item: GraphInput) -> None:
-        self._defines(item.name, 1)
-        _text(item.expression, LONGEST_TEXT, "expression of an input")
-        self._spec(item.spec)
-        if item.kind is InputKind.SCALAR and item.spec.shape:
-            raise TaskRefused("The number {name} has dimensions.", name=item.name)
-        if item.value is not None and item.kind is not InputKind.SCALAR:
-            raise TaskRefused("The input {name} has a value, which only numbers have.", name=item.name)
-        if item.value is not None and not math.isfinite(item.value):
-            raise TaskRefused("The setting {name} is no finite number.", name=item.name)
+    def _input(self, graph_input: GraphInput) -> None:
+        self._defines(graph_input.name, 1)
+        _text(graph_input.expression, LONGEST_TEXT, "expression of an input")
+        self._spec(graph_input.spec)
+        if graph_input.kind is InputKind.SCALAR and graph_input.spec.shape:
+            raise TaskRefused("The number {name} has dimensions.", name=graph_input.name)
+        if graph_input.value is not None and graph_input.kind is not InputKind.SCALAR:
+            raise TaskRefused("The input {name} has a value, which only numbers have.", name=graph_input.name)
+        if graph_input.value is not None and not math.isfinite(graph_input.value):
+            raise TaskRefused("The setting {name} is no finite number.", name=graph_input.name)
 
     def _node(self, node: Node) -> None:
         operation = operations().get(node.op)
@@ -177,11 +177,11 @@ class _Graph:
             raise TaskRefused("{op} has no argument {name}.", op=node.op, name=_short(name))
         if not parameter.takes(value):
             raise TaskRefused("{op} is given something else than it takes for {name}.", op=node.op, name=name)
-        for item in _leaves(value):
-            if isinstance(item, ValueRef):
-                self._reads(item)
-            elif isinstance(item, SymbolicInt):
-                self._dim(item.expression)
+        for leaf in _leaves(value):
+            if isinstance(leaf, ValueRef):
+                self._reads(leaf)
+            elif isinstance(leaf, SymbolicInt):
+                self._dim(leaf.expression)
 
     def _defines(self, name: str, results: int) -> None:
         _name(name)

@@ -15,4 +15,4 @@ def takes_lists(graph: Graph) -> bool:
 
 def numbers_of(graph: Graph) -> tuple[GraphInput, ...]:
     """The inputs that are Python numbers."""
-    return tuple(item for item in graph.inputs if item.kind is InputKind.SCALAR)
+    return tuple(operand for operand in graph.inputs if operand.kind is InputKind.SCALAR)

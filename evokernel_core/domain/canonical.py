@@ -38,13 +38,15 @@ def inputs_in_order_of_use(graph: Graph) -> tuple[GraphInput, ...]:
     outputs, then unread ones."""
     names = [ref.name for node in node_order(graph) for ref in node.operands()]
     names += [ref.name for ref in graph.outputs]
-    return tuple(sorted(graph.inputs, key=lambda item: (_KINDS.index(item.kind), _first(names, item.name))))
+    return tuple(
+        sorted(graph.inputs, key=lambda operand: (_KINDS.index(operand.kind), _first(names, operand.name)))
+    )
 
 
 def symbols_in_order_of_use(inputs: Sequence[GraphInput], symbols: Sequence[str]) -> tuple[str, ...]:
     """Names of sizes as the shapes of inputs first have them, those that are sizes by themselves first: in
     which order an expression has them is a matter of spelling."""
-    dims = [str(dim) for item in inputs for dim in item.spec.shape]
+    dims = [str(dim) for operand in inputs for dim in operand.spec.shape]
     names = [dim for dim in dims if _WORD.fullmatch(dim)]
     names += [name for dim in dims for name in _WORD.findall(dim)]
     return tuple(sorted(symbols, key=lambda name: _first(names, name)))
@@ -80,8 +82,8 @@ class _Numbers:
 
     @classmethod
     def of(cls, graph: Graph, symbols: Sequence[str], prefixes: Prefixes) -> _Numbers:
-        values = {item.name: f"{prefixes.inputs}{place}" for place, item in enumerate(graph.inputs)}
-        counters = [item.name for item in graph.updates if item.name not in values]
+        values = {operand.name: f"{prefixes.inputs}{place}" for place, operand in enumerate(graph.inputs)}
+        counters = [update.name for update in graph.updates if update.name not in values]
         values |= {name: f"{prefixes.updates}{place}" for place, name in enumerate(counters)}
         values |= {node.name: f"{prefixes.nodes}{place}" for place, node in enumerate(graph.nodes)}
         return cls(values, {name: f"{prefixes.symbols}{place}" for place, name in enumerate(symbols)})
@@ -94,8 +96,8 @@ class _Numbers:
             tuple(map(self._update, graph.updates)),
         )
 
-    def _input(self, item: GraphInput) -> GraphInput:
-        return GraphInput(self.values[item.name], self._spec(item.spec), item.kind)
+    def _input(self, graph_input: GraphInput) -> GraphInput:
+        return GraphInput(self.values[graph_input.name], self._spec(graph_input.spec), graph_input.kind)
 
     def _node(self, node: Node) -> Node:
         kwargs = tuple(
@@ -104,8 +106,8 @@ class _Numbers:
         outputs = tuple(map(self._spec, node.outputs))
         return Node(self.values[node.name], node.op, tuple(map(self._arg, node.args)), kwargs, outputs)
 
-    def _update(self, item: Update) -> Update:
-        return evolve(item, name=self.values[item.name], spec=self._spec(item.spec), expression="")
+    def _update(self, update: Update) -> Update:
+        return evolve(update, name=self.values[update.name], spec=self._spec(update.spec), expression="")
 
     def _ref(self, ref: ValueRef) -> ValueRef:
         return ValueRef(self.values[ref.name], ref.index)

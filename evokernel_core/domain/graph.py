@@ -139,13 +139,13 @@ class Graph:
     @property
     def returned(self) -> int:
         """How many of the outputs the region returns."""
-        return len(self.outputs) - sum(item.output is not None for item in self.updates)
+        return len(self.outputs) - sum(update.output is not None for update in self.updates)
 
     @property
     def counters(self) -> tuple[Update, ...]:
         """The buffers that are no inputs: a call passes them to have them updated."""
-        read = {item.name for item in self.inputs}
-        return tuple(item for item in self.updates if item.name not in read)
+        read = {operand.name for operand in self.inputs}
+        return tuple(update for update in self.updates if update.name not in read)
 
     def spec(self, ref: ValueRef) -> TensorSpec:
         """The spec of a value. Raises KeyError for a name that the graph does not define."""

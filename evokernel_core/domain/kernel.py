@@ -27,7 +27,9 @@ def after(first: Sentence, step: Sentence) -> Sentence:
 def steps_in(move: Sentence) -> tuple[Sentence, ...]:
     """The names of the steps that were made at once, in their order."""
     if move.values.keys() == {"first", "next"}:
-        parts = (item if isinstance(item, Sentence) else Sentence(str(item)) for item in move.values.values())
+        parts = (
+            value if isinstance(value, Sentence) else Sentence(str(value)) for value in move.values.values()
+        )
         return tuple(step for part in parts for step in steps_in(part))
     return (move,) if move.values else tuple(map(Sentence, move.split(THEN)))
 
@@ -72,16 +74,16 @@ class Strategy:
 
     def is_same_schedule(self, other: Strategy) -> bool:
         """Whether two differ in words and in how they came about alone."""
-        parts = ((item.family, item.settings, item.groups, item.kernels) for item in (self, other))
+        parts = ((choice.family, choice.settings, choice.groups, choice.kernels) for choice in (self, other))
         return next(parts) == next(parts)
 
     def all_settings(self) -> dict[str, Setting]:
         """Its settings and, behind the number of each kernel and a dot, those of its kernels."""
-        found = dict(self.settings)
+        settings = dict(self.settings)
         for number, kernel in enumerate(self.kernels):
-            found[f"{number}.family"] = kernel.family
-            found |= {f"{number}.{name}": value for name, value in kernel.settings}
-        return found
+            settings[f"{number}.family"] = kernel.family
+            settings |= {f"{number}.{name}": value for name, value in kernel.settings}
+        return settings
 
     def setting(self, name: str, default: Setting | None = None) -> Setting:
         """The value of a setting. Raises KeyError where it is absent and no default was given."""

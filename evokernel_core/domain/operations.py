@@ -44,7 +44,7 @@ class Parameter:
         if not isinstance(value, tuple):
             return self.base == "i" and self._takes_one(value)  # one number for every dimension
         return len(value) <= MOST_LISTED and all(
-            self.holes if item is None else self._takes_one(item) for item in value
+            self.holes if element is None else self._takes_one(element) for element in value
         )
 
     def _takes_one(self, value: Arg) -> bool:
@@ -77,15 +77,15 @@ class Operation:
     named: tuple[Parameter, ...]
 
     def parameter(self, name: str) -> Parameter | None:
-        return next((item for item in (*self.positional, *self.named) if item.name == name), None)
+        return next((part for part in (*self.positional, *self.named) if part.name == name), None)
 
 
 @cache
 def operations() -> Mapping[str, Operation]:
     """The table by full name, such as ``aten.add.Tensor``."""
     lines = (line.split() for line in TABLE.read_text("ascii").splitlines() if line.strip())
-    found = (_operation(words) for words in lines if not words[0].startswith("#"))
-    return {item.name: item for item in found}
+    result = (_operation(words) for words in lines if not words[0].startswith("#"))
+    return {element.name: element for element in result}
 
 
 def _operation(words: list[str]) -> Operation:
@@ -97,10 +97,10 @@ def _operation(words: list[str]) -> Operation:
 
 def _parameter(text: str) -> Parameter:
     name, _, kind = text.partition(":")
-    found = _KIND.fullmatch(kind)
-    if found is None:
+    match = _KIND.fullmatch(kind)
+    if match is None:
         raise ValueError(f"{TABLE.name} has the kind {kind!r}, which is none.")
-    words = tuple((found["words"] or "").split("/")) if found["words"] else ()
-    listed, inner, outer = (bool(found[key]) for key in ("list", "inner", "outer"))
+    words = tuple((match["words"] or "").split("/")) if match["words"] else ()
+    listed, inner, outer = (bool(match[key]) for key in ("list", "inner", "outer"))
     optional = outer or (inner and not listed)
-    return Parameter(name, "w" if words else found["base"], words, listed, optional, inner and listed)
+    return Parameter(name, "w" if words else match["base"], words, listed, optional, inner and listed)

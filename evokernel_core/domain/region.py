@@ -32,7 +32,7 @@ class Span:
     def overlaps(self, other: Span) -> bool:
         """Whether a character belongs to both."""
         first, second = sorted(
-            ((item.line, item.column), (item.end_line, item.end_column)) for item in (self, other)
+            ((choice.line, choice.column), (choice.end_line, choice.end_column)) for choice in (self, other)
         )
         return second[0] < first[1]
 

@@ -48,7 +48,7 @@ def _structure_arg(value: Any, _: Any = None) -> Arg:
         case {"float": text}:
             return float(text)
         case list() | tuple():
-            return tuple(_structure_arg(item) for item in value)
+            return tuple(_structure_arg(element) for element in value)
         case None | bool() | int() | float() | str():
             return value
     raise ValueError(f"{value!r} is not an argument of a graph node.")
@@ -90,7 +90,7 @@ def _make() -> cattrs.Converter:
 def _say_beside(converter: cattrs.Converter, kind: type, **overrides: Any) -> None:
     """An object's sentences travel as English text, with what they are made of beside them: readers from
     before there were sentences show the text."""
-    names = [item.name for item in fields(resolve_types(kind)) if item.type is Sentence]
+    names = [field.name for field in fields(resolve_types(kind)) if field.type is Sentence]
     write: Any = make_dict_unstructure_fn(kind, converter, **overrides)
     read: Any = make_dict_structure_fn(kind, converter)
 

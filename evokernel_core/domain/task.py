@@ -53,7 +53,7 @@ def tolerance_for(graph: Graph) -> Tolerance:
             live.update(ref.name for ref in node.operands())
             dtypes.update(spec.dtype for spec in node.outputs)
     known = [TOLERANCES[name] for name in dtypes if name in TOLERANCES]
-    return max(known, key=lambda item: item.rtol, default=Tolerance(0.0, 0.0))
+    return max(known, key=lambda entry: entry.rtol, default=Tolerance(0.0, 0.0))
 
 
 @frozen
@@ -91,8 +91,8 @@ class KernelTask:
     def spelled_id(self) -> str:
         """sha256 (hex) of the graph as it is spelled: tasks whose values have the same names share it."""
         nodes = tuple(evolve(node, line=0) for node in self.graph.nodes)
-        inputs = tuple(evolve(item, expression="", value=None) for item in self.graph.inputs)
-        updates = tuple(evolve(item, expression="") for item in self.graph.updates)
+        inputs = tuple(evolve(operand, expression="", value=None) for operand in self.graph.inputs)
+        updates = tuple(evolve(update, expression="") for update in self.graph.updates)
         return _digest(
             evolve(
                 self,
@@ -111,7 +111,7 @@ def in_order_of_use(task: KernelTask) -> KernelTask:
     """The task with its inputs in the order in which they are read, and its symbols in the order in which
     inputs have them: so captures of the same mathematics have one identity."""
     inputs = inputs_in_order_of_use(task.graph)
-    symbols = {item.name: item for item in task.symbols}
+    symbols = {symbol.name: symbol for symbol in task.symbols}
     order = symbols_in_order_of_use(inputs, tuple(symbols))
     return evolve(
         task, graph=evolve(task.graph, inputs=inputs), symbols=tuple(map(symbols.__getitem__, order))
@@ -122,7 +122,7 @@ def numbered_task(task: KernelTask, prefixes: Prefixes = Prefixes()) -> KernelTa
     """The task with numbers for the names of its values and symbols, and nothing of its file."""
     names = tuple(symbol.name for symbol in task.symbols)
     symbols = tuple(
-        evolve(item, name=f"{prefixes.symbols}{place}") for place, item in enumerate(task.symbols)
+        evolve(symbol, name=f"{prefixes.symbols}{place}") for place, symbol in enumerate(task.symbols)
     )
     return evolve(task, graph=numbered(task.graph, names, prefixes), symbols=symbols)
 

@@ -61,7 +61,9 @@ def _of_recurrent(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
     x, _, parameters = node.args[:3]
     assert isinstance(x, ValueRef) and isinstance(parameters, tuple)
     steps, batch, _ = graph.spec(x).sizes(sizes)
-    shapes = [graph.spec(item).sizes(sizes) for item in parameters if isinstance(item, ValueRef)]
+    shapes = [
+        graph.spec(parameter).sizes(sizes) for parameter in parameters if isinstance(parameter, ValueRef)
+    ]
     return steps * batch * sum(math.prod(shape) for shape in shapes if len(shape) > 1)
 
 

@@ -119,7 +119,7 @@ def moved_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = Non
 
 def traffic(task: KernelTask, sizes: Mapping[str, int], work: Work = ATEN) -> tuple[int, int]:
     """Bytes of the inputs that are used, and of the outputs."""
-    read = sum(_least_read(ValueRef(item.name), task.graph, sizes, work) for item in task.graph.inputs)
+    read = sum(_least_read(ValueRef(operand.name), task.graph, sizes, work) for operand in task.graph.inputs)
     return read, sum(spec.nbytes(sizes) for spec in task.graph.output_specs())
 
 
@@ -151,7 +151,9 @@ def _moved_us(read: int, written: int, chip: Chip) -> float:
 def eager_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None) -> float:
     """Modelled microseconds of the same graph op by op, one launch for each op that computes or copies."""
     bound, graph = task.sizes if sizes is None else sizes, task.graph
-    known = {item.name for item in graph.inputs} | {node.name for node in graph.nodes}  # of parts, fewer
+    known = {operand.name for operand in graph.inputs} | {
+        node.name for node in graph.nodes
+    }  # of parts, fewer
     copies = [ref for ref in graph.copies if ref.name in known]
     return math.fsum(
         (

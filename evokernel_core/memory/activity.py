@@ -118,7 +118,7 @@ def _lesson(memory: Memory, event: Reward) -> Lesson:
     task = memory.task(event.task_id)
     known = memory.q_of(event.stage, event.op_category, event.used)
     items = (
-        (found.title if (found := memory.experience(item)) else Sentence(), q) for item, q in known.items()
+        (result.title if (result := memory.experience(key)) else Sentence(), q) for key, q in known.items()
     )
     kind = OutcomeKind(event.cause)
     reason = memory.rejections(event.task_id).get(event.source_id, "") if kind is OutcomeKind.REJECTED else ""
@@ -128,7 +128,7 @@ def _lesson(memory: Memory, event: Reward) -> Lesson:
 
 @decoded
 def _progress(row: Row) -> Progress:
-    known = [item for item in (LatencySource.MEASURED, LatencySource.MODELLED) if row[item] is not None]
+    known = [choice for choice in (LatencySource.MEASURED, LatencySource.MODELLED) if row[choice] is not None]
     source = known[0] if known else None
     return Progress(whole(row, "n"), Stage(row["stage"]), number(row, source) if source else None, source)
 

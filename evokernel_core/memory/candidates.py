@@ -154,10 +154,12 @@ class Candidates(Sources, Values):
         """The fastest feasible kernel of a task, by latencies of one chip and source; none rejected."""
         rejected = self.rejections(task_id)
         feasible = [
-            item
-            for item in self.candidates(task_id, chip=chip)
-            if item.verdict.feasible and item.verdict.latency and item.verdict.latency.source is source
-            if item.source.source_id not in rejected
+            candidate
+            for candidate in self.candidates(task_id, chip=chip)
+            if candidate.verdict.feasible
+            and candidate.verdict.latency
+            and candidate.verdict.latency.source is source
+            if candidate.source.source_id not in rejected
         ]
         return min(feasible, key=lambda item: item.verdict.latency.us, default=None)  # type: ignore[union-attr]
 
@@ -179,8 +181,8 @@ class Candidates(Sources, Values):
             "s.source_id IN (SELECT o.source_id FROM outcomes o JOIN tasks t ON t.task_id = o.task_id"
             " WHERE o.kind = ? AND t.op_category = ?)"
         )
-        found = self._sources(rejected, (OutcomeKind.REJECTED, op_category))
-        return tuple(item.strategy for item in found)
+        result = self._sources(rejected, (OutcomeKind.REJECTED, op_category))
+        return tuple(element.strategy for element in result)
 
     def kernel_uses(self, source_id: str, task_id: str = "") -> tuple[tuple[Stage, str], ...]:
         """The items and the start point that a kernel's proposal used, each with its stage."""

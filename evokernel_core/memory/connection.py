@@ -143,10 +143,10 @@ class Connection:
     ) -> list[Row]:
         """The rows of a table; ``where``, ``order_by`` and ``select`` are SQL."""
         with self._lock, self._reporting():
-            found = self._db.table(table).rows_where(
+            result = self._db.table(table).rows_where(
                 where, given, order_by=order_by, select=select, limit=limit
             )
-            return list(found)
+            return list(result)
 
     def query(self, sql: str, given: Given = ()) -> list[Row]:
         """What a statement gives: for joins and groups, which tables alone cannot say."""

@@ -115,12 +115,12 @@ class Experiences(Values):
             return Retrieved()
         seqs = self._indexed(lambda: self._found(query, choice, rng))
         rows = {row["seq"]: row for row in self.rows("experiences", f"seq IN ({marks(seqs)})", tuple(seqs))}
-        found = {rows[seq]["id"]: rows[seq] for seq in seqs if seq in rows}
+        result = {rows[seq]["id"]: rows[seq] for seq in seqs if seq in rows}
         if choice.mode is not RetrievalName.Q:
-            return Retrieved(self.readable(_experience, found.values()))
-        values = self.q_of(query.stage, query.op_category, found)
-        chosen = epsilon_greedy(tuple(found), values, choice.n, choice.epsilon, rng)
-        return Retrieved(self.readable(_experience, map(found.__getitem__, chosen)), values)
+            return Retrieved(self.readable(_experience, result.values()))
+        values = self.q_of(query.stage, query.op_category, result)
+        chosen = epsilon_greedy(tuple(result), values, choice.n, choice.epsilon, rng)
+        return Retrieved(self.readable(_experience, map(result.__getitem__, chosen)), values)
 
     def _found(self, query: Query, choice: Choice, rng: random.Random) -> list[int]:
         """The rows that retrieval is about: N of them, or the pool to choose from by value."""
@@ -156,8 +156,8 @@ class Experiences(Values):
     def _named(self, ids: tuple[str, ...]) -> list[int]:
         """The rows of these items, in their order."""
         rows = self.rows("experiences", f"id IN ({marks(ids)})", ids, select="id, seq")
-        found = {row["id"]: row["seq"] for row in rows}
-        return [found[id] for id in dict.fromkeys(ids) if id in found]
+        result = {row["id"]: row["seq"] for row in rows}
+        return [result[id] for id in dict.fromkeys(ids) if id in result]
 
     def _indexed(self, work: Callable[[], T]) -> T:
         """What ``work`` gives; where the index of words is damaged it is made again of the rows first."""

@@ -84,8 +84,8 @@ class Index:
 
     def rows(self, places: Array) -> list[int]:
         """The keys in the file."""
-        found: list[int] = self._seqs.array[places].tolist()
-        return found
+        result: list[int] = self._seqs.array[places].tolist()
+        return result
 
     def _newer(self) -> list[Row]:
         last = int(self._seqs.array[-1]) if len(self._seqs) else -(2**62)
@@ -93,8 +93,8 @@ class Index:
 
     def _take(self, rows: Sequence[Row]) -> None:
         read = dict(self._memory.readable(self._read, rows))
-        found = np.array([read.get(row["seq"], _UNREADABLE) for row in rows])
-        for column, values in zip((self._kinds, self._bottlenecks, self._vectors_of), found.T, strict=True):
+        result = np.array([read.get(row["seq"], _UNREADABLE) for row in rows])
+        for column, values in zip((self._kinds, self._bottlenecks, self._vectors_of), result.T, strict=True):
             column.extend(values)
 
     def _features(self, row: Row) -> tuple[int, tuple[int, int, int]]:

@@ -90,10 +90,10 @@ def _job(row: Row) -> Job:
 
 def _id(row: Row) -> str:
     """Raises ValueError for what is no id: locks are files of these names."""
-    found = text(row, "id")
-    if not _ID.fullmatch(found):
+    result = text(row, "id")
+    if not _ID.fullmatch(result):
         raise ValueError("id")
-    return found
+    return result
 
 
 def _path(row: Row) -> str:

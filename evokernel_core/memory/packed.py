@@ -92,12 +92,12 @@ def unpacked(data: object, like: str = COMMON) -> str:
         raise TypeError("packed")
     reading = zstd.ZstdDecompressor(zstd_dict=_dictionary(like))
     try:
-        found = reading.decompress(data, LONGEST)
+        result = reading.decompress(data, LONGEST)
     except (zstd.ZstdError, EOFError) as error:
         raise ValueError("packed") from error
     if not reading.eof:
         raise ValueError("packed")
-    return found.decode()
+    return result.decode()
 
 
 @lru_cache(maxsize=8)

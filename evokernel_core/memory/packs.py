@@ -45,8 +45,10 @@ def export_pack(memory: Memory, kinds: Iterable[ExperienceKind] = tuple(Experien
     for value in memory.values():
         row = {"stage": value.stage.value, "op_category": value.op_category, "q": value.q, "n": value.n}
         values.setdefault(value.item, []).append(row)
-    for item in memory.experiences(kinds):
-        yield json.dumps({"experience": to_data(item), "values": values.get(item.id, [])}, allow_nan=False)
+    for experience in memory.experiences(kinds):
+        yield json.dumps(
+            {"experience": to_data(experience), "values": values.get(experience.id, [])}, allow_nan=False
+        )
 
 
 def import_pack(memory: Memory, lines: Iterable[str]) -> Imported:
@@ -118,13 +120,13 @@ def _experience(data: dict[str, Any], number: int) -> Experience:
     return item
 
 
-def _values(item: Experience, values: Any, number: int) -> tuple[Reward, ...]:
+def _values(experience: Experience, values: Any, number: int) -> tuple[Reward, ...]:
     try:
         return tuple(
             Reward(
                 stage=Stage(value["stage"]),
                 op_category=_category(value["op_category"]),
-                used=(item.id,),
+                used=(experience.id,),
                 raw=max(-CLIP, min(CLIP, float(value["q"]))),
                 effect=Effect.MERGE,
                 trials=max(0, min(MOST_TRIALS, int(value["n"]))),

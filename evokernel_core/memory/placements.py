@@ -27,8 +27,8 @@ class Placements(Connection):
     def end_placement(self, placement: Placement, standing: Standing) -> None:
         """Its call was taken out. A newer acceptance of the place, or another kernel's, stays as it is."""
         with self.transaction():
-            found = (placement.key, placement.at)
-            if self.count("placements", "place = ? AND at <= ?", found):
+            result = (placement.key, placement.at)
+            if self.count("placements", "place = ? AND at <= ?", result):
                 self.update("placements", placement.key, {"standing": standing.value})
 
     def placements(self, file: Path) -> tuple[Placement, ...]:
@@ -71,7 +71,7 @@ def _row(placement: Placement) -> Row:
 @decoded
 def _placement(row: Row) -> Placement:
     file, region = Path(text(row, "file")), text(row, "region")
-    found = Placement(
+    placement = Placement(
         file=file,
         name=text(row, "name"),
         region_id=text(row, "region_id"),
@@ -84,8 +84,8 @@ def _placement(row: Row) -> Placement:
         region=evolve(loads(region, Region), file=str(file)) if region else None,
         standing=Standing(text(row, "standing")),
     )
-    if not (found.name.isidentifier() and _HASH.fullmatch(found.before)):
+    if not (placement.name.isidentifier() and _HASH.fullmatch(placement.before)):
         raise ValueError("name")
-    if text(row, "place") != place_key(file, found.region_id):
+    if text(row, "place") != place_key(file, placement.region_id):
         raise ValueError("place")
-    return found
+    return placement

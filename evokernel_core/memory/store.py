@@ -44,10 +44,10 @@ class Memory(Experiences, Outcomes, Placements, Jobs, Estimates, Spending):
 
     def counts(self) -> Mapping[str, int]:
         """Number of rows of each table, and of experiences by kind."""
-        found = {table: self.count(table) for table in TABLES}
+        result = {table: self.count(table) for table in TABLES}
         for row in self.query("SELECT kind, count(*) AS n FROM experiences GROUP BY kind ORDER BY kind"):
-            found[f"experiences.{row['kind']}"] = row["n"]
-        return found
+            result[f"experiences.{row['kind']}"] = row["n"]
+        return result
 
     def forget_experience(self, id: str) -> bool:
         """Removes one item and its values. Returns whether it was there."""
@@ -79,7 +79,7 @@ class Memory(Experiences, Outcomes, Placements, Jobs, Estimates, Spending):
         self.delete("q_values", f"item IN ({marks(names)})", names)
         for seq, event in self.readable(numbered_reward, self.rows("rewards")):
             if not items.isdisjoint((*event.used, *event.shown)):
-                kept = ([item for item in held if item not in items] for held in (event.used, event.shown))
+                kept = ([entry for entry in held if entry not in items] for held in (event.used, event.shown))
                 self.update("rewards", seq, items_row(*kept))
 
     def forget_decisions(self) -> None:

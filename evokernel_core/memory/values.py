@@ -58,10 +58,10 @@ class Values(Connection):
     def q_of(self, stage: Stage, op_category: str, items: Iterable[str]) -> dict[str, float]:
         """``q`` of many items."""
         names = tuple(items)
-        found = dict.fromkeys(names, INITIAL_Q)
+        result = dict.fromkeys(names, INITIAL_Q)
         # the category's own row sorts after the back-off row, so it wins
         known = sorted(self._known(stage, op_category, names), key=lambda value: value.op_category)
-        return found | {value.item: value.q for value in known}
+        return result | {value.item: value.q for value in known}
 
     def pay(self, event: Reward) -> float:
         """Appends an event to the log and moves what it moves; returns the reward that was paid."""
@@ -83,8 +83,8 @@ class Values(Connection):
     @property
     def alpha(self) -> float:
         """The step size that values are moved by."""
-        found = self.readable_row(_tuned, "tuning", "name = ?", ("alpha",))
-        return ALPHA if found is None else found
+        result = self.readable_row(_tuned, "tuning", "name = ?", ("alpha",))
+        return ALPHA if result is None else result
 
     def rebuild(self, alpha: float | None = None) -> Rebuilt:
         """Values and statistics again from the log, with another step size from now on where one is given."""
@@ -117,12 +117,12 @@ class Values(Connection):
         """Values of all categories, best first."""
         where = "? = '' OR stage = ?"
         named = stage or ""
-        found = self.rows("q_values", where, (named, named), order_by="q DESC, n DESC", limit=limit)
-        return self.readable(_value, found)
+        result = self.rows("q_values", where, (named, named), order_by="q DESC, n DESC", limit=limit)
+        return self.readable(_value, result)
 
     def statistics(self, name: str) -> RunningStatistics:
-        found = self.readable_row(_statistics, "statistics", "name = ?", (name,))
-        return found or RunningStatistics()
+        result = self.readable_row(_statistics, "statistics", "name = ?", (name,))
+        return result or RunningStatistics()
 
     def _known(self, stage: Stage, op_category: str, items: Iterable[str]) -> tuple[Value, ...]:
         names = tuple(dict.fromkeys(items))
@@ -156,8 +156,13 @@ def _value_row(key: Key, worth: Worth) -> Row:
     return {"stage": stage.value, "op_category": category, "item": item, "q": worth.q, "n": worth.n}
 
 
-def _statistics_row(name: str, found: RunningStatistics) -> Row:
-    return {"name": name, "count": found.count, "mean": found.mean, "m2": found.m2}
+def _statistics_row(name: str, running_statistics: RunningStatistics) -> Row:
+    return {
+        "name": name,
+        "count": running_statistics.count,
+        "mean": running_statistics.mean,
+        "m2": running_statistics.m2,
+    }
 
 
 @decoded
@@ -206,10 +211,10 @@ def items_row(used: Iterable[str], shown: Iterable[str]) -> Row:
 
 
 def _items(written: str) -> tuple[str, ...]:
-    found = json.loads(written)
-    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
+    result = json.loads(written)
+    if not isinstance(result, list) or not all(isinstance(element, str) for element in result):
         raise TypeError("items")
-    return tuple(found)
+    return tuple(result)
 
 
 @decoded

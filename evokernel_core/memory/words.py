@@ -95,10 +95,10 @@ class Words:
     def _tokens(self, term: str) -> tuple[str, ...]:
         """What FTS5 makes of a word: several where it holds an underscore, none where it is no word."""
         if term not in self._split:
-            found = sorted((key, token) for token, key in self._parts([(1, term, "", "")]))
+            result = sorted((key, token) for token, key in self._parts([(1, term, "", "")]))
             if len(self._split) >= _MOST_KEPT:
                 self._split.clear()
-            self._split[term] = tuple(token for _, token in found)
+            self._split[term] = tuple(token for _, token in result)
         return self._split[term]
 
     def _column(self, tokens: tuple[str, ...]) -> Column:
@@ -118,11 +118,11 @@ class Words:
         """Adds the rows from a place on to the postings that are kept."""
         least = int(self._seqs.array[first])
         new = self._memory.rows("experiences", "seq >= ?", (least,), select="seq, title, body, op_category")
-        found: dict[str, list[tuple[int]]] = {}
+        result: dict[str, list[tuple[int]]] = {}
         for token, key in self._parts(tuple(row.values()) for row in new):
-            found.setdefault(token, []).append((key,))
+            result.setdefault(token, []).append((key,))
         kept = {token for tokens in self._postings for token in tokens}
-        keys = {token: _keys(found[token]) for token in kept & found.keys()}
+        keys = {token: _keys(result[token]) for token in kept & result.keys()}
         for tokens, known in self._postings.items():
             if keys.keys() >= set(tokens):
                 self._extend(known, tokens, keys)
@@ -133,9 +133,9 @@ class Words:
             self._memory.execute(
                 "INSERT INTO temp.split (rowid, title, body, op_category) VALUES (?, ?, ?, ?)", row
             )
-        found = self._memory.tuples(f"SELECT term, {_KEY} FROM temp.split_words")
+        result = self._memory.tuples(f"SELECT term, {_KEY} FROM temp.split_words")
         self._memory.execute("INSERT INTO temp.split (split) VALUES ('delete-all')")
-        return found
+        return result
 
     def _extend(self, column: Column, tokens: tuple[str, ...], keys: Mapping[str, Ints]) -> None:
         if not tokens:

@@ -43,7 +43,7 @@ def _is_changed(folder: Path) -> bool:
         manifest = read_foreign_object(folder / MANIFEST)
         check_files(folder, manifest)
     except (OSError, ValueError, PackageChanged):
-        return any(item.name not in _MADE for item in folder.iterdir())
+        return any(path.name not in _MADE for path in folder.iterdir())
     return any(name not in _MADE for name in foreign(folder, manifest))
 
 

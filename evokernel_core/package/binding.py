@@ -28,7 +28,7 @@ _AT_DTYPE = {
 def schema_arguments(task: KernelTask) -> str:
     if takes_lists(task.graph):
         return ", ".join(["Tensor[] tensors", *map(schema_argument, numbers_of(task.graph))])
-    return ", ".join(schema_argument(item) for item in task.graph.inputs)
+    return ", ".join(schema_argument(operand) for operand in task.graph.inputs)
 
 
 def schema_results(task: KernelTask) -> str:
@@ -40,18 +40,18 @@ def schema_type(count: int) -> str:
     return "Tensor" if count == 1 else "(" + ", ".join(["Tensor"] * count) + ")"
 
 
-def schema_argument(item: GraphInput) -> str:
-    kind = "float" if item.kind is InputKind.SCALAR else "Tensor"
-    return f"{kind} {python_name(item.name)}"
+def schema_argument(graph_input: GraphInput) -> str:
+    kind = "float" if graph_input.kind is InputKind.SCALAR else "Tensor"
+    return f"{kind} {python_name(graph_input.name)}"
 
 
 def context(task: KernelTask) -> Mapping[str, Any]:
     """The variables of op_torch.cpp.jinja."""
-    tensors = [python_name(item.name) for item in tensor_inputs(task)]
+    tensors = [python_name(operand.name) for operand in tensor_inputs(task)]
     listed = takes_lists(task.graph)
     access = {name: f"tensors[{index}]" if listed else name for index, name in enumerate(tensors)}
     passed = _listed(task) if listed else list(map(_passed, task.graph.inputs))
-    scalars = [python_name(item.name) for item in task.graph.inputs if item.kind is InputKind.SCALAR]
+    scalars = [python_name(operand.name) for operand in task.graph.inputs if operand.kind is InputKind.SCALAR]
     results = [f"result{i}" for i in range(len(task.graph.outputs))]
     sources = {symbol: (access[name], axis) for symbol, (name, axis) in symbol_sources(task).items()}
     several = len(results) > 1
@@ -63,8 +63,8 @@ def context(task: KernelTask) -> Mapping[str, Any]:
             *([f"tensors.size() != {len(tensors)}"] if listed else []),
             *(
                 check
-                for item in tensor_inputs(task)
-                for check in _checks(item, access[python_name(item.name)], sources)
+                for operand in tensor_inputs(task)
+                for check in _checks(operand, access[python_name(operand.name)], sources)
             ),
             *(f"{sources[s.name][0]}.size({sources[s.name][1]}) < {s.minimum}" for s in task.symbols),
         ],
@@ -91,9 +91,9 @@ def context(task: KernelTask) -> Mapping[str, Any]:
     }
 
 
-def _passed(item: GraphInput) -> tuple[str, str, str]:
+def _passed(graph_input: GraphInput) -> tuple[str, str, str]:
     """Parameter, type and name of an input."""
-    return _parameter(item), _type(item), python_name(item.name)
+    return _parameter(graph_input), _type(graph_input), python_name(graph_input.name)
 
 
 def _listed(task: KernelTask) -> list[tuple[str, str, str]]:
@@ -101,13 +101,13 @@ def _listed(task: KernelTask) -> list[tuple[str, str, str]]:
     return [("at::TensorList tensors", "at::TensorList", "tensors"), *map(_passed, numbers_of(task.graph))]
 
 
-def _type(item: GraphInput) -> str:
-    return "double" if item.kind is InputKind.SCALAR else "const at::Tensor &"
+def _type(graph_input: GraphInput) -> str:
+    return "double" if graph_input.kind is InputKind.SCALAR else "const at::Tensor &"
 
 
-def _parameter(item: GraphInput) -> str:
-    kind = _type(item)
-    return f"{kind}{'' if kind.endswith('&') else ' '}{python_name(item.name)}"
+def _parameter(graph_input: GraphInput) -> str:
+    kind = _type(graph_input)
+    return f"{kind}{'' if kind.endswith('&') else ' '}{python_name(graph_input.name)}"
 
 
 def _address(tensor: str) -> str:
@@ -120,13 +120,13 @@ def _result_addresses(count: int) -> list[str]:
     return [_address(f"std::get<{i}>(results)") for i in range(count)]
 
 
-def _checks(item: GraphInput, name: str, sources: Mapping[str, tuple[str, int]]) -> list[str]:
+def _checks(graph_input: GraphInput, name: str, sources: Mapping[str, tuple[str, int]]) -> list[str]:
     """Conditions under which an argument, which C++ calls ``name``, is outside the contract."""
     checks = [
-        f"{name}.scalar_type() != {_AT_DTYPE[item.spec.dtype]}",
-        f"{name}.dim() != {item.spec.rank}",
+        f"{name}.scalar_type() != {_AT_DTYPE[graph_input.spec.dtype]}",
+        f"{name}.dim() != {graph_input.spec.rank}",
     ]
-    for axis, dim in enumerate(item.spec.shape):
+    for axis, dim in enumerate(graph_input.spec.shape):
         if sources.get(str(dim)) != (name, axis):
             checks.append(f"{name}.size({axis}) != {_size(dim, sources)}")
     return checks

@@ -22,10 +22,10 @@ _WHOLE = re.compile(r"type\((.*)\) is int")
 def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Mapping[str, Any]:
     """The variables of call.py.jinja. ``limits``: more conditions on operands."""
     graph = task.graph
-    given = [item for item in graph.inputs if is_operand(item)]
-    names = {item.name: python_name(item.name) for item in given}
+    given = [operand for operand in graph.inputs if is_operand(operand)]
+    names = {element.name: python_name(element.name) for element in given}
     results = [f"result_{index}" for index in range(graph.returned)]
-    written = [f"new_{python_name(item.name)}" for item in graph.updates if item.output is not None]
+    written = [f"new_{python_name(update.name)}" for update in graph.updates if update.output is not None]
     computed = [name for name, _ in site.bindings]
     before, behind = _guards_apart(site)
     return {
@@ -42,7 +42,7 @@ def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Map
         "guard_lines": list(_guard_lines(before, (*site.asked, *site.module_names))),
         "computed_lines": list(_guard_lines(behind, (*site.parameters, *site.module_names))),
         "operands": list(names.values()),
-        "expressions": _tuple(item.expression or names[item.name] for item in given),
+        "expressions": _tuple(element.expression or names[element.name] for element in given),
         "plain": (plain := _plain_operands(given, set(computed))),
         "before": [
             *([] if site.asks_late else [f"_same({', '.join(site.asked)})"]),
@@ -53,7 +53,7 @@ def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Map
         "call": _call(graph),
         "results": ", ".join(results),
         "assigned": ", ".join([*results, *written]) + " = " * bool(results or written),
-        "update_lines": [_update(item) for item in graph.updates],
+        "update_lines": [_update(update) for update in graph.updates],
     }
 
 
@@ -71,25 +71,29 @@ def _names(text: str) -> set[str]:
 def _plain_operands(given: list[GraphInput], computed: set[str]) -> Mapping[str, Any]:
     """The tensors that have a name before others are computed, and what is asked of the first. This tells
     most calls that the kernel does not fit, at little cost: ``run`` asks all of it."""
-    tensors = [item for item in given if item.kind is not InputKind.SCALAR]
-    known = [item for item in tensors if item.expression.isidentifier() and item.expression not in computed]
+    tensors = [element for element in given if element.kind is not InputKind.SCALAR]
+    known = [
+        tensor for tensor in tensors if tensor.expression.isidentifier() and tensor.expression not in computed
+    ]
     return {
-        "names": [python_name(item.name) for item in known],
-        "expressions": _tuple(item.expression for item in known),
-        "dtype": next((f"{python_name(item.name)}.dtype is torch.{item.spec.dtype}" for item in known), ""),
+        "names": [python_name(entry.name) for entry in known],
+        "expressions": _tuple(entry.expression for entry in known),
+        "dtype": next(
+            (f"{python_name(entry.name)}.dtype is torch.{entry.spec.dtype}" for entry in known), ""
+        ),
     }
 
 
-def _kind(item: GraphInput) -> str:
-    name = python_name(item.name)
-    return f"{name}.dtype is torch.{item.spec.dtype} and {name}.dim() == {item.spec.rank}"
+def _kind(graph_input: GraphInput) -> str:
+    name = python_name(graph_input.name)
+    return f"{name}.dtype is torch.{graph_input.spec.dtype} and {name}.dim() == {graph_input.spec.rank}"
 
 
-def is_operand(item: GraphInput) -> bool:
+def is_operand(graph_input: GraphInput) -> bool:
     """Whether an input is what a variable holds, rather than a draw or a table that the call makes."""
-    if not item.expression:
+    if not graph_input.expression:
         return True
-    tree = ast.parse(item.expression, mode="eval").body
+    tree = ast.parse(graph_input.expression, mode="eval").body
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return all(ast.unparse(node.func).endswith(("view_as_real", "resolve_conj", "getattr")) for node in calls)
 
@@ -117,7 +121,7 @@ def _refuse_unless(conditions: list[str]) -> Iterable[str]:
     elif conditions:
         first, *others = conditions
         yield from ("if not (", f"    {first}")
-        yield from (f"    and {item}" for item in others)
+        yield from (f"    and {other_}" for other_ in others)
         yield from ("):", "    return False")
 
 
@@ -147,7 +151,7 @@ def _through(path: str, known: Mapping[str, str]) -> str:
 def whole_numbers(site: CallSite) -> frozenset[str]:
     """The operands that the site's guards ask to be a Python int; other numbers are floats."""
     asked = (_WHOLE.fullmatch(guard.condition) for guard in site.guards)
-    return frozenset(found[1] for found in asked if found)
+    return frozenset(request[1] for request in asked if request)
 
 
 def _contract(
@@ -155,14 +159,14 @@ def _contract(
 ) -> dict[str, Any]:
     """What a call must be given: ranks and dtypes, then sizes on the names of symbols. ``whole`` are the
     expressions of numbers whose type the guards ask."""
-    tensors = [item for item in given if item.kind is not InputKind.SCALAR]
+    tensors = [element for element in given if element.kind is not InputKind.SCALAR]
     sources = symbol_sources(task)
-    names = [(python_name(item.name), item.spec) for item in tensors]
+    names = [(python_name(tensor.name), tensor.spec) for tensor in tensors]
     kinds = list(map(_kind, tensors))
     numbers = [
-        f"type({python_name(item.name)}) is float"
-        for item in given
-        if item.kind is InputKind.SCALAR and item.expression not in whole
+        f"type({python_name(element.name)}) is float"
+        for element in given
+        if element.kind is InputKind.SCALAR and element.expression not in whole
     ]
     owned = set(sources.values())
     shapes = [
@@ -172,14 +176,14 @@ def _contract(
     ]
     least = [f"{symbol.name} >= {symbol.minimum}" for symbol in task.symbols]
     return {
-        "dense": _tuple(python_name(item.name) for item in tensors if item.spec.contiguous),
-        "strided": _tuple(python_name(item.name) for item in tensors if not item.spec.contiguous),
+        "dense": _tuple(python_name(tensor.name) for tensor in tensors if tensor.spec.contiguous),
+        "strided": _tuple(python_name(tensor.name) for tensor in tensors if not tensor.spec.contiguous),
         "kinds": list(_refuse_unless([*numbers, *kinds])),
         "sizes": [(symbol, f"{name}.shape[{axis}]") for symbol, (name, axis) in sources.items()],
         "shapes": list(_refuse_unless([*shapes, *least, *limits])),
         "symbols": _tuple(symbol.name for symbol in task.symbols),
         "captured": _tuple(str(symbol.size) for symbol in task.symbols),
-        "numbers": _tuple(python_name(item.name) for item in given if item.kind is InputKind.SCALAR),
+        "numbers": _tuple(python_name(element.name) for element in given if element.kind is InputKind.SCALAR),
     }
 
 
@@ -190,24 +194,24 @@ def _tuple(items: Iterable[str]) -> str:
 
 def _call(graph: Graph) -> str:
     """The operator's arguments: operands, and what the call makes, in the order of the code."""
-    texts = {item.name: item.expression or python_name(item.name) for item in graph.inputs}
+    texts = {operand.name: operand.expression or python_name(operand.name) for operand in graph.inputs}
     if not takes_lists(graph):
         return _wrapped(texts.values(), "    ")
-    tensors = [texts[item.name] for item in graph.inputs if item.kind is not InputKind.SCALAR]
-    numbers = [texts[item.name] for item in graph.inputs if item.kind is InputKind.SCALAR]
+    tensors = [texts[operand.name] for operand in graph.inputs if operand.kind is not InputKind.SCALAR]
+    numbers = [texts[operand.name] for operand in graph.inputs if operand.kind is InputKind.SCALAR]
     return _wrapped([f"[{_wrapped(tensors, '        ')}]", *numbers], "    ")
 
 
 def _wrapped(texts: Iterable[str], indent: str) -> str:
     """On one line if that is short, else a text a line."""
-    found = list(texts)
-    joined = ", ".join(found)
+    contents = list(texts)
+    joined = ", ".join(contents)
     if len(joined) <= _LINE:
         return joined
-    return "".join(f"\n{indent}    {text}," for text in found) + f"\n{indent}"
+    return "".join(f"\n{indent}    {text}," for text in contents) + f"\n{indent}"
 
 
-def _update(item: Update) -> str:
-    if item.output is None:
-        return f"{item.expression}.add_({item.step})"
-    return f"{item.expression}.copy_(new_{python_name(item.name)})"
+def _update(update: Update) -> str:
+    if update.output is None:
+        return f"{update.expression}.add_({update.step})"
+    return f"{update.expression}.copy_(new_{python_name(update.name)})"

@@ -29,13 +29,15 @@ BUILT = Sentence(
 
 def guard_words(task: KernelTask, site: CallSite) -> tuple[Sentence, ...]:
     """What must hold in a call, the operands first, and what runs where it does not."""
-    operands = [item for item in task.graph.inputs if is_operand(item)]
-    given = [_in_source(item, site) for item in operands]
+    operands = [operand for operand in task.graph.inputs if is_operand(operand)]
+    given = [_in_source(operand, site) for operand in operands]
     whole = whole_numbers(site)
-    numbers = {_called(new) for item, new in zip(operands, given, strict=True) if item.expression in whole}
-    tensors = [item for item in given if item.kind is not InputKind.SCALAR]
+    numbers = {
+        _called(new) for operand, new in zip(operands, given, strict=True) if operand.expression in whole
+    }
+    tensors = [element for element in given if element.kind is not InputKind.SCALAR]
     return (
-        *(_operand(item, task) for item in given if _called(item) not in numbers),
+        *(_operand(element, task) for element in given if _called(element) not in numbers),
         *(Sentence("{name} is a Python int, of any value.", name=name) for name in sorted(numbers)),
         *_sizes(task),
         *_layout(tensors),
@@ -52,8 +54,8 @@ def guard_words(task: KernelTask, site: CallSite) -> tuple[Sentence, ...]:
     )
 
 
-def _in_source(item: GraphInput, site: CallSite) -> GraphInput:
-    return evolve(item, expression=_as_written(item.expression, site))
+def _in_source(graph_input: GraphInput, site: CallSite) -> GraphInput:
+    return evolve(graph_input, expression=_as_written(graph_input.expression, site))
 
 
 def _as_written(text: str, site: CallSite) -> str:
@@ -82,7 +84,7 @@ def _code(site: CallSite) -> Iterator[Sentence]:
 
 
 def _layout(tensors: Iterable[GraphInput]) -> Iterator[Sentence]:
-    dense = [_called(item) for item in tensors if item.spec.contiguous]
+    dense = [_called(tensor) for tensor in tensors if tensor.spec.contiguous]
     if dense:
         yield Sentence("Contiguous in memory: {names}.", names=", ".join(dense))
 
@@ -95,28 +97,28 @@ def _ordinary(site: CallSite) -> Iterator[Sentence]:
     )
 
 
-def _operand(item: GraphInput, task: KernelTask) -> Sentence:
-    name = _called(item)
-    if item.kind is InputKind.SCALAR:
-        if item.value is None:
+def _operand(graph_input: GraphInput, task: KernelTask) -> Sentence:
+    name = _called(graph_input)
+    if graph_input.kind is InputKind.SCALAR:
+        if graph_input.value is None:
             return Sentence("{name} is a Python float, of any value.", name=name)
         return Sentence(
             "{name} is a Python float, of any value ({value} when it was captured).",
             name=name,
-            value=f"{item.value:g}",
+            value=f"{graph_input.value:g}",
         )
-    if not item.spec.shape:
-        return Sentence("{name} is {dtype} of one element.", name=name, dtype=item.spec.dtype)
-    shape = " x ".join(map(str, item.spec.shape))
-    sizes = " x ".join(map(str, item.spec.sizes(task.sizes)))
-    told = {"name": name, "dtype": item.spec.dtype, "shape": shape}
+    if not graph_input.spec.shape:
+        return Sentence("{name} is {dtype} of one element.", name=name, dtype=graph_input.spec.dtype)
+    shape = " x ".join(map(str, graph_input.spec.shape))
+    sizes = " x ".join(map(str, graph_input.spec.sizes(task.sizes)))
+    told = {"name": name, "dtype": graph_input.spec.dtype, "shape": shape}
     if sizes == shape:
         return Sentence("{name} is {dtype} of {shape}.", **told)
     return Sentence("{name} is {dtype} of {shape} ({sizes} when it was captured).", sizes=sizes, **told)
 
 
-def _called(item: GraphInput) -> str:
-    return item.expression or item.name
+def _called(graph_input: GraphInput) -> str:
+    return graph_input.expression or graph_input.name
 
 
 def _sizes(task: KernelTask) -> Iterator[Sentence]:

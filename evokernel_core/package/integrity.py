@@ -93,10 +93,10 @@ def foreign(folder: Path, manifest: Mapping[str, Any]) -> tuple[str, ...]:
     known = {MANIFEST, _BUILD, *_files(manifest)}
     try:
         with os.scandir(folder) as entries:
-            found = sorted(item.name for item in islice(entries, _MOST_LISTED) if item.name not in known)
+            names = sorted(entry.name for entry in islice(entries, _MOST_LISTED) if entry.name not in known)
     except OSError:
         return ()
-    return tuple(found[:_MOST_NAMED])
+    return tuple(names[:_MOST_NAMED])
 
 
 def foreign_words(folder: Path, manifest: Mapping[str, Any]) -> str:

@@ -30,22 +30,22 @@ def python_name(name: str) -> str:
 
 
 def tensor_inputs(task: KernelTask) -> tuple[GraphInput, ...]:
-    return tuple(item for item in task.graph.inputs if item.kind is not InputKind.SCALAR)
+    return tuple(operand for operand in task.graph.inputs if operand.kind is not InputKind.SCALAR)
 
 
 def symbol_sources(task: KernelTask) -> dict[str, tuple[str, int]]:
     """For each symbol the tensor input and the dimension that have exactly that size."""
-    found: dict[str, tuple[str, int]] = {}
-    for item in tensor_inputs(task):
-        for axis, dim in enumerate(item.spec.shape):
+    result: dict[str, tuple[str, int]] = {}
+    for operand in tensor_inputs(task):
+        for axis, dim in enumerate(operand.spec.shape):
             if isinstance(dim, str) and dim.isidentifier():
-                found.setdefault(dim, (python_name(item.name), axis))
-    missing = [symbol.name for symbol in task.symbols if symbol.name not in found]
+                result.setdefault(dim, (python_name(operand.name), axis))
+    missing = [symbol.name for symbol in task.symbols if symbol.name not in result]
     if missing:
         raise PlanError(
             "No input has the size {size} as a dimension, so a call cannot tell it.", size=missing[0]
         )
-    return found
+    return result
 
 
 def statements(task: KernelTask) -> list[str]:
@@ -57,12 +57,14 @@ def statements(task: KernelTask) -> list[str]:
         if symbol in used
     ]
     # a number was traced as a tensor, which most operations of ATen take no number for
-    numbers = [python_name(item.name) for item in task.graph.inputs if item.kind is InputKind.SCALAR]
+    numbers = [python_name(operand.name) for operand in task.graph.inputs if operand.kind is InputKind.SCALAR]
     lines += [f"{name} = torch.scalar_tensor({name}, dtype=torch.float32)" for name in numbers]
     several = {node.name: len(node.outputs) > 1 for node in task.graph.nodes}
     tensors = tensor_inputs(task)
     device = f"{python_name(tensors[0].name)}.device" if tensors else '"cpu"'
-    buffers = {task.graph.outputs[item.output] for item in task.graph.updates if item.output is not None}
+    buffers = {
+        task.graph.outputs[update.output] for update in task.graph.updates if update.output is not None
+    }
     for node in task.graph.nodes:
         # what a buffer holds has no gradient, and is what later statements read
         ending = ".detach()" if ValueRef(node.name) in buffers and not several[node.name] else ""
@@ -73,11 +75,11 @@ def statements(task: KernelTask) -> list[str]:
 
 
 def _expressions(task: KernelTask) -> list[str]:
-    found: list[str] = []
+    result: list[str] = []
 
     def visit(arg: Arg) -> None:
         if isinstance(arg, SymbolicInt):
-            found.append(arg.expression)
+            result.append(arg.expression)
         elif isinstance(arg, tuple):
             for item in arg:
                 visit(item)
@@ -85,7 +87,7 @@ def _expressions(task: KernelTask) -> list[str]:
     for node in task.graph.nodes:
         visit(node.args)
         visit(tuple(value for _, value in node.kwargs))
-    return found
+    return result
 
 
 def _node(node: Node, several: Mapping[str, bool], device: str) -> str:

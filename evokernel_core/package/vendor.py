@@ -28,13 +28,13 @@ def write_vendor_package(root: Path, region: Region, chip: str) -> Path:
     """Write ``root/evokernel_kernels/NAME`` for the function of torch_npu that the region is; a package in
     its place is replaced. Raises UsageError where it is none, OSError where the folder cannot be
     written."""
-    found = recognised(region.task) if region.task is not None else None
-    if region.task is None or found is None:
+    result = recognised(region.task) if region.task is not None else None
+    if region.task is None or result is None:
         raise UsageError("The code of {symbol} is no function of torch_npu.", symbol=region.symbol)
     place = placed(region)
-    name = vendor_name(region.task, place, found)
+    name = vendor_name(region.task, place, result)
     return place_package(
-        root, name, _files(name, region.task, place, found, _manifest(name, region, found, chip))
+        root, name, _files(name, region.task, place, result, _manifest(name, region, result, chip))
     )
 
 
@@ -46,7 +46,7 @@ def vendor_name(task: KernelTask, place: Placed, found: Recognised) -> str:
 def _files(
     name: str, task: KernelTask, place: Placed, found: Recognised, manifest: dict[str, Any]
 ) -> dict[str, str]:
-    names = {item.name: python_name(item.name) for item in task.graph.inputs}
+    names = {operand.name: python_name(operand.name) for operand in task.graph.inputs}
     arguments = ", ".join(names.values())
     schema = {
         "name": name,
@@ -86,7 +86,7 @@ def _results(found: Recognised) -> str:
 def _manifest(name: str, region: Region, found: Recognised, chip: str) -> dict[str, Any]:
     """Like a kernel's, without a verdict: no verifier runs a function of torch_npu."""
     assert region.task is not None
-    names = {item.name: item.expression or item.name for item in region.task.graph.inputs}
+    names = {operand.name: operand.expression or operand.name for operand in region.task.graph.inputs}
     return {
         "format": FORMAT,
         "name": name,
@@ -95,7 +95,7 @@ def _manifest(name: str, region: Region, found: Recognised, chip: str) -> dict[s
         "vendor": {"function": found.name, "call": found.call(names)},
         "call": {
             **to_data(placed(region)),
-            "guards": [item.condition for item in placed(region).site.guards],
+            "guards": [guard.condition for guard in placed(region).site.guards],
         },
         "task": to_data(region.task),
         "region": to_data(region),

@@ -152,7 +152,7 @@ def package_files(task: KernelTask, place: Placed, source: KernelSource, verdict
         "schema_arguments": binding.schema_arguments(task),
         "schema_results": binding.schema_results(task),
     }
-    arguments = ", ".join(python_name(item.name) for item in task.graph.inputs)
+    arguments = ", ".join(python_name(operand.name) for operand in task.graph.inputs)
     files = {
         "op_kernel.cpp": source.op_kernel_cpp,
         "tiling.h": source.tiling_h,
@@ -173,9 +173,9 @@ def _reference(graph: Graph) -> str:
     if not takes_lists(graph):
         return "reference"
     given, start, end = [], 0, 0
-    for item in graph.inputs:
-        if item.kind is InputKind.SCALAR:
-            given += [f"*tensors[{start}:{end}]", python_name(item.name)]
+    for operand in graph.inputs:
+        if operand.kind is InputKind.SCALAR:
+            given += [f"*tensors[{start}:{end}]", python_name(operand.name)]
             start = end
         else:
             end += 1
@@ -237,22 +237,22 @@ def trial_context(task: KernelTask) -> dict[str, Any]:
     candidates = [full]
     if full:
         candidates += [{s.name: max(min(size, s.size), s.minimum) for s in task.symbols} for size in (3, 17)]
-    specs = [item.spec for item in tensor_inputs(task)]
+    specs = [operand.spec for operand in tensor_inputs(task)]
     small = [sizes for sizes in candidates if max(spec.nbytes(sizes) for spec in specs) <= 4 * _LARGEST_TEST]
     return {
         "test_sizes": [repr(sizes) for sizes in small or [full]],
-        "test_arguments": [_test_argument(item) for item in task.graph.inputs],
+        "test_arguments": [_test_argument(operand) for operand in task.graph.inputs],
         "rtol": task.tolerance.rtol,
         "atol": task.tolerance.atol,
     }
 
 
-def _test_argument(item: GraphInput) -> str:
-    if item.kind is InputKind.SCALAR:
+def _test_argument(graph_input: GraphInput) -> str:
+    if graph_input.kind is InputKind.SCALAR:
         return "1.5"
-    return f"tensor({_test_shape(item)}, torch.{item.spec.dtype})"
+    return f"tensor({_test_shape(graph_input)}, torch.{graph_input.spec.dtype})"
 
 
-def _test_shape(item: GraphInput) -> str:
-    dims = [re.sub(r"[A-Za-z_]\w*", r'sizes["\g<0>"]', str(dim)) for dim in item.spec.shape]
+def _test_shape(graph_input: GraphInput) -> str:
+    dims = [re.sub(r"[A-Za-z_]\w*", r'sizes["\g<0>"]', str(dim)) for dim in graph_input.spec.shape]
     return f"({', '.join(dims)},)" if dims else "()"

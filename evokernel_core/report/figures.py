@@ -135,5 +135,7 @@ class Report:
     @property
     def evidences(self) -> tuple[Evidence, ...]:
         """Measured ones first."""
-        found = dict.fromkeys(item.evidence for item in self.kernels if item.evidence)
-        return tuple(sorted(found, key=lambda item: (item.source is LatencySource.MODELLED, item.chip)))
+        result = dict.fromkeys(kernel.evidence for kernel in self.kernels if kernel.evidence)
+        return tuple(
+            sorted(result, key=lambda element: (element.source is LatencySource.MODELLED, element.chip))
+        )

@@ -55,7 +55,7 @@ def gather(memory: Memory) -> Report:
     outcomes = memory.outcomes()
     beliefs = tuple(_beliefs(works, verifiers_payments(memory)))
     found = [(work, list(_by_evidence(work, sources))) for work in works]
-    last = {item.task_id: item.kind.value for item in outcomes if item.kind in _TOLD}
+    last = {outcome.task_id: outcome.kind.value for outcome in outcomes if outcome.kind in _TOLD}
     kernels = (
         _kernel(work.task, evidence, items, last.get(work.task.task_id, ""))
         for work, groups in found
@@ -68,7 +68,7 @@ def gather(memory: Memory) -> Report:
                 tries.setdefault(str(evidence), {})[work.task.task_id] = tuple(_tries(items))
     return Report(
         version=__version__,
-        kernels=tuple(sorted(kernels, key=lambda item: -(item.gain or 0.0))),
+        kernels=tuple(sorted(kernels, key=lambda kernel: -(kernel.gain or 0.0))),
         tries=tries,
         curves={words: tuple(_curve(list(by_task.values()))) for words, by_task in tries.items()},
         beliefs=beliefs[-MOST_BELIEFS:],
@@ -101,13 +101,13 @@ def _by_evidence(
     yield from groups.items()
 
 
-def result_of(item: Tried) -> str:
+def result_of(tried: Tried) -> str:
     """``verified``, ``timed_only``, ``failed``, or ``none`` for an attempt without a kernel."""
-    if item.verdict is None:
+    if tried.verdict is None:
         return "none"
-    if item.verdict.feasible:
+    if tried.verdict.feasible:
         return "verified"
-    return "timed_only" if item.verdict.is_slower else "failed"
+    return "timed_only" if tried.verdict.is_slower else "failed"
 
 
 def _kernel(task: KernelTask, evidence: Evidence | None, items: Sequence[Tried], person: str) -> Kernel:
@@ -156,7 +156,7 @@ def _curve(tasks: Sequence[Sequence[Try]]) -> Iterator[Point]:
     found, so that every point is of the same tasks."""
     runs = []
     for tries in tasks:
-        bests = [item.best_us for item in tries if item.best_us is not None]
+        bests = [attempt.best_us for attempt in tries if attempt.best_us is not None]
         if bests:
             runs.append([bests[0] / us for us in bests])
     if not runs:
@@ -171,15 +171,17 @@ def _beliefs(works: Iterable[_Work], paid: Mapping[str, Sequence[Payment]]) -> I
     """In the order of time."""
     names = {work.task.task_id: work.task for work in works}
     known = (item for task_id, items in paid.items() if task_id in names for item in items)
-    for item in sorted(known, key=lambda item: item.event.at):
-        task, event = names[item.event.task_id], item.event
-        if item.believed is not None:
-            yield Belief(event.stage.value, task.op_category, task.name, item.believed, event.raw, item.paid)
+    for entry in sorted(known, key=lambda entry: entry.event.at):
+        task, event = names[entry.event.task_id], entry.event
+        if entry.believed is not None:
+            yield Belief(
+                event.stage.value, task.op_category, task.name, entry.believed, event.raw, entry.paid
+            )
 
 
 def _agreements(beliefs: Iterable[Belief]) -> Iterator[Agreement]:
-    def stage(item: Belief) -> str:
-        return item.stage
+    def stage(belief: Belief) -> str:
+        return belief.stage
 
     for name, items in groupby(sorted(beliefs, key=stage), stage):
         pairs = [(item.believed, item.raw) for item in items]
@@ -193,9 +195,9 @@ def _agreements(beliefs: Iterable[Belief]) -> Iterator[Agreement]:
 def _reactions(outcomes: Iterable[Outcome], tasks: Mapping[str, KernelTask]) -> Iterator[Reaction]:
     """Reactions to kernels of tasks that were forgotten are of the category ``forgotten``."""
     counts = Counter(
-        (tasks[item.task_id].op_category if item.task_id in tasks else "forgotten", item.kind)
-        for item in outcomes
-        if item.kind in _TOLD
+        (tasks[outcome.task_id].op_category if outcome.task_id in tasks else "forgotten", outcome.kind)
+        for outcome in outcomes
+        if outcome.kind in _TOLD
     )
     for (category, kind), count in sorted(counts.items(), key=lambda pair: pair[0]):
         yield Reaction(category, kind.value, count)
@@ -204,7 +206,7 @@ def _reactions(outcomes: Iterable[Outcome], tasks: Mapping[str, KernelTask]) -> 
 def _objections(outcomes: Iterable[Outcome]) -> tuple[tuple[str, int], ...]:
     """How often each reason was given; people's own words stay with them."""
     known = {item.value for item in Objection}
-    given = (item.detail for item in outcomes if item.kind is OutcomeKind.REJECTED)
+    given = (outcome.detail for outcome in outcomes if outcome.kind is OutcomeKind.REJECTED)
     reasons = Counter(why if why in known else "in their own words" if why else "none given" for why in given)
     return tuple(reasons.most_common())
 

@@ -45,7 +45,7 @@ def write_page(report: Report, page: Path, written: str) -> None:
 def summary(report: Report, evidence: Evidence) -> dict[str, Any]:
     """What the head of the page says of one evidence: how many tasks have a verified kernel, the geometric
     mean of their gains over eager (None where there is none), and the kernel of the greatest."""
-    mine = [item for item in report.kernels if item.evidence == evidence]
+    mine = [kernel for kernel in report.kernels if kernel.evidence == evidence]
     gains = [item.gain for item in mine if item.gain]
     mean = math.exp(math.fsum(map(math.log, gains)) / len(gains)) if gains else None
     best = max((item for item in mine if item.gain), key=lambda item: item.gain or 0.0, default=None)
@@ -54,24 +54,26 @@ def summary(report: Report, evidence: Evidence) -> dict[str, Any]:
 
 def _drawn(report: Report) -> dict[str, Any]:
     """What the charts are drawn from."""
-    kernels = [item for item in report.kernels if item.evidence]
+    kernels = [kernel for kernel in report.kernels if kernel.evidence]
     return {
         "evidences": list(map(str, report.evidences)),
-        "measured": [str(item) for item in report.evidences if item.source is LatencySource.MEASURED],
-        "kernels": [_kernel(item) for item in kernels],
+        "measured": [
+            str(evidence) for evidence in report.evidences if evidence.source is LatencySource.MEASURED
+        ],
+        "kernels": [_kernel(kernel) for kernel in kernels],
         "tries": {
-            words: {task: [asdict(item) for item in tries] for task, tries in by_task.items()}
+            words: {task: [asdict(attempt) for attempt in tries] for task, tries in by_task.items()}
             for words, by_task in report.tries.items()
         },
-        "curves": {words: [asdict(item) for item in points] for words, points in report.curves.items()},
-        "beliefs": [asdict(item) for item in report.beliefs],
-        "reactions": [asdict(item) for item in report.reactions],
+        "curves": {words: [asdict(point) for point in points] for words, points in report.curves.items()},
+        "beliefs": [asdict(belief) for belief in report.beliefs],
+        "reactions": [asdict(reaction) for reaction in report.reactions],
     }
 
 
-def _kernel(item: Kernel) -> dict[str, Any]:
+def _kernel(kernel: Kernel) -> dict[str, Any]:
     names = ("task", "name", "category", "verified", "first_us", "best_us", "eager_us", "bound_us", "gain")
-    return {"evidence": str(item.evidence), **{name: getattr(item, name) for name in names}}
+    return {"evidence": str(kernel.evidence), **{name: getattr(kernel, name) for name in names}}
 
 
 def _json(data: Any) -> str:
@@ -93,8 +95,8 @@ def _rounded(data: Any) -> Any:
 
 
 def _digests(texts: list[str]) -> str:
-    found = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts)
-    return " ".join(f"'sha256-{digest}'" for digest in found)
+    result = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts)
+    return " ".join(f"'sha256-{digest}'" for digest in result)
 
 
 def _text(name: str) -> str:
@@ -103,13 +105,13 @@ def _text(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    found = Environment(
+    environment = Environment(
         loader=FileSystemLoader(HERE), undefined=StrictUndefined, autoescape=True, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    found.filters["us"] = _us
-    found.filters["times"] = _times
-    return found
+    environment.filters["us"] = _us
+    environment.filters["times"] = _times
+    return environment
 
 
 def _us(value: float | None) -> str:

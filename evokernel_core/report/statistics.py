@@ -32,8 +32,8 @@ def _interval(
 ) -> tuple[Numbers, Numbers]:
     """The 2.5th and 97.5th percentile of a statistic of samples, each as many places as there are."""
     rng = np.random.default_rng(_SEED)
-    found = np.array([statistic(rng.integers(0, size, size)) for _ in range(RESAMPLES)])
-    return np.percentile(found, 2.5, axis=0), np.percentile(found, 97.5, axis=0)
+    result = np.array([statistic(rng.integers(0, size, size)) for _ in range(RESAMPLES)])
+    return np.percentile(result, 2.5, axis=0), np.percentile(result, 97.5, axis=0)
 
 
 def _ranks(numbers: Sequence[float]) -> Numbers:

@@ -69,10 +69,10 @@ class Comparisons:
 
     def same(self, region: Region) -> EagerComparison:
         """As ``of``. Raises UnsupportedRegion where the code and the graph differ."""
-        found = self.of(region)
-        if found.difference:
-            raise UnsupportedRegion(refusal(region, found))
-        return found
+        result = self.of(region)
+        if result.difference:
+            raise UnsupportedRegion(refusal(region, result))
+        return result
 
     def _text(self, region: Region) -> str | None:
         """The file's text that the region was captured from."""
@@ -87,10 +87,10 @@ class Comparisons:
 
     def _compare(self, region: Region, text: str) -> EagerComparison:
         try:
-            found = self._agent.compare(region, text, _ways(region))
+            result = self._agent.compare(region, text, _ways(region))
         except CaptureError as error:
             return _uncompared(region, error.sentence)
-        return evolve(found, source_hash=region.source_hash)
+        return evolve(result, source_hash=region.source_hash)
 
 
 def _uncompared(region: Region, reason: Sentence) -> EagerComparison:
@@ -106,12 +106,12 @@ def _ways(region: Region) -> tuple[CaptureWay, ...]:
     return (program, fixed, single, parts) if is_whole else (single, parts)
 
 
-def refusal(region: Region, found: EagerComparison) -> Sentence:
+def refusal(region: Region, eager_comparison: EagerComparison) -> Sentence:
     """Why no kernel of the region counts."""
     return Sentence(
         "Line {line} ({symbol}) stays as it is, because its captured graph does not mean what its code does: "
         "{difference}.",
         line=region.span.line,
         symbol=region.symbol,
-        difference=found.difference,
+        difference=eager_comparison.difference,
     )

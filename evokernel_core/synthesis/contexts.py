@@ -71,9 +71,9 @@ class Librarian:
             *(self._moves(bare) if start else ()),
             *self._retrieve(EXAMPLES, stage, bare, search.spent),
             *self._retrieve(LESSONS, stage, bare, search.spent),
-            *(item.rule() for item in bare.preconditions[:NUMBER]),
+            *(precondition.rule() for precondition in bare.preconditions[:NUMBER]),
         ]
-        experiences = tuple({item.id: item for item in chosen}.values())
+        experiences = tuple({choice.id: choice for choice in chosen}.values())
         return evolve(
             bare,
             experiences=experiences,
@@ -83,24 +83,24 @@ class Librarian:
     def _precedents(self, experiences: Iterable[Experience]) -> Iterator[Precedent]:
         """The best kernel of each other task that a success tells of, and what it was made from."""
         seen = {self.task.task_id}
-        for item in experiences:
-            if item.kind is not ExperienceKind.SUCCESS or item.task_id in seen:
+        for experience in experiences:
+            if experience.kind is not ExperienceKind.SUCCESS or experience.task_id in seen:
                 continue
-            seen.add(item.task_id)
-            found = self._precedent(item)
-            if found is not None:
-                yield found
+            seen.add(experience.task_id)
+            result = self._precedent(experience)
+            if result is not None:
+                yield result
 
-    def _precedent(self, item: Experience) -> Precedent | None:
+    def _precedent(self, experience: Experience) -> Precedent | None:
         """None where the memory has no kernel of the task, as behind an experience from a pack."""
-        task, timed = self.memory.task(item.task_id), _timed_on(item)
-        best = self.memory.best(item.task_id, *timed) if timed else None
+        task, timed = self.memory.task(experience.task_id), _timed_on(experience)
+        best = self.memory.best(experience.task_id, *timed) if timed else None
         if task is None or timed is None or best is None:
             return None
         chip, _ = timed
         kernel = Candidate(best.source, best.verdict, best.parent)
         start = self.memory.source(best.parent) if best.parent else None
-        verdict = self.memory.verdict(item.task_id, best.parent, best.verdict.verifier, chip)
+        verdict = self.memory.verdict(experience.task_id, best.parent, best.verdict.verifier, chip)
         if start is None or verdict is None or not verdict.feasible:
             return Precedent(task, kernel)
         return Precedent(task, kernel, Candidate(start, verdict))
@@ -109,8 +109,8 @@ class Librarian:
         """Verdicts on this chip beside estimates; none where the memory is not asked or cannot learn."""
         if self.mode is RetrievalName.NONE:
             return ()
-        found = self.memory.tuning_records(self.chip, self.verifier, MOST)
-        return found if not found or _can_learn() else ()
+        result = self.memory.tuning_records(self.chip, self.verifier, MOST)
+        return result if not result or _can_learn() else ()
 
     def _moves(self, context: Context) -> tuple[Experience, ...]:
         """The practices of a proposer with named moves, all of them, most valued first; of any other
@@ -133,8 +133,8 @@ class Librarian:
     ) -> tuple[Experience, ...]:
         pool = NUMBER * (OVER_RETRIEVAL + spent // GROWTH)
         query = self._query(kinds, stage, context)
-        found = self.memory.retrieve(query, Choice(NUMBER, pool, mode=self.mode), self.rng).experiences
-        return tuple(item for item in found if not is_refuted(item))
+        experiences = self.memory.retrieve(query, Choice(NUMBER, pool, mode=self.mode), self.rng).experiences
+        return tuple(experience for experience in experiences if not is_refuted(experience))
 
     def _query(
         self,
@@ -164,10 +164,10 @@ def _can_learn() -> bool:
     return STATISTICS.is_installed
 
 
-def _timed_on(item: Experience) -> tuple[str, LatencySource] | None:
+def _timed_on(experience: Experience) -> tuple[str, LatencySource] | None:
     """The chip and the source of a success' latency; None where its payload is another's and says neither."""
     try:
-        known = json.loads(item.payload)
+        known = json.loads(experience.payload)
         return str(known["chip"]), LatencySource(known["latency_source"])
     except (ValueError, LookupError, TypeError):
         return None

@@ -23,20 +23,20 @@ def uncovered(text: str, region: Region) -> str:
             return f"Line {statement.lineno} works on tensors outside of the region."
     for _, expression in region.site.bindings if region.site else ():
         return f"The argument {expression} is computed outside of the region."
-    for item in region.task.graph.inputs if region.task else ():
-        operand = ast.parse(item.expression, mode="eval").body
+    for argument in region.task.graph.inputs if region.task else ():
+        operand = ast.parse(argument.expression, mode="eval").body
         if not _plain(operand) and not _draws(operand):
-            return f"The argument {item.expression} is computed outside of the region."
+            return f"The argument {argument.expression} is computed outside of the region."
     return ""
 
 
 def _function(tree: ast.Module, symbol: str) -> ast.FunctionDef | None:
     node: ast.AST = tree
     for name in symbol.split("."):
-        found = [item for item in _definitions(node) if item.name == name]
-        if not found:
+        definitions = [definition for definition in _definitions(node) if definition.name == name]
+        if not definitions:
             return None
-        node = found[-1]
+        node = definitions[-1]
     return node if isinstance(node, ast.FunctionDef) else None
 
 
@@ -72,7 +72,7 @@ def _plain(node: ast.expr) -> bool:  # noqa: PLR0911 - one return a kind of expr
         case ast.Call(func=ast.Attribute(value=value, attr="resolve_conj"), args=[]):
             return _plain(value)
         case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="tensor"), args=[value]):
-            return _is_written_out(value) and all(_plain(item.value) for item in node.keywords)
+            return _is_written_out(value) and all(_plain(keyword.value) for keyword in node.keywords)
     return False
 
 
@@ -113,7 +113,7 @@ def _without_sign(node: ast.expr) -> ast.expr:
 def _makes(call: ast.Call, names: tuple[str, ...]) -> bool:
     function = ast.unparse(call.func)
     arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
-    calls = any(isinstance(item, ast.Call) for argument in arguments for item in ast.walk(argument))
+    calls = any(isinstance(node, ast.Call) for argument in arguments for node in ast.walk(argument))
     return function in {f"torch.{name}" for name in names} and not calls
 
 

@@ -62,7 +62,7 @@ def data_card(choice: Choice, tally: Tally) -> DataCard:
         attempts=tally.attempts,
         tasks=len(tally.counts.get("task", ())),
         filters=(*_FILTERS[choice.purpose], *_ALWAYS, *models, *most),
-        counts={what: dict(found.most_common()) for what, found in tally.counts.items() if what != "task"},
+        counts={what: dict(value.most_common()) for what, value in tally.counts.items() if what != "task"},
         dropped={str(why): number for why, number in tally.dropped.most_common()},
         consent=CONSENT,
         fields=tuple(field_paths()),
@@ -74,10 +74,10 @@ def field_paths() -> Iterator[str]:
     inner = {"state": State, "action": Action, "outcome": StepOutcome, "parent": Parent, "context": ShownItem}
 
     def paths(kind: type, prefix: str) -> Iterator[str]:
-        for item in fields(kind):
-            path = f"{prefix}{item.name}"
-            if item.name in inner:
-                yield from paths(inner[item.name], f"{path}[]." if item.name == "context" else f"{path}.")
+        for field in fields(kind):
+            path = f"{prefix}{field.name}"
+            if field.name in inner:
+                yield from paths(inner[field.name], f"{path}[]." if field.name == "context" else f"{path}.")
             else:
                 yield path
 
@@ -91,7 +91,7 @@ def as_markdown(card: DataCard) -> str:
         f"{card.samples} samples of {card.tasks} tasks, from {card.attempts} attempts. One JSON object a "
         f"line, schema `{card.schema}`, written by EvoKernel {card.version}.",
         "## Kept where",
-        *(f"- {item}" for item in card.filters),
+        *(f"- {filter_}" for filter_ in card.filters),
         "## Dropped",
         *(_table("attempts", card.dropped) or ["nothing"]),
     ]
@@ -99,7 +99,7 @@ def as_markdown(card: DataCard) -> str:
         lines += [f"## By {what}", *_table("samples", counts)]
     lines += ["Latencies are microseconds; modelled ones come from a time model, measured ones from a chip."]
     lines += ["## Licence and consent", *(f"- {item}" for item in card.consent)]
-    lines += ["## Fields", ", ".join(f"`{item}`" for item in card.fields)]
+    lines += ["## Fields", ", ".join(f"`{field}`" for field in card.fields)]
     return "\n\n".join(_joined(lines)) + "\n"
 
 

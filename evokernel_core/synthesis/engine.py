@@ -278,8 +278,8 @@ class _Run:
         engine.memory.record_task(search.task, self.features)
         stored = engine.memory.candidates(search.task.task_id, engine.verifier.name, engine.settings.chip)
         search.wishes = wishes(stored, engine.memory.rejections(search.task.task_id))
-        for item in stored:
-            search.add(Candidate(item.source, item.verdict, item.parent))
+        for entry in stored:
+            search.add(Candidate(entry.source, entry.verdict, entry.parent))
         for attempt in engine.memory.attempts(job_id=self.job_id):
             known = search.known(attempt.source_id)
             search.spend(known, attempt.tokens)
@@ -301,8 +301,8 @@ class _Run:
     def _known_elsewhere(self) -> KernelSource | None:
         """The best kernel by the word of another verifier or another version of this one."""
         memory, chip = self.engine.memory, self.engine.settings.chip
-        found = (memory.best(self.search.task.task_id, chip, source) for source in LatencySource)
-        return next((item.source for item in found if item), None)
+        result = (memory.best(self.search.task.task_id, chip, source) for source in LatencySource)
+        return next((element.source for element in result if element), None)
 
     def _begin(self) -> None:
         """Proposes, and lets the verifier begin."""
@@ -367,7 +367,7 @@ class _Run:
 
     def _choose(self) -> Step:
         search, engine = self.search, self.engine
-        ids = [item.source.source_id for item in search.starts]
+        ids = [start.source.source_id for start in search.starts]
         q = engine.memory.q_of(Stage.REFINE, search.task.op_category, map(start_item, ids))
         values = {id: q[start_item(id)] for id in ids}
         begun = tuple(search.begun)
@@ -387,7 +387,7 @@ class _Run:
                 )
                 ask = proposer.refine if context.start else proposer.draft
                 proposal = ask(self.search.task, context)
-                shown = tuple(item.id for item in context.experiences)
+                shown = tuple(experience.id for experience in context.experiences)
                 others = tuple(evolve(other, shown=shown) for other in proposal.others)
                 return evolve(proposal, shown=shown, others=others)
         except InternalError as error:

@@ -47,12 +47,14 @@ def tried(memory: Memory, task_id: str) -> tuple[Tried, ...]:
     """The attempts on a task, in order, each with the verdict of the verifier and chip that judged it."""
     attempts = memory.attempts(task_id=task_id)
     judged = {
-        (verifier, chip, item.source.source_id): item
-        for verifier, chip in dict.fromkeys((item.verifier, item.chip) for item in attempts)
-        for item in memory.candidates(task_id, verifier, chip)
+        (verifier, chip, candidate.source.source_id): candidate
+        for verifier, chip in dict.fromkeys((attempt.verifier, attempt.chip) for attempt in attempts)
+        for candidate in memory.candidates(task_id, verifier, chip)
     }
-    found = ((item, judged.get((item.verifier, item.chip, item.source_id))) for item in attempts)
-    return tuple(Tried(item, at.source if at else None, at.verdict if at else None) for item, at in found)
+    result = (
+        (attempt, judged.get((attempt.verifier, attempt.chip, attempt.source_id))) for attempt in attempts
+    )
+    return tuple(Tried(item, at.source if at else None, at.verdict if at else None) for item, at in result)
 
 
 def payments(events: Iterable[Reward], alpha: float) -> Iterator[Payment]:
@@ -77,27 +79,28 @@ def _believed(ledger: Ledger, event: Reward) -> float | None:
 
 def verifiers_payments(memory: Memory) -> Mapping[str, tuple[Payment, ...]]:
     """By task, the events that pay for judged kernels, oldest first."""
-    found: dict[str, list[Payment]] = {}
+    result: dict[str, list[Payment]] = {}
     for payment in payments(memory.rewards(), memory.alpha):
         event = payment.event
         if event.effect is Effect.PAY and event.cause in STAGES and event.source_id:
-            found.setdefault(event.task_id, []).append(payment)
-    return {task_id: tuple(items) for task_id, items in found.items()}
+            result.setdefault(event.task_id, []).append(payment)
+    return {task_id: tuple(items) for task_id, items in result.items()}
 
 
 def paid_for(attempts: Sequence[Attempt], given: Iterable[Payment]) -> Mapping[tuple[str, int], Payment]:
     """The payment of each attempt, by its job and number: an event is written behind its attempt, in one
     transaction, so it belongs to the last attempt of its kernel and stage that began before it. Attempts
     that took up a kernel of an earlier run have none."""
-    found: dict[tuple[str, int], Payment] = {}
+    result: dict[tuple[str, int], Payment] = {}
     for payment in given:
         event = payment.event
         same = (
-            item
-            for item in attempts
-            if (item.source_id, item.stage) == (event.source_id, event.stage) and item.created <= event.at
+            attempt
+            for attempt in attempts
+            if (attempt.source_id, attempt.stage) == (event.source_id, event.stage)
+            and attempt.created <= event.at
         )
         last = max(same, key=lambda item: item.created, default=None)
         if last is not None:
-            found[last.job_id, last.n] = payment
-    return found
+            result[last.job_id, last.n] = payment
+    return result

@@ -119,13 +119,13 @@ def error_class(verdict: Verdict) -> str:
 
 def lessons(trial: Trial) -> tuple[Experience, ...]:
     """The trace, and a success or failure summary where the status changed."""
-    found = [_trace(trial)]
+    result = [_trace(trial)]
     if trial.verdict.feasible:
         if trial.verdict.latency and trial.verdict.latency.us * NOTABLE_GAIN <= trial.best_us:
-            found.append(_success(trial))
+            result.append(_success(trial))
     elif not trial.verdict.is_slower and error_class(trial.verdict) not in trial.seen_errors:
-        found.append(_failure(trial))
-    return tuple(found)
+        result.append(_failure(trial))
+    return tuple(result)
 
 
 def rules(verdict: Verdict) -> tuple[Experience, ...]:
@@ -144,14 +144,14 @@ def rules(verdict: Verdict) -> tuple[Experience, ...]:
 def _api_rules(failed: GateResult) -> list[Sentence]:
     """Names of the AscendC namespace that the compiler did not know and the table of the interface has not;
     other names give no rule."""
-    found = (match[1] or match[2] for match in _UNKNOWN_NAME.finditer(failed.feedback))
-    unknown = sorted(set(found) - interface_words())
+    result = (match[1] or match[2] for match in _UNKNOWN_NAME.finditer(failed.feedback))
+    unknown = sorted(set(result) - interface_words())
     return [Sentence("You cannot use AscendC::{name}: there is none.", name=name) for name in unknown]
 
 
-def is_refuted(item: Experience) -> bool:
+def is_refuted(experience: Experience) -> bool:
     """Whether a rule forbids a name that the interface has, as memories and packs of earlier versions may."""
-    said = _SAYS_NO_SUCH_NAME.fullmatch(item.body) if item.kind is ExperienceKind.RULE else None
+    said = _SAYS_NO_SUCH_NAME.fullmatch(experience.body) if experience.kind is ExperienceKind.RULE else None
     return said is not None and said[1] in interface_words()
 
 

@@ -53,8 +53,8 @@ def _shipped(
             yield _score(words, item), item
 
 
-def _score(words: frozenset[str], item: Experience) -> int:
-    return _IN_TITLE * len(words & _words(item.title)) + len(words & _words(item.body))
+def _score(words: frozenset[str], experience: Experience) -> int:
+    return _IN_TITLE * len(words & _words(experience.title)) + len(words & _words(experience.body))
 
 
 def _words(text: str) -> frozenset[str]:

@@ -100,13 +100,13 @@ def why_left_alone(latency: Latency, rival: Rival | None = None) -> str:
     gain = gain_of(before, latency.us)
     if is_winner(gain, latency.source.value):
         return ""
-    found = f"{latency.us:.1f} us {latency.source.value} instead of {before:.1f} us"
+    result = f"{latency.us:.1f} us {latency.source.value} instead of {before:.1f} us"
     if rival is not None and before < latency.baseline_us:
         word = next(word for us, word in rival.figures if us == before)
-        found += f", {word} for {rival.name},"
+        result += f", {word} for {rival.name},"
     if gain <= 0 or latency.source is not LatencySource.MODELLED:
-        return f"{found} is no gain"
-    return f"{found} gains {gain:.0%}, which is no more than the model's own error of {MODEL_ERROR:.0%}"
+        return f"{result} is no gain"
+    return f"{result} gains {gain:.0%}, which is no more than the model's own error of {MODEL_ERROR:.0%}"
 
 
 @frozen
@@ -140,9 +140,9 @@ def side_by_side(single: Iterable[Offer], programs: Iterable[Offer]) -> tuple[Of
     return tuple(sorted([*found, *around, *_unsaid([*found, *around], programs)], key=_place))
 
 
-def _unsaid(found: Sequence[Offer], programs: Iterable[Offer]) -> Iterator[Offer]:
+def _unsaid(offers: Sequence[Offer], programs: Iterable[Offer]) -> Iterator[Offer]:
     """The programs that were refused for code of which nothing else is said."""
-    spans = [offer.region.span for offer in found]
+    spans = [offer.region.span for offer in offers]
     for offer in programs:
         if offer.estimate is None and not any(map(offer.region.span.overlaps, spans)):
             yield offer
@@ -152,7 +152,11 @@ def _as_program(offer: Offer, programs: Sequence[Offer]) -> Offer:
     """An offer that has no kernel, with the reason of the program that was refused for the same code."""
     if offer.estimate is not None:
         return offer
-    refused = (item for item in programs if item.estimate is None and item.region.span == offer.region.span)
+    refused = (
+        program
+        for program in programs
+        if program.estimate is None and program.region.span == offer.region.span
+    )
     return evolve(next(refused, offer), is_program=False)
 
 
@@ -183,29 +187,35 @@ def choose(offers: Iterable[Offer]) -> tuple[Offer, ...]:
     all of these that they overlap.
     """
     offers = tuple(offers)
-    found = {n: offer for n, offer in enumerate(offers) if not offer.is_program}
+    result = {n: offer for n, offer in enumerate(offers) if not offer.is_program}
     for n, offer in enumerate(offers):
         if not offer.is_program or offer.estimate is None:
             continue
-        inside = {m: item for m, item in found.items() if item.estimate and covers(offer.region, item.region)}
+        inside = {
+            m: value for m, value in result.items() if value.estimate and covers(offer.region, value.region)
+        }
         estimates = [item.estimate for item in inside.values() if item.estimate]
         mine, *others = _alike([offer.estimate, *estimates])
         if not inside or mine.saved_us > math.fsum(other.saved_us for other in others):
-            found = {m: item for m, item in found.items() if m not in inside}
-            found[n] = evolve(offer, instead=tuple(inside.values()))
-    return tuple(found[n] for n in sorted(found))
+            result = {m: value for m, value in result.items() if m not in inside}
+            result[n] = evolve(offer, instead=tuple(inside.values()))
+    return tuple(result[n] for n in sorted(result))
 
 
 def _alike(estimates: Sequence[Estimate]) -> Sequence[Estimate]:
     """Verified kernels where all are, else what was planned of each: schedules promise more than kernels
     keep, so that whichever is verified first would lose to what is not yet."""
-    return estimates if all(item.is_verified for item in estimates) else [item.planned for item in estimates]
+    return (
+        estimates
+        if all(estimate.is_verified for estimate in estimates)
+        else [estimate.planned for estimate in estimates]
+    )
 
 
-def _unexplained(found: Iterable[Offer], programs: Iterable[Offer]) -> Iterator[Offer]:
+def _unexplained(offers: Iterable[Offer], programs: Iterable[Offer]) -> Iterator[Offer]:
     """Without the reasons of regions that no program was refused for: what one computes in the functions
     that it calls is not unsupported either."""
     refused = [offer.region.span for offer in programs if offer.estimate is None]
-    for offer in found:
+    for offer in offers:
         if offer.estimate is not None or any(offer.region.span.overlaps(span) for span in refused):
             yield offer

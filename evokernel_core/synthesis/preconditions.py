@@ -95,7 +95,7 @@ class Precondition:
         return fails_so and _meets(record, self.conditions)
 
     def forbids(self, family: str, features: Mapping[str, float]) -> bool:
-        return family == self.family and all(item.holds(features) for item in self.conditions)
+        return family == self.family and all(condition.holds(features) for condition in self.conditions)
 
     def rule(self) -> Experience:
         """The rule in AdaExplore's form, one prohibition; counts are its evidence and no part of it."""
@@ -103,7 +103,7 @@ class Precondition:
         told = {"family": Sentence(self.family), "failure": code or gate}
         words = Sentence("You cannot use a {family} schedule: {failure}.", **told)
         if self.conditions:
-            where = reduce(_both, (item.words(self.family) for item in self.conditions))
+            where = reduce(_both, (condition.words(self.family) for condition in self.conditions))
             words = Sentence(
                 "You cannot use a {family} schedule with {where}: {failure}.", where=where, **told
             )
@@ -120,8 +120,8 @@ def preconditions(records: Iterable[TuningRecord]) -> tuple[Precondition, ...]:
     by_family: dict[str, list[TuningRecord]] = {}
     for record in records:
         by_family.setdefault(record.family, []).append(record)
-    found = (item for group in by_family.values() for item in _of_family(tuple(group)))
-    return tuple(item for item in found if item.tasks > 1)
+    result = (item for group in by_family.values() for item in _of_family(tuple(group)))
+    return tuple(element for element in result if element.tasks > 1)
 
 
 @lru_cache(maxsize=64)
@@ -151,7 +151,7 @@ def _of_failure(records: Sequence[TuningRecord], failure: str) -> Iterator[Preco
 
 def _meets(record: TuningRecord, conditions: tuple[Condition, ...]) -> bool:
     features = dict(record.features)
-    return all(item.holds(features) for item in conditions)
+    return all(condition.holds(features) for condition in conditions)
 
 
 def _paths(tree: Any, names: Sequence[str], node: int = 0) -> Iterator[tuple[Condition, ...]]:

@@ -86,11 +86,11 @@ class Privacy:
             return self.words(text)
         return self._without(text, self._task_names)
 
-    def item(self, item: Experience) -> tuple[str, str]:
+    def item(self, experience: Experience) -> tuple[str, str]:
         """Title and body of an experience, the same way."""
-        if item.kind in _OF_NO_FILE:
-            return item.title, item.body
-        return self.words(item.title), self.words(item.body)
+        if experience.kind in _OF_NO_FILE:
+            return experience.title, experience.body
+        return self.words(experience.title), self.words(experience.body)
 
     @staticmethod
     def _without(text: str, names: _Names) -> str:
@@ -127,16 +127,16 @@ def _forms(pairs: Iterable[tuple[str, str]]) -> _Names:
     """The forms that kernels give to names: ``hidden_state`` is ``hiddenState``, ``HiddenState`` and
     ``HIDDEN_STATE``, too."""
     told = [(name, other) for name, other in pairs if len(name) > 1]
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for name, other in told:  # a name itself goes before a form of another one
-        found.setdefault(name, other)
+        result.setdefault(name, other)
     for name, other in told:
         forms = _forms_of(name, other)
         if forms.keys() & _kept():
-            found.pop(name, None)
+            result.pop(name, None)
         else:
-            found = forms | found
-    return tuple(sorted(found.items(), key=lambda pair: -len(pair[0])))
+            result = forms | result
+    return tuple(sorted(result.items(), key=lambda pair: -len(pair[0])))
 
 
 def _forms_of(name: str, other: str) -> dict[str, str]:
@@ -155,9 +155,9 @@ def _renamed(word: str, names: _Names) -> str:
     parts: list[str] = []
     place = 0
     while place < len(word):
-        found = next((pair for pair in names if _stands(word, place, pair[0])), None)
-        parts.append(found[1] if found else word[place])
-        place += len(found[0]) if found else 1
+        result = next((pair for pair in names if _stands(word, place, pair[0])), None)
+        parts.append(result[1] if result else word[place])
+        place += len(result[0]) if result else 1
     return "".join(parts)
 
 

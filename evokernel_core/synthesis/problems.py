@@ -68,8 +68,8 @@ def solve(
     Failures of the problem are results; VerifierUnavailable and errors of the product are raised.
     """
     started = time.monotonic()
-    found = _attempted(session, file, budget, job_id, most, cancelled)
-    return evolve(found, seconds=round(time.monotonic() - started, 3))
+    result = _attempted(session, file, budget, job_id, most, cancelled)
+    return evolve(result, seconds=round(time.monotonic() - started, 3))
 
 
 def _attempted(
@@ -126,27 +126,31 @@ def _joined(solved: list[ProblemResult]) -> ProblemResult:
 def _sum(latencies: Iterable[float | None]) -> float | None:
     """None where one is not known."""
     known = list(latencies)
-    return None if None in known else math.fsum(item or 0.0 for item in known)
+    return None if None in known else math.fsum(entry or 0.0 for entry in known)
 
 
 def _solve_region(
     session: Session, region: Region, name: str, budget: int, job_id: str, cancelled: Callable[[], bool]
 ) -> ProblemResult:
     try:
-        found = _result(name, session.synthesise(region, budget, job_id=job_id, cancelled=cancelled))
+        problem_result = _result(name, session.synthesise(region, budget, job_id=job_id, cancelled=cancelled))
     except VerifierUnavailable:
         raise
     except VerifierError as error:
-        found = ProblemResult(name, False, failed_gate="verifier", reason=str(error))
-    bound = roofline_us(region.task, session.chip) if found.feasible and region.task is not None else None
-    return evolve(found, category=region.op_category, written_bound_us=bound)
+        problem_result = ProblemResult(name, False, failed_gate="verifier", reason=str(error))
+    bound = (
+        roofline_us(region.task, session.chip)
+        if problem_result.feasible and region.task is not None
+        else None
+    )
+    return evolve(problem_result, category=region.op_category, written_bound_us=bound)
 
 
 def whole_forward(session: Session, file: Path, symbol: str, group: int) -> tuple[Region | None, str]:
     """The region that is all of the function's work, or why there is none."""
     text = read_python(file)
-    found = session.regions(file, symbol=symbol, programs=True, group=group)
-    regions = [region for region in found if region.symbol == symbol]
+    result = session.regions(file, symbol=symbol, programs=True, group=group)
+    regions = [region for region in result if region.symbol == symbol]
     left_out = []
     for region in regions:
         if region.task is not None:
@@ -156,7 +160,7 @@ def whole_forward(session: Session, file: Path, symbol: str, group: int) -> tupl
             left_out.append(reason)
     # a call that fails may do so in a function that the symbol calls
     refused = [region.reason for region in regions if region.task is None and region.reason] or [
-        region.reason for region in found if region.task is None and region.reason
+        region.reason for region in result if region.task is None and region.reason
     ]
     return None, " ".join(dict.fromkeys((*refused, *left_out))) or (
         f"{symbol} has no code that a kernel could replace."

@@ -140,11 +140,11 @@ class Recorder:
             bottleneck=bottleneck_pipe(start.verdict.latency) if start else "",
             seen_errors=search.seen_errors,
         )
-        for item in lessons(trial):
-            self.memory.add_experience(item)
-        found = gained_by_steps(candidate, search)
-        if found is not None:
-            self._begin(*found)
+        for lesson in lessons(trial):
+            self.memory.add_experience(lesson)
+        result = gained_by_steps(candidate, search)
+        if result is not None:
+            self._begin(*result)
         for rule in rules(candidate.verdict):
             self.memory.add_evidence(rule, self.task.task_id)
 

@@ -57,22 +57,22 @@ class RegionFinder:
         ]
         if not refused:
             return tuple(planned)
-        found = [region for region in planned if region.task is not None]
+        result = [region for region in planned if region.task is not None]
         fixed = agent.capture(
             path, text, covered_ops(), symbol, whole=True, ways=_all_in(refused, "fixed"), group=group
         )
-        _add(found, (region for region in map(self._planned, fixed) if region.task is not None))
-        refused = [region for region in refused if all(region.span != other.span for other in found)]
+        _add(result, (region for region in map(self._planned, fixed) if region.task is not None))
+        refused = [region for region in refused if all(region.span != other.span for other in result)]
         if not refused:
-            return tuple(sorted(found, key=_position))
+            return tuple(sorted(result, key=_position))
         parts = agent.capture(
             path, text, covered_ops(), symbol, whole=True, ways=_all_in(refused, "parts"), group=group
         )
-        _add(found, (region for region in map(self._planned, parts) if region.task is not None))
-        _add(found, self.single(path, text, symbol, group))
+        _add(result, (region for region in map(self._planned, parts) if region.task is not None))
+        _add(result, self.single(path, text, symbol, group))
         reasons = [*refused, *(region for region in captured if region.status is RegionStatus.UNSUPPORTED)]
-        found += [region for region in reasons if all(region.span != other.span for other in found)]
-        return tuple(sorted(found, key=_position))
+        result += [region for region in reasons if all(region.span != other.span for other in result)]
+        return tuple(sorted(result, key=_position))
 
     def _planned(self, region: Region) -> Region:
         if region.status is not RegionStatus.CANDIDATE or region.task is None:
@@ -94,11 +94,11 @@ class RegionFinder:
         constant = bound(region, settings)
         if self._is_as_fast(region, constant):
             return region
-        found = settings
+        result = settings
         for name in sorted(settings):
-            if self._is_as_fast(bound(region, found - {name}), constant):
-                found -= {name}
-        return bound(region, found)
+            if self._is_as_fast(bound(region, result - {name}), constant):
+                result -= {name}
+        return bound(region, result)
 
     def _is_as_fast(self, region: Region, constant: Region) -> bool:
         try:
@@ -124,10 +124,10 @@ def _position(region: Region) -> tuple[int, int]:
     return region.span.line, region.span.column
 
 
-def _add(found: list[Region], more: Iterable[Region]) -> None:
+def _add(regions: list[Region], more: Iterable[Region]) -> None:
     """Adds the regions that lie apart from those that were there before."""
-    before = [region.span for region in found]
-    found += [region for region in more if not any(region.span.overlaps(span) for span in before)]
+    before = [region.span for region in regions]
+    regions += [region for region in more if not any(region.span.overlaps(span) for span in before)]
 
 
 def task_of(region: Region) -> KernelTask:

@@ -143,9 +143,9 @@ def trust(records: Sequence[TuningRecord]) -> tuple[Trust, ...]:
 
 def _trust(model: Residual, family: str, count: int) -> Trust:
     """Of a task that none of the records is of."""
-    found = model.of([dict(record.features) for record in model.records if record.family == family])
-    mean = math.fsum(item.mean for item in found) / count
-    spread = math.fsum(math.hypot(item.deviation, item.noise) for item in found) / count
+    result = model.of([dict(record.features) for record in model.records if record.family == family])
+    mean = math.fsum(element.mean for element in result) / count
+    spread = math.fsum(math.hypot(element.deviation, element.noise) for element in result) / count
     return Trust(family, count, *map(math.exp, (mean, mean - spread, mean + spread)))
 
 

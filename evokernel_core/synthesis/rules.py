@@ -93,20 +93,20 @@ def learned_rules(memory: Memory, *, schedules: bool = True) -> tuple[Rule, ...]
     ``schedules`` those too that its records teach about schedules. Raises ExtraMissing where these take the
     statistics and they are not installed."""
     held = memory.experiences((ExperienceKind.RULE,))
-    texts: dict[str, Experience] = {item.id: item for item in held if not is_refuted(item)}
+    texts: dict[str, Experience] = {entry.id: entry for entry in held if not is_refuted(entry)}
     known = frozenset(texts)
     forbidden = _forbidden(memory) if schedules else {}
     kernels = tuple(_judged(memory, texts, forbidden))
     values = {(value.stage, value.item): value.q for value in memory.values() if not value.op_category}
     says_where = {rule.id for rules_of in forbidden.values() for rule in rules_of}
-    found = []
-    for id, item in texts.items():
+    result = []
+    for id, member in texts.items():
         broke = [kernel for kernel in kernels if id in kernel.broke]
         q = tuple((stage, values[stage, id]) for stage in Stage if (stage, id) in values)
-        found.append(
+        result.append(
             Rule(
                 id=id,
-                text=item.body,
+                text=member.body,
                 known=id in known or id in says_where,
                 broken=len(broke),
                 judged=len(kernels),
@@ -117,18 +117,18 @@ def learned_rules(memory: Memory, *, schedules: bool = True) -> tuple[Rule, ...]
                 values=q,
             )
         )
-    return tuple(sorted(found, key=lambda rule: (-rule.broken, rule.text)))
+    return tuple(sorted(result, key=lambda rule: (-rule.broken, rule.text)))
 
 
 def _forbidden(memory: Memory) -> dict[tuple[str, str], list[Experience]]:
     """By task and kernel, the rules about schedules that a failed one speaks for."""
-    found: dict[tuple[str, str], list[Experience]] = {}
-    for chip, verifier in dict.fromkeys((item.chip, item.verifier) for item in memory.attempts()):
+    result: dict[tuple[str, str], list[Experience]] = {}
+    for chip, verifier in dict.fromkeys((attempt.chip, attempt.verifier) for attempt in memory.attempts()):
         records = memory.tuning_records(chip, verifier, MOST)
-        for item in preconditions(records):
-            for record in filter(item.holds, records):
-                found.setdefault((record.task_id, record.source_id), []).append(item.rule())
-    return found
+        for precondition in preconditions(records):
+            for record in filter(precondition.holds, records):
+                result.setdefault((record.task_id, record.source_id), []).append(precondition.rule())
+    return result
 
 
 def _judged(
@@ -151,10 +151,10 @@ def _judged(
             yield _Judged(task, strategy.family, settings, broke, item.attempt.created)
 
 
-def _broken(found: Sequence[Experience], texts: dict[str, Experience]) -> frozenset[str]:
-    for rule in found:
+def _broken(experiences: Sequence[Experience], texts: dict[str, Experience]) -> frozenset[str]:
+    for rule in experiences:
         texts.setdefault(rule.id, rule)
-    return frozenset(rule.id for rule in found)
+    return frozenset(rule.id for rule in experiences)
 
 
 def _preconditions(rule: str, kernels: Sequence[_Judged]) -> Iterator[Precondition]:
@@ -176,7 +176,7 @@ def _narrowed(
     left = list(kept)
     candidates = tuple(_common(broke))
     while left and len(chosen) < MOST_CONDITIONS:
-        rest = {item: [one for one in left if item.holds(one)] for item in candidates}
+        rest = {candidate: [one for one in left if candidate.holds(one)] for candidate in candidates}
         best = min(rest, key=lambda item: len(rest[item]), default=None)
         if best is None or len(rest[best]) > WORTH_SAYING * len(left):
             break
@@ -188,9 +188,9 @@ def _narrowed(
 def _common(settings: Sequence[Mapping[str, Setting]]) -> Iterator[Condition]:
     """Everything that can be said of each setting which all have."""
     for name in settings[0]:
-        if not all(name in item for item in settings):
+        if not all(name in setting for setting in settings):
             continue
-        values: list[Any] = [item[name] for item in settings]
+        values: list[Any] = [setting[name] for setting in settings]
         if len(set(values)) == 1:
             yield Condition(name, values[0], values[0])
         if not any(isinstance(value, bool | str) for value in values):
@@ -226,7 +226,7 @@ def _tasks(names: Iterable[str], most: int = 5) -> str:
     return f"{number}: {', '.join(all_names[:most])}{more}"
 
 
-def _where(found: Precondition) -> str:
-    where = " and ".join(map(str, found.conditions))
+def _where(precondition: Precondition) -> str:
+    where = " and ".join(map(str, precondition.conditions))
     under = f" where {where}" if where else ""
-    return f"Of {found.held} {found.family} kernels{under}, {found.failed} broke it."
+    return f"Of {precondition.held} {precondition.family} kernels{under}, {precondition.failed} broke it."

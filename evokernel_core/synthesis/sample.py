@@ -78,18 +78,18 @@ class Samples:
     def __attrs_post_init__(self) -> None:
         self._privacy = Privacy(self.task)
 
-    def sample(self, item: Taken) -> Step:
+    def sample(self, taken: Taken) -> Step:
         """Raises ProposerError for a kernel or words that cannot be told without names of the file."""
-        attempt = item.tried.attempt
+        attempt = taken.tried.attempt
         chip = _chip(attempt.chip)
-        source = self._unnamed(item.source, chip)
-        parent = self._parent(attempt.parent, item.parent, chip)
-        context = tuple(self._context(item.payment.event.shown))
-        state = State(neutral(self.task), attempt.stage, parent, self._words(item.feedback), context)
+        source = self._unnamed(taken.source, chip)
+        parent = self._parent(attempt.parent, taken.parent, chip)
+        context = tuple(self._context(taken.payment.event.shown))
+        state = State(neutral(self.task), attempt.stage, parent, self._words(taken.feedback), context)
         diff = _diff(parent, source)
         action = Action(source.tiling_h, source.op_kernel_cpp, diff, source.strategy, author(source))
         ids = _digest(state, action), _digest(state)
-        return Step(SCHEMA, *ids, self.purpose, state, action, self._outcome(item))
+        return Step(SCHEMA, *ids, self.purpose, state, action, self._outcome(taken))
 
     def _parent(self, source_id: str, judged: Tried | None, chip: Chip) -> Parent | None:
         """None for a draft. Raises ProposerError where the kernel is not in the memory any more."""
@@ -141,25 +141,25 @@ class Samples:
             if item is not None:
                 yield ShownItem(item.kind, *self._privacy.item(item))
 
-    def _outcome(self, item: Taken) -> StepOutcome:
-        verdict, attempt = item.verdict, item.tried.attempt
+    def _outcome(self, taken: Taken) -> StepOutcome:
+        verdict, attempt = taken.verdict, taken.tried.attempt
         failed, result = verdict.failed_gate, _result(verdict)
         timed = None if result is Result.FAILED else verdict.latency
         return StepOutcome(
             result=result,
             gate=failed.gate.value if failed else "",
             code=failed.code if failed else "",
-            words=self._said(item.source, verdict),
+            words=self._said(taken.source, verdict),
             chip=attempt.chip,
             verifier=attempt.verifier.split("@")[0],  # behind it is the name of a host
             latency_source=timed.source if timed else None,
             latency_us=timed.us if timed else None,
             baseline_us=timed.baseline_us if timed else None,
             bound_us=timed.roofline_us if timed else None,
-            speedup=None if result is Result.FAILED else item.speedup,
-            raw_reward=item.payment.event.raw,
-            reward=item.payment.paid,
-            person=self.said.get(item.source.source_id),
+            speedup=None if result is Result.FAILED else taken.speedup,
+            raw_reward=taken.payment.event.raw,
+            reward=taken.payment.paid,
+            person=self.said.get(taken.source.source_id),
         )
 
 

@@ -115,22 +115,22 @@ class Search:
     @property
     def tried(self) -> frozenset[str]:
         best_us = self.best_us
-        judged = (id for id, item in self._candidates.items() if not item.verdict.is_open(best_us))
+        judged = (id for id, value in self._candidates.items() if not value.verdict.is_open(best_us))
         return self._repeated.union(judged, (item.source.source_id for item in self.begun))
 
     @property
     def starts(self) -> tuple[Candidate, ...]:
         """Feasible kernels from which something may still come."""
         return tuple(
-            item
-            for id, item in self._candidates.items()
-            if item.verdict.feasible and id not in self._exhausted
+            value
+            for id, value in self._candidates.items()
+            if value.verdict.feasible and id not in self._exhausted
         )
 
     @property
     def timed(self) -> Candidate | None:
         """The fastest of the kernels that were timed only: what gains nothing itself may lead on."""
-        timed = [item for item in self.candidates if item.verdict.is_slower]
+        timed = [candidate for candidate in self.candidates if candidate.verdict.is_slower]
         return min(
             timed, key=lambda item: item.verdict.latency.us if item.verdict.latency else 0.0, default=None
         )
@@ -138,7 +138,10 @@ class Search:
     @property
     def best(self) -> Candidate | None:
         if self._best is None or self._best[0] is not self.wishes:
-            self._best = self.wishes, fastest(item for item in self.candidates if self.wishes.allow(item))
+            self._best = (
+                self.wishes,
+                fastest(candidate for candidate in self.candidates if self.wishes.allow(candidate)),
+            )
         return self._best[1]
 
     @property
@@ -148,7 +151,7 @@ class Search:
 
     @property
     def seen_errors(self) -> frozenset[str]:
-        return frozenset(error_class(item.verdict) for item in self.candidates)
+        return frozenset(error_class(candidate.verdict) for candidate in self.candidates)
 
     def at_bound(self) -> bool:
         best = self.best
@@ -175,10 +178,10 @@ class Search:
 
     def children(self, start: Candidate | None) -> tuple[Candidate, ...]:
         parent = start.source.source_id if start else ""
-        return tuple(item for item in self.candidates if item.parent == parent)
+        return tuple(candidate for candidate in self.candidates if candidate.parent == parent)
 
 
 def fastest(candidates: Iterable[Candidate]) -> Candidate | None:
     """The fastest feasible kernel."""
-    feasible = [item for item in candidates if item.verdict.feasible]
+    feasible = [candidate for candidate in candidates if candidate.verdict.feasible]
     return min(feasible, key=lambda item: item.latency_us, default=None)

@@ -39,12 +39,12 @@ def gained_by_steps(candidate: Candidate, search: Search) -> tuple[Experience, f
     return _sequence(steps, start), start.latency_us / candidate.latency_us
 
 
-def steps_of(item: Experience) -> tuple[str, ...]:
+def steps_of(experience: Experience) -> tuple[str, ...]:
     """The names of an item's steps; empty for one that holds none."""
-    if item.kind is not ExperienceKind.SEQUENCE:
+    if experience.kind is not ExperienceKind.SEQUENCE:
         return ()
     try:
-        steps = json.loads(item.payload)["steps"]
+        steps = json.loads(experience.payload)["steps"]
     except (ValueError, TypeError, LookupError, RecursionError):
         return ()
     return tuple(steps) if isinstance(steps, list) and all(isinstance(step, str) for step in steps) else ()

@@ -134,8 +134,8 @@ class Session:
 
     def interpreter(self, path: Path) -> Sentence:
         """The Python that runs a file's code and how it was found, in words."""
-        found = self.agent.interpreter(path)
-        return Sentence("{path} ({how})", path=found.path, how=found.how)
+        result = self.agent.interpreter(path)
+        return Sentence("{path} ({how})", path=result.path, how=result.how)
 
     def offers(
         self,
@@ -304,7 +304,9 @@ class Session:
         """The verdicts of a kernel that passed, on a chip or any, oldest first. Raises StoreError where there
         is none."""
         stored = self.memory.candidates(task.task_id, chip=chip)
-        verified = [item for item in stored if item.source.source_id == source_id and item.verdict.feasible]
+        verified = [
+            entry for entry in stored if entry.source.source_id == source_id and entry.verdict.feasible
+        ]
         if not verified:
             raise StoreError("The kernel is not in the memory as verified; generate it again.")
         return verified
@@ -315,9 +317,9 @@ class Session:
         from evokernel_core.synthesis.timeline import timeline_of  # the page's template engine with it
 
         task = task_of(region)
-        found = self._verified(task, source_id)[-1]
-        assert found.verdict.latency is not None  # of what is feasible
-        return timeline_of(task, found.source, load_chip(found.verdict.latency.chip))
+        result = self._verified(task, source_id)[-1]
+        assert result.verdict.latency is not None  # of what is feasible
+        return timeline_of(task, result.source, load_chip(result.verdict.latency.chip))
 
     def borrow(self, region: Region) -> Package:
         """Writes the package that calls the vendor's operator for a region beside the user's file. Raises

@@ -90,9 +90,9 @@ def steps(memory: Memory, choice: Choice, tally: Tally) -> Iterator[Step]:
     """The samples, task by task, the best of a task first."""
     paid = verifiers_payments(memory)
     said: dict[str, dict[str, OutcomeKind]] = {}
-    for item in memory.outcomes():
-        if item.kind not in _LOOKING:
-            said.setdefault(item.task_id, {})[item.source_id] = item.kind
+    for outcome in memory.outcomes():
+        if outcome.kind not in _LOOKING:
+            said.setdefault(outcome.task_id, {})[outcome.source_id] = outcome.kind
     for task in memory.tasks():
         samples = Samples(memory, task, choice.purpose, said.get(task.task_id, {}))
         known = tried(memory, task.task_id)
@@ -105,12 +105,12 @@ def _written(
     task: KernelTask, samples: Samples, taken: Iterable[Taken], choice: Choice, tally: Tally
 ) -> Iterator[Step]:
     kept = 0
-    for item in taken:
+    for name in taken:
         if choice.per_task and kept == choice.per_task:
             tally.dropped[Dropped.CROWDED] += 1
             continue
         try:
-            step = samples.sample(item)
+            step = samples.sample(name)
         except ProposerError:
             tally.dropped[Dropped.NAMED] += 1
             continue
@@ -123,23 +123,28 @@ def _wanted(
     known: Sequence[Tried], paid: Sequence[Payment], choice: Choice, dropped: Counter[Dropped]
 ) -> Iterator[Taken]:
     """Rewarded attempts on a task that the choice wants, each kernel once for each start and judge."""
-    payments = paid_for([item.attempt for item in known], paid)
-    feedback = {(item.attempt.job_id, item.attempt.n): item.attempt.feedback for item in known}
+    payments = paid_for([entry.attempt for entry in known], paid)
+    feedback = {(entry.attempt.job_id, entry.attempt.n): entry.attempt.feedback for entry in known}
     judged = {
-        (item.attempt.source_id, item.attempt.verifier, item.attempt.chip): item
-        for item in known
-        if item.verdict
+        (entry.attempt.source_id, entry.attempt.verifier, entry.attempt.chip): entry
+        for entry in known
+        if entry.verdict
     }
     seen: set[tuple[str, ...]] = set()
-    for item in known:
-        attempt = item.attempt
+    for entry in known:
+        attempt = entry.attempt
         payment = payments.get((attempt.job_id, attempt.n))
-        if (why := _unfit(item, payment)) or item.source is None or item.verdict is None or payment is None:
+        if (
+            (why := _unfit(entry, payment))
+            or entry.source is None
+            or entry.verdict is None
+            or payment is None
+        ):
             dropped[why or Dropped.NO_VERDICT] += 1
             continue
         parent = judged.get((attempt.parent, attempt.verifier, attempt.chip))
         before = feedback.get((attempt.job_id, attempt.n - 1), "")
-        taken = Taken(item, item.source, item.verdict, payment, before, parent)
+        taken = Taken(entry, entry.source, entry.verdict, payment, before, parent)
         step = (attempt.parent, code_id(taken.source), attempt.verifier, attempt.chip)
         why = Dropped.REPEATED if step in seen else _unwanted(taken, choice)
         seen.add(step)
@@ -149,33 +154,33 @@ def _wanted(
             yield taken
 
 
-def _unfit(item: Tried, payment: Payment | None) -> Dropped | None:
+def _unfit(tried: Tried, payment: Payment | None) -> Dropped | None:
     """Why an attempt is a sample for nothing."""
-    if not item.attempt.source_id:
+    if not tried.attempt.source_id:
         return Dropped.NO_KERNEL
-    if item.verdict is None:
+    if tried.verdict is None:
         return Dropped.NO_VERDICT
     return Dropped.NO_REWARD if payment is None else None
 
 
-def _unwanted(item: Taken, choice: Choice) -> Dropped | None:
+def _unwanted(taken: Taken, choice: Choice) -> Dropped | None:
     """Why the choice does not want a step."""
-    if not choice.models and author(item.source) is Author.MODEL:
+    if not choice.models and author(taken.source) is Author.MODEL:
         return Dropped.MODEL
     if choice.purpose is Purpose.REINFORCEMENT:
         return None
-    if not item.verdict.feasible:
+    if not taken.verdict.feasible:
         return Dropped.NOT_VERIFIED
-    if item.tried.attempt.stage is Stage.DRAFT:
+    if taken.tried.attempt.stage is Stage.DRAFT:
         return None
-    if item.speedup is None:
+    if taken.speedup is None:
         return Dropped.NOT_COMPARABLE
-    return Dropped.NO_GAIN if item.speedup <= 1.0 else None
+    return Dropped.NO_GAIN if taken.speedup <= 1.0 else None
 
 
-def _rank(item: Taken) -> tuple[bool, float, float]:
+def _rank(taken: Taken) -> tuple[bool, float, float]:
     """Verified ones first, those of the greatest gain before others; a first step gains nothing."""
-    return not item.verdict.feasible, -math.log(item.speedup or 1.0), -item.payment.event.raw
+    return not taken.verdict.feasible, -math.log(taken.speedup or 1.0), -taken.payment.event.raw
 
 
 def read_steps(lines: Iterable[str]) -> Iterator[Step]:

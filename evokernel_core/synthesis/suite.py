@@ -49,14 +49,14 @@ def suite_of(path: Path, levels: Iterable[int] = (), pattern: str = "*") -> Suit
     if path.is_file():
         return Suite((Problem(path),))
     wanted = set(levels)
-    found = [file for file in _python_files(path) if not wanted or wanted & _levels_of(file, path)]
-    if not found:
+    python_files = [file for file in _python_files(path) if not wanted or wanted & _levels_of(file, path)]
+    if not python_files:
         raise UsageError(_nothing_in(path, wanted))
-    chosen = [file for file in found if fnmatch.fnmatch(file.name, pattern) or file.stem == pattern]
+    chosen = [file for file in python_files if fnmatch.fnmatch(file.name, pattern) or file.stem == pattern]
     if not chosen:
         raise UsageError(
-            f"None of the {len(found)} Python files of {path} matches {pattern!r}, the first is "
-            f"{found[0].name}; correct --filter."
+            f"None of the {len(python_files)} Python files of {path} matches {pattern!r}, the first is "
+            f"{python_files[0].name}; correct --filter."
         )
     problems = [file for file in chosen if _is_problem(file)]
     helpers = [file for file in chosen if file not in set(problems)] if problems else []
@@ -94,9 +94,9 @@ def _walk(folder: Path, seen: set[Path]) -> Iterator[Path]:
             yield from _walk(item, seen)
 
 
-def _is_broken(item: Path) -> bool:
+def _is_broken(path: Path) -> bool:
     """A link to nothing, which the user should know of."""
-    return item.is_symlink() and not item.exists()
+    return path.is_symlink() and not path.exists()
 
 
 def _order(relative: Path) -> tuple[list[list[tuple[int, str]]], int, str]:
@@ -113,8 +113,8 @@ def _natural(name: str) -> list[tuple[int, str]]:
 def _levels_of(file: Path, suite: Path) -> set[int]:
     """The numbers of the level folders that a file lies in."""
     names = (*file.relative_to(suite).parts[:-1], suite.absolute().name)
-    found = (re.fullmatch(r"level[ _-]?(\d+)", name, re.IGNORECASE) for name in names)
-    return {int(match.group(1)) for match in found if match}
+    result = (re.fullmatch(r"level[ _-]?(\d+)", name, re.IGNORECASE) for name in names)
+    return {int(match.group(1)) for match in result if match}
 
 
 def _level_of(file: Path, suite: Path) -> str:
@@ -134,7 +134,7 @@ def _is_problem(file: Path) -> bool:
         return True
     if _MAY_SUPPLY.search(text) and ("evokernel:" in text or any(map(_supplies, tree.body))):
         return True
-    return any(_is_module(item) for item in tree.body)
+    return any(_is_module(statement) for statement in tree.body)
 
 
 def _is_module(statement: ast.stmt) -> bool:

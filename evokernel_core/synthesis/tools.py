@@ -39,7 +39,7 @@ def brief(session: Session, params: Params, cancelled: Callable[[], bool]) -> Ma
     return {
         "task": {name: described[name] for name in ("inputs", "steps", "outputs", "tensors", "scalars")}
         | {
-            "symbols": [list(item) for item in described["symbols"]],
+            "symbols": [list(symbol) for symbol in described["symbols"]],
             "rtol": task.tolerance.rtol,
             "atol": task.tolerance.atol,
         },
@@ -63,8 +63,8 @@ def judge(session: Session, params: Params, cancelled: Callable[[], bool]) -> Ma
     source = KernelSource(
         params["tiling_h"], params["op_kernel_cpp"], Strategy(MODEL, notes=("written by a coding agent",))
     )
-    found = session.judge(from_data(params["region"], Region), source, AUTHOR, cancelled=cancelled)
-    return {"source_id": source.source_id, "verdict": to_data(found.verdict)}
+    result = session.judge(from_data(params["region"], Region), source, AUTHOR, cancelled=cancelled)
+    return {"source_id": source.source_id, "verdict": to_data(result.verdict)}
 
 
 def apply(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
@@ -78,8 +78,8 @@ def apply(session: Session, params: Params, cancelled: Callable[[], bool]) -> Ma
 def kernels(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
     """``{region}`` -> ``{"kernels": [{"source_id", "verdict", "notes"}]}``, fastest verified first."""
     task = _task_of(from_data(params["region"], Region))
-    found = session.memory.candidates(task.task_id, chip=session.settings.chip)
-    latest = {item.source.source_id: item for item in found}
+    result = session.memory.candidates(task.task_id, chip=session.settings.chip)
+    latest = {element.source.source_id: element for element in result}
     rows = [
         {
             "source_id": id,
@@ -143,9 +143,9 @@ def search(session: Session, params: Params, cancelled: Callable[[], bool]) -> M
     with EvoKernel, which are ``shipped``, then what the memory learned, each the closest first."""
     from evokernel_core.synthesis.lookup import comes_with_us, lookup
 
-    found = lookup(session.memory, session.chip, params["query"], params["kinds"], params["most"])
+    result = lookup(session.memory, session.chip, params["query"], params["kinds"], params["most"])
     ours = comes_with_us(session.chip)
-    return {"items": [to_data(item) | {"shipped": item in ours} for item in found]}
+    return {"items": [to_data(element) | {"shipped": element in ours} for element in result]}
 
 
 TOOLS: Mapping[str, Tool] = MappingProxyType(
@@ -177,12 +177,12 @@ def _us(verdict: Any) -> float:
 
 
 def _kernel_id(session: Session, beginning: str) -> str:
-    found = session.memory.kernels_from(beginning)
-    if len(found) != 1:
-        what = "no kernel" if not found else f"{len(found)} kernels"
+    result = session.memory.kernels_from(beginning)
+    if len(result) != 1:
+        what = "no kernel" if not result else f"{len(result)} kernels"
         raise UsageError(
             "The memory has {what} whose id begins with {beginning}; generate one first.",
             what=what,
             beginning=repr(beginning[:64]),
         )
-    return found[0]
+    return result[0]

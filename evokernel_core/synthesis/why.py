@@ -65,30 +65,30 @@ def _packages(memory: Memory, name: str, near: Path) -> Iterator[Path]:
 def _source_id(folder: Path) -> str:
     """The kernel of a package; empty where the folder is none."""
     try:
-        found = read_foreign_object(folder / MANIFEST).get("source_id")
+        result = read_foreign_object(folder / MANIFEST).get("source_id")
     except (OSError, ValueError):
         return ""
-    return found if isinstance(found, str) else ""
+    return result if isinstance(result, str) else ""
 
 
 def why(memory: Memory, source_id: str) -> tuple[str, ...]:
     """Sentences about a kernel that the memory has, in the order in which things happened."""
-    attempts = [item for item in memory.attempts() if item.source_id == source_id]
+    attempts = [attempt for attempt in memory.attempts() if attempt.source_id == source_id]
     events = [event for event in memory.rewards() if event.source_id == source_id]
     told = *_made(memory, attempts), *_judged(memory, source_id, attempts)
     return (*told, *map(_moved, events), *_worth(memory, source_id))
 
 
 def _made(memory: Memory, attempts: list[Attempt]) -> Iterator[str]:
-    for item in attempts[:1]:
-        task = memory.task(item.task_id)
+    for attempt in attempts[:1]:
+        task = memory.task(attempt.task_id)
         name = f" for {task.name} ({task.op_category})" if task else ""
-        yield f"Kernel {item.source_id[:SHORT]} was {_STAGES[item.stage]} by {item.proposer}{name}."
-        if item.parent:
-            source = memory.source(item.source_id)
+        yield f"Kernel {attempt.source_id[:SHORT]} was {_STAGES[attempt.stage]} by {attempt.proposer}{name}."
+        if attempt.parent:
+            source = memory.source(attempt.source_id)
             move = f" by the step '{source.strategy.move}'" if source and source.strategy.move else ""
-            yield f"It was made from kernel {item.parent[:SHORT]}{move}."
-        for stage, id in memory.kernel_uses(item.source_id, item.task_id):
+            yield f"It was made from kernel {attempt.parent[:SHORT]}{move}."
+        for stage, id in memory.kernel_uses(attempt.source_id, attempt.task_id):
             known = memory.experience(id)
             if known is not None:
                 yield f"It used '{known.title}' [{id[:SHORT]}], a {known.kind.value} ({stage.value})."
@@ -98,7 +98,7 @@ def _made(memory: Memory, attempts: list[Attempt]) -> Iterator[str]:
 
 def _judged(memory: Memory, source_id: str, attempts: list[Attempt]) -> Iterator[str]:
     for task_id, verifier, chip in dict.fromkeys(
-        (item.task_id, item.verifier, item.chip) for item in attempts
+        (attempt.task_id, attempt.verifier, attempt.chip) for attempt in attempts
     ):
         verdict = memory.verdict(task_id, source_id, verifier, chip)
         if verdict is not None:

@@ -36,15 +36,15 @@ class Wishes:
 
 def wishes(known: Iterable[Stored], rejections: Mapping[str, str]) -> Wishes:
     """Of the kernels of a task and the reasons for which some of them were rejected."""
-    sources = {item.source.source_id: item for item in known}
+    sources = {entry.source.source_id: entry for entry in known}
     slow, long = [math.inf], [math.inf]
     for id, reason in rejections.items():
-        item = sources.get(id)
-        latency = item.verdict.latency if item else None
+        source = sources.get(id)
+        latency = source.verdict.latency if source else None
         if reason == Objection.SLOW and latency is not None:
             slow.append(FASTER * latency.us)
-        if reason == Objection.UNREADABLE and item is not None:
-            long.append(SHORTER * lines(item.source))
+        if reason == Objection.UNREADABLE and source is not None:
+            long.append(SHORTER * lines(source.source))
     reasons = tuple(dict.fromkeys(reason for reason in rejections.values() if reason))
     return Wishes(frozenset(rejections), min(slow), min(long), reasons)
 

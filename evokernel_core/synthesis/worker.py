@@ -218,14 +218,14 @@ class Worker:
         return {
             "name": name,
             **(self._edit(id, {**params, "name": name}) if "text" in params else {"edits": []}),
-            "guards": [item.data() for item in guard_words(task, site)],
+            "guards": [guard_word.data() for guard_word in guard_words(task, site)],
             "rival": to_data(rival) if rival else None,
         }
 
     def _timeline(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)
-        found = self._open(Path(region.file).parent).timeline(region, params["source_id"])
-        return {"path": str(found.page), "summary": to_data(found.summary)}
+        result = self._open(Path(region.file).parent).timeline(region, params["source_id"])
+        return {"path": str(result.page), "summary": to_data(result.summary)}
 
     def _edit(self, id: int, params: Params) -> Mapping[str, Any]:
         from evokernel_core.capture.edit import minimal_edits, plan_edit

@@ -91,8 +91,8 @@ def _strings(data: Any) -> Iterator[str]:
     if isinstance(data, str) and len(data) < _LONGEST_NAME and "\0" not in data:
         yield data
     elif isinstance(data, Mapping | list):
-        for item in data.values() if isinstance(data, Mapping) else data:
-            yield from _strings(item)
+        for element in data.values() if isinstance(data, Mapping) else data:
+            yield from _strings(element)
 
 
 def _written(work: Path, text: str) -> Path:

@@ -167,15 +167,15 @@ def find_kernel(program: ProgramSource, texts: Mapping[Path, str], entry: str) -
 
 def _dtypes(kernel: Kernel, launch: LaunchFile, cwd: Path) -> dict[str, str]:
     """The dtypes of the tensors by the names of the kernel's parameters, in upper case."""
-    found = {}
+    result = {}
     for parameter, arg in zip(kernel.parameters, launch.args, strict=False):
         name = parameter.split(" ")[-1].upper()
         file = str(arg.get("in", ""))
         if "dtype" in arg:
-            found[name] = str(arg["dtype"])
+            result[name] = str(arg["dtype"])
         elif file.endswith(".npy"):
-            found[name] = str(np.load(_resolve(file, cwd), mmap_mode="r").dtype)
-    return {name: dtype for name, dtype in found.items() if dtype in DTYPE_MACROS}
+            result[name] = str(np.load(_resolve(file, cwd), mmap_mode="r").dtype)
+    return {name: dtype for name, dtype in result.items() if dtype in DTYPE_MACROS}
 
 
 def _as_launched(kernel: Kernel, framework: Framework) -> Kernel:
@@ -384,13 +384,13 @@ def _nbytes(arg: Mapping[str, Any]) -> int:
 def _input_files(inputs: Sequence[str | bytes], cwd: Path, folder: Path) -> Iterator[TensorFile]:
     """The inputs as raw files, in order; a .npy file loses its header on the way. Timing mode gets their data
     too: a kernel's scalar unit may read how often it loops."""
-    for index, item in enumerate(inputs):
+    for index, operand in enumerate(inputs):
         target = folder / f"in{index}.bin"
-        if isinstance(item, bytes):
-            target.write_bytes(item)
-            yield TensorFile(target, len(item), is_list=True)
+        if isinstance(operand, bytes):
+            target.write_bytes(operand)
+            yield TensorFile(target, len(operand), is_list=True)
             continue
-        target.write_bytes(_raw(_resolve(item, cwd)))
+        target.write_bytes(_raw(_resolve(operand, cwd)))
         yield TensorFile(target, target.stat().st_size)
 
 

@@ -86,15 +86,15 @@ def _past(tokens: Sequence[Token], opening: int) -> int:
 
 def _ends_of_do(tokens: Sequence[Token]) -> frozenset[int]:
     """The ``while`` behind the body of each ``do``."""
-    found = set()
+    result = set()
     for index, token in enumerate(tokens[:-1]):
         if token.text != "do" or token.kind is not Kind.NAME:
             continue
         follows = index + 1
         end = _past(tokens, follows) if tokens[follows].text == "{" else _past_statement(tokens, follows)
         if end < len(tokens) and tokens[end].text == "while":
-            found.add(end)
-    return frozenset(found)
+            result.add(end)
+    return frozenset(result)
 
 
 def _past_statement(tokens: Sequence[Token], start: int) -> int:

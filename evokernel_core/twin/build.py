@@ -400,9 +400,9 @@ def build_files(
 
 def check_callees(files: Mapping[str, Sequence[Token]], *, constexpr_on_device: bool = False) -> None:
     """Raises CandidateError for device code that calls functions of the host: g++ knows no difference."""
-    found = host_calls(files, constexpr_on_device=constexpr_on_device)
-    if found:
-        raise CandidateError("compile", joined((call.message for call in found[:MAX_ERRORS]), "\n"))
+    result = host_calls(files, constexpr_on_device=constexpr_on_device)
+    if result:
+        raise CandidateError("compile", joined((call.message for call in result[:MAX_ERRORS]), "\n"))
 
 
 @frozen

@@ -45,16 +45,16 @@ class Compiler:
 @cache
 def detect_compiler() -> Compiler:
     """The first that is new enough: $CXX, g++, clang++, Zig's package. Raises CompilerMissing for none."""
-    found = [compiler for argv in _choices() if (compiler := probe(argv)) is not None]
-    for compiler in found:
+    choices = [compiler for argv in _choices() if (compiler := probe(argv)) is not None]
+    for compiler in choices:
         if compiler.major >= LEAST_VERSION[compiler.kind]:
             return compiler
     install = shlex.join([sys.executable, "-m", "pip", "install", "ziglang"])
-    if found:
+    if choices:
         raise CompilerMissing(
             "The C++ compiler {version} is too old; install g++ 11 or clang++ 14 or newer, "
             "or run `{install}`.",
-            version=found[0].version,
+            version=choices[0].version,
             install=install,
         )
     raise CompilerMissing(
@@ -127,8 +127,8 @@ def clean(message: str) -> str:
 
 def diagnostics(output: str, files: Sequence[str]) -> tuple[Diagnostic, ...]:
     """The first errors, each at the line of the author's ``files`` that led to it where there is one."""
-    found = dict.fromkeys(item for item, _ in _errors(output, _named(files), inclusions=False))
-    return tuple(found)[:MAX_ERRORS]
+    result = dict.fromkeys(item for item, _ in _errors(output, _named(files), inclusions=False))
+    return tuple(result)[:MAX_ERRORS]
 
 
 def project_diagnostics(output: str, files: Iterable[str], toolkit: Path) -> tuple[Diagnostic, ...]:
@@ -140,11 +140,11 @@ def project_diagnostics(output: str, files: Iterable[str], toolkit: Path) -> tup
     """
     own = _named(files)
     ours = f"{toolkit}{os.sep}"
-    found = list(_errors(output, lambda file: own(file) and not file.startswith(ours), inclusions=True))
-    first = {place: index for index, (_, place) in reversed(list(enumerate(found)))}
-    found.sort(key=lambda item: (first[item[1]], _ABSENT.search(item[0].message) is None))
-    messages = {item.message: item for item, _ in reversed(found)}
-    return tuple(item for item, _ in found if messages.pop(item.message, None) is not None)[:MAX_ERRORS]
+    errors = list(_errors(output, lambda file: own(file) and not file.startswith(ours), inclusions=True))
+    first = {place: index for index, (_, place) in reversed(list(enumerate(errors)))}
+    errors.sort(key=lambda error: (first[error[1]], _ABSENT.search(error[0].message) is None))
+    messages = {item.message: item for item, _ in reversed(errors)}
+    return tuple(item for item, _ in errors if messages.pop(item.message, None) is not None)[:MAX_ERRORS]
 
 
 _Place = tuple[str, int]
@@ -187,28 +187,28 @@ def _author_position(
 
 def _including(preceding: Sequence[str], own: _Own) -> _Place | None:
     """The author's line nearest to the header, of the includes that the lines before an error tell."""
-    found = None
+    result = None
     for line in preceding:  # from the error upwards: the outermost file comes first
         if _ERROR.match(line):
             break
         inclusion = _INCLUSION.match(line)
         if inclusion and own(inclusion["file"]):
-            found = Path(inclusion["file"]).name, int(inclusion["line"])
-    return found
+            result = Path(inclusion["file"]).name, int(inclusion["line"])
+    return result
 
 
-def feedback(found: Sequence[Diagnostic], output: str) -> Sentence:
+def feedback(diagnostics: Sequence[Diagnostic], output: str) -> Sentence:
     """The errors as a proposer reads them, one a line; the output's last line where none was recognised."""
-    if not found:
+    if not diagnostics:
         tail = [line for line in output.strip().splitlines() if line.strip()][-3:]
         said = " ".join(tail) or Sentence("the compiler said nothing.")
         return Sentence("The kernel does not compile: {said}", said=said)
-    return Sentence("\n".join(f"{_place(item)}: {item.message}" for item in found))
+    return Sentence("\n".join(f"{_place(diagnostic)}: {diagnostic.message}" for diagnostic in diagnostics))
 
 
-def _place(item: Diagnostic) -> str:
+def _place(diagnostic: Diagnostic) -> str:
     """Where an error is; of a file that is not the author's the name alone."""
-    return f"{item.file}:{item.line}" if item.line else item.file
+    return f"{diagnostic.file}:{diagnostic.line}" if diagnostic.line else diagnostic.file
 
 
 _UNREADABLE = re.compile(r"No such file or directory|Permission denied|file not found", re.IGNORECASE)
@@ -229,7 +229,11 @@ def candidate_feedback(output: str, files: Sequence[str]) -> Sentence:
     Only messages at a line of ``files``, or of a header that such a line asks for, are passed on; of
     everything else the kind of failure is said.
     """
-    found = [item for item in diagnostics(output, files) if item.line and item.file in files]
+    found = [
+        diagnostic
+        for diagnostic in diagnostics(output, files)
+        if diagnostic.line and diagnostic.file in files
+    ]
     told = [
         Sentence("{where}: {what}", where=f"{item.file}:{item.line}", what=_without_paths(item.message))
         for item in found

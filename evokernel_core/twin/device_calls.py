@@ -65,14 +65,14 @@ def host_calls(
     ``constexpr_on_device``: device code may call functions that are only ``constexpr``.
     """
     declared = read_declarations(files)
-    found = [
+    result = [
         call
         for function in declared.everything()
         if function.device and function.body
         for call in _Body(declared, function).host_calls()
         if not (constexpr_on_device and call.callee.constexpr)
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(result))
 
 
 @frozen
@@ -91,7 +91,7 @@ def _api() -> _Api:
     for function in declared.everything():
         if function.scope in ((), ("AscendC",)):
             functions.setdefault(function.name, []).append(function)
-    return _Api({name: tuple(found) for name, found in functions.items()}, frozenset(declared.macros))
+    return _Api({name: tuple(value) for name, value in functions.items()}, frozenset(declared.macros))
 
 
 @frozen
@@ -189,9 +189,9 @@ class _Body:
 
     def _members(self, place: Scope, name: str) -> tuple[Sequence[Function], bool]:
         """The members of that name, and whether all that the class inherits from is known."""
-        found = self.declared.functions.get((place, name))
-        if found:
-            return found, True
+        function = self.declared.functions.get((place, name))
+        if function:
+            return function, True
         for base in self.declared.bases[place]:
             outer = next(
                 (
@@ -218,8 +218,8 @@ class _Body:
             return self.declared.functions.get((tuple(names[:-1]), names[-1]), ())
         scope = self.function.scope
         for length in range(len(scope), -1, -1):
-            if found := self.declared.functions.get(((*scope[:length], *names[:-1]), names[-1])):
-                return found
+            if function := self.declared.functions.get(((*scope[:length], *names[:-1]), names[-1])):
+                return function
         return ()
 
     def _member(self, index: int) -> Sequence[Function]:

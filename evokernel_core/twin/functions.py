@@ -70,20 +70,20 @@ class Declarations:
 
     def everything(self) -> Iterator[Function]:
         """All functions in the order in which they were read."""
-        for found in self.functions.values():
-            yield from found
+        for function in self.functions.values():
+            yield from function
 
 
 def read_declarations(files: Mapping[str, Sequence[Token]]) -> Declarations:
     """The declarations of files, given by name with their active tokens."""
-    found = Declarations()
+    declarations = Declarations()
     marks = set(DEVICE_MARKS)
     for tokens in files.values():
-        _learn_macros(tokens, found.macros, marks)
+        _learn_macros(tokens, declarations.macros, marks)
     for file, tokens in files.items():
         code = tuple(token for token in tokens if token.kind is not Kind.DIRECTIVE)
-        _Reader(code, file, found, frozenset(marks)).read(0, len(code), ())
-    return found
+        _Reader(code, file, declarations, frozenset(marks)).read(0, len(code), ())
+    return declarations
 
 
 _DEFINE = re.compile(r"#\s*define\s+(\w+)")

@@ -65,9 +65,9 @@ class Timeline:
 def summarise(data: Mapping[str, Any]) -> Summary:
     """Of what a timeline's page shows (``timeline.write_timeline``)."""
     launches = data["launches"]
-    number, longest = max(enumerate(launches), key=lambda item: item[1]["us"])
+    number, longest = max(enumerate(launches), key=lambda launch: launch[1]["us"])
     cores = [core for core in data["cores"] if core["launch"] == number] or list(data["cores"])
-    core = max(cores, key=lambda item: item["total"])
+    core = max(cores, key=lambda core: core["total"])
     total = max(core["total"], 1e-9)
     pipes = tuple(
         PipeTime(pipe["name"], pipe["busy"], pipe["busy"] / total, pipe["waits"]) for pipe in core["pipes"]
@@ -75,7 +75,7 @@ def summarise(data: Mapping[str, Any]) -> Summary:
     gaps = sorted(_gaps(core["pipes"], data), key=lambda gap: gap.us, reverse=True)
     return Summary(
         data["chip"],
-        tuple((item["kernel"], item["us"]) for item in launches),
+        tuple((launch["kernel"], launch["us"]) for launch in launches),
         longest["kernel"],
         longest["us"],
         longest["bottleneck"],

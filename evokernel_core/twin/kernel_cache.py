@@ -45,11 +45,11 @@ def folder_of_one_build(twin: Path) -> Path:
 def has(folder: Path, name: str) -> bool:
     """Whether a folder has its file of this name; it counts as used then."""
     try:
-        if found := (folder / name).exists():
+        if result := (folder / name).exists():
             os.utime(folder)
     except FileNotFoundError:  # another process has just evicted it
         return False
-    return found
+    return result
 
 
 def added(folder: Path) -> None:

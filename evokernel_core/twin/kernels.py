@@ -87,12 +87,12 @@ def find_kernels(files: Iterable[Sequence[Token]]) -> dict[str, Kernel]:
     """The kernels among the active tokens of a program's files, a definition before a declaration."""
     everything = [tuple(tokens) for tokens in files]
     uses = _Uses(everything)
-    found: dict[str, Kernel] = {}
+    result: dict[str, Kernel] = {}
     for tokens in everything:
         for kernel in _kernels(tokens, uses):
-            if kernel.name not in found or (kernel.defined and not found[kernel.name].defined):
-                found[kernel.name] = kernel
-    return found
+            if kernel.name not in result or (kernel.defined and not result[kernel.name].defined):
+                result[kernel.name] = kernel
+    return result
 
 
 def _kernels(tokens: Sequence[Token], uses: _Uses) -> Iterator[Kernel]:
@@ -168,13 +168,13 @@ def kernel_type(name: str) -> CoreRatio | None:
 
 
 def _by_key(body: Sequence[Token]) -> dict[int, CoreRatio]:
-    found: dict[int, CoreRatio] = {}
+    result: dict[int, CoreRatio] = {}
     for arguments in _calls(body, "KERNEL_TASK_TYPE"):
         ratio = kernel_type(arguments[1][-1].text) if len(arguments) > 1 else None
         key = arguments[0][-1].text.rstrip("uUlL")
         if ratio is not None and key.isdigit():
-            found[int(key)] = ratio
-    return found
+            result[int(key)] = ratio
+    return result
 
 
 def _calls(body: Sequence[Token], name: str) -> Iterator[list[tuple[Token, ...]]]:

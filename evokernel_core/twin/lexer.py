@@ -66,15 +66,15 @@ def _scan(text: str) -> Iterator[Token]:
         match = _directive(text, position) if at_line_start else None
         match = match or _TOKEN.match(text, position)
         assert match is not None  # the last alternative matches any character
-        found = match.group()
+        result = match.group()
         kind = _KINDS.get(match.lastgroup or "")
         if kind is not None:
-            yield Token(kind, found, position, match.end(), line)
+            yield Token(kind, result, position, match.end(), line)
             at_line_start = False
         else:
-            at_line_start = at_line_start or "\n" in found
-        if "\n" in found:
-            line += found.count("\n")
+            at_line_start = at_line_start or "\n" in result
+        if "\n" in result:
+            line += result.count("\n")
         position = match.end()
 
 

@@ -23,8 +23,8 @@ _WORDS = re.compile(r'(<script id="words" type="application/json">).*?(</script>
 @cache
 def page_words() -> tuple[str, ...]:
     """The templates that the page itself has, in its order."""
-    found = _SAID.finditer(TEMPLATE.read_text("utf-8"))
-    return tuple(dict.fromkeys(item[1] or item[2] for item in found))
+    result = _SAID.finditer(TEMPLATE.read_text("utf-8"))
+    return tuple(dict.fromkeys(element[1] or element[2] for element in result))
 
 
 @cache
@@ -37,7 +37,7 @@ def templates_in(sentences: Iterable[Sentence]) -> Iterator[str]:
     """The templates of sentences and of all within them."""
     for sentence in sentences:
         yield sentence.template
-        yield from templates_in(item for item in sentence.values.values() if isinstance(item, Sentence))
+        yield from templates_in(value for value in sentence.values.values() if isinstance(value, Sentence))
 
 
 def embedded(data: object) -> str:

@@ -132,12 +132,12 @@ def _without_attributes(text: str) -> str:
     places: set[int] = set()
     for token in tokenize(text):
         if token.kind is Kind.DIRECTIVE:
-            places |= {token.start + found.start() for found in _ATTRIBUTE.finditer(token.text)}
+            places |= {token.start + match.start() for match in _ATTRIBUTE.finditer(token.text)}
         elif token.text == "[":
             places.add(token.start)
 
-    def blank(found: re.Match[str]) -> str:
-        return re.sub(r"\S", " ", found[0]) if found.start() in places else found[0]
+    def blank(match: re.Match[str]) -> str:
+        return re.sub(r"\S", " ", match[0]) if match.start() in places else match[0]
 
     return _ATTRIBUTE.sub(blank, text)
 
@@ -160,7 +160,7 @@ def _ratio(text: str, launch: Launch, kernels: Mapping[str, Kernel]) -> CoreRati
 
 def assigned_names(tokens: Sequence[Token], variable: str) -> frozenset[str]:
     """The names in what a file assigns to a variable, also to a pointer to a function."""
-    found: set[str] = set()
+    result: set[str] = set()
     for index, token in enumerate(tokens[:-1]):
         if token.text != variable:
             continue
@@ -168,8 +168,8 @@ def assigned_names(tokens: Sequence[Token], variable: str) -> frozenset[str]:
         if tokens[follows].text == ")" and tokens[follows + 1].text == "(":
             follows = closing_index(tokens, follows + 1) + 1
         if tokens[follows].text in ("=", "{"):
-            found |= {part.text for part in _statement(tokens, follows) if part.kind is Kind.NAME}
-    return frozenset(found)
+            result |= {part.text for part in _statement(tokens, follows) if part.kind is Kind.NAME}
+    return frozenset(result)
 
 
 def _statement(tokens: Sequence[Token], start: int) -> Sequence[Token]:

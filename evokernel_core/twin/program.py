@@ -143,8 +143,8 @@ def _build(job: _Job, two_images: bool) -> list[Path]:
     with ThreadPoolExecutor(max_workers=min(len(work), os.cpu_count() or 1)) as pool:
         for status, output in pool.map(lambda item: run_tool(job.twin, item[0], job.work), work):
             if status:
-                found = project_diagnostics(output, job.names, job.twin.include)
-                raise CandidateError("compile", feedback(found, output))
+                result = project_diagnostics(output, job.names, job.twin.include)
+                raise CandidateError("compile", feedback(result, output))
     more: tuple[str, ...] = ()
     if two_images:
         cube = [path for _, path, name in work if name == "cube"]

@@ -255,14 +255,14 @@ def request_text(library: Path, request: RunRequest, folder: Path) -> str:
 
 
 def _tensor_lines(request: RunRequest) -> Iterator[str]:
-    for item in request.inputs:
-        yield f"tensor {'list' if item.is_list else 'in'} {item.path or '-'} {item.nbytes}"
-        if item.part is not None:
-            yield f"part {item.part.text}"
-    for item in request.outputs:
-        yield f"tensor out {item.path or '-'} {item.nbytes} {item.initial or ''}".rstrip()
-        if item.part is not None:
-            yield f"part {item.part.text}"
+    for operand in request.inputs:
+        yield f"tensor {'list' if operand.is_list else 'in'} {operand.path or '-'} {operand.nbytes}"
+        if operand.part is not None:
+            yield f"part {operand.part.text}"
+    for operand in request.outputs:
+        yield f"tensor out {operand.path or '-'} {operand.nbytes} {operand.initial or ''}".rstrip()
+        if operand.part is not None:
+            yield f"part {operand.part.text}"
 
 
 def limited(twin: Twin, limits: Limits) -> tuple[str, ...]:
@@ -413,8 +413,8 @@ def _parsed(data: dict[str, Any], finished: Finished, chip: Chip) -> RunResult:
     return RunResult(
         status=_status(error, declined=data.get("declined") is True),
         message=error,
-        hazards=tuple(_hazard(item) for item in data.get("hazards", ())),
-        launches=tuple(_launch(item, chip) for item in data.get("launches", ())),
+        hazards=tuple(_hazard(hazard) for hazard in data.get("hazards", ())),
+        launches=tuple(_launch(launch, chip) for launch in data.get("launches", ())),
         latency_us=float(data.get("latency_us", 0.0)),
         instructions=int(data.get("instructions", 0)),
         outputs_written=tuple(bool(item) for item in data.get("outputs_written", ())),

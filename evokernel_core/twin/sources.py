@@ -43,29 +43,29 @@ def read_sources(source: ProgramSource) -> dict[Path, str]:
     Included files count where they lie beside the file that includes them or in a folder of ``-I``.
     Raises UsageError where a translation unit cannot be read.
     """
-    found: dict[Path, str] = {}
+    result: dict[Path, str] = {}
     folders = tuple(folder.resolve() for folder in source.includes)
     for file in source.files:
-        _read_unit(file.resolve(), file, found)
-    for path in tuple(found):
-        _collect(path, folders, found)
-    return found
+        _read_unit(file.resolve(), file, result)
+    for path in tuple(result):
+        _collect(path, folders, result)
+    return result
 
 
-def _read_unit(path: Path, named: Path, found: dict[Path, str]) -> None:
+def _read_unit(path: Path, named: Path, known: dict[Path, str]) -> None:
     try:
-        found[path] = path.read_text(errors="surrogateescape")
+        known[path] = path.read_text(errors="surrogateescape")
     except OSError as error:
         raise UsageError(
             f"{named} cannot be read ({error.strerror}); name an AscendC source file."
         ) from error
 
 
-def _collect(path: Path, folders: Sequence[Path], found: dict[Path, str]) -> None:
-    for included in included_files(path, found[path], folders):
-        if included not in found:
-            found[included] = included.read_text(errors="surrogateescape")
-            _collect(included, folders, found)
+def _collect(path: Path, folders: Sequence[Path], known: dict[Path, str]) -> None:
+    for included in included_files(path, known[path], folders):
+        if included not in known:
+            known[included] = included.read_text(errors="surrogateescape")
+            _collect(included, folders, known)
 
 
 def included_files(path: Path, text: str, folders: Sequence[Path]) -> Iterator[Path]:
@@ -89,21 +89,21 @@ def active_files(
 
 def active_units(source: ProgramSource, texts: Mapping[Path, str], macros: Mapping[str, str]) -> list[Unit]:
     """The translation units as ``macros`` leave them; what a file includes comes before it."""
-    found: list[Unit] = []
+    units: list[Unit] = []
     folders = tuple(folder.resolve() for folder in source.includes)
     given = {name: value for name, _, value in (define.partition("=") for define in source.defines)}
     for file in source.files:
         table = {**BUILT_IN, **{name: value or "1" for name, value in given.items()}, **macros}
         unit: dict[Path, tuple[Token, ...]] = {}
         _walk(file.resolve(), (texts, folders, table), set(), unit)
-        found.append(unit)
-    return found
+        units.append(unit)
+    return units
 
 
 _Context = tuple[Mapping[Path, str], tuple[Path, ...], dict[str, str]]
 
 
-def _walk(path: Path, context: _Context, seen: set[Path], found: dict[Path, tuple[Token, ...]]) -> None:
+def _walk(path: Path, context: _Context, seen: set[Path], known: dict[Path, tuple[Token, ...]]) -> None:
     texts, folders, macros = context
     if path in seen or path not in texts:
         return
@@ -113,8 +113,8 @@ def _walk(path: Path, context: _Context, seen: set[Path], found: dict[Path, tupl
         tokens.append(token)
         if token.kind is Kind.DIRECTIVE:
             for included in included_files(path, token.text, folders):
-                _walk(included, context, seen, found)
-    found[path] = tuple(tokens)
+                _walk(included, context, seen, known)
+    known[path] = tuple(tokens)
 
 
 def write_tree(texts: Mapping[Path, str], root: Path) -> None:

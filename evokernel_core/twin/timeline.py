@@ -103,8 +103,8 @@ class _Core:
     @property
     def said(self) -> Sentence:
         """Its label, to be said in any language."""
-        found = _LABEL.fullmatch(self.label)
-        if found is None:
+        match = _LABEL.fullmatch(self.label)
+        if match is None:
             return Sentence(self.label)
         kinds = {
             ", cube core": Sentence(", cube core"),
@@ -112,11 +112,11 @@ class _Core:
         }
         return Sentence(
             "{kernel} block {block} of {blocks}{kind}{slowest}",
-            kernel=found[1],
-            block=int(found[2]),
-            blocks=int(found[3]),
-            kind=kinds.get(found[4], ""),
-            slowest=Sentence(" (slowest)") if found[5] else "",
+            kernel=match[1],
+            block=int(match[2]),
+            blocks=int(match[3]),
+            kind=kinds.get(match[4], ""),
+            slowest=Sentence(" (slowest)") if match[5] else "",
         )
 
     @property

@@ -127,7 +127,7 @@ class Algebra:
     def _is_whole(base: Term) -> bool:
         """Whether no factor is a root."""
         factors = base.args if base.op == "product" else (base,)
-        return all(item.op != "power" or item.numbers[0][0].is_integer() for item in factors)
+        return all(factor.op != "power" or factor.numbers[0][0].is_integer() for factor in factors)
 
     def _logistic(self, base: Term) -> Term | None:
         """``1 / (1 + exp(x))`` as a sigmoid."""

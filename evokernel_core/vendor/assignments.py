@@ -31,51 +31,53 @@ def assignments(
 ) -> Iterator[dict[str, Candidate]]:
     """What the parameters may be: every tensor of the graph is one of them, all of a dtype that the function
     takes."""
-    wanted = [item for item in function.parameters if item.kind in (Kind.TENSOR, Kind.OPTIONAL)]
-    least = sum(item.kind is Kind.TENSOR for item in wanted)
-    dtypes = {item.spec.dtype for item in tensors}
+    wanted = [
+        parameter for parameter in function.parameters if parameter.kind in (Kind.TENSOR, Kind.OPTIONAL)
+    ]
+    least = sum(name.kind is Kind.TENSOR for name in wanted)
+    dtypes = {tensor.spec.dtype for tensor in tensors}
     if not least <= len(tensors) <= len(wanted) or len(dtypes) > 1 or not dtypes <= set(function.dtypes):
         return
-    others = [item for item in function.parameters if item not in wanted]
+    others = [parameter for parameter in function.parameters if parameter not in wanted]
     numbers = list(_numbers(graph, reading, outputs)) if any(i.kind is Kind.NUMBER for i in others) else []
     for chosen in _placed(wanted, tensors, reading):
         first = next(iter(chosen.values())).value
-        rest = [list(_candidates(item, first, reading, outputs, numbers)) for item in others]
+        rest = [list(_candidates(other_, first, reading, outputs, numbers)) for other_ in others]
         for values in itertools.product(*rest):
-            named = {item.name: value for item, value in zip(others, values, strict=True)}
-            yield {item.name: (chosen | named)[item.name] for item in function.parameters}
+            named = {other_.name: value for other_, value in zip(others, values, strict=True)}
+            yield {parameter.name: (chosen | named)[parameter.name] for parameter in function.parameters}
 
 
 def _placed(
     wanted: list[Parameter], tensors: list[GraphInput], reading: Reading
 ) -> Iterator[dict[str, Candidate]]:
     absent = len(wanted) - len(tensors)
-    optional = [item.name for item in wanted if item.kind is Kind.OPTIONAL]
+    optional = [name.name for name in wanted if name.kind is Kind.OPTIONAL]
     for left_out in itertools.combinations(optional, absent):
-        kept = [item for item in wanted if item.name not in left_out]
+        kept = [name for name in wanted if name.name not in left_out]
         for order in itertools.permutations(tensors):
             pairs = list(zip(kept, order, strict=True))
             if all(item.least <= tensor.spec.rank <= item.most for item, tensor in pairs):
-                found = {
+                result = {
                     item.name: Candidate(reading.inputs[tensor.name], f"{{{tensor.name}}}")
                     for item, tensor in pairs
                 }
-                yield found | {name: Candidate(None, "None") for name in left_out}
+                yield result | {name: Candidate(None, "None") for name in left_out}
 
 
 def _candidates(
-    item: Parameter, first: Term, reading: Reading, outputs: tuple[Term, ...], numbers: list[Candidate]
+    parameter: Parameter, first: Term, reading: Reading, outputs: tuple[Term, ...], numbers: list[Candidate]
 ) -> Iterable[Candidate]:
     rank = len(first.shape)
-    if item.kind is Kind.NUMBER:
+    if parameter.kind is Kind.NUMBER:
         return numbers
-    if item.kind is Kind.AXIS:
+    if parameter.kind is Kind.AXIS:
         return [Candidate(axis, str(axis)) for axis in range(-1, -rank - 1, -1)]
-    if item.kind is Kind.AXES:
+    if parameter.kind is Kind.AXES:
         return [Candidate(axes, str(axes)) for axes in range(1, rank + 1)]
-    if item.kind is Kind.GROUPS:
+    if parameter.kind is Kind.GROUPS:
         return [Candidate(size, str(size)) for size in sorted(_static_sizes(outputs))]
-    return [Candidate(value, repr(value)) for value in item.choices]
+    return [Candidate(value, repr(value)) for value in parameter.choices]
 
 
 def _static_sizes(outputs: tuple[Term, ...]) -> set[int]:
@@ -86,9 +88,9 @@ def _static_sizes(outputs: tuple[Term, ...]) -> set[int]:
 
 def _numbers(graph: Graph, reading: Reading, outputs: tuple[Term, ...]) -> Iterator[Candidate]:
     """Numbers that are given, and the constants of the terms."""
-    for item in graph.inputs:
-        if item.kind is InputKind.SCALAR:
-            yield Candidate(reading.inputs[item.name], f"{{{item.name}}}")
+    for operand in graph.inputs:
+        if operand.kind is InputKind.SCALAR:
+            yield Candidate(reading.inputs[operand.name], f"{{{operand.name}}}")
     seen: list[Number] = []
     for term in (term for output in outputs for term in walk(output)):
         for number in term.numbers if term.op in {"sum", "attention"} else ():
@@ -103,8 +105,8 @@ def _number_text(number: Number, graph: Graph, reading: Reading) -> str:
     """The number as Python: a constant, or what it is of an operand's last axis; empty for any other."""
     if len(set(number)) == 1:
         return repr(number[0])
-    for item in graph.inputs:
-        shape = reading.inputs[item.name].shape
+    for operand in graph.inputs:
+        shape = reading.inputs[operand.name].shape
         if shape and same_number(number, tuple(float(size) ** -0.5 for size in shape[-1])):
-            return f"{{{item.name}}}.shape[-1] ** -0.5"
+            return f"{{{operand.name}}}.shape[-1] ** -0.5"
     return ""

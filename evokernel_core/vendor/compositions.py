@@ -73,10 +73,10 @@ def group_norm_silu(
 
 
 def _product(sizes: tuple[tuple[int, ...], ...], binding: int) -> int:
-    found = 1
+    result = 1
     for size in sizes:
-        found *= size[binding]
-    return found
+        result *= size[binding]
+    return result
 
 
 def _by_channel(m: Layouts, values: Term, shape: tuple[tuple[int, ...], ...]) -> Term:
@@ -156,5 +156,5 @@ Composition = Any
 
 def results_of(composition: Composition, layouts: Layouts, given: Mapping[str, Any]) -> Results:
     """Raises Mismatch where the arguments do not fit."""
-    found: Results = composition(layouts, **given)
-    return found
+    results: Results = composition(layouts, **given)
+    return results

@@ -31,13 +31,13 @@ class Published:
     @property
     def tensors(self) -> tuple[tuple[tuple[int, ...], str], ...]:
         """Shape and dtype of each tensor that is there, lists taken apart."""
-        found: list[tuple[tuple[int, ...], str]] = []
+        result: list[tuple[tuple[int, ...], str]] = []
         dtypes = self.dtypes * len(self.shapes) if len(self.dtypes) == 1 else self.dtypes
         for shape, dtype in zip(self.shapes, dtypes, strict=False):
             several = shape if shape and isinstance(shape[0], tuple) else [shape]
             if shape is not None and dtype is not None:
-                found += [(one, dtype) for one in several]
-        return tuple(found)
+                result += [(one, dtype) for one in several]
+        return tuple(result)
 
 
 @lru_cache(maxsize=1)

@@ -50,11 +50,11 @@ def read(task: KernelTask, rules: Mapping[str, Rule]) -> Reading:
     halves = {spec.dtype for spec in graph.output_specs() if spec.dtype.startswith(("float", "bfloat"))}
     silent = halves.pop() if len(halves) == 1 else ""
     reading = Reading(Layouts(len(bindings)), bindings, silent)
-    for item in graph.inputs:
-        shape = () if item.kind is InputKind.SCALAR else shape_of(item.spec, bindings)
-        term = reading.layouts.variable(item.name, shape)
-        reading.inputs[item.name] = term
-        reading.values[ValueRef(item.name)] = term
+    for operand in graph.inputs:
+        shape = () if operand.kind is InputKind.SCALAR else shape_of(operand.spec, bindings)
+        term = reading.layouts.variable(operand.name, shape)
+        reading.inputs[operand.name] = term
+        reading.values[ValueRef(operand.name)] = term
     for node in graph.nodes:
         for index, found in enumerate(_terms(node, reading, rules)):
             term = reading.layouts.expand(found, shape_of(node.outputs[index], bindings))
@@ -85,8 +85,8 @@ def _terms(node: Node, reading: Reading, rules: Mapping[str, Rule]) -> tuple[Ter
     rule = rules.get(node.op.split(".")[1] if "." in node.op else node.op)
     if rule is None:
         raise Mismatch(f"{node.op} has no term")
-    found = rule(Call(node, reading))
-    return found if isinstance(found, tuple) else (found,)
+    result = rule(Call(node, reading))
+    return result if isinstance(result, tuple) else (result,)
 
 
 @define
@@ -135,8 +135,8 @@ class Call:
 
     def axes(self, index: int, name: str = "dim") -> tuple[int, ...]:
         arg = self.option(index, name, ())
-        found = arg if isinstance(arg, tuple) else () if arg is None else (arg,)
-        return tuple(int(item) for item in found)
+        result = arg if isinstance(arg, tuple) else () if arg is None else (arg,)
+        return tuple(int(element) for element in result)
 
 
 Rule = Callable[[Call], "Term | tuple[Term, ...]"]

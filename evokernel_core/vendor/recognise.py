@@ -61,7 +61,7 @@ def recognised(task: KernelTask) -> Recognised | None:
 def _recognised(key: ById) -> Recognised | None:
     task = key.task
     graph = task.graph
-    tensors = [item for item in graph.inputs if item.kind is not InputKind.SCALAR]
+    tensors = [operand for operand in graph.inputs if operand.kind is not InputKind.SCALAR]
     if graph.updates or len(graph.nodes) > _MOST_NODES or not 0 < len(tensors) <= _MOST_TENSORS:
         return None
     try:
@@ -72,9 +72,9 @@ def _recognised(key: ById) -> Recognised | None:
     kinds = {term.op for output in outputs for term in walk(output)}
     for function in TABLE:
         if function.marks <= kinds:
-            found = _as_function(function, graph, tensors, reading, outputs)
-            if found is not None:
-                return found
+            result = _as_function(function, graph, tensors, reading, outputs)
+            if result is not None:
+                return result
     return None
 
 
@@ -88,10 +88,10 @@ def _as_function(
     for given in assignments(function, graph, tensors, reading, outputs):
         values = {name: candidate.value for name, candidate in given.items()}
         try:
-            found = results_of(function.composition, reading.layouts, values)
+            result = results_of(function.composition, reading.layouts, values)
         except Mismatch:
             continue
-        results = _places(function, graph, tensors, given, outputs, found)
+        results = _places(function, graph, tensors, given, outputs, result)
         if results is None:
             continue
         match = Recognised(
@@ -108,14 +108,14 @@ def _places(
     tensors: list[GraphInput],
     given: Mapping[str, Candidate],
     outputs: tuple[Term, ...],
-    found: tuple[Term, ...],
+    terms: tuple[Term, ...],
 ) -> tuple[int, ...] | None:
     """Which results the outputs are, in shape and dtype too; None where one is none."""
-    dtypes = {f"{{{item.name}}}": item.spec.dtype for item in tensors}
+    dtypes = {f"{{{tensor.name}}}": tensor.spec.dtype for tensor in tensors}
     first = dtypes[next(iter(given.values())).text]
     places = []
     for output, spec in zip(outputs, graph.output_specs(), strict=True):
-        for index, result in enumerate(found):
+        for index, result in enumerate(terms):
             dtype = function.results[index] or first
             if (output.key, output.shape, spec.dtype) == (result.key, result.shape, dtype):
                 places.append(index)
@@ -128,9 +128,9 @@ def _places(
 def _within_limits(match: Recognised, graph: Graph, reading: Reading) -> bool:
     """Whether the captured sizes are within the function's limits."""
     shapes = {
-        item.name: SimpleNamespace(shape=tuple(size[0] for size in reading.inputs[item.name].shape))
-        for item in graph.inputs
+        operand.name: SimpleNamespace(shape=tuple(size[0] for size in reading.inputs[operand.name].shape))
+        for operand in graph.inputs
     }
-    names = {item.name: f"given[{item.name!r}]" for item in graph.inputs}
+    names = {operand.name: f"given[{operand.name!r}]" for operand in graph.inputs}
     texts = match.limits(names)  # of the table: nothing of a person's file is evaluated
     return all(eval(text, {"__builtins__": _BUILTINS, "given": shapes}) for text in texts)

@@ -51,21 +51,21 @@ def rival_of(task: KernelTask, chip: Chip) -> Rival | None:
     from evokernel_core.vendor.published import published
     from evokernel_core.vendor.recognise import recognised
 
-    found = recognised(task)
-    if found is None:
+    result = recognised(task)
+    if result is None:
         return None
     modelled = fused_us(task, chip)
-    row = next((item for item in published() if _is_row(item, found, task, chip)), None)
+    row = next((item for item in published() if _is_row(item, result, task, chip)), None)
     if row is None:
-        return Rival(found.name, modelled)
-    return Rival(found.name, modelled, row.us, row.source)
+        return Rival(result.name, modelled)
+    return Rival(result.name, modelled, row.us, row.source)
 
 
 def _is_row(row: Published, found: Recognised, task: KernelTask, chip: Chip) -> bool:
     """Whether a row is the call: the same operands in the same order, and the same arguments."""
     if row.operator != found.function.operator or row.chip != chip.name:
         return False
-    inputs = {item.name: item for item in task.graph.inputs if item.kind is not InputKind.SCALAR}
+    inputs = {operand.name: operand for operand in task.graph.inputs if operand.kind is not InputKind.SCALAR}
     given = dict(found.arguments)
     used = [inputs[text[1:-1]].spec for text in given.values() if text[1:-1] in inputs]
     operands = tuple((spec.sizes(task.sizes), spec.dtype) for spec in used)

@@ -38,8 +38,8 @@ def bound(c: Call, arg: Any, x: Term, axis: int, default_is_end: bool) -> tuple[
         return size if default_is_end else c.m.size(0)
     if not isinstance(arg, (int, SymbolicInt)):
         raise Mismatch("a bound that only the call decides")
-    found = c.size(arg)
-    return tuple(min(max(a + n if a < 0 else a, 0), n) for a, n in zip(found, size, strict=True))
+    result = c.size(arg)
+    return tuple(min(max(a + n if a < 0 else a, 0), n) for a, n in zip(result, size, strict=True))
 
 
 def select(c: Call) -> Term:

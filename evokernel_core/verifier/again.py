@@ -32,9 +32,9 @@ def verify_again(
     ``near`` is the package's folder. Raises InterpreterUnavailable, VerifierError, UsageError.
     """
     # a Python that came with the package is not run: any torch computes its reference
-    found = find_interpreter(settings.interpreter, *([near] if trust else []))
+    interpreter = find_interpreter(settings.interpreter, *([near] if trust else []))
     with ExitStack() as stack:
-        path = str(found.path)
+        path = str(interpreter.path)
         reference: AgentClient | ConfinedReferences = AgentClient(path) if trust else ConfinedReferences(path)
         stack.enter_context(reference)
         name = "twin" if settings.verifier_url else backend

@@ -110,15 +110,15 @@ class _Kernel:
         if len(wrong):
             first = tuple(int(index) for index in wrong[0])
             values = {"index": first, "got": float(written[first]), "expected": float(expected[first])}
-            found = f"{len(wrong)} of {expected.size} elements differ, the first at {list(first)}"
-            raise failed(found, SEND, **values)
+            result = f"{len(wrong)} of {expected.size} elements differ, the first at {list(first)}"
+            raise failed(result, SEND, **values)
         return f"all {expected.size} elements are equal", {}
 
     def _profile(self) -> Found:
         self._need(self._outputs, "run")
         built: CannKernel = self._need(self._built, "compile")
         task, sizes = self._probe.task, self._probe.sizes
-        inputs = tuple(item.spec.nbytes(sizes) for item in task.graph.inputs)
+        inputs = tuple(operand.spec.nbytes(sizes) for operand in task.graph.inputs)
         outputs = tuple(spec.nbytes(sizes) for spec in task.graph.output_specs())
         request = TimingRequest(tuple(sizes.values()), (), inputs, outputs)
         self._backend(self._host.chip()).profile(built, request, self._folder)
@@ -134,9 +134,9 @@ class _Kernel:
             timing = read_timing(folder, built.kernels)
         except EvoKernelError as error:
             raise failed(str(error), f"{SEND[:-1]}: it has the profiler's rows.", **tables) from error
-        found = f"measured {timing.us:.3g} us on {timing.block_dim} cores. {timing.bottleneck}"
+        result = f"measured {timing.us:.3g} us on {timing.block_dim} cores. {timing.bottleneck}"
         figures = {"measured_us": timing.us, "cores": timing.block_dim, "pipes": dict(timing.pipes)}
-        return found, {**figures, **tables}
+        return result, {**figures, **tables}
 
     def _case(self, inputs: Sequence[Any], nbytes: int) -> Case:
         read, written = self._folder / "in", self._folder / "out"
@@ -151,13 +151,13 @@ class _Kernel:
 
 def _tables(folder: Path, kernels: Sequence[str]) -> dict[str, Any]:
     """The profiler's rows as they are: with them, whoever gets the report can correct what reads them."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name in ("kernel_details.csv", "step_trace_time.csv"):
         try:
             rows = read_rows(folder, name)
         except EvoKernelError:
             continue
-        found[name] = [dict(row) for row in rows[:MOST_ROWS]]
+        result[name] = [dict(row) for row in rows[:MOST_ROWS]]
         if name.startswith("kernel"):
-            found["own_rows"] = sum(bool(kernel_of(row.get("Name", ""), kernels)) for row in rows)
-    return found
+            result["own_rows"] = sum(bool(kernel_of(row.get("Name", ""), kernels)) for row in rows)
+    return result

@@ -120,9 +120,9 @@ class Host:
         done = self._call([program, "info"])
         npus, version, ill = parse_npu_smi(done.stdout)
         if done.exit_code or not npus:
-            found = f"npu-smi info ended with {done.exit_code} and listed {len(npus)} NPUs"
+            result = f"npu-smi info ended with {done.exit_code} and listed {len(npus)} NPUs"
             advice = "Check that the driver is loaded and that this user may open /dev/davinci0."
-            raise failed(found, advice, output=_last_lines(done))
+            raise failed(result, advice, output=_last_lines(done))
         if ill:
             raise failed(f"the health of {', '.join(ill)} is not OK", "Reset or replace it first.")
         self._npus = npus

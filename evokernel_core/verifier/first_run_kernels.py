@@ -44,7 +44,7 @@ class Probe:
     def inputs(self) -> list[Any]:
         """Whole numbers so small that float32 holds every sum of their products exactly."""
         rng = np.random.default_rng(_SEED)
-        shapes = [item.spec.sizes(self.sizes) for item in self.task.graph.inputs]
+        shapes = [operand.spec.sizes(self.sizes) for operand in self.task.graph.inputs]
         return [rng.integers(-4, 5, shape).astype(np.float32) for shape in shapes]
 
 

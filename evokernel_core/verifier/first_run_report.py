@@ -115,7 +115,7 @@ def _map(value: Any, clean: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):
-        return {str(key): _map(item, clean) for key, item in value.items()}
+        return {str(key): _map(member, clean) for key, member in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_map(item, clean) for item in value]
+        return [_map(element, clean) for element in value]
     return value

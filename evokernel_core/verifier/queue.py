@@ -364,10 +364,10 @@ class JobQueue:
         """
         with self._transaction():
             self._relieve()
-            found = self._first()
-            if found is None:
+            result = self._first()
+            if result is None:
                 return None
-            priority, user, row = found
+            priority, user, row = result
             lease = secrets.token_hex(16)
             self._conn.execute(
                 "UPDATE jobs SET state = 'running', lease = ?, updated = ? WHERE id = ?",
@@ -379,14 +379,14 @@ class JobQueue:
 
     def _first(self) -> tuple[str, str, sqlite3.Row] | None:
         """The class, user and row of the next job; those whose texts are damaged end here."""
-        while found := self._next():
+        while result := self._next():
             row = self._conn.execute(
                 "SELECT id, task, source FROM jobs WHERE state = 'queued' AND priority = ? AND user = ?"
                 " ORDER BY created, id LIMIT 1",
-                [*found],
+                [*result],
             ).fetchone()
             if all(isinstance(row[name], str) for name in ("task", "source")):
-                return *found, row
+                return *result, row
             log.warning("a job of the queue was damaged and is set aside", job=row["id"])
             self._conn.execute(
                 "UPDATE jobs SET state = 'done', error = ?, task = '', source = '' WHERE id = ?",

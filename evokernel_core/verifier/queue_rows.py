@@ -70,15 +70,15 @@ def set_aside(connection: sqlite3.Connection) -> int:
 
     A job whose id can be read ends in an error instead, which asking again replaces.
     """
-    found = 0
+    result = 0
     for table, checks in _TABLES.items():
         rows = connection.execute(f"SELECT rowid, {', '.join(map(_quoted, checks))} FROM {table}").fetchall()
         for row in rows:
             wrong = [name for name, check in checks.items() if not check(row[name])]
             if wrong:
-                found += 1
+                result += 1
                 _take_out(connection, table, row, wrong)
-    return found
+    return result
 
 
 def _quoted(name: str) -> str:

@@ -114,7 +114,7 @@ def job_id(task: KernelTask, source: KernelSource, backend: str, chip: str) -> s
     Captured settings are no part of a task's identity, but what is drawn lies around them: a kernel that is
     right around other settings has another verdict.
     """
-    settings = [str(item.value) for item in task.graph.inputs if item.value is not None]
+    settings = [str(operand.value) for operand in task.graph.inputs if operand.value is not None]
     question = (task.task_id, source.source_id, backend, chip, *settings)
     return hashlib.sha256("\n".join(question).encode()).hexdigest()
 

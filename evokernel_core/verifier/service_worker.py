@@ -122,12 +122,12 @@ def _cpu_s() -> float:
 
 def _family(pid: int) -> list[int]:
     """The process and its living descendants."""
-    found = [pid]
-    for parent in found:
+    result = [pid]
+    for parent in result:
         with contextlib.suppress(OSError):
             for task in Path(f"/proc/{parent}/task").iterdir():
-                found += map(int, (task / "children").read_text().split())
-    return found
+                result += map(int, (task / "children").read_text().split())
+    return result
 
 
 def _read(lines: queue.SimpleQueue[str]) -> None:

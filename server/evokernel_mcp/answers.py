@@ -310,7 +310,7 @@ def region_answer(offer: Offer) -> RegionAnswer:
 
 def hazard_answers(hazards: Iterable[Mapping[str, Any]]) -> tuple[list[HazardAnswer], int]:
     """The first hazards, errors before warnings, and how many more there are."""
-    found = sorted(hazards, key=lambda item: item["severity"] != "error")
+    found = sorted(hazards, key=lambda hazard: hazard["severity"] != "error")
     shown = fitting(found, _hazard, MOST_HAZARDS)
     return shown, len(found) - len(shown)
 
@@ -342,14 +342,14 @@ def part_of(
 
 
 def verdict_answer(source_id: str, verdict: Verdict, notes: Iterable[str] = ()) -> VerdictAnswer:
-    hazards, more = hazard_answers(map(_plain, (item for gate in verdict.gates for item in gate.hazards)))
+    hazards, more = hazard_answers(map(_plain, (hazard for gate in verdict.gates for hazard in gate.hazards)))
     return VerdictAnswer(
         source_id=source_id,
         verified=verdict.feasible,
         gates=[
-            GateAnswer(gate=item.gate.value, status=item.status.value, code=item.code,
-                       feedback=told(item.feedback, MOST_TEXT), seconds=round(item.seconds, 2))
-            for item in verdict.gates
+            GateAnswer(gate=gate.gate.value, status=gate.status.value, code=gate.code,
+                       feedback=told(gate.feedback, MOST_TEXT), seconds=round(gate.seconds, 2))
+            for gate in verdict.gates
         ],
         hazards=hazards,
         more_hazards=more,
@@ -366,31 +366,31 @@ def source_uris(source_id: str) -> list[str]:
     return [f"evokernel://kernel/{source_id}/{name}" for name in ("op_kernel.cpp", "tiling.h")]
 
 
-def timeline_answer(source_id: str, page: str, found: Summary) -> TimelineAnswer:
+def timeline_answer(source_id: str, page: str, summary: Summary) -> TimelineAnswer:
     launches: dict[str, float] = {}
-    for name, us in found.launches:
+    for name, us in summary.launches:
         launches[name] = round(launches.get(name, 0.0) + us, 3)
     return TimelineAnswer(
         source_id=source_id,
-        chip=found.chip,
-        kernel=found.kernel,
-        us=round(found.us, 3),
+        chip=summary.chip,
+        kernel=summary.kernel,
+        us=round(summary.us, 3),
         launches=launches,
-        bottleneck=found.bottleneck,
-        core=found.core,
+        bottleneck=summary.bottleneck,
+        core=summary.core,
         pipes=[
             PipeAnswer(
-                pipe=item.pipe, busy_us=round(item.busy_us, 3), share=round(item.share, 3),
-                waits={name: round(us, 3) for name, us in item.waits.items()},
+                pipe=pipe.pipe, busy_us=round(pipe.busy_us, 3), share=round(pipe.share, 3),
+                waits={name: round(us, 3) for name, us in pipe.waits.items()},
             )
-            for item in sorted(found.pipes, key=lambda item: item.busy_us, reverse=True)
+            for pipe in sorted(summary.pipes, key=lambda pipe: pipe.busy_us, reverse=True)
         ],
         gaps=[
             GapAnswer(
-                pipe=item.pipe, start_us=round(item.start_us, 3), us=round(item.us, 3),
-                waits_for=item.waits_for, before=item.before, at=item.at,
+                pipe=gap.pipe, start_us=round(gap.start_us, 3), us=round(gap.us, 3),
+                waits_for=gap.waits_for, before=gap.before, at=gap.at,
             )
-            for item in found.gaps
+            for gap in summary.gaps
         ],
         page=page,
     )  # fmt: skip
@@ -419,7 +419,7 @@ def _latency(latency: Latency) -> LatencyAnswer:
         pipes={name: round(us, 3) for name, us in latency.pipes},
         bottleneck=told(latency.bottleneck),
         hot_lines=[
-            LineAnswer(line=item.line, pipe=item.pipe, us=round(item.us, 3))
-            for item in latency.lines[:MOST_LINES]
+            LineAnswer(line=line.line, pipe=line.pipe, us=round(line.us, 3))
+            for line in latency.lines[:MOST_LINES]
         ],
     )

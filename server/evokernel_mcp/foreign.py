@@ -68,9 +68,9 @@ def shown(value: Any) -> Any:
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, list):
-        return [shown(item) for item in value]
+        return [shown(element) for element in value]
     if isinstance(value, dict):
-        return {visible(name): shown(item) for name, item in value.items()}
+        return {visible(name): shown(member) for name, member in value.items()}
     return value
 
 

@@ -57,9 +57,12 @@ def _sentence(name: str, error: ToolError) -> str:
 
 
 def _faults(error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    told = [f"{'.'.join(map(str, item['loc']))[:80]}: {item['msg'][:200]}" for item in found[:MOST_FAULTS]]
-    return "; ".join([*told, *([f"{len(found) - MOST_FAULTS} more"] if len(found) > MOST_FAULTS else [])])
+    result = error.errors(include_url=False, include_input=False, include_context=False)
+    told = [
+        f"{'.'.join(map(str, element['loc']))[:80]}: {element['msg'][:200]}"
+        for element in result[:MOST_FAULTS]
+    ]
+    return "; ".join([*told, *([f"{len(result) - MOST_FAULTS} more"] if len(result) > MOST_FAULTS else [])])
 
 
 def _compact(answer: CallToolResult, schema: Mapping[str, Any]) -> CallToolResult:

@@ -26,14 +26,14 @@ async def text_of(uri: str, state: State, near: str) -> str:
     Raises UsageError for one that is not there, WorkerError."""
     if uri == "evokernel://docs/hazards":
         return hazards.as_page()
-    if found := _INTERFACE.fullmatch(uri):
-        params = {"cores": found[1] or "vector", "near": near}
+    if match := _INTERFACE.fullmatch(uri):
+        params = {"cores": match[1] or "vector", "near": near}
         return str((await state.pool.request("interface", params))["text"])
-    if found := _GUIDE.fullmatch(uri):
-        return state.guide(found[1])
-    if found := _KERNEL.fullmatch(uri):
-        params = {"source_id": found[1], "near": near}
-        return str((await state.pool.request("kernel", params))[_FIELDS[found[2]]])
+    if match := _GUIDE.fullmatch(uri):
+        return state.guide(match[1])
+    if match := _KERNEL.fullmatch(uri):
+        params = {"source_id": match[1], "near": near}
+        return str((await state.pool.request("kernel", params))[_FIELDS[match[2]]])
     raise UsageError(
         "There is no resource {uri}: there are evokernel://docs/hazards, "
         "evokernel://docs/kernel-abi (and /cube, /both), and those that tools name.",

@@ -21,13 +21,13 @@ def without_empty(value: Any, schema: Mapping[str, Any]) -> Any:
 def _slim(value: Any, schema: Mapping[str, Any], models: Mapping[str, Any]) -> Any:
     part = _resolved(schema, models)
     if isinstance(value, list):
-        return [_slim(item, part.get("items", {}), models) for item in value]
+        return [_slim(element, part.get("items", {}), models) for element in value]
     fields = part.get("properties")
     if not isinstance(value, dict) or fields is None:
         return value
-    slim = {name: _slim(item, fields.get(name, {}), models) for name, item in value.items()}
+    slim = {name: _slim(member, fields.get(name, {}), models) for name, member in value.items()}
     kept = part.get("required", ())
-    return {name: item for name, item in slim.items() if name in kept or not _is_empty(item)}
+    return {name: value for name, value in slim.items() if name in kept or not _is_empty(value)}
 
 
 def _resolved(schema: Mapping[str, Any], models: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -49,7 +49,7 @@ class State:
             "workspace": str(access.root_of(path)),
         }
         answer = await self.pool.request("regions", params)
-        offers = tuple(from_data(item, Offer) for item in answer["regions"])
+        offers = tuple(from_data(region, Offer) for region in answer["regions"])
         plan = Plan(_digest(text), offers, told(sentence_of(answer.get("interpreter", ""))))
         key = (path, symbol, programs)
         self._plans[key] = plan
@@ -61,12 +61,12 @@ class State:
     async def offer(self, path: Path, region: str, access: Access) -> Offer:
         """A region of a file as it is now; planned again where the text has changed. Raises UsageError,
         WorkerError."""
-        found = self._known(path, region, _digest(access.text(access.trusted(path))))
-        if not found:
+        offers = self._known(path, region, _digest(access.text(access.trusted(path))))
+        if not offers:
             plan = await self.plan(path, access)
-            found = [item for item in plan.offers if item.region.id == region]
-        if found:
-            return found[0]
+            offers = [offer for offer in plan.offers if offer.region.id == region]
+        if offers:
+            return offers[0]
         raise UsageError(
             "{file} has no region {region} now: plan the file again for its regions.",
             file=path.name,
@@ -77,8 +77,8 @@ class State:
         """A region in the plans of a text, the latest first. One that has no kernel of its own may have one
         in a plan with programs, which says all."""
         plans = (plan for (of, _, _), plan in reversed(self._plans.items()) if of == path)
-        offers = (item for plan in plans if plan.digest == digest for item in plan.offers)
-        found = [item for item in offers if item.region.id == region]
+        offers = (offer for plan in plans if plan.digest == digest for offer in plan.offers)
+        found = [offer for offer in offers if offer.region.id == region]
         return sorted(found, key=lambda item: item.region.task is None)
 
     async def region(self, path: Path, region: str, access: Access) -> Region:

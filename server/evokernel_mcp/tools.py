@@ -64,25 +64,25 @@ async def plan(
     if not access.trust.covers(path):
         return await _parsed(path, access, symbol, offset, limit)
     async with telling(ctx, "Imports the file in its Python and traces it."):
-        found = await state_of(ctx).plan(path, access, symbol, programs=programs)
-    shown, more = part_of(found.offers, region_answer, offset, limit)
+        result = await state_of(ctx).plan(path, access, symbol, programs=programs)
+    shown, more = part_of(result.offers, region_answer, offset, limit)
     return PlanAnswer(
         file=str(path),
         trusted=True,
         regions=shown,
-        total=len(found.offers),
+        total=len(result.offers),
         next_offset=more,
-        interpreter=found.interpreter,
+        interpreter=result.interpreter,
         chip=state_of(ctx).pool.settings.chip,
-        note="" if found.offers else "Nothing in it is code that a kernel could replace.",
+        note="" if result.offers else "Nothing in it is code that a kernel could replace.",
     )
 
 
 async def _parsed(path: Path, access: Access, symbol: str, offset: int, limit: int) -> PlanAnswer:
     """What a file says without being run."""
     text = await anyio.to_thread.run_sync(access.text, path)
-    found = await anyio.to_thread.run_sync(lambda: finder.find(finder.Document(text)))
-    asked = [item for item in found if not symbol or item.qualname.startswith(symbol)]
+    result = await anyio.to_thread.run_sync(lambda: finder.find(finder.Document(text)))
+    asked = [element for element in result if not symbol or element.qualname.startswith(symbol)]
     shown, more = part_of(asked, _definition, offset, limit)
     return PlanAnswer(
         file=str(path),
@@ -95,12 +95,12 @@ async def _parsed(path: Path, access: Access, symbol: str, offset: int, limit: i
     )
 
 
-def _definition(found: finder.Definition) -> DefinitionAnswer:
+def _definition(definition: finder.Definition) -> DefinitionAnswer:
     return DefinitionAnswer(
-        symbol=named(found.qualname),
-        line=found.span.line,
-        end_line=found.span.end_line,
-        inputs_known=found.has_inputs or bool(found.annotation),
+        symbol=named(definition.qualname),
+        line=definition.span.line,
+        end_line=definition.span.end_line,
+        inputs_known=definition.has_inputs or bool(definition.annotation),
     )
 
 
@@ -108,14 +108,14 @@ def _definition(found: finder.Definition) -> DefinitionAnswer:
 async def brief(file: File, region: RegionId, ctx: Context, access: Allowed) -> BriefAnswer:
     """What a kernel for a region has to compute, for writing it yourself: tensors, sizes, steps, tolerance,
     bound; and a guide (resource) with the interface, the hardware's rules, API cards and an example."""
-    found = await _region(ctx, file, region, access)
+    result = await _region(ctx, file, region, access)
     answer = await working(
         ctx,
         "Gathers what is known.",
         "brief",
-        {"region": to_data(found), "near": str(Path(found.file).parent)},
+        {"region": to_data(result), "near": str(Path(result.file).parent)},
     )
-    uri = state_of(ctx).keep_guide(found.id, answer["guide"])
+    uri = state_of(ctx).keep_guide(result.id, answer["guide"])
     task = answer["task"]
     return BriefAnswer(
         tensors=task["tensors"],
@@ -124,10 +124,14 @@ async def brief(file: File, region: RegionId, ctx: Context, access: Allowed) -> 
             f"{name} = {size} when timed; any {name} >= {least} must work"
             for name, size, least in task["symbols"]
         ],
-        inputs=[f"{item['kind']} {item['name']}: {item['dtype']} {item['shape']}" for item in task["inputs"]],
+        inputs=[
+            f"{operand['kind']} {operand['name']}: {operand['dtype']} {operand['shape']}"
+            for operand in task["inputs"]
+        ],
         steps=task["steps"],
         outputs=[
-            f"{item['name']} = {item['value']}: {item['dtype']} {item['shape']}" for item in task["outputs"]
+            f"{output['name']} = {output['value']}: {output['dtype']} {output['shape']}"
+            for output in task["outputs"]
         ],
         rtol=task["rtol"],
         atol=task["atol"],
@@ -154,12 +158,12 @@ async def generate(
     """Writes, compiles, runs, checks against PyTorch and times kernels for a region. Seconds to minutes, with
     progress; what was tried is remembered, so a call that was cut off can be made again."""
     state = state_of(ctx)
-    found = await _region(ctx, file, region, access)
-    near = str(Path(found.file).parent)
+    match = await _region(ctx, file, region, access)
+    near = str(Path(match.file).parent)
     kind = JobKind.GENERATE if until == "first" else JobKind.REFINE
-    params = {"region": to_data(found), "budget": budget, "mode": kind.value, "near": near}
+    params = {"region": to_data(match), "budget": budget, "mode": kind.value, "near": near}
     answer = await working(ctx, "Writes the first kernel.", "synthesise", params)
-    offer = await state.offer(Path(found.file), region, access)
+    offer = await state.offer(Path(match.file), region, access)
     rival = offer.estimate.rival if offer.estimate else None
     result = GenerateAnswer(
         status=answer["status"],
@@ -178,13 +182,13 @@ async def generate(
 
 async def _kernel(ctx: Context, source_id: str, near: str) -> tuple[VerdictAnswer, Verdict]:
     """A kernel's latest verdict."""
-    found = await state_of(ctx).pool.request("kernel", {"source_id": source_id, "near": near})
-    if not found["verdicts"]:
+    result = await state_of(ctx).pool.request("kernel", {"source_id": source_id, "near": near})
+    if not result["verdicts"]:
         raise UsageError(
             "The kernel {kernel} was never judged here: verify it for a region.", kernel=source_id[:12]
         )
-    verdict = from_data(found["verdicts"][-1], Verdict)
-    return verdict_answer(found["source_id"], verdict, found["notes"]), verdict
+    verdict = from_data(result["verdicts"][-1], Verdict)
+    return verdict_answer(result["source_id"], verdict, result["notes"]), verdict
 
 
 @answering
@@ -208,12 +212,12 @@ async def verify_kernel(
         )
     if not tiling_h or not op_kernel_cpp or max(len(tiling_h), len(op_kernel_cpp)) > MOST_SOURCE:
         raise UsageError(f"Both files are needed, each with at most {MOST_SOURCE} characters.")
-    found = await _region(ctx, file, region, access)
+    result = await _region(ctx, file, region, access)
     params = {
-        "region": to_data(found),
+        "region": to_data(result),
         "tiling_h": tiling_h,
         "op_kernel_cpp": op_kernel_cpp,
-        "near": str(Path(found.file).parent),
+        "near": str(Path(result.file).parent),
     }
     answer = await working(ctx, "Audits, compiles, runs and compares.", "judge", params)
     judged = verdict_answer(answer["source_id"], from_data(answer["verdict"], Verdict))
@@ -241,8 +245,8 @@ async def verify_package(
     }
     answer = await working(ctx, "Audits, compiles, runs and compares.", "verify_package", params)
     notes = [answer["foreign"]] if answer["foreign"] else []
-    found = verdict_answer(answer["source_id"], from_data(answer["verdict"], Verdict), notes)
-    return found.model_copy(update={"sources": []})  # they are the package's own files
+    result = verdict_answer(answer["source_id"], from_data(answer["verdict"], Verdict), notes)
+    return result.model_copy(update={"sources": []})  # they are the package's own files
 
 
 @answering
@@ -258,10 +262,10 @@ async def timeline(
 ) -> TimelineAnswer:
     """How a verified kernel spends its launch: each pipe's share, what binds it, the longest gaps with the
     line that they stand before, and the whole as a page. Times it once more on the twin."""
-    found = await _region(ctx, file, region, access)
-    near = str(Path(found.file).parent)
+    result = await _region(ctx, file, region, access)
+    near = str(Path(result.file).parent)
     whole = (await state_of(ctx).pool.request("kernel", {"source_id": source_id, "near": near}))["source_id"]
-    params = {"region": to_data(found), "source_id": whole, "near": near}
+    params = {"region": to_data(result), "source_id": whole, "near": near}
     answer = await working(ctx, "Times the kernel again.", "timeline", params)
     return timeline_answer(whole, answer["path"], from_data(answer["summary"], Summary))
 
@@ -271,8 +275,8 @@ async def kernels(
     file: File, region: RegionId, ctx: Context, access: Allowed, offset: Offset = 0, limit: Limit = 5
 ) -> VerdictsAnswer:
     """All kernels that were tried for a region with their verdicts, the fastest verified one first."""
-    found = await _region(ctx, file, region, access)
-    params = {"region": to_data(found), "near": str(Path(found.file).parent)}
+    result = await _region(ctx, file, region, access)
+    params = {"region": to_data(result), "near": str(Path(result.file).parent)}
     rows = (await state_of(ctx).pool.request("kernels", params))["kernels"]
     shown, more = part_of(rows, _tried, offset, limit)
     return VerdictsAnswer(kernels=shown, total=len(rows), next_offset=more)
@@ -289,11 +293,11 @@ async def apply(
     """Writes a verified kernel's package beside the file and puts its call into the file, as evokernel synth
     --apply does. Off the NPU, and where a guard fails, the original code runs as before."""
     access.writable()
-    found = await _region(ctx, file, region, access)
-    params = {"region": to_data(found), "source_id": source_id, "near": str(Path(found.file).parent)}
+    result = await _region(ctx, file, region, access)
+    params = {"region": to_data(result), "source_id": source_id, "near": str(Path(result.file).parent)}
     answer = await working(ctx, "Writes the package.", "apply", params)
     return AppliedAnswer(
-        file=found.file,
+        file=result.file,
         package=answer["dir"],
         name=answer["name"],
         note="Regions of the file have moved: plan it again before the next call.",

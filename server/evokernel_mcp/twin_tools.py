@@ -136,21 +136,21 @@ def _run_params(
     }
 
 
-def _run_answer(found: dict[str, Any]) -> RunAnswer:
-    shown, more = hazard_answers(found["hazards"])
+def _run_answer(known: dict[str, Any]) -> RunAnswer:
+    shown, more = hazard_answers(known["hazards"])
     return RunAnswer(
-        ok=found["ok"],
-        error=told(found["error"], MOST_TEXT),
+        ok=known["ok"],
+        error=told(known["error"], MOST_TEXT),
         hazards=shown,
         more_hazards=more,
         launches=[
-            LaunchAnswer(**{**item, "kernel": named(item["kernel"])}) for item in found["launches"][:20]
+            LaunchAnswer(**{**launch, "kernel": named(launch["kernel"])}) for launch in known["launches"][:20]
         ],
-        latency_us=found["latency_us"],
-        outputs=[OutputAnswer(**{**item, "name": named(item["name"])}) for item in found["outputs"]],
-        printed=quoted(found["output"], MOST_PRINTED),
-        compile_s=found["compile_s"],
-        run_s=found["run_s"],
+        latency_us=known["latency_us"],
+        outputs=[OutputAnswer(**{**output, "name": named(output["name"])}) for output in known["outputs"]],
+        printed=quoted(known["output"], MOST_PRINTED),
+        compile_s=known["compile_s"],
+        run_s=known["run_s"],
     )
 
 
@@ -178,12 +178,12 @@ async def run_op(
         "auto_sync": auto_sync,
         "limit_s": limit_s,
     }
-    found = await working(ctx, "Compiles the operator.", "run_operator", params)
-    shown, more = hazard_answers(found["hazards"])
+    result = await working(ctx, "Compiles the operator.", "run_operator", params)
+    shown, more = hazard_answers(result["hazards"])
     return OperatorAnswer(
-        **{name: found[name] for name in ("compiled", "ran", "right", "compared", "latency_us")},
-        missing=[named(name, MOST_NAME) for name in found["missing"]],
-        error=told(found["error"], MOST_TEXT),
+        **{name: result[name] for name in ("compiled", "ran", "right", "compared", "latency_us")},
+        missing=[named(name, MOST_NAME) for name in result["missing"]],
+        error=told(result["error"], MOST_TEXT),
         hazards=shown,
         more_hazards=more,
     )
@@ -199,11 +199,11 @@ async def explain(
 ) -> HazardRuleAnswer:
     """What a hazard's code means, and what mends it; for words the codes that they speak of, without any the
     list of all codes."""
-    found = hazards.find(code)
-    if len(found) > 1:
-        shown, more = part_of(found, _code, offset, limit)
+    result = hazards.find(code)
+    if len(result) > 1:
+        shown, more = part_of(result, _code, offset, limit)
         return HazardRuleAnswer(codes=shown, next_offset=more)
-    rule = found[0] if found else hazards.explain(code)
+    rule = result[0] if result else hazards.explain(code)
     return HazardRuleAnswer(code=rule.code, severity=rule.severity, what=rule.what, help=rule.help)
 
 
@@ -225,8 +225,8 @@ async def search_memory(
     """Looks up AscendC functions (api_card: signatures, limits, costs), practices, and what was learned from
     earlier kernels: failures and their repair, successes, rules."""
     params = {"query": query, "kinds": kinds, "most": offset + limit + 1, "near": access.near}
-    found = (await state_of(ctx).pool.request("search", params))["items"]
-    shown, more = part_of(found, _item, offset, limit)
+    result = (await state_of(ctx).pool.request("search", params))["items"]
+    shown, more = part_of(result, _item, offset, limit)
     return MemoryAnswer(items=shown, next_offset=more)
 
 

@@ -144,7 +144,9 @@ class Acceptance:
         if document is None:
             raise Refused(_("Open the file first."))
         whole = self.offers.find(document.path, whole_id) if whole_id not in ("", *region_ids) else None
-        answer = await self.accept(uri, [await self.choose(document, item) for item in region_ids])
+        answer = await self.accept(
+            uri, [await self.choose(document, region_id_) for region_id_ in region_ids]
+        )
         if whole is not None and whole.old is None:
             self.offers.take(whole)
             await self.outcomes.record(OutcomeKind.PARTIALLY_ACCEPTED, whole.placement(0.0))
@@ -271,9 +273,9 @@ def _claim(file: Path, region_id: str) -> str:
 def _fastest(memory: Any, task_id: str, chip: str) -> Best | None:
     """The fastest verified kernel by measured latencies, else by modelled ones."""
     for source in (LatencySource.MEASURED, LatencySource.MODELLED):
-        found = memory.best(task_id, chip, source)
-        if found is not None:
-            return Best(found.source.source_id, found.verdict.latency, found.verdict.verifier)
+        result = memory.best(task_id, chip, source)
+        if result is not None:
+            return Best(result.source.source_id, result.verdict.latency, result.verdict.verifier)
     return None
 
 
@@ -289,7 +291,7 @@ def _placement(file: Path, written: Written, before: str, created: bool, head: s
 def package_names(file: Path) -> set[str]:
     """The packages beside a file."""
     folder = package_folder(file, "x").parent
-    return {item.name for item in folder.iterdir()} if folder.is_dir() else set()
+    return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
 
 
 def _figure(best: Best) -> str:

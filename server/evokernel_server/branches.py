@@ -21,8 +21,8 @@ def head_of(file: Path) -> str:
     return ""
 
 
-def _git_folder(found: Path) -> Path:
+def _git_folder(path: Path) -> Path:
     """A worktree and a submodule have a file that names their folder. Raises OSError, ValueError."""
-    if found.is_dir():
-        return found
-    return found.parent / read_foreign(found).removeprefix(_POINTER).strip()
+    if path.is_dir():
+        return path
+    return path.parent / read_foreign(path).removeprefix(_POINTER).strip()

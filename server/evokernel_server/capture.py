@@ -111,16 +111,16 @@ class Capture:
         if text_hash(text.content) == document.captured and not document.problem:
             self.changed(document)
             return
-        found = self._cached(_key(document, text))
+        result = self._cached(_key(document, text))
         try:
-            known = await self._ask(document, text, programs=False) if found is None else found
+            known = await self._ask(document, text, programs=False) if result is None else result
         except WorkerError as error:
             document.problem = Problem(error.reason, error.sentence)
             self.changed(document)
             return
         document.problem = None
         self._show(document, known, text, mark)
-        if found is None:
+        if result is None:
             following = self._follow(document, text, mark, known)
             trace = asyncio.get_running_loop().create_task(following, name=document.uri)
             self._traces.add(trace)
@@ -147,15 +147,15 @@ class Capture:
                 self._missed(document, text)
                 return
             try:
-                found = await self._ask(document, text, programs=True)
+                result = await self._ask(document, text, programs=True)
             except WorkerError as error:
                 log.warning("No programs of kernels for %s: %s", document.path, error)
                 return
-        self._keep(key, found)
-        if found == single:
+        self._keep(key, result)
+        if result == single:
             return
         if document.mark() == mark:
-            self._show(document, found, text, mark)
+            self._show(document, result, text, mark)
         else:
             self._missed(document, text)
 
@@ -179,12 +179,12 @@ class Capture:
             seconds = time.monotonic() - began
             self.say(f"{document.path.name}: not analysed after {seconds:.1f} s ({error.reason}): {error}")
             raise
-        interpreter, found = sentence_of(answer.get("interpreter", "")), read_regions(answer)
-        what = f"region{'s' * (len(found) != 1)}" + " or programs" * programs
+        interpreter, regions = sentence_of(answer.get("interpreter", "")), read_regions(answer)
+        what = f"region{'s' * (len(regions) != 1)}" + " or programs" * programs
         seconds = time.monotonic() - began
-        self.say(f"{document.path.name}: {len(found)} {what} in {seconds:.1f} s, run by {interpreter}.")
+        self.say(f"{document.path.name}: {len(regions)} {what} in {seconds:.1f} s, run by {interpreter}.")
         self.runs_in(told(interpreter))
-        return found
+        return regions
 
     def _cached(self, key: str) -> tuple[Found, ...] | None:
         if key in self._cache:
@@ -206,8 +206,8 @@ def _key(document: Document, text: Text) -> str:
 def read_regions(result: dict[str, Any]) -> tuple[Found, ...]:
     """The worker's ``regions`` result as objects."""
     return tuple(
-        Found(from_data(item["region"], Region), _estimate(item.get("estimate")))
-        for item in result.get("regions", ())
+        Found(from_data(region["region"], Region), _estimate(region.get("estimate")))
+        for region in result.get("regions", ())
     )
 
 

@@ -82,8 +82,8 @@ class Dashboard:
         now, pending = self.status.current, list(self.offers.pending.values())
         return {
             "jobs": [
-                {**item, "uri": self._uri(item["file"]), "line": lines.get(item["id"], item["line"])}
-                for item in known["jobs"]
+                {**job, "uri": self._uri(job["file"]), "line": lines.get(job["id"], job["line"])}
+                for job in known["jobs"]
             ],
             "kernels": [
                 {**_kernel(item, self.options().settings.chip), "history": history}
@@ -97,11 +97,13 @@ class Dashboard:
 
     async def _placed(self, jobs: Sequence[Job]) -> list[Placed]:
         """Calls in open documents as they are read now, and those in the files of finished jobs."""
-        found = [item for document in self.workspace.documents.values() for item in _of_document(document)]
+        documents = [
+            item for document in self.workspace.documents.values() for item in _of_document(document)
+        ]
         files = dict.fromkeys(Path(job.file) for job in jobs if job.kind is JobKind.GENERATE)
         closed = [file for file in files if self.workspace.at(file) is None][:_MOST_FILES]
-        found += await asyncio.to_thread(_of_files, closed)
-        return found[:MOST_KERNELS]
+        documents += await asyncio.to_thread(_of_files, closed)
+        return documents[:MOST_KERNELS]
 
     def _line(self, job: Job) -> int | None:
         """Where a job's region is now, in an open document."""
@@ -132,7 +134,7 @@ def _of_document(document: Document) -> Iterator[Placed]:
 
 
 def _of_files(files: Iterable[Path]) -> list[Placed]:
-    found = []
+    result = []
     for file in files:
         try:
             content = read_foreign(file.resolve())
@@ -140,8 +142,8 @@ def _of_files(files: Iterable[Path]) -> list[Placed]:
             continue
         for call in find_calls(content):
             line = content.count("\n", 0, call.extent.start)
-            found.append(Placed(uri_of(file), call.name, line, read_installed(file, call.name)))
-    return found
+            result.append(Placed(uri_of(file), call.name, line, read_installed(file, call.name)))
+    return result
 
 
 def _known(memory: Memory, jobs: Sequence[Job], placed: Sequence[Placed]) -> Answer:
@@ -155,14 +157,14 @@ def _known(memory: Memory, jobs: Sequence[Job], placed: Sequence[Placed]) -> Ans
             "bytes": sum(_size(memory.path.with_name(memory.path.name + end)) for end in ("", "-wal")),
             "decisions": [
                 {
-                    "at": item.at,
-                    "kind": item.kind.value,
-                    "name": plain(item.name),
-                    "detail": objection(item.detail),
+                    "at": decision.at,
+                    "kind": decision.kind.value,
+                    "name": plain(decision.name),
+                    "detail": objection(decision.detail),
                 }
-                for item in decisions(memory, MOST_DECISIONS)
+                for decision in decisions(memory, MOST_DECISIONS)
             ],
-            "learned": [sentence(item) for item in lessons(memory, MOST_LEARNED)],
+            "learned": [sentence(lesson) for lesson in lessons(memory, MOST_LEARNED)],
         },
     }
 
@@ -196,25 +198,25 @@ def _history(memory: Memory, installed: Installed | None) -> list[Answer]:
     if installed is None or not installed.task_id:
         return []
     latency = installed.latency
-    found = trajectory(memory, installed.task_id, latency.chip, latency.source, MOST_ATTEMPTS)
-    return [{"attempt": item.attempt, "us": item.us} for item in found]
+    result = trajectory(memory, installed.task_id, latency.chip, latency.source, MOST_ATTEMPTS)
+    return [{"attempt": element.attempt, "us": element.us} for element in result]
 
 
-def _kernel(item: Placed, chip: str) -> Answer:
+def _kernel(placed: Placed, chip: str) -> Answer:
     """``us`` and what goes with it are null and empty for a package that is missing."""
-    latency = item.installed.latency if item.installed else None
-    stale = item.unfit or why_stale(item.name, item.installed, chip)
+    latency = placed.installed.latency if placed.installed else None
+    stale = placed.unfit or why_stale(placed.name, placed.installed, chip)
     return {
-        "uri": item.uri,
-        "name": item.name,
-        "line": item.line,
+        "uri": placed.uri,
+        "name": placed.name,
+        "line": placed.line,
         "us": latency.us if latency else None,
         "source": latency.source.value if latency else "",
         "chip": plain(latency.chip) if latency else "",
         "baselineUs": latency.baseline_us if latency else None,
         "boundUs": latency.roofline_us if latency else None,
         "bottleneck": plain(told(latency.bottleneck)) if latency else "",
-        "verifier": plain(item.installed.verifier or item.installed.function) if item.installed else "",
+        "verifier": plain(placed.installed.verifier or placed.installed.function) if placed.installed else "",
         "stale": bool(stale),
         "why": plain(stale),
     }

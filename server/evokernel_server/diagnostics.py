@@ -22,9 +22,9 @@ def can_pull(client: types.ClientCapabilities) -> bool:
     return bool(asks and workspace and workspace.diagnostics and workspace.diagnostics.refresh_support)
 
 
-def result_id(found: Sequence[types.Diagnostic]) -> str:
+def result_id(diagnostics: Sequence[types.Diagnostic]) -> str:
     """Equal for equal diagnostics."""
-    return hashlib.sha256(repr(found).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return hashlib.sha256(repr(diagnostics).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 @define(eq=False)
@@ -51,18 +51,18 @@ class Diagnostics:
 
     def report(self, document: Document, previous: str | None) -> Report:
         """The answer to a client that asks and has what it got as ``previous``."""
-        found = self.of(document)
-        known = self._told[document.uri] = result_id(found)
+        result = self.of(document)
+        known = self._told[document.uri] = result_id(result)
         if previous == known:
             return types.RelatedUnchangedDocumentDiagnosticReport(known)
-        return types.RelatedFullDocumentDiagnosticReport(list(found), result_id=known)
+        return types.RelatedFullDocumentDiagnosticReport(list(result), result_id=known)
 
-    def _tell(self, uri: str, found: Sequence[types.Diagnostic], version: int | None) -> None:
-        known = result_id(found)
+    def _tell(self, uri: str, diagnostics: Sequence[types.Diagnostic], version: int | None) -> None:
+        known = result_id(diagnostics)
         if known == self._told.get(uri, result_id([])):
             return
         self._told[uri] = known
         if self.pulls():
             self.refresh()
         else:
-            self.send(types.PublishDiagnosticsParams(uri, list(found), version))
+            self.send(types.PublishDiagnosticsParams(uri, list(diagnostics), version))

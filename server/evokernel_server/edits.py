@@ -29,11 +29,11 @@ def read_edits(text: Text, edits: Sequence[Mapping[str, Any]]) -> tuple[Edit, ..
     characters = Text(text.content, "utf-32")
     return tuple(
         Edit(
-            characters.offset(_position(item["range"]["start"])),
-            characters.offset(_position(item["range"]["end"])),
-            str(item["new_text"]),
+            characters.offset(_position(edit["range"]["start"])),
+            characters.offset(_position(edit["range"]["end"])),
+            str(edit["new_text"]),
         )
-        for item in edits
+        for edit in edits
     )
 
 
@@ -56,7 +56,7 @@ def workspace_edit(
     identifier = types.OptionalVersionedTextDocumentIdentifier(uri=document.uri, version=document.version)
     if annotation is None or can.change_annotation_support is None:
         return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(identifier, list(changes))])
-    annotated = [types.AnnotatedTextEdit(_ANNOTATION, item.range, item.new_text) for item in changes]
+    annotated = [types.AnnotatedTextEdit(_ANNOTATION, change.range, change.new_text) for change in changes]
     return types.WorkspaceEdit(
         document_changes=[types.TextDocumentEdit(identifier, list(annotated))],
         change_annotations={_ANNOTATION: annotation},

@@ -285,9 +285,9 @@ def _why_not_offered(estimate: Estimate) -> str:
 def _inputs(region: Region) -> Iterator[str]:
     if region.task is not None:
         sizes = region.task.sizes
-        for item in region.task.graph.inputs:
-            shape = "×".join(str(size) for size in item.spec.sizes(sizes)) or _("scalar")
-            yield f"- {code(item.expression or item.name)}: {item.spec.dtype} {shape}"
+        for operand in region.task.graph.inputs:
+            shape = "×".join(str(size) for size in operand.spec.sizes(sizes)) or _("scalar")
+            yield f"- {code(operand.expression or operand.name)}: {operand.spec.dtype} {shape}"
 
 
 def _rival_line(rival: Rival | None) -> Iterator[str]:

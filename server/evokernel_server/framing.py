@@ -36,8 +36,8 @@ class Head:
         self._begun = b"" if line.endswith(b"\n") else line[-_LONGEST_HEADER:]
         if line in _BLANK:
             return self.length
-        if (found := _LENGTH.search(line)) and int(found[1]) <= MOST_BYTES:
-            self.length = int(found[1])
+        if (match := _LENGTH.search(line)) and int(match[1]) <= MOST_BYTES:
+            self.length = int(match[1])
         return 0
 
 

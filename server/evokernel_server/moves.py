@@ -65,7 +65,7 @@ class Moves:
     async def _known(self) -> list[Path]:
         """Files of which jobs or watches tell."""
         jobs = await self.store(lambda memory: memory.jobs())
-        return [Path(job.file) for job in jobs] + [item.file for item in self.outcomes.placements]
+        return [Path(job.file) for job in jobs] + [placement.file for placement in self.outcomes.placements]
 
     def _pairs(self, old: Path, new: Path, files: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
         """Old and new path of each file, once."""
@@ -101,11 +101,11 @@ def _move_decisions(memory: Any, old: Path, new: Path) -> None:
 
 
 def _python_files(top: Path) -> Iterator[Path]:
-    found = 0
+    result = 0
     for folder, _, names in os.walk(top):
         for name in names:
             if name.endswith(".py"):
-                found += 1
-                if found > _MOST_FILES:
+                result += 1
+                if result > _MOST_FILES:
                     return
                 yield Path(folder) / name

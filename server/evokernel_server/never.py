@@ -54,11 +54,11 @@ class Nevers:
     async def _of(self, file: Path) -> frozenset[str]:
         """The ids of the regions of a file where no kernel is wanted."""
         end = place_key(file, "")
-        found: dict[str, OutcomeKind] = {}
+        result: dict[str, OutcomeKind] = {}
         for outcome in await self.store(lambda memory: memory.outcomes_of(_KINDS)):
             if outcome.region_id.endswith(end):
-                found[outcome.region_id.removesuffix(end)] = outcome.kind
-        return frozenset(id for id, kind in found.items() if kind is OutcomeKind.NEVER)
+                result[outcome.region_id.removesuffix(end)] = outcome.kind
+        return frozenset(id for id, kind in result.items() if kind is OutcomeKind.NEVER)
 
     async def say(self, document: Document, region_id: str) -> dict[str, str]:
         """Never here: what is known of the place goes, and so does work for it."""

@@ -116,10 +116,10 @@ class OutcomeLog:
 
     def unwatch(self, file: Path, name: str) -> Placement | None:
         """Stops following the latest placement of a kernel in a file."""
-        found = self.find(file, name)
-        if found is not None:
-            self._drop(found)
-        return found
+        result = self.find(file, name)
+        if result is not None:
+            self._drop(result)
+        return result
 
     @contextmanager
     def leaving(self, file: Path, name: str) -> Iterator[Placement | None]:

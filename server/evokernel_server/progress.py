@@ -68,6 +68,6 @@ class Operations:
     def cancel(self, token: str | int | None = None) -> bool:
         """Cancels one operation, or all where no token is given. Returns whether there was any."""
         chosen = [item for item in self.active.values() if token is None or item.token == token]
-        for item in chosen:
-            item.cancel.set()
+        for choice in chosen:
+            choice.cancel.set()
         return bool(chosen)

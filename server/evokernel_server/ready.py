@@ -95,34 +95,34 @@ def _offer(uri: str, file: Path, region: Region, best: Best) -> Offer:
 
 def _regions(memory: Any, file: Path) -> list[Region]:
     """The code of a file that kernels were asked for or accepted for, as it was then; the latest of each."""
-    found: dict[str, Region] = {}
+    result: dict[str, Region] = {}
     for job in memory.jobs(file=str(file)):
         if job.kind is JobKind.GENERATE:
             with contextlib.suppress(WorkerError):  # what is damaged cannot wait
-                found[job.region_id] = region_of(job)
+                result[job.region_id] = region_of(job)
     for placement in memory.placements(file):
         if placement.region is not None:
-            found.setdefault(placement.region_id, placement.region)
-    return list(found.values())
+            result.setdefault(placement.region_id, placement.region)
+    return list(result.values())
 
 
 def verified(memory: Any, task_id: str, source_id: str) -> Best | None:
     """A kernel of a task with its latest verdict; None where no verifier accepts it."""
-    for item in reversed(memory.candidates(task_id)):
-        if item.source.source_id == source_id and item.verdict.feasible:
-            return _best(item)
+    for candidate in reversed(memory.candidates(task_id)):
+        if candidate.source.source_id == source_id and candidate.verdict.feasible:
+            return _best(candidate)
     return None
 
 
 def best_since(memory: Any, outcome: Outcome) -> Best | None:
     """The kernel that became ready, or a faster one of the same source of figures found since."""
-    found = verified(memory, outcome.task_id, outcome.source_id)
-    if found is None:
+    result = verified(memory, outcome.task_id, outcome.source_id)
+    if result is None:
         return None
-    better = memory.best(outcome.task_id, found.latency.chip, found.latency.source)
-    return _best(better) if better is not None and _best(better).latency.us < found.latency.us else found
+    better = memory.best(outcome.task_id, result.latency.chip, result.latency.source)
+    return _best(better) if better is not None and _best(better).latency.us < result.latency.us else result
 
 
-def _best(item: Stored) -> Best:
-    assert item.verdict.latency is not None
-    return Best(item.source.source_id, item.verdict.latency, item.verdict.verifier)
+def _best(stored: Stored) -> Best:
+    assert stored.verdict.latency is not None
+    return Best(stored.source.source_id, stored.verdict.latency, stored.verdict.verifier)

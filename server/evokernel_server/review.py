@@ -140,7 +140,7 @@ class Review:
 
 def kernel_of(source: KernelSource, verdict: Verdict, latency: Latency, task: KernelTask) -> Kernel:
     """What is shown of a kernel. ``latency`` is the verdict's."""
-    found = verdict.deviation
+    deviation = verdict.deviation
     return Kernel(
         source_id=source.source_id,
         strategy=strategy_words(source.strategy),
@@ -153,8 +153,8 @@ def kernel_of(source: KernelSource, verdict: Verdict, latency: Latency, task: Ke
         pipes=shares(latency),
         verifier=plain(verdict.verifier),
         gates=tuple(_gate(gate, verdict, task) for gate in verdict.gates),
-        inputs=tuple(_operand(item, task) for item in task.graph.inputs),
-        error=Error(found.largest, found.relative) if found else None,
+        inputs=tuple(_operand(operand, task) for operand in task.graph.inputs),
+        error=Error(deviation.largest, deviation.relative) if deviation else None,
     )
 
 
@@ -162,12 +162,16 @@ def shares(latency: Latency) -> dict[str, float]:
     """The share of the launch in which each pipe is busy, the busiest first."""
     if latency.us <= 0:
         return {}
-    busy = sorted(latency.pipes, key=lambda item: -item[1])
+    busy = sorted(latency.pipes, key=lambda pipe: -pipe[1])
     return {plain(pipe): round(min(1.0, us / latency.us), 4) for pipe, us in busy}
 
 
-def _operand(item: GraphInput, task: KernelTask) -> Operand:
-    return Operand(plain(item.expression or item.name), item.spec.dtype, item.spec.sizes(task.sizes))
+def _operand(graph_input: GraphInput, task: KernelTask) -> Operand:
+    return Operand(
+        plain(graph_input.expression or graph_input.name),
+        graph_input.spec.dtype,
+        graph_input.spec.sizes(task.sizes),
+    )
 
 
 def _gate(gate: GateResult, verdict: Verdict, task: KernelTask) -> Gate:
@@ -193,7 +197,7 @@ def _compared(verdict: Verdict, task: KernelTask) -> str:
     tolerance = tolerance_for(task.graph)
     limits = f"rtol {tolerance.rtol:g}, atol {tolerance.atol:g}" if tolerance.rtol else _("exactly equal")
     count = len(verdict.shapes)
-    named = [_sizes(item) for item in verdict.shapes[-MOST_SIZES:] if item]
+    named = [_sizes(shape) for shape in verdict.shapes[-MOST_SIZES:] if shape]
     said = _("Compared with PyTorch ({limits}) at the file's sizes.", limits=limits)
     if named:
         said = _(
@@ -263,12 +267,12 @@ def wire(value: Any) -> Any:
         marks = {"installed": value.installed, "rejected": value.rejected, "best": value.best}
         return {**wire(value.kernel), **marks}
     if attrs.has(type(value)):
-        names = [item.name for item in attrs.fields(type(value))]
+        names = [field.name for field in attrs.fields(type(value))]
         return {_camel(name): wire(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
-        return {key: wire(item) for key, item in value.items()}
+        return {key: wire(member) for key, member in value.items()}
     if isinstance(value, tuple | list):
-        return [wire(item) for item in value]
+        return [wire(element) for element in value]
     return value.value if isinstance(value, Enum) else value
 
 

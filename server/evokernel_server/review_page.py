@@ -58,12 +58,12 @@ def variants_page(title: str, variants: Iterable[Variant]) -> str:
     rows = [
         f"| {' | '.join(head)} |",
         "|---|---|---|---|---|---|",
-        *(_variant(item) for item in variants),
+        *(_variant(variant) for variant in variants),
     ]
     words = [
         line
-        for item in variants
-        for line in ("", f"## {code(item.kernel.source_id[:12])}", "", *_list(item.kernel.strategy))
+        for variant in variants
+        for line in ("", f"## {code(variant.kernel.source_id[:12])}", "", *_list(variant.kernel.strategy))
     ]
     return _page(f"# {_text(title)}", "", *rows, *words)
 
@@ -152,10 +152,10 @@ def _row(*cells: str) -> str:
     return f"| {' | '.join(map(_cell, cells))} |"
 
 
-def _variant(item: Variant) -> str:
-    kernel = item.kernel
+def _variant(variant: Variant) -> str:
+    kernel = variant.kernel
     marks = [word for word, holds in (
-        (_("best"), item.best), (_("installed"), item.installed), (_("rejected"), item.rejected)
+        (_("best"), variant.best), (_("installed"), variant.installed), (_("rejected"), variant.rejected)
     ) if holds]  # fmt: skip
     figure = sourced(microseconds(kernel.us), kernel.source)
     return _row(
@@ -173,7 +173,7 @@ def _python(review: Review) -> Iterator[str]:
 
 def _files(review: Review) -> Iterator[str]:
     """Diffs against the installed kernel; a new one's files as they are."""
-    for file in filter(lambda item: item.is_changed, review.files):
+    for file in filter(lambda file: file.is_changed, review.files):
         yield from (f"### {_text(file.name)}", "")
         if file.before:
             yield from _fenced("diff", diff_of(file, _("installed"), _("this one")))

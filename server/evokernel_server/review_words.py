@@ -152,7 +152,7 @@ def _bound(kernel: Kernel) -> Iterator[str]:
 
 
 def _against_installed(old: Kernel, new: Kernel) -> str:
-    before, after = (sourced(microseconds(item.us), item.source) for item in (old, new))
+    before, after = (sourced(microseconds(choice.us), choice.source) for choice in (old, new))
     if (old.source, old.chip) != (new.source, new.chip):
         return _(
             "Installed: {before} on {old}; this one: {after} on {new}. The two are not compared.",

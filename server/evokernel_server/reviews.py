@@ -94,7 +94,7 @@ class Reviews:
         """The files of two verified kernels of a place: ``source_id``'s before, ``other``'s after."""
         spot = await spot_of(self.kernels, uri, region_id, name)
         verified = await self._verified(spot)
-        before, after = (verified.named(item).source for item in (source_id, other))
+        before, after = (verified.named(choice).source for choice in (source_id, other))
         return tuple(
             File(file, text, kernel_files(after)[file]) for file, text in kernel_files(before).items()
         )
@@ -123,17 +123,17 @@ class Reviews:
         """The kernel that is asked about. Raises Refused where there is none."""
         if source_id:
             return verified.named(source_id)
-        found = verified.of(spot.offered) or verified.best(spot.wanted)
-        if found is None and spot.installed is not None:
-            found = await self._installed(spot.installed, verified)
-        if found is None:
+        result = verified.of(spot.offered) or verified.best(spot.wanted)
+        if result is None and spot.installed is not None:
+            result = await self._installed(spot.installed, verified)
+        if result is None:
             raise Refused(_(NONE))
-        return found
+        return result
 
     async def _installed(self, installed: Installed, verified: Verified) -> Stored | None:
         """The installed kernel; as its package tells of it where this memory never saw it."""
-        found = verified.of(installed.source_id)
-        return found or await asyncio.to_thread(_of_package, installed)
+        result = verified.of(installed.source_id)
+        return result or await asyncio.to_thread(_of_package, installed)
 
     async def _plan(self, spot: Spot) -> Planned:
         """Plans the edit on the document as it is; anew where it changes meanwhile."""
@@ -184,20 +184,20 @@ class Reviews:
         if around is None or spot.name:
             return ()
         inside = [
-            item
-            for item in spot.document.regions(*REPLACEABLE)
-            if item is not around and around.extent.holds(item.extent) and item.region.task is not None
+            region
+            for region in spot.document.regions(*REPLACEABLE)
+            if region is not around and around.extent.holds(region.extent) and region.region.task is not None
         ]
         chip = self.chip()
 
         def read(memory: Memory) -> list[Stored | None]:
             return [best_of(memory, item.region.task.task_id, chip) for item in inside if item.region.task]
 
-        found = zip(inside, await self.kernels.store(read), strict=True) if inside else ()
+        result = zip(inside, await self.kernels.store(read), strict=True) if inside else ()
         line_of = spot.document.text.line_of
         return tuple(
             Part(item.region.id, line_of(item.extent.start), _part_words(item.region, best))
-            for item, best in found
+            for item, best in result
             if best is not None
         )
 
@@ -212,23 +212,23 @@ def _asked(spot: Spot, text: Text) -> dict[str, Any]:
     return {"region": to_data(region), "text": text.content}
 
 
-def _shown(item: Stored, spot: Spot) -> Kernel:
+def _shown(stored: Stored, spot: Spot) -> Kernel:
     """A comparison with other code of the same mathematics says nothing of the code here."""
-    verdict = item.verdict
+    verdict = stored.verdict
     if verdict.eager is not None and verdict.eager.source_hash != spot.region.source_hash:
         verdict = evolve(verdict, eager=None)
-    return kernel_of(item.source, verdict, latency_of(item), spot.task)
+    return kernel_of(stored.source, verdict, latency_of(stored), spot.task)
 
 
 def _of_package(installed: Installed) -> Stored | None:
-    found = read_kernel(installed)
-    return Stored(*found, "", Stage.DRAFT) if found is not None else None
+    kernel = read_kernel(installed)
+    return Stored(*kernel, "", Stage.DRAFT) if kernel is not None else None
 
 
 def planned_of(text: Text, version: int, answer: Mapping[str, Any]) -> Planned:
     """The text as the edits leave it, which are the ones that applying makes."""
     after = text
-    for edit in sorted(read_edits(text, answer["edits"]), key=lambda item: item.start, reverse=True):
+    for edit in sorted(read_edits(text, answer["edits"]), key=lambda edit: edit.start, reverse=True):
         after = after.apply(edit)
     rival = from_data(answer["rival"], Rival) if answer.get("rival") else None
     guards = tuple(plain(told(sentence_of(sentence))) for sentence in answer["guards"])
@@ -239,7 +239,7 @@ def _vendor(rival: Rival | None, kernel: Kernel) -> Vendor | None:
     """The operator, with the figure that compares with the kernel's where there is one."""
     if rival is None:
         return None
-    same = [item for item in rival.figures if item[1] == kernel.source]
+    same = [figure for figure in rival.figures if figure[1] == kernel.source]
     us, word = (same or rival.figures)[0]
     return Vendor(rival.name, us, word)
 

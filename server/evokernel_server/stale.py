@@ -26,8 +26,8 @@ _UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 def stale_calls(file: Path, text: str, names: Iterable[str], chip: str) -> dict[str, str]:
     """Why calls of these kernels in a file do not fit any more, one sentence each. Reads files."""
     tree = _parsed(text)
-    found = ((name, _why(file, tree, name, chip)) for name in names)
-    return {name: why for name, why in found if why}
+    result = ((name, _why(file, tree, name, chip)) for name in names)
+    return {name: why for name, why in result if why}
 
 
 def _why(file: Path, tree: ast.Module | None, name: str, chip: str) -> str:

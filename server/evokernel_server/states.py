@@ -83,7 +83,7 @@ def mode_of(problem: Problem) -> Mode:
 
 def _found(document: Document) -> tuple[Mode, str]:
     name = document.path.name
-    gains = [item.found.estimate.gain for item in winners(document) if item.found.estimate]
+    gains = [winner.found.estimate.gain for winner in winners(document) if winner.found.estimate]
     if gains:
         return Mode.READY, many(
             "{count} kernel can be generated in {name}; the largest gain is {gain}.",
@@ -115,13 +115,13 @@ def _found(document: Document) -> tuple[Mode, str]:
 
 def winners(document: Document) -> tuple[Tracked, ...]:
     """The regions that are offered unasked."""
-    return tuple(item for item in document.regions(*REPLACEABLE) if item.found.wins)
+    return tuple(region for region in document.regions(*REPLACEABLE) if region.found.wins)
 
 
 def _leading(document: Document) -> Iterator[str]:
     """The vendor's operators that no kernel is modelled to beat."""
-    for item in document.regions(*REPLACEABLE):
-        estimate = item.found.estimate
+    for region in document.regions(*REPLACEABLE):
+        estimate = region.found.estimate
         if estimate is not None and estimate.rival is not None and estimate.rival_leads:
             yield estimate.rival.name
 

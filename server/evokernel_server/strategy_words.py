@@ -62,19 +62,19 @@ def strategy_words(strategy: Strategy) -> tuple[str, ...]:
 def strategy_changes(old: Strategy, new: Strategy) -> tuple[str, ...]:
     """What the new strategy has in place of the old one's, a sentence each; empty where they declare the
     same."""
-    found = [
+    result = [
         *_family(old, new),
         *_axes(_cell(old.descriptor), _cell(new.descriptor)),
         *_settings(old, new),
     ]
-    left = len(found) - _MOST_CHANGES
-    return (*found[:_MOST_CHANGES], *([_("And {count} further settings.", count=left)] if left > 0 else []))
+    left = len(result) - _MOST_CHANGES
+    return (*result[:_MOST_CHANGES], *([_("And {count} further settings.", count=left)] if left > 0 else []))
 
 
 def steps_between(candidates: tuple[Stored, ...], old: str, new: str) -> tuple[str, ...]:
     """The moves that led from one kernel to another, in order; empty where they did not come from each
     other."""
-    known = {item.source.source_id: item for item in candidates}
+    known = {candidate.source.source_id: candidate for candidate in candidates}
     moves: list[str] = []
     at = known.get(new)
     while at is not None and at.source.source_id != old and len(moves) < len(known):
@@ -96,7 +96,7 @@ def _family_word(name: str) -> str:
 
 def _cell(descriptor: Descriptor) -> dict[str, str]:
     """The axes whose word is known."""
-    words = {item.name: str(getattr(descriptor, item.name)) for item in fields(Descriptor)}
+    words = {field.name: str(getattr(descriptor, field.name)) for field in fields(Descriptor)}
     if words["dataflow"] == "unknown":
         return {}
     return {name: word for name, word in words.items() if word != "unknown"}

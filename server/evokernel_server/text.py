@@ -150,9 +150,9 @@ class Text:
         first = max(bisect_right(old, edit.start) - 2, 0)
         last = bisect_right(old, edit.end)
         end = old[last] + moved if last < len(old) else len(content)
-        found = (match.end() for match in _LINE_END.finditer(content, old[first], end))
+        result = (match.end() for match in _LINE_END.finditer(content, old[first], end))
         behind = old[last + 1 :]
-        return [*old[: first + 1], *found, *([start + moved for start in behind] if moved else behind)]
+        return [*old[: first + 1], *result, *([start + moved for start in behind] if moved else behind)]
 
 
 def _column(line: str, character: int, encoding: str) -> int:

@@ -54,7 +54,7 @@ def read_trust(given: object) -> Trust:
     if given is None or isinstance(given, bool):
         return Trust(everywhere=given is True)
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):
-        folders = [_folder(item) for item in given]
+        folders = [_folder(element) for element in given]
         if all(folders):
             return Trust(folders=tuple(folder for folder in folders if folder))
     raise UsageError(

@@ -77,7 +77,7 @@ class Undo:
         stayed because the undo was not saved goes."""
         kept = await self.store(lambda memory: memory.placements(document.path))
         known = {item.key for item in self._gone}
-        gone = [item for item in kept if item.standing is not Standing.CALLED and item.key not in known]
+        gone = [entry for entry in kept if entry.standing is not Standing.CALLED and entry.key not in known]
         self._gone += reversed(gone)
         for placement in gone:
             if placement.standing is Standing.UNDONE and placement.created:
@@ -113,8 +113,10 @@ class Undo:
 
     def _callers(self, name: str) -> list[Path]:
         """The files that call a kernel of a name: open documents, and those with an acceptance in place."""
-        opened = [item.path for item in self.workspace.documents.values() if name in item.counts()]
-        return opened + [item.file for item in self.outcomes.placements if item.name == name]
+        opened = [
+            document.path for document in self.workspace.documents.values() if name in document.counts()
+        ]
+        return opened + [placement.file for placement in self.outcomes.placements if placement.name == name]
 
     def observe(self, document: Document) -> None:
         """A call that is back in the text is accepted again, and gets its package."""

@@ -35,9 +35,9 @@ def _on_lines(document: Document, first: int, last: int) -> str:
     touched = [item for item in document.overlapping([extent]) if is_offered(document, item)]
     if not touched:
         return ""
-    found = min(touched, key=lambda item: item.extent.end - item.extent.start)
-    what, estimate = plain(found.region.op_category), found.found.estimate
-    if found.region.id in document.ready:
+    result = min(touched, key=lambda item: item.extent.end - item.extent.start)
+    what, estimate = plain(result.region.op_category), result.found.estimate
+    if result.region.id in document.ready:
         return _("A {what} kernel is ready here: review it from the code actions of the line.", what=what)
     return _(
         "A {what} kernel is offered here ({gain}): generate it from the code actions of the line.",

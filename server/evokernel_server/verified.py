@@ -28,10 +28,10 @@ class Verified:
 
     def named(self, source_id: str) -> Stored:
         """Raises Refused where no verified kernel has that id."""
-        found = self.of(source_id)
-        if found is None:
+        result = self.of(source_id)
+        if result is None:
             raise Refused(_("No verified kernel of this code has that id; ask for the variants again."))
-        return found
+        return result
 
     def best(self, wanted: LatencySource | None) -> Stored | None:
         """The fastest kernel that nobody rejected, by figures of one source; without one by measured figures
@@ -42,23 +42,23 @@ class Verified:
 
 def verified_of(candidates: Sequence[Stored], rejected: frozenset[str]) -> Verified:
     """One verdict for each kernel: the latest, and of those with a measured latency where there is one."""
-    found: dict[str, Stored] = {}
-    for item in candidates:
-        if item.verdict.feasible:
-            known = found.get(item.source.source_id)
-            if known is None or _is_measured(item) or not _is_measured(known):
-                found[item.source.source_id] = item
-    fit = sorted(found.values(), key=lambda item: (not _is_measured(item), latency_of(item).us))
+    result: dict[str, Stored] = {}
+    for candidate in candidates:
+        if candidate.verdict.feasible:
+            known = result.get(candidate.source.source_id)
+            if known is None or _is_measured(candidate) or not _is_measured(known):
+                result[candidate.source.source_id] = candidate
+    fit = sorted(result.values(), key=lambda element: (not _is_measured(element), latency_of(element).us))
     return Verified(tuple(candidates), tuple(fit), rejected)
 
 
-def latency_of(item: Stored) -> Latency:
-    assert item.verdict.latency is not None  # of what is feasible
-    return item.verdict.latency
+def latency_of(stored: Stored) -> Latency:
+    assert stored.verdict.latency is not None  # of what is feasible
+    return stored.verdict.latency
 
 
-def _is_measured(item: Stored) -> bool:
-    return latency_of(item).source is LatencySource.MEASURED
+def _is_measured(stored: Stored) -> bool:
+    return latency_of(stored).source is LatencySource.MEASURED
 
 
 def best_of(memory: Memory, task_id: str, chip: str) -> Stored | None:

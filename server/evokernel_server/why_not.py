@@ -93,8 +93,8 @@ class Reason:
 
 def reasons(document: Document) -> tuple[Reason, ...]:
     """Every refused line of a document, in order."""
-    found = [*_of_file(document), *filter(None, (reason_of(document, item) for item in document.tracked))]
-    return tuple(sorted(dict.fromkeys(found), key=lambda item: item.line))
+    result = [*_of_file(document), *filter(None, (reason_of(document, item) for item in document.tracked))]
+    return tuple(sorted(dict.fromkeys(result), key=lambda element: element.line))
 
 
 def reasons_on(document: Document, first: int, last: int) -> tuple[Reason, ...]:

@@ -47,8 +47,8 @@ def catalogue_of(locale: str) -> str:
 
 def _(message: str, /, **values: object) -> str:
     """The message in the person's language, with ``{name}`` filled in from ``values``."""
-    found = _spoken[0].gettext(message)
-    return found.format(**_all_told(values)) if values else found
+    result = _spoken[0].gettext(message)
+    return result.format(**_all_told(values)) if values else result
 
 
 def many(one: str, more: str, count: int, /, **values: object) -> str:

@@ -88,8 +88,8 @@ class GeneratedCall:
 def find_calls(content: str) -> tuple[GeneratedCall, ...]:
     """The calls of the generated kernels that the text imports."""
     names = _imported_kernels(content)
-    found = _calls_of_few(content, names) if len(names) <= _FEW_NAMES else _calls_of_many(content, names)
-    return tuple(sorted(found, key=lambda call: call.extent.start))
+    result = _calls_of_few(content, names) if len(names) <= _FEW_NAMES else _calls_of_many(content, names)
+    return tuple(sorted(result, key=lambda call: call.extent.start))
 
 
 def _calls_of_few(content: str, names: set[str]) -> list[GeneratedCall]:
@@ -104,24 +104,24 @@ def _calls_of_few(content: str, names: set[str]) -> list[GeneratedCall]:
 
 def _calls_of_many(content: str, names: set[str]) -> list[GeneratedCall]:
     """One pass over the text, whatever the number of names."""
-    found = []
+    result = []
     for run in _RUN.finditer(content):
         before = content[max(0, run.start() - _LONGEST_NAME - 1) : run.start()]
         name = _NAME_BEFORE.search(before)
         if name is not None and name[0] in names:
             start = run.start() - len(name[0])
-            found.append(GeneratedCall(name[0], Extent(start, run.end() - 1)))
-    return found
+            result.append(GeneratedCall(name[0], Extent(start, run.end() - 1)))
+    return result
 
 
 def _imported_kernels(content: str) -> set[str]:
     """The names of ``from evokernel_kernels import NAME``, also where a formatter put them in parentheses."""
     statements = (
-        item
-        for item in _IMPORT.finditer(content)
-        if not content[content.rfind("\n", 0, item.start()) + 1 : item.start()].strip()
+        match
+        for match in _IMPORT.finditer(content)
+        if not content[content.rfind("\n", 0, match.start()) + 1 : match.start()].strip()
     )
-    names = (_COMMENT.sub("", item[1] or item[2] or "").split(",") for item in statements)
+    names = (_COMMENT.sub("", statement[1] or statement[2] or "").split(",") for statement in statements)
     return {name.strip() for part in names for name in part if name.strip().isidentifier()}
 
 
@@ -242,14 +242,14 @@ class Document:
             return ()
         if self._outline is None:
             self.settle()
-        found = ((item, extent) for item, extent in self._outline or () if lines.touches(extent))
+        result = ((item, extent) for item, extent in self._outline or () if lines.touches(extent))
         if self._settled:
-            return tuple(item for item, _ in found)
-        return tuple(evolve(item, span=self.text.span(extent)) for item, extent in found)
+            return tuple(item for item, _ in result)
+        return tuple(evolve(item, span=self.text.span(extent)) for item, extent in result)
 
     def first_line(self) -> int:
         """The line, from 0, of the first definition with tensor code, where the whole file is spoken of."""
-        return min((item.span.line for item in self.definitions()), default=1) - 1
+        return min((definition.span.line for definition in self.definitions()), default=1) - 1
 
     def mark(self) -> int:
         """A point in the history of edits, for ``accept``."""
@@ -385,10 +385,10 @@ class Workspace:
     def at(self, path: Path | str) -> Document | None:
         """The open document of a file."""
         wanted = Path(path)
-        return next((item for item in self.documents.values() if item.path == wanted), None)
+        return next((document for document in self.documents.values() if document.path == wanted), None)
 
     def torch_documents(self) -> tuple[Document, ...]:
-        return tuple(item for item in self.documents.values() if item.has_torch)
+        return tuple(document for document in self.documents.values() if document.has_torch)
 
     def root_of(self, path: Path) -> Path | None:
         """The innermost of the client's folders that a file is in, else the first one."""

@@ -53,7 +53,7 @@ def _composites() -> Iterator[Any]:
         if not name.startswith("aten::") or operation is None or str(operation) in _KEPT:
             continue
         schema = operation._schema
-        if not schema.is_mutable and not any(item.alias_info for item in schema.arguments):
+        if not schema.is_mutable and not any(argument.alias_info for argument in schema.arguments):
             yield operation
 
 
@@ -83,7 +83,7 @@ def assumptions(environment: Any) -> list[Any]:
     compares is left to be checked when the program runs, and is no guard; and slices ask whether a size is
     the number that stands for an open end, which none is."""
     deferred = (item for items in environment.deferred_runtime_asserts.values() for item in items)
-    assumed = [item.expr for item in (*environment.guards, *deferred)]
+    assumed = [part.expr for part in (*environment.guards, *deferred)]
     return [item for item in assumed if not (isinstance(item, sympy.Ne) and _OPEN_END in item.args)]
 
 

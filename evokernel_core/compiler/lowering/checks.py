@@ -84,7 +84,7 @@ def _check_sizes(spec: TensorSpec, task: KernelTask, what: str) -> None:
 
 
 def _check_memory(task: KernelTask, device_bytes: int) -> None:
-    tensors = [item.spec for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
+    tensors = [operand.spec for operand in task.graph.inputs if operand.kind is not InputKind.SCALAR]
     total = sum(spec.nbytes(task.sizes) for spec in (*tensors, *task.graph.output_specs()))
     if total > device_bytes:
         raise PlanError(

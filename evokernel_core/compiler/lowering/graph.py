@@ -42,7 +42,7 @@ class GraphLowering:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.inputs = {item.name: item for item in graph.inputs}
+        self.inputs = {operand.name: operand for operand in graph.inputs}
         self.nodes = {node.name: node for node in graph.nodes}
 
     def spec(self, ref: ValueRef) -> TensorSpec:
@@ -111,13 +111,15 @@ class _Walk:
             )
         return self.known[key]
 
-    def _input(self, item: GraphInput, access: Access) -> Operand:
-        if item.kind is InputKind.SCALAR:
-            return self.builder.emit("scalar", detail=item.name)
+    def _input(self, graph_input: GraphInput, access: Access) -> Operand:
+        if graph_input.kind is InputKind.SCALAR:
+            return self.builder.emit("scalar", detail=graph_input.name)
         atoms = flatten(access)
         if list(atoms) != sorted(set(atoms)):
-            raise PlanError("Input {name} is combined with itself along two dimensions.", name=item.name)
-        return self.builder.load(item.name, atoms, self._domain(atoms), item.spec.dtype)
+            raise PlanError(
+                "Input {name} is combined with itself along two dimensions.", name=graph_input.name
+            )
+        return self.builder.load(graph_input.name, atoms, self._domain(atoms), graph_input.spec.dtype)
 
     def _domain(self, atoms: tuple[int, ...]) -> Domain:
         rows = set(self.space.rows[self.space.outer_atoms :])

@@ -105,26 +105,26 @@ def _planned(task: KernelTask) -> Plan:
     split = max(splits, key=lambda split: _numel(task, split.everything))
     if split.lanes:
         return _lower(task, lowering, "columnwise", Space.around(split.front, split.gone, split.lanes))
-    found = _lower(task, lowering, "rowwise", Space.of(split.front, split.gone, split.leading))
-    if any(value.op == "reduce_prod" for value in found.reductions):
+    result = _lower(task, lowering, "rowwise", Space.of(split.front, split.gone, split.leading))
+    if any(value.op == "reduce_prod" for value in result.reductions):
         raise PlanError("The vector unit multiplies numbers side by side, not the numbers of one row.")
-    return found
+    return result
 
 
-def _queued(found: Plan, chip: Chip) -> Plan:
+def _queued(plan: Plan, chip: Chip) -> Plan:
     """The plan. Raises PlanError where it moves more tensors than a kernel has queues for."""
-    most, inputs = chip.memory.max_queue_buffers, len(found.inputs)
-    if sum(item.domain is not Domain.SCALAR for item in found.inputs) > most:
+    most, inputs = chip.memory.max_queue_buffers, len(plan.inputs)
+    if sum(operand.domain is not Domain.SCALAR for operand in plan.inputs) > most:
         raise PlanError(
             "The region reads {inputs} tensors; one kernel has queues for {most}.", inputs=inputs, most=most
         )
-    if len(found.outputs) > most:
+    if len(plan.outputs) > most:
         raise PlanError(
             "The region has {count} outputs; one kernel has queues for {most}.",
-            count=len(found.outputs),
+            count=len(plan.outputs),
             most=most,
         )
-    return found
+    return plan
 
 
 def plan_matrix(task: KernelTask, rows: tuple[Dim, ...], columns: tuple[Dim, ...], chip: Chip) -> Plan:
@@ -251,7 +251,7 @@ def _assemble(
     steps, lanes = _steps_and_lanes(space, pieces)
     behind = [atom for atom in steps if not (pieces and atom < space.leading_atoms)]
     used = {value.index for value in needed(value for value, _ in outputs)}
-    dtypes = {item.name: item.spec.dtype for item in task.graph.inputs}
+    dtypes = {operand.name: operand.spec.dtype for operand in task.graph.inputs}
     inputs = [
         _input(loops, steps, lanes, builder.values[index], load, dtypes[load.source])
         for index, load in builder.loads.items()
@@ -265,9 +265,11 @@ def _assemble(
         inputs=_unique_names(inputs),
         outputs=_outputs(task, outputs, builder),
         tensors=tuple(
-            (item.name, item.spec.dtype) for item in task.graph.inputs if item.kind is not InputKind.SCALAR
+            (operand.name, operand.spec.dtype)
+            for operand in task.graph.inputs
+            if operand.kind is not InputKind.SCALAR
         ),
-        scalars=tuple(item.name for item in task.graph.inputs if item.kind is InputKind.SCALAR),
+        scalars=tuple(operand.name for operand in task.graph.inputs if operand.kind is InputKind.SCALAR),
         symbols=tuple(symbol.name for symbol in task.symbols),
         leading=product(space.atoms[atom] for atom in range(space.leading_atoms)),
     )
@@ -314,18 +316,18 @@ def _unique_names(inputs: list[PlanInput]) -> tuple[PlanInput, ...]:
     """A tensor that is read in two ways gets a second name, such as ``x_rows``."""
     suffix = {Domain.FULL: "full", Domain.ROW: "rows", Domain.COLUMN: "columns", Domain.SCALAR: "single"}
     result: list[PlanInput] = []
-    for item in inputs:
-        name, count = item.source, 2
+    for operand in inputs:
+        name, count = operand.source, 2
         if any(other.name == name for other in result):
-            name = f"{item.source}_{suffix[item.domain]}"
+            name = f"{operand.source}_{suffix[operand.domain]}"
         while any(other.name == name for other in result):
-            name, count = f"{item.source}_{suffix[item.domain]}{count}", count + 1
-        result.append(evolve(item, name=name))
+            name, count = f"{operand.source}_{suffix[operand.domain]}{count}", count + 1
+        result.append(evolve(operand, name=name))
     return tuple(result)
 
 
 def _outputs(task: KernelTask, outputs: list[Output], builder: Builder) -> tuple[PlanOutput, ...]:
-    taken = {item.name for item in task.graph.inputs}
+    taken = {operand.name for operand in task.graph.inputs}
     stem = next(name for name in ("output", "result", "outcome", "computed") if name not in taken)
     names = [stem] if len(outputs) == 1 else [f"{stem}_{i}" for i in range(len(outputs))]
     return tuple(

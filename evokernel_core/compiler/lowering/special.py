@@ -128,8 +128,8 @@ def erfinv(b: Builder, x: Operand) -> Operand:
     far = numerics.polynomial(b, b.add(b.sqrt(b.max(w, 5.0)), -3.0), _INVERSE_ERROR_FAR)
     inside = b.mul(b.select(b.compare("LT", w, 5.0), near, far), x)
     limit = b.select(b.compare("LT", x, 0.0), -math.inf, math.inf)
-    found = b.select(b.compare("GE", b.abs(x), 1.0), limit, inside)
-    return b.add(found, b.mul(b.min(w, 0.0), 0.0))  # NaN beyond 1
+    result = b.select(b.compare("GE", b.abs(x), 1.0), limit, inside)
+    return b.add(result, b.mul(b.min(w, 0.0), 0.0))  # NaN beyond 1
 
 
 def _fraction(call: Call) -> Operand:
@@ -151,8 +151,8 @@ def _power(call: Call) -> Operand:
     signed = b.select(odd, b.neg(size), size)
     whole = b.compare("EQ", b.round(y, "CAST_FLOOR"), y)
     root = b.ln(b.min(x, -1.0))  # NaN
-    found = b.select(b.compare("LT", x, 0.0), b.select(whole, signed, root), size)
-    return b.select(b.compare("EQ", y, 0.0), 1.0, found)
+    result = b.select(b.compare("LT", x, 0.0), b.select(whole, signed, root), size)
+    return b.select(b.compare("EQ", y, 0.0), 1.0, result)
 
 
 def _hypot(call: Call) -> Operand:
@@ -169,8 +169,8 @@ def _log_add_exp(base: float) -> Rule:
         b, x, y = call.b, call.x(0), call.x(1)
         apart = b.neg(b.abs(b.sub(x, y)))
         more = b.mul(numerics.log1p(b, b.exp(b.mul(apart, math.log(base)))), 1.0 / math.log(base))
-        found = b.add(b.max(x, y), more)
-        return b.select(b.compare("EQ", x, y), b.add(x, math.log(2.0) / math.log(base)), found)
+        result = b.add(b.max(x, y), more)
+        return b.select(b.compare("EQ", x, y), b.add(x, math.log(2.0) / math.log(base)), result)
 
     return rule
 
@@ -182,8 +182,8 @@ def _either(name: str) -> Rule:
         b, x, y = call.b, call.x(0), call.x(1)
         x_or_y = b.select(b.compare("EQ", x, x), x, y)
         y_or_x = b.select(b.compare("EQ", y, y), y, x)
-        found: Operand = getattr(b, name)(x_or_y, y_or_x)
-        return found
+        operand: Operand = getattr(b, name)(x_or_y, y_or_x)
+        return operand
 
     return rule
 

@@ -72,14 +72,14 @@ def _never(value: Value) -> bool:
 def needed(roots: Iterable[Operand], known: Callable[[Value], bool] = _never) -> tuple[Value, ...]:
     """The values that ``roots`` depend on, operands first, without those that are ``known`` and without
     what only these depend on."""
-    found: dict[int, Value] = {}
+    result: dict[int, Value] = {}
     waiting = [root for root in roots if isinstance(root, Value)]
     while waiting:
         value = waiting.pop()
-        if value.index not in found and not known(value):
-            found[value.index] = value
+        if value.index not in result and not known(value):
+            result[value.index] = value
             waiting += [arg for arg in value.args if isinstance(arg, Value)]
-    return tuple(found[index] for index in sorted(found))
+    return tuple(result[index] for index in sorted(result))
 
 
 @frozen

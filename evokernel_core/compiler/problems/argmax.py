@@ -43,10 +43,10 @@ def read_arg_reduction(task: KernelTask) -> ArgReduction:
     """The one reduction of a task to indices. Raises PlanError where the task is anything else."""
     graph = task.graph
     nodes = {node.name: node for node in graph.nodes}
-    found = [node for node in graph.nodes if node.op in ARG_REDUCTIONS]
-    if len(found) != 1:
+    matches = [node for node in graph.nodes if node.op in ARG_REDUCTIONS]
+    if len(matches) != 1:
         raise PlanError("The kernel has not exactly one search for the index of an element.")
-    node = found[0]
+    node = matches[0]
     operand = next(iter(node.operands()))
     source = input_below(graph, operand, Sentence("a search for the index of an element"))
     dtype = graph.spec(operand).dtype

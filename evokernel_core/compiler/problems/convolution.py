@@ -86,10 +86,10 @@ def read_convolution(task: KernelTask) -> Convolution:
 
 def convolution_node(task: KernelTask) -> Node:
     """The one convolution of a task. Raises PlanError where it has none or several."""
-    found = [node for node in task.graph.nodes if node.op == CONVOLUTION.name]
-    if len(found) != 1:
+    nodes = [node for node in task.graph.nodes if node.op == CONVOLUTION.name]
+    if len(nodes) != 1:
         raise PlanError("The kernel has not exactly one convolution.")
-    return found[0]
+    return nodes[0]
 
 
 def convolution_of(task: KernelTask, node: Node) -> Convolution:

@@ -137,10 +137,10 @@ def read_window(task: KernelTask, ops: frozenset[str]) -> Window:
     """The one windowed computation of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
     nodes = {node.name: node for node in graph.nodes}
-    found = [node for node in graph.nodes if node.op in ops]
-    if len(found) != 1:
+    matches = [node for node in graph.nodes if node.op in ops]
+    if len(matches) != 1:
         raise PlanError("The kernel has not exactly one pooling or depthwise convolution.")
-    node = found[0]
+    node = matches[0]
     bases = [below_views(graph, ref) for ref in graph.outputs]
     if any(base.name != node.name for base in bases) or len(set(bases)) < len(bases):
         raise PlanError("The result is more than that of one pooling or depthwise convolution.")
@@ -189,11 +189,11 @@ def _axes(
     rank = len(numbers[0])
     sizes = task.graph.spec(source).shape[-rank:]
     results = node.outputs[0].shape[-rank:]
-    found = [
+    axes = [
         Axis(extent(size), extent(result), *each)
         for size, result, each in zip(sizes, results, zip(*numbers, strict=True), strict=True)
     ]
-    depth, rows, columns = [Axis(ONE, ONE)] * (3 - rank) + found
+    depth, rows, columns = [Axis(ONE, ONE)] * (3 - rank) + axes
     return depth, rows, columns
 
 

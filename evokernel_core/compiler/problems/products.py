@@ -114,19 +114,19 @@ def product_node(task: KernelTask) -> Node:
 
 def _on_the_way(nodes: Mapping[str, Node], result: ValueRef, node: Node) -> tuple[Triangle | None, bool]:
     """What is kept of a product on the way to the kernel's result, and whether negative results are not."""
-    found: Triangle | None = None
+    triangle: Triangle | None = None
     relu = False
     while result.name != node.name:
         below = nodes.get(result.name)
-        if below is not None and below.op in TRIANGLES and found is None and node.op != SPLIT_K_MM.name:
+        if below is not None and below.op in TRIANGLES and triangle is None and node.op != SPLIT_K_MM.name:
             diagonal = literal(below.args[1]) if len(below.args) > 1 else 0
-            found = Triangle("triu" in below.op, diagonal)
+            triangle = Triangle("triu" in below.op, diagonal)
         elif below is not None and below.op == RELU and node.op != SPLIT_K_MM.name:
             relu = True
-        elif below is None or below.op not in SAME_ORDER or found is not None:
+        elif below is None or below.op not in SAME_ORDER or triangle is not None:
             raise PlanError("The result is more than a matrix product.")
         result = next(iter(below.operands()))
-    return found, relu
+    return triangle, relu
 
 
 def product_of(task: KernelTask, node: Node) -> Product:

@@ -15,13 +15,13 @@ def only_node(task: KernelTask, ops: Collection[str], reason: Sentence) -> Node:
     """The node that the task consists of, views aside. Raises PlanError with the reason where there is
     more to compute, or more than one result."""
     graph = task.graph
-    found = [node for node in graph.nodes if node.op in ops]
+    nodes = [node for node in graph.nodes if node.op in ops]
     others = [node for node in graph.nodes if node.op not in ops]
-    if len(found) != 1 or len(graph.outputs) != 1 or any(node.op not in SAME_ORDER for node in others):
+    if len(nodes) != 1 or len(graph.outputs) != 1 or any(node.op not in SAME_ORDER for node in others):
         raise PlanError(reason)
-    if below_views(graph, graph.outputs[0]).name != found[0].name:
+    if below_views(graph, graph.outputs[0]).name != nodes[0].name:
         raise PlanError(reason)
-    return found[0]
+    return nodes[0]
 
 
 def below_views(graph: Graph, ref: ValueRef) -> ValueRef:

@@ -102,10 +102,10 @@ def expanded(groups: tuple[Group, ...], shape: Sequence[Dim]) -> tuple[Group, ..
 def regrouped(groups: Sequence[Group], shape: Sequence[Dim]) -> tuple[Group, ...]:
     """The same elements in the same order under another shape."""
     waiting = list(_merged([axis for group in groups for axis in group]))
-    found = tuple(_merged(_taken(waiting, extent(dim))) for dim in shape)
+    result = tuple(_merged(_taken(waiting, extent(dim))) for dim in shape)
     if waiting:
         raise _mismatch()
-    return found
+    return result
 
 
 def _taken(waiting: list[Axis], wanted: Extent) -> list[Axis]:

@@ -38,12 +38,14 @@ class _Scores:
 def recognise_attention(task: KernelTask, chip: Chip) -> KernelTask:
     """The task with one node for each product of a softmax over scaled scores that nothing else reads."""
     search = _Search(task.graph)
-    found = {node.name: scores for node in task.graph.nodes if (scores := search.scores_of(node)) is not None}
-    if not found:
+    result = {
+        node.name: scores for node in task.graph.nodes if (scores := search.scores_of(node)) is not None
+    }
+    if not result:
         return task
 
     def rewrite(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
-        scores = found.get(node.name)
+        scores = result.get(node.name)
         return None if scores is None else (_attention(node, scores, writer),)
 
     return rewritten(task, {_PRODUCT: rewrite}, chip)
@@ -100,7 +102,7 @@ class _Search:
         if node is None:
             return None
         if node.op == _PRODUCT:
-            query, key = (item for item in node.args if isinstance(item, ValueRef))
+            query, key = (argument for argument in node.args if isinstance(argument, ValueRef))
             same = self._same_matrices(node, ref)
             return evolve(so_far, query=query, turned_key=key) if same and so_far.scale > 0 else None
         if node.op in ("aten.mul.Tensor", "aten.div.Tensor"):

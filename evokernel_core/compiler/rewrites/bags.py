@@ -63,10 +63,10 @@ def _reduced(node: Node, writer: GraphWriter, alone: frozenset[str]) -> tuple[Va
     whole = view(writer, indices, (bags, chosen[-1]))
     numbers = None if weights is None else view(writer, cast(writer, weights, "float32"), (bags, chosen[-1]))
     shape = (bags, spec.shape[-1])
-    found = writer.call(
+    result = writer.call(
         EMBEDDING_BAG.name, table, whole, None, numbers, mode, -1, False, shape=shape, dtype=spec.dtype
     )
-    return (view(writer, found, spec.shape),)
+    return (view(writer, result, spec.shape),)
 
 
 def _read_alone(writer: GraphWriter, ref: object, alone: frozenset[str]) -> Node | None:
@@ -110,8 +110,8 @@ def _bag(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     elif _is_computed(writer, offsets):
         raise PlanError("embedding_bag with offsets that the model computes is not covered: pass them in.")
     args = (table, indices, starts, numbers, mode, padding, whole)
-    found = writer.call(EMBEDDING_BAG.name, *args, shape=spec.shape, dtype=spec.dtype)
-    return (found, *(ValueRef(found.name) for _ in node.outputs[1:]))
+    result = writer.call(EMBEDDING_BAG.name, *args, shape=spec.shape, dtype=spec.dtype)
+    return (result, *(ValueRef(result.name) for _ in node.outputs[1:]))
 
 
 def _step(writer: GraphWriter, offsets: ValueRef) -> int | None:

@@ -32,8 +32,8 @@ def _reduce(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     kind = _KINDS[reduce]
     if includes:
         return (scattered(writer, x, dim, index, values, kind),)
-    found = scattered(writer, _filled(writer, x, _neutral(kind, dtype), dtype), dim, index, values, kind)
-    return (_where_counted(writer, _counts(writer, x, dim, index, 0.0), found, x),)
+    result = scattered(writer, _filled(writer, x, _neutral(kind, dtype), dtype), dim, index, values, kind)
+    return (_where_counted(writer, _counts(writer, x, dim, index, 0.0), result, x),)
 
 
 def _filled(writer: GraphWriter, x: ValueRef, number: float, dtype: str) -> ValueRef:
@@ -42,11 +42,11 @@ def _filled(writer: GraphWriter, x: ValueRef, number: float, dtype: str) -> Valu
     return writer.call("aten.full.default", tuple(map(as_arg, shape)), number, shape=shape, dtype=dtype)
 
 
-def _where_counted(writer: GraphWriter, counts: ValueRef, found: ValueRef, x: ValueRef) -> ValueRef:
+def _where_counted(writer: GraphWriter, counts: ValueRef, value_ref: ValueRef, x: ValueRef) -> ValueRef:
     """What was found where there is an index, and what was there anywhere else."""
     spec = writer.spec(x)
     chosen = apply(writer, "gt.Scalar", counts, 0.0, dtype="bool")
-    return writer.call("aten.where.self", chosen, found, x, shape=spec.shape, dtype=spec.dtype)
+    return writer.call("aten.where.self", chosen, value_ref, x, shape=spec.shape, dtype=spec.dtype)
 
 
 def _neutral(kind: str, dtype: str) -> int | float:
@@ -70,8 +70,8 @@ def _mean(
     total = scattered(writer, start, dim, index, cast(writer, values, "float32"), "add")
     counts = _counts(writer, x, dim, index, float(includes))
     mean = apply(writer, "div.Tensor", total, apply(writer, "clamp_min.default", counts, 1.0))
-    found = cast(writer, mean, dtype)
-    return found if includes else _where_counted(writer, counts, found, x)
+    result = cast(writer, mean, dtype)
+    return result if includes else _where_counted(writer, counts, result, x)
 
 
 def _counts(writer: GraphWriter, x: ValueRef, dim: int, index: ValueRef, start: float) -> ValueRef:

@@ -49,7 +49,7 @@ class _Pass:
     def __attrs_post_init__(self) -> None:
         self.writer = GraphWriter(self.task, {}, self.chip)
         self.parts = Parts(self.writer)
-        self.specs = {ValueRef(item.name): item.spec for item in self.task.graph.inputs}
+        self.specs = {ValueRef(operand.name): operand.spec for operand in self.task.graph.inputs}
 
     def run(self) -> KernelTask:
         for node in self.task.graph.nodes:
@@ -76,15 +76,15 @@ class _Pass:
 
     def _by_part(self, node: Node) -> tuple[Complex, ...]:
         """The same operation on either part."""
-        found = []
+        result = []
         for place in ("re", "im"):
             outputs = tuple(evolve(spec, dtype=REAL) for spec in node.outputs)
             args = tuple(self._part_of(arg, place) for arg in node.args)
             kwargs = {key: self._part_of(arg, place) for key, arg in node.kwargs if key != "dtype"}
-            found.append(self.writer.call_many(node.op, *args, outputs=outputs, **kwargs))
+            result.append(self.writer.call_many(node.op, *args, outputs=outputs, **kwargs))
         source = _operand(node)
         pairs = pairs_of(self.writer, node, self.value(source), len(self.specs[source].shape))
-        return tuple(map(Complex, *found, [pairs] * len(node.outputs)))
+        return tuple(map(Complex, *result, [pairs] * len(node.outputs)))
 
     def _part_of(self, arg: Arg, place: str) -> Arg:
         if isinstance(arg, tuple):
@@ -104,16 +104,16 @@ class _Pass:
         return tuple((key, self._moved(arg)) for key, arg in node.kwargs)
 
     def _real(self, ref: ValueRef) -> ValueRef:
-        found = self.values.get(ref, ref)
-        if isinstance(found, Complex):
+        value = self.values.get(ref, ref)
+        if isinstance(value, Complex):
             raise PlanError("A complex value is a result, where its real and imaginary parts have to be.")
-        return found
+        return value
 
     def value(self, arg: Arg) -> Complex:
         """An operand or number as a complex value."""
         if isinstance(arg, ValueRef):
-            found = self.values.get(arg, arg)
-            return found if isinstance(found, Complex) else Complex(self._as_float(found), 0.0)
+            value = self.values.get(arg, arg)
+            return value if isinstance(value, Complex) else Complex(self._as_float(value), 0.0)
         if isinstance(arg, bool | int | float):
             return Complex(float(arg), 0.0)
         raise PlanError("{arg} is no operand of complex arithmetic.", arg=arg)

@@ -48,8 +48,8 @@ def _reduced(node: Node, writer: GraphWriter, op: str) -> ValueRef:
 
 def _holds(op: str) -> Rewrite:
     def rewrite(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
-        found = _reduced(node, writer, op)
-        return (writer.call("aten.ne.Scalar", found, 0.0, shape=node.outputs[0].shape, dtype="bool"),)
+        result = _reduced(node, writer, op)
+        return (writer.call("aten.ne.Scalar", result, 0.0, shape=node.outputs[0].shape, dtype="bool"),)
 
     return rewrite
 
@@ -59,9 +59,9 @@ def _count(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     x = node.args[0]
     if not isinstance(x, ValueRef) or writer.spec(x).dtype != "bool":
         return None
-    found = _reduced(node, writer, "aten.sum.dim_IntList")
+    result = _reduced(node, writer, "aten.sum.dim_IntList")
     spec = node.outputs[0]
-    return (writer.call("aten._to_copy.default", found, shape=spec.shape, dtype=spec.dtype),)
+    return (writer.call("aten._to_copy.default", result, shape=spec.shape, dtype=spec.dtype),)
 
 
 REWRITES: Mapping[str, Rewrite] = {

@@ -32,10 +32,10 @@ def trimmed_depthwise(task: KernelTask, chip: Chip) -> KernelTask:
     alone = {name for name, count in readers.items() if count == 1}
 
     def trimmed(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
-        found = _padded(node, writer) if node.op == CONVOLUTION else _sliced(node, writer, alone)
-        if found is not None and node.name in alone:
-            alone.update(ref.name for ref in found)
-        return found
+        result = _padded(node, writer) if node.op == CONVOLUTION else _sliced(node, writer, alone)
+        if result is not None and node.name in alone:
+            alone.update(ref.name for ref in result)
+        return result
 
     return rewritten(task, {CONVOLUTION: trimmed, _SLICE: trimmed}, chip)
 
@@ -102,7 +102,7 @@ def _with_padding(
 
 def _numbers(value: object) -> tuple[int, ...] | None:
     """A tuple of whole numbers, None where some depend on sizes."""
-    if not isinstance(value, tuple) or not all(isinstance(item, int) for item in value):
+    if not isinstance(value, tuple) or not all(isinstance(element, int) for element in value):
         return None
     return value
 

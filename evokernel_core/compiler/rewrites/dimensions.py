@@ -74,8 +74,8 @@ def _as_one_element(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | N
     args = tuple(_widened(arg, writer) for arg in node.args)
     kwargs = {name: _widened(arg, writer) for name, arg in node.kwargs}
     outputs = tuple(TensorSpec(spec.shape or (1,), spec.dtype) for spec in node.outputs)
-    found = writer.call_many(node.op, *args, outputs=outputs, **kwargs)
-    return tuple(view(writer, ref, spec.shape) for ref, spec in zip(found, node.outputs, strict=True))
+    result = writer.call_many(node.op, *args, outputs=outputs, **kwargs)
+    return tuple(view(writer, ref, spec.shape) for ref, spec in zip(result, node.outputs, strict=True))
 
 
 def _widened(arg: Arg, writer: GraphWriter) -> Arg:

@@ -122,7 +122,7 @@ def _is_bias(task: KernelTask, chain: _Chain) -> bool:
     other = step.args[1 - place]
     if step.op != "aten.add.Tensor" or not isinstance(other, ValueRef):
         return False
-    inputs = {item.name for item in task.graph.inputs}
+    inputs = {operand.name for operand in task.graph.inputs}
     return other.name in inputs and _is_long(task.graph.spec(other).shape, chain.root)
 
 
@@ -140,7 +140,7 @@ class _Fold:
         chain = self.last.get(node.name)
         if chain is None:
             return None
-        written = {item.name: item for item in writer.nodes} | {node.name: node}
+        written = {node.name: node for node in writer.nodes} | {node.name: node}
         operands = tuple(written[step.name].args[1 - place] for step, place in chain.steps)
         return (_folded(chain, written[chain.root.name], operands, writer),)
 

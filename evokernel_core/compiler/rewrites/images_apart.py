@@ -92,14 +92,14 @@ class _Apart:
         args = tuple(self.values.get(arg, arg) if isinstance(arg, ValueRef) else arg for arg in node.args)
         (spec,) = node.outputs
         shape = self._shape(writer, self.values[known[0]], spec.shape)
-        found = writer.call(node.op, *args, shape=shape, dtype=spec.dtype, **dict(node.kwargs))
-        return (self._joined(writer, found, spec.shape),)
+        result = writer.call(node.op, *args, shape=shape, dtype=spec.dtype, **dict(node.kwargs))
+        return (self._joined(writer, result, spec.shape),)
 
     @staticmethod
     def _shape(writer: GraphWriter, images: ValueRef, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
         return (*writer.shape(images)[:2], *shape[2:])
 
     def _joined(self, writer: GraphWriter, images: ValueRef, shape: tuple[Dim, ...]) -> ValueRef:
-        found = view(writer, images, shape)
-        self.values[found] = images
-        return found
+        result = view(writer, images, shape)
+        self.values[result] = images
+        return result

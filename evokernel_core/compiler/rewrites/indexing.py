@@ -43,8 +43,8 @@ def _gather(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     index, behind = without_expansion(writer, index, dim)
     outer, lanes, run = times(chosen[:dim]), times(chosen[dim + 1 : behind]), times(chosen[behind:])
     places = view(writer, index, (outer, chosen[dim], lanes))
-    found = take(writer, x, [places], (outer, shape[dim], lanes, run), chosen[dim], wraps)
-    return (view(writer, found, chosen),)
+    result = take(writer, x, [places], (outer, shape[dim], lanes, run), chosen[dim], wraps)
+    return (view(writer, result, chosen),)
 
 
 def tensor(node: Node, position: int) -> ValueRef:
@@ -152,7 +152,7 @@ def _index(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     x, given = tensor(node, 0), node.args[1]
     if not isinstance(given, tuple):
         raise PlanError("{op} has indices that are not a list.", op=node.op)
-    places = [axis for axis, item in enumerate(given) if item is not None]
+    places = [axis for axis, element in enumerate(given) if element is not None]
     if any(_dtype(writer, given[axis]) not in _INDICES for axis in places):
         raise PlanError("A mask chooses elements: how many is not known before it runs; use where.")
     rank = len(node.outputs[0].shape) - (len(writer.shape(x)) - len(places))
@@ -210,10 +210,10 @@ def _along(writer: GraphWriter, x: ValueRef, dim: int, indices: Sequence[ValueRe
     shape, chosen = writer.shape(x), writer.shape(indices[0])
     behind = dim + len(indices)
     count = times(chosen)
-    places = [view(writer, item, (1, count, 1)) for item in indices]
+    places = [view(writer, index, (1, count, 1)) for index in indices]
     whole = (times(shape[:dim]), *shape[dim:behind], 1, times(shape[behind:]))
-    found = take(writer, x, places, whole, count, wraps)
-    return view(writer, found, (*shape[:dim], *chosen, *shape[behind:]))
+    result = take(writer, x, places, whole, count, wraps)
+    return view(writer, result, (*shape[:dim], *chosen, *shape[behind:]))
 
 
 REWRITES: Mapping[str, Rewrite] = {

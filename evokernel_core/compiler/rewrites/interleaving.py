@@ -49,10 +49,10 @@ def _repeated(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
 
 def _expanded_last(writer: GraphWriter, x: ValueRef) -> ValueRef | None:
     """What is expanded along its last dimension only to give a value; None where nothing is."""
-    node = next((item for item in reversed(writer.nodes) if item.name == x.name), None)
+    node = next((node for node in reversed(writer.nodes) if node.name == x.name), None)
     while node is not None and node.op == "aten.clone.default":
         below = next(node.operands())
-        node = next((item for item in reversed(writer.nodes) if item.name == below.name), None)
+        node = next((node for node in reversed(writer.nodes) if node.name == below.name), None)
     if node is None or node.op != "aten.expand.default":
         return None
     source = next(node.operands(), None)

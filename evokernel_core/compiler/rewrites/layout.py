@@ -101,8 +101,8 @@ def _earlier_join(writer: GraphWriter, refs: Sequence[ValueRef], dim: int) -> tu
     parts: dict[ValueRef, tuple[ValueRef, ...]] = {}
     for node in writer.nodes:
         if node.op == "aten.cat.default" and _join_dim(node) == dim:
-            found = (parts.get(ref, (ref,)) for ref in node.operands())
-            parts[ValueRef(node.name)] = tuple(ref for some in found for ref in some)
+            result = (parts.get(ref, (ref,)) for ref in node.operands())
+            parts[ValueRef(node.name)] = tuple(ref for some in result for ref in some)
     given = tuple(refs)
     held = {
         ref: len(some) for ref, some in parts.items() if some == given[: len(some)] and len(some) < len(given)
@@ -190,7 +190,7 @@ def _repeat(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     x, shape = _operand(node), node.outputs[0].shape
     given = writer.shape(x)
     padded = (*[1] * (len(shape) - len(given)), *given)
-    times = [_as_dim(item) for item in node.args[1]] if isinstance(node.args[1], tuple) else []
+    times = [_as_dim(argument) for argument in node.args[1]] if isinstance(node.args[1], tuple) else []
     apart: list[Dim] = []
     wide: list[Dim] = []
     for count, length in zip(times, padded, strict=True):
@@ -319,9 +319,9 @@ def _as_strided(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     """Pooling to one element gives a mean the strides that it has anyway; any other strides depend on
     how PyTorch lays the operand out, which the graph does not say."""
     x, shape = _operand(node), node.outputs[0].shape
-    producer = next((item for item in writer.nodes if item.name == x.name), None)
+    producer = next((node for node in writer.nodes if node.name == x.name), None)
     given = node.args[2] if isinstance(node.args[2], tuple) else ()
-    steps = [extent(_as_dim(item)) for item in given]
+    steps = [extent(_as_dim(element)) for element in given]
     offset = _argument(node, 3, "storage_offset", None)
     dense = Extent()
     wanted: list[Extent] = []

@@ -92,14 +92,14 @@ class _Pull:
         if chain is None or not chain.root.outputs[0].shape:
             return None
         before = len(writer.nodes)
-        found = self._written(node, chain, writer)
-        if found is None:
+        result = self._written(node, chain, writer)
+        if result is None:
             del writer.nodes[before:]
             return None
         self.once.update(made.name for made in writer.nodes[before:])
         if node.name not in self.once:
-            self.once.discard(found.name)
-        return (found,)
+            self.once.discard(result.name)
+        return (result,)
 
     def _below_views(self, node: Node, writer: GraphWriter) -> ValueRef:
         """What is reduced; of a pool, below the views that make images of it."""
@@ -115,10 +115,10 @@ class _Pull:
     def _written(self, node: Node, chain: _Chain, writer: GraphWriter) -> ValueRef | None:
         before = len(writer.nodes)
         pulled = _pooled if node.op in AVERAGE_POOLS else _summed
-        found = pulled(node, chain, writer)
+        result = pulled(node, chain, writer)
         is_alone = chain.names <= self.once
         return (
-            found if found and _pays(chain.root, writer.nodes[before:], writer, is_alone=is_alone) else None
+            result if result and _pays(chain.root, writer.nodes[before:], writer, is_alone=is_alone) else None
         )
 
 
@@ -238,7 +238,7 @@ def _pooled(node: Node, chain: _Chain, writer: GraphWriter) -> ValueRef | None:
         return None
     dims = tuple(range(2, len(shape)))
     summing = Summing(writer, chain.root.outputs[0].shape, dims, is_mean=True)
-    if any(summing.varies(_other(*item)) for item in chain.steps):
+    if any(summing.varies(_other(*step)) for step in chain.steps):
         return None
     value = pooled_convolution(chain.root, writer, *windows, shape)
     return None if value is None else _behind(chain, value, writer, shape, lambda other: other)

@@ -68,16 +68,18 @@ def _nll_loss(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     return _reduced(item, losses, weights, argument(node, 3, "reduction", _MEAN))
 
 
-def _picked(item: _Scores) -> ValueRef:
+def _picked(scores: _Scores) -> ValueRef:
     """The score of the wanted class. Behind a log-softmax it is taken from what that was computed of."""
-    writer, below = item.writer, producer(item.writer, item.scores)
+    writer, below = scores.writer, producer(scores.writer, scores.scores)
     if below is None or below.op != "aten._log_softmax.default":
-        return _pick(item, item.scores)
+        return _pick(scores, scores.scores)
     logits = below.args[0]
-    if not isinstance(logits, ValueRef) or literal(below.args[1]) % len(item.shape) != item.dim:
-        return _pick(item, item.scores)
-    total = writer.call("aten.logsumexp.default", logits, (item.dim,), shape=item.kept, dtype=item.dtype)
-    return item.call("sub.Tensor", _pick(item, logits), total)
+    if not isinstance(logits, ValueRef) or literal(below.args[1]) % len(scores.shape) != scores.dim:
+        return _pick(scores, scores.scores)
+    total = writer.call(
+        "aten.logsumexp.default", logits, (scores.dim,), shape=scores.kept, dtype=scores.dtype
+    )
+    return scores.call("sub.Tensor", _pick(scores, logits), total)
 
 
 def _pick(item: _Scores, scores: ValueRef) -> ValueRef:
@@ -91,16 +93,22 @@ def _pick(item: _Scores, scores: ValueRef) -> ValueRef:
     return view(item.writer, chosen, item.kept)
 
 
-def _weight(item: _Scores, weight: ValueRef) -> ValueRef:
+def _weight(scores: _Scores, weight: ValueRef) -> ValueRef:
     """The weight of the wanted class."""
-    if not item.many:
-        spread = view(item.writer, weight, (item.shape[item.dim], *(1,) * (len(item.shape) - item.dim - 1)))
-        return pick(item.writer, spread, one_hot(item.writer, item.target, item.dim, item.shape), item.dim)
-    return item.writer.call("aten.embedding.default", weight, item.target, shape=item.kept, dtype=item.dtype)
+    if not scores.many:
+        spread = view(
+            scores.writer, weight, (scores.shape[scores.dim], *(1,) * (len(scores.shape) - scores.dim - 1))
+        )
+        return pick(
+            scores.writer, spread, one_hot(scores.writer, scores.target, scores.dim, scores.shape), scores.dim
+        )
+    return scores.writer.call(
+        "aten.embedding.default", weight, scores.target, shape=scores.kept, dtype=scores.dtype
+    )
 
 
-def _reduced(item: _Scores, losses: ValueRef, weights: ValueRef, reduction: object) -> tuple[ValueRef, ...]:
-    writer, dtype = item.writer, item.dtype
+def _reduced(scores: _Scores, losses: ValueRef, weights: ValueRef, reduction: object) -> tuple[ValueRef, ...]:
+    writer, dtype = scores.writer, scores.dtype
     if reduction not in (_MEAN, _SUM):  # the total is zero then (torch._decomp.decompositions)
         return losses, writer.call("aten.full.default", (), 0.0, shape=(), dtype=dtype)
     total = writer.call("aten.sum.default", weights, shape=(), dtype=dtype)

@@ -113,9 +113,9 @@ class _Search:
             while names[-1] in later and calls[names[-1]].goes_on(names[-1], calls[later[names[-1]]]):
                 names.append(later[names[-1]])
             steps = self._graph.spec(call.x).shape[call.dim]
-            inner = [calls[item].after for item in names[:-1]]
+            inner = [call.after for name in names[:-1]]
             if len(names) >= _LEAST_STEPS and steps == len(names) and all(map(self._stays_inside, inner)):
-                return names, [calls[item] for item in names]
+                return names, [call for name in names]
         return None
 
     def _stays_inside(self, name: str) -> bool:
@@ -138,7 +138,7 @@ class _Search:
         kept, new = self._made(after, _MUL, _MUL)
         forget, before = self._gate(kept)
         taken = self._made(new, _SIGMOID, _TANH)
-        gates = [next(iter(item.operands())) for item in (taken[0], forget, taken[1], output) if item]
+        gates = [next(iter(choice.operands())) for choice in (taken[0], forget, taken[1], output) if choice]
         if len(gates) != 4 or before is None or after is None or after.kwargs:
             return None
         split = self._nodes.get(gates[0].name)
@@ -153,10 +153,10 @@ class _Search:
         """``sums`` are those of both products, in any order."""
         if sums is None or sums.op != _ADD or sums.kwargs:
             return None
-        found = [self._product(ref) for ref in sums.operands()]
-        if len(found) != 2 or None in found:
+        operands = [self._product(ref) for ref in sums.operands()]
+        if len(operands) != 2 or None in operands:
             return None
-        for mine, theirs in (found, found[::-1]):
+        for mine, theirs in (operands, operands[::-1]):
             assert mine is not None and theirs is not None
             select = self._nodes.get(mine[0].name)
             if select is None or select.op != _SELECT or (len(mine) != len(theirs)):
@@ -203,7 +203,9 @@ class _Search:
     def _made(self, node: Node | None, *ops: str) -> tuple[Node | None, Node | None]:
         """The nodes that make both operands, where they are ``ops`` in this order."""
         made = [self._nodes.get(ref.name) for ref in node.operands()] if node is not None else []
-        if len(made) != 2 or any(item is None or item.op != op for item, op in zip(made, ops, strict=True)):
+        if len(made) != 2 or any(
+            kernel is None or kernel.op != op for kernel, op in zip(made, ops, strict=True)
+        ):
             return None, None
         return made[0], made[1]
 

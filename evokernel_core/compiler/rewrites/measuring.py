@@ -151,14 +151,14 @@ def _cross(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     """Three components, each of the two others of both vectors."""
     x, y, spec = tensor(node, 0), tensor(node, 1), node.outputs[0]
     dim = literal(dict(node.kwargs).get("dim", -1))
-    found = []
+    result = []
     for i in range(3):
         after, behind = (i + 1) % 3, (i + 2) % 3
         first = _product(writer, part(writer, x, dim, after), part(writer, y, dim, behind), spec.dtype)
         second = _product(writer, part(writer, x, dim, behind), part(writer, y, dim, after), spec.dtype)
-        found.append(apply(writer, "sub.Tensor", first, second, dtype=spec.dtype))
+        result.append(apply(writer, "sub.Tensor", first, second, dtype=spec.dtype))
     place = dim % len(spec.shape)
-    return (writer.call("aten.cat.default", tuple(found), place, shape=spec.shape, dtype=spec.dtype),)
+    return (writer.call("aten.cat.default", tuple(result), place, shape=spec.shape, dtype=spec.dtype),)
 
 
 def _product(writer: GraphWriter, x: ValueRef, y: ValueRef, dtype: str) -> ValueRef:

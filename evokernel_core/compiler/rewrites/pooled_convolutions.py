@@ -49,14 +49,14 @@ def pooled_convolution(
     is_transposed, groups = root.args[6] is True, root.args[8]
     if axes is None or len(axes) < 2 or (is_transposed and groups != 1):
         return None
-    found = [_pooled(*each) for each in zip(axes, windows, steps, strict=True)]
-    made = [item for item in found if item is not None]
-    if len(made) < len(found):
+    result = [_pooled(*each) for each in zip(axes, windows, steps, strict=True)]
+    made = [element for element in result if element is not None]
+    if len(made) < len(result):
         return None
     now: float = math.prod(axis.taps * step for axis, step in zip(axes, steps, strict=True))
     if is_transposed:
         now /= math.prod(axis.stride for axis in axes)
-    if math.prod(item.taps for item in made) > _MOST_WORK * now:
+    if math.prod(kernel.taps for kernel in made) > _MOST_WORK * now:
         return None
     x, weight, bias = root.args[:3]
     assert isinstance(weight, ValueRef)
@@ -64,7 +64,7 @@ def pooled_convolution(
     if is_transposed:
         weight = _turned(writer, weight)
     stride, padding, dilation = (
-        tuple(getattr(item, name) for item in made) for name in ("stride", "padding", "dilation")
+        tuple(getattr(kernel, name) for kernel in made) for name in ("stride", "padding", "dilation")
     )
     args: tuple[Arg, ...] = (x, weight, bias, stride, padding, dilation, False, (0,) * len(made), groups)
     return writer.call("aten.convolution.default", *args, shape=shape, dtype="float32")
@@ -102,18 +102,18 @@ def _behind_transposed(axis: Axis, window: int, step: int) -> _Pooled | None:
 
 def _averaged(writer: GraphWriter, weight: ValueRef, made: Sequence[_Pooled]) -> ValueRef:
     shape = writer.shape(weight)
-    pads = tuple(count for item in reversed(made) for count in (item.front, item.behind))
+    pads = tuple(count for kernel in reversed(made) for count in (kernel.front, kernel.behind))
     if any(pads):
         longer = (
             *shape[:2],
-            *(_plus(dim, item.front + item.behind) for dim, item in zip(shape[2:], made, strict=True)),
+            *(_plus(dim, kernel.front + kernel.behind) for dim, kernel in zip(shape[2:], made, strict=True)),
         )
         weight = writer.call("aten.constant_pad_nd.default", weight, pads, 0.0, shape=longer, dtype="float32")
-    taps = (*shape[:2], *(item.taps for item in made))
-    if all(item.window == item.apart == 1 for item in made):
+    taps = (*shape[:2], *(kernel.taps for kernel in made))
+    if all(kernel.window == kernel.apart == 1 for kernel in made):
         return weight
     op = f"aten.avg_pool{len(made)}d.default"
-    windows, apart = tuple(item.window for item in made), tuple(item.apart for item in made)
+    windows, apart = tuple(kernel.window for kernel in made), tuple(kernel.apart for kernel in made)
     return writer.call(op, weight, windows, apart, shape=taps, dtype="float32")
 
 

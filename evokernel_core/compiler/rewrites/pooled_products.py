@@ -28,10 +28,10 @@ class Columns:
             tuple(size if place == dim else 1 for place in range(2)) for size in (self.window, self.step)
         )
         plane = view(self.writer, matrix, (1, 1, *shape))
-        found = self.writer.call(
+        result = self.writer.call(
             "aten.avg_pool2d.default", plane, windows, steps, shape=(1, 1, *made), dtype="float32"
         )
-        return view(self.writer, found, made)
+        return view(self.writer, result, made)
 
     def operand(self, operand: Arg) -> Arg:
         """The same of what is broadcast to the product."""

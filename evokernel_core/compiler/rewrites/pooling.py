@@ -60,8 +60,8 @@ def rewrite_adaptive_maximum(node: Node, writer: GraphWriter) -> tuple[ValueRef,
     """``aten.adaptive_max_pool2d`` and ``3d``; with indices only where all windows are alike."""
     if _reads_indices(node, writer):
         return _alike(node, writer)
-    found = _adapted(node, writer, _MAXIMUM)
-    return (found, found)
+    result = _adapted(node, writer, _MAXIMUM)
+    return (result, result)
 
 
 def _alike(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
@@ -93,7 +93,7 @@ def _adapted(node: Node, writer: GraphWriter, kind: Kind) -> ValueRef:
     if whole := [dim for dim in dims if results[dim] == 1 and shape[dim] != 1]:
         x = kind.reduced(writer, x, whole)
     left = [dim for dim in dims if dim not in whole and shape[dim] != results[dim]]
-    taps = {dim: found for dim in left if (found := _taps(shape[dim], results[dim]))}
+    taps = {dim: result for dim in left if (result := _taps(shape[dim], results[dim]))}
     if taps:
         x = kind.pooled(writer, x, taps, rank)
     for dim in left:
@@ -173,8 +173,8 @@ def rewrite_pool(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None
             return None
     if not whole:
         return None
-    found = (_MAXIMUM if is_max else _AVERAGE).reduced(writer, x, whole)
-    return (found, found) if is_max else (found,)
+    result = (_MAXIMUM if is_max else _AVERAGE).reduced(writer, x, whole)
+    return (result, result) if is_max else (result,)
 
 
 def _each(node: Node, number: int, rank: int) -> tuple[int, ...]:

@@ -44,7 +44,7 @@ def put(
     if kind == LAST:
         return writer.call(SCATTER.name, *args, shape=spec.shape, dtype=spec.dtype)
     if spec.dtype in _HALVES:
-        wide = [cast(writer, item, "float32") for item in (source, values)]
+        wide = [cast(writer, choice, "float32") for choice in (source, values)]
         return cast(writer, put(writer, wide[0], indices, wide[1], kind, wraps), spec.dtype)
     if spec.dtype not in SCATTER_TYPES:
         raise PlanError(
@@ -72,10 +72,10 @@ def _counted(
         writer.call("aten.full.default", tuple(map(as_arg, shape)), number, shape=shape, dtype="float32")
         for shape, number in ((spec.shape, 0.0), (chosen, 1.0))
     )
-    found = cast(writer, put(writer, zeros, indices, ones, "add", wraps), spec.dtype)
+    result = cast(writer, put(writer, zeros, indices, ones, "add", wraps), spec.dtype)
     if number_everywhere(writer, source) == 0:
-        return found
-    return writer.call("aten.add.Tensor", source, found, shape=spec.shape, dtype=spec.dtype)
+        return result
+    return writer.call("aten.add.Tensor", source, result, shape=spec.shape, dtype=spec.dtype)
 
 
 def _by_element(
@@ -93,8 +93,8 @@ def _by_element(
     turned = permuted(writer, source, (0, rank + 1, *range(1, rank + 1)))
     spread = [_for_each(writer, index, (outer, run, count)) for index in indices]
     given = view(writer, permuted(writer, values, (0, 2, 1)), (rows, count, 1))
-    found = put(writer, view(writer, turned, (rows, *sizes, 1)), spread, given, kind, wraps)
-    return permuted(writer, view(writer, found, (outer, run, *sizes)), (0, *range(2, rank + 2), 1))
+    result = put(writer, view(writer, turned, (rows, *sizes, 1)), spread, given, kind, wraps)
+    return permuted(writer, view(writer, result, (outer, run, *sizes)), (0, *range(2, rank + 2), 1))
 
 
 def _for_each(writer: GraphWriter, index: ValueRef, shape: tuple[Dim, Dim, Dim]) -> ValueRef:
@@ -147,11 +147,11 @@ def _in_parts(
     combined in order. ``how``: the kind, and whether indices wrap."""
     sizes = tuple(map(as_arg, spec.shape[1:-1]))
     args = (sizes, tuple(indices), values, *how, parts)
-    found = writer.call(SCATTER_PARTS.name, *args, shape=(parts, *spec.shape), dtype=spec.dtype)
+    result = writer.call(SCATTER_PARTS.name, *args, shape=(parts, *spec.shape), dtype=spec.dtype)
     if parts == 1:
-        return view(writer, found, spec.shape)
+        return view(writer, result, spec.shape)
     op = f"aten.{_REDUCTIONS[how[0]]}"
-    return writer.call(op, found, (0,), False, shape=spec.shape, dtype=spec.dtype)
+    return writer.call(op, result, (0,), False, shape=spec.shape, dtype=spec.dtype)
 
 
 def scattered(
@@ -184,9 +184,9 @@ def _into_first(
     spec, size = writer.spec(x), writer.shape(index)[axis]
     shape = (*spec.shape[:axis], size, *spec.shape[axis + 1 :])
     first = writer.call("aten.slice.Tensor", x, axis, 0, as_arg(size), shape=shape, dtype=spec.dtype)
-    found = scattered(writer, first, dim, index, values, kind)
+    result = scattered(writer, first, dim, index, values, kind)
     return writer.call(
-        "aten.slice_scatter.default", x, found, axis, 0, as_arg(size), shape=spec.shape, dtype=spec.dtype
+        "aten.slice_scatter.default", x, result, axis, 0, as_arg(size), shape=spec.shape, dtype=spec.dtype
     )
 
 
@@ -250,8 +250,8 @@ def _index_put(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     x, given, values = tensor(node, 0), node.args[1], tensor(node, 2)
     if not isinstance(given, tuple):
         raise PlanError("{op} has indices that are not a list.", op=node.op)
-    dims = [axis for axis, item in enumerate(given) if isinstance(item, ValueRef)]
-    indices = [item for item in given if isinstance(item, ValueRef)]
+    dims = [axis for axis, element in enumerate(given) if isinstance(element, ValueRef)]
+    indices = [element for element in given if isinstance(element, ValueRef)]
     if any(writer.spec(index).dtype == "bool" for index in indices):
         raise PlanError("A mask chooses elements: how many is not known before it runs; use where.")
     shape = writer.shape(x)
@@ -263,15 +263,15 @@ def _index_put(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     if dims != list(range(first, behind)):
         raise PlanError("{op} with indices of dimensions that are not neighbours is not covered.", op=node.op)
     chosen = _broadcast(writer, indices)
-    spread = [view(writer, expanded(writer, item, chosen), (1, times(chosen))) for item in indices]
+    spread = [view(writer, expanded(writer, index, chosen), (1, times(chosen))) for index in indices]
     values = expanded(writer, values, (*shape[:first], *chosen, *shape[behind:]))
     outer, count, run = times(shape[:first]), times(chosen), times(shape[behind:])
     kind = "add" if argument(node, 3, "accumulate", False) else LAST
-    found = put(
+    result = put(
         writer, view(writer, x, (outer, *shape[first:behind], run)), spread,
         view(writer, values, (outer, count, run)), kind, True,
     )  # fmt: skip
-    return (view(writer, found, shape),)
+    return (view(writer, result, shape),)
 
 
 def _slices(kind: str) -> Rewrite:

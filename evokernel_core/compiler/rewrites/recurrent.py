@@ -44,7 +44,8 @@ def _read(kind: str, node: Node) -> _Stack:
     if dropout and train and literal(layers) > 1:
         raise PlanError("A recurrent layer drops out between its layers, which is not covered; call eval().")
     given = states if isinstance(states, tuple) else (states,)
-    refs = tuple(item for item in parameters if isinstance(item, ValueRef)) if parameters else ()  # type: ignore[union-attr]
+    listed = parameters if isinstance(parameters, tuple) else ()
+    refs = tuple(parameter for parameter in listed if isinstance(parameter, ValueRef))
     each = 4 if biases else 2
     count = literal(layers) * (2 if both else 1)
     if not isinstance(x, ValueRef) or len(refs) != each * count:
@@ -52,7 +53,7 @@ def _read(kind: str, node: Node) -> _Stack:
     return _Stack(
         kind,
         x,
-        tuple(item for item in given if isinstance(item, ValueRef)),
+        tuple(element for element in given if isinstance(element, ValueRef)),
         tuple(refs[place : place + each] for place in range(0, len(refs), each)),
         literal(layers),
         2 if both else 1,
@@ -140,8 +141,8 @@ def _joined(states: list[ValueRef], writer: GraphWriter) -> ValueRef:
     """The last states of all layers: [layers * directions, batch, hidden]."""
     if len(states) == 1:
         return states[0]
-    shapes = [writer.shape(item) for item in states]
-    shape = (sum(int(item[0]) for item in shapes), *shapes[0][1:])
+    shapes = [writer.shape(state) for state in states]
+    shape = (sum(int(shape[0]) for shape in shapes), *shapes[0][1:])
     return writer.call("aten.cat.default", tuple(states), 0, shape=shape, dtype=writer.spec(states[0]).dtype)
 
 

@@ -107,18 +107,18 @@ def _together(node: Node, writer: GraphWriter, name: str) -> tuple[ValueRef, ...
     """What is done with the state of each step, done with those of all steps at once."""
     if node.name != name:
         return None
-    nodes = {item.name: item for item in writer.nodes}
+    nodes = {node.name: node for node in writer.nodes}
     result = first = next(iter(node.operands()))
     while nodes[first.name].op != _SELECT:
         first = next(iter(nodes[first.name].operands()))
     states, dim = nodes[first.name].args[:2]
     assert isinstance(states, ValueRef)
     lengths = writer.shape(states)[:-1]
-    found = _lifted(nodes, result, writer, states)
-    *_, width = writer.shape(found)
+    match = _lifted(nodes, result, writer, states)
+    *_, width = writer.shape(match)
     dtype = node.outputs[0].dtype
     shape = (*lengths, width)
-    whole = writer.call("aten.view.default", found, shape, shape=shape, dtype=dtype)
+    whole = writer.call("aten.view.default", match, shape, shape=shape, dtype=dtype)
     if _dimension(node) == dim:
         return (whole,)
     turned = (lengths[1], lengths[0], width)
@@ -157,7 +157,7 @@ class _Search:
                 names.append(later[names[-1]])
             steps = self._graph.spec(cell.x).shape[cell.dim]
             if len(names) >= _LEAST_STEPS and steps == len(names):
-                return [self._nodes[item] for item in names], cell
+                return [self._nodes[name] for name in names], cell
         return None
 
     def _cell(self, node: Node) -> _Cell | None:

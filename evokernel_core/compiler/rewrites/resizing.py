@@ -312,16 +312,16 @@ def product_along(writer: GraphWriter, x: ValueRef, axis: int, matrix: ValueRef)
             "aten.permute.default", matrix, (1, 0), shape=(sources, results), dtype="float32"
         )
         rows = view(writer, x, (outer, sources))
-        found = writer.call("aten.mm.default", rows, turned, shape=(outer, results), dtype="float32")
-        return view(writer, found, whole)
+        result = writer.call("aten.mm.default", rows, turned, shape=(outer, results), dtype="float32")
+        return view(writer, result, whole)
     if extent(outer).is_one:
         columns = view(writer, x, (sources, inner))
-        found = writer.call("aten.mm.default", matrix, columns, shape=(results, inner), dtype="float32")
-        return view(writer, found, whole)
+        result = writer.call("aten.mm.default", matrix, columns, shape=(results, inner), dtype="float32")
+        return view(writer, result, whole)
     left = expanded(writer, view(writer, matrix, (1, results, sources)), (outer, results, sources))
     right = view(writer, x, (outer, sources, inner))
-    found = writer.call("aten.bmm.default", left, right, shape=(outer, results, inner), dtype="float32")
-    return view(writer, found, whole)
+    result = writer.call("aten.bmm.default", left, right, shape=(outer, results, inner), dtype="float32")
+    return view(writer, result, whole)
 
 
 # -- nearest elements -----------------------------------------------------------------------------
@@ -353,9 +353,9 @@ def _chosen_along(weights: Weights, x: ValueRef, axis: int, centred: bool) -> Va
     writer, sources, results = weights.writer, weights.sources, weights.results
     if isinstance(sources, int) and isinstance(results, int):
         known = _nearest_places(weights, sources, results, centred)
-        found = _regular(writer, x, axis, known)
-        if found is not None:
-            return found
+        result = _regular(writer, x, axis, known)
+        if result is not None:
+            return result
     row = numbers(writer, results)
     place = weights.scaled(weights.call("add.Scalar", row, 0.5) if centred else row)
     last = weights.call("sub.Scalar", size(writer, (sources,)), 1.0)

@@ -54,11 +54,11 @@ class _Axis:
         """From -1 to 1 to the number of an element."""
         ahead = self.call("add.Scalar", grid, 1.0)
         if self.aligned:
-            found = self.call("mul.Scalar", self.call("mul.Tensor", ahead, self.last), 0.5)
+            result = self.call("mul.Scalar", self.call("mul.Tensor", ahead, self.last), 0.5)
         else:
             wide = self.call("mul.Tensor", ahead, size(self.writer, (self.size,)))
-            found = self.call("mul.Scalar", self.call("sub.Scalar", wide, 1.0), 0.5)
-        return self.inside(found) if self.padding == _BORDER else found
+            result = self.call("mul.Scalar", self.call("sub.Scalar", wide, 1.0), 0.5)
+        return self.inside(result) if self.padding == _BORDER else result
 
     def inside(self, x: ValueRef) -> ValueRef:
         return self.call("minimum.default", self.call("clamp_min.default", x, 0.0), self.last)
@@ -118,11 +118,11 @@ def _sampled(dims: int) -> Rewrite:
         total: ValueRef | None = None
         for taps in itertools.product(*axes):
             runs = take(writer, turned, [tap.index for tap in taps], whole, count, wraps=False)
-            found = cast(writer, view(writer, runs, (images, count, channels)), "float32")
+            result = cast(writer, view(writer, runs, (images, count, channels)), "float32")
             for tap in taps:
                 if tap.weight is not None:
-                    found = apply(writer, "mul.Tensor", found, tap.weight)
-            total = found if total is None else apply(writer, "add.Tensor", total, found)
+                    result = apply(writer, "mul.Tensor", result, tap.weight)
+            total = result if total is None else apply(writer, "add.Tensor", total, result)
         assert total is not None
         total = cast(writer, total, node.outputs[0].dtype)
         back = writer.call(
@@ -155,8 +155,8 @@ def _in_bands(node: Node, writer: GraphWriter) -> ValueRef:
     places = view(writer, grid, (images, count, 2))
     how = (SAMPLE_MODES[mode], SAMPLE_PADDINGS[padding], bool(aligned))
     made, dtype = (images, channels, count), writer.spec(x).dtype
-    found = writer.call(GRID_SAMPLE.name, x, places, *how, shape=made, dtype=dtype)
-    return view(writer, found, node.outputs[0].shape)
+    result = writer.call(GRID_SAMPLE.name, x, places, *how, shape=made, dtype=dtype)
+    return view(writer, result, node.outputs[0].shape)
 
 
 def _number(arg: object) -> int:
@@ -186,11 +186,11 @@ def _affine_grid(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
             total = apply(writer, "mul.Tensor", factor, along)
         else:
             total = _multiplied_into(writer, total, factor, along)
-    found = apply(writer, "add.Tensor", total, _coefficient(writer, theta, dims, each))
+    result = apply(writer, "add.Tensor", total, _coefficient(writer, theta, dims, each))
     count = times(shape[1:-1])
     turned = writer.call(
         "aten.permute.default",
-        view(writer, cast(writer, found, dtype), (shape[0], dims, count)),
+        view(writer, cast(writer, result, dtype), (shape[0], dims, count)),
         (0, 2, 1),
         shape=(shape[0], count, dims),
         dtype=dtype,
@@ -229,11 +229,11 @@ def _multiplied_into(writer: GraphWriter, total: ValueRef, x: ValueRef, y: Value
     left = call("sub.Tensor", call("mul.Tensor", x_high, y_high), product)
     for one, other in ((x_high, y_low), (x_low, y_high), (x_low, y_low)):
         left = call("add.Tensor", left, call("mul.Tensor", one, other))
-    found = call("add.Tensor", total, product)
-    part = call("sub.Tensor", found, total)
-    rest = call("sub.Tensor", total, call("sub.Tensor", found, part))
+    result = call("add.Tensor", total, product)
+    part = call("sub.Tensor", result, total)
+    rest = call("sub.Tensor", total, call("sub.Tensor", result, part))
     rest = call("add.Tensor", rest, call("sub.Tensor", product, part))
-    return call("add.Tensor", found, call("add.Tensor", rest, left))
+    return call("add.Tensor", result, call("add.Tensor", rest, left))
 
 
 def _coefficient(writer: GraphWriter, theta: ValueRef, column: int, shape: tuple[Dim, ...]) -> ValueRef:
@@ -276,9 +276,9 @@ def _steps(writer: GraphWriter, count: Dim, aligned: bool) -> ValueRef:
 def _divided(writer: GraphWriter, x: ValueRef, by: int) -> ValueRef:
     """x / by, rounded once: kernels multiply by the reciprocal, whose rounding is taken back here."""
     inverse = float(np.float32(1) / np.float32(by))
-    found = apply(writer, "mul.Scalar", x, inverse)
-    left = _multiplied_into(writer, x, found, -float(by))
-    return apply(writer, "add.Tensor", found, apply(writer, "mul.Scalar", left, inverse))
+    result = apply(writer, "mul.Scalar", x, inverse)
+    left = _multiplied_into(writer, x, result, -float(by))
+    return apply(writer, "add.Tensor", result, apply(writer, "mul.Scalar", left, inverse))
 
 
 REWRITES: Mapping[str, Rewrite] = {

@@ -47,10 +47,10 @@ def _scan(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     if isinstance(x, ValueRef) and writer.spec(x).dtype != result.dtype:
         x = writer.call("aten._to_copy.default", x, shape=writer.shape(x), dtype=result.dtype)
         node = evolve(node, args=(x, *node.args[1:]))
-    found = scan_node(node, writer.spec)
-    if found is None:
+    match = scan_node(node, writer.spec)
+    if match is None:
         raise PlanError("{op} is covered along a dimension that is a literal.", op=node.op)
-    value = writer.call(SCAN.name, *found.args, shape=result.shape, dtype=result.dtype)
+    value = writer.call(SCAN.name, *match.args, shape=result.shape, dtype=result.dtype)
     if others_are_read(node, writer):
         raise PlanError(
             "The indices of {op} are read, which is not covered: read its values alone.", op=node.op

@@ -37,19 +37,19 @@ class _Patterns:
     def __init__(self, task: KernelTask) -> None:
         self._graph: Graph = task.graph
         self._nodes: dict[str, Node] = {}
-        self._dtypes: Mapping[str, TensorSpec] = {item.name: item.spec for item in task.graph.inputs}
+        self._dtypes: Mapping[str, TensorSpec] = {operand.name: operand.spec for operand in task.graph.inputs}
 
     def rewritten(self, node: Node) -> Node:
         """The node, or the scan that it stands for; nodes come in order."""
         if node.op in SCANS:
-            found = self._scan(node)
+            result = self._scan(node)
         elif node.op == "aten.flip.default":
-            found = self._reversed(node)
+            result = self._reversed(node)
         elif node.op == "aten.cat.default":
-            found = self._behind_identity(node)
+            result = self._behind_identity(node)
         else:
-            found = None
-        self._nodes[node.name] = found or node
+            result = None
+        self._nodes[node.name] = result or node
         return self._nodes[node.name]
 
     def _node(self, ref: Arg) -> Node | None:
@@ -61,15 +61,15 @@ class _Patterns:
 
     def _scan(self, node: Node) -> Node | None:
         """One node for a scan of floating point numbers whose other results nobody needs."""
-        found = scan_node(node, self._spec)
-        if found is None or self._others_are_read(node):
+        result = scan_node(node, self._spec)
+        if result is None or self._others_are_read(node):
             return None
-        x = found.args[0]
-        shifted = self._shifted(x, literal(found.args[1]), str(found.args[2]))
+        x = result.args[0]
+        shifted = self._shifted(x, literal(result.args[1]), str(result.args[2]))
         if shifted is not None:
-            return _with(found, x=shifted, exclusive=True)
+            return _with(result, x=shifted, exclusive=True)
         masked = self._masked(x)
-        return _with(found, x=masked[0], mask=masked[1]) if masked and found.args[2] == "sum" else found
+        return _with(result, x=masked[0], mask=masked[1]) if masked and result.args[2] == "sum" else result
 
     def _others_are_read(self, node: Node) -> bool:
         refs = [ref for other in self._graph.nodes for ref in other.operands()]

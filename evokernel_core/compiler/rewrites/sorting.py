@@ -39,10 +39,10 @@ def _along(writer: GraphWriter, x: ValueRef, dim: int, keep: Dim, descending: bo
     order = (*range(dim), *range(dim + 1, len(shape)), dim)
     turned = _permuted(writer, x, order)
     rows = view(writer, turned, (times([shape[i] for i in order[:-1]]), shape[dim]))
-    found = _first(writer, rows, keep, descending)
+    result = _first(writer, rows, keep, descending)
     whole = (*(shape[i] for i in order[:-1]), keep)
     back = tuple(order.index(i) for i in range(len(shape)))
-    values, indices = (_permuted(writer, view(writer, ref, whole), back) for ref in found)
+    values, indices = (_permuted(writer, view(writer, ref, whole), back) for ref in result)
     return values, indices
 
 
@@ -64,8 +64,8 @@ def _first(writer: GraphWriter, rows: ValueRef, keep: Dim, descending: bool) -> 
         return _sorted(writer, rows, None, keep, descending, 1)
     assert isinstance(columns, int) and isinstance(keep, int)
     cut = view(writer, rows, (times((count, parts)), columns // parts))
-    found = _sorted(writer, cut, None, keep, descending, parts)
-    values, indices = (view(writer, ref, (count, parts * keep)) for ref in found)
+    result = _sorted(writer, cut, None, keep, descending, parts)
+    values, indices = (view(writer, ref, (count, parts * keep)) for ref in result)
     return _sorted(writer, values, indices, keep, descending, 1)
 
 
@@ -87,15 +87,15 @@ def _digits(writer: GraphWriter, rows: ValueRef) -> list[ValueRef]:
     """The digits of integers as float32, which holds each exactly, the lowest first; the highest has the
     sign."""
     spec = writer.spec(rows)
-    found = []
+    result = []
     for begin, bits in _INTEGERS[spec.dtype]:
         digit = rows
         if begin:
             digit = apply(writer, "bitwise_right_shift.Tensor_Scalar", digit, begin, dtype=spec.dtype)
         if bits:
             digit = apply(writer, "bitwise_and.Scalar", digit, (1 << bits) - 1, dtype=spec.dtype)
-        found.append(cast(writer, digit, "float32"))
-    return found
+        result.append(cast(writer, digit, "float32"))
+    return result
 
 
 def _taken(writer: GraphWriter, rows: ValueRef, order: ValueRef) -> ValueRef:
@@ -126,9 +126,9 @@ def _sorted(
     return values, found
 
 
-def _shaped(writer: GraphWriter, node: Node, found: Sorted) -> tuple[ValueRef, ...]:
+def _shaped(writer: GraphWriter, node: Node, sorted_: Sorted) -> tuple[ValueRef, ...]:
     """As the node's results are shaped."""
-    return tuple(view(writer, ref, spec.shape) for ref, spec in zip(found, node.outputs, strict=True))
+    return tuple(view(writer, ref, spec.shape) for ref, spec in zip(sorted_, node.outputs, strict=True))
 
 
 def _sort(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:

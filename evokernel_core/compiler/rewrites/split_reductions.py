@@ -40,8 +40,8 @@ def split_reductions(task: KernelTask, chip: Chip) -> KernelTask:
     """The task with reductions of few long rows split; the same task where there are none."""
     if not any(node.op in _RULES for node in task.graph.nodes):
         return task
-    found = rewritten(task, _RULES, chip)
-    return merged(found) if found is not task else task
+    result = rewritten(task, _RULES, chip)
+    return merged(result) if result is not task else task
 
 
 @frozen
@@ -120,7 +120,7 @@ def _planned(
     then = row * rows / all_cores + _LAUNCHES * launch_us(chip)
     if now < 1.3 * then or (row <= chip.l2_bytes // 2 and _is_read_again(writer, node, x)):
         return None
-    found: _Split | None = None
+    split: _Split | None = None
     short: _Split | None = None
     for count in range(1, len(dims)):
         outer, inner = dims[:count], dims[count:]
@@ -129,11 +129,11 @@ def _planned(
         if part >= _SHORT_PART and parts >= 2 * chip.aiv:
             short = short or _Split(writer, x, outer, inner)
         if part >= _LEAST_PART and parts >= 2 * chip.aiv:
-            found = _Split(writer, x, outer, inner)
+            split = _Split(writer, x, outer, inner)
             is_kept = passes == 1 or part * chip.aiv <= chip.l2_bytes // 2  # a part that is read again
             if is_kept and math.ceil(parts / chip.aiv) * chip.aiv <= _UNEVEN * parts:
-                return found
-    return found or _cut(writer, x, dims, rows) or short
+                return split
+    return split or _cut(writer, x, dims, rows) or short
 
 
 def _is_read_again(writer: GraphWriter, node: Node, x: ValueRef) -> bool:
@@ -149,17 +149,17 @@ def _is_read_again(writer: GraphWriter, node: Node, x: ValueRef) -> bool:
     for other in reversed(graph.nodes):
         if any(ValueRef(other.name, i) in elements for i in range(len(other.outputs))):
             elements |= {ref for ref in other.operands() if _length(graph.spec(ref).shape, writer) == length}
-    found = False
+    result = False
     for other in graph.nodes:
         operands = set(other.operands())
         if other.name in behind or not any(ref.name in behind for ref in operands):
             continue
-        found = found or bool(operands & elements)
+        result = result or bool(operands & elements)
         behind.add(other.name)
         lengths = (_length(graph.spec(ref).shape, writer) for ref in operands)
-        if found and other.op in _RULES and length in lengths:
+        if result and other.op in _RULES and length in lengths:
             return False  # which one kernel computes with what comes before it
-    return found
+    return result
 
 
 def _length(shape: tuple[Dim, ...], writer: GraphWriter) -> int:
@@ -179,7 +179,7 @@ def _cut(writer: GraphWriter, x: ValueRef, dims: tuple[int, ...], rows: int) -> 
     if parts is None:
         return None
     pieces = (*shape[:dim], parts, length // parts, *shape[dim + 1 :])
-    sizes = tuple(item if isinstance(item, int) else SymbolicInt(item) for item in pieces)
+    sizes = tuple(piece if isinstance(piece, int) else SymbolicInt(piece) for piece in pieces)
     view = writer.call("aten.view.default", x, sizes, shape=pieces, dtype=writer.spec(x).dtype)
     return _Split(writer, view, (dim,), (dim + 1,))
 

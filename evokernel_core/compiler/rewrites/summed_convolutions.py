@@ -142,7 +142,7 @@ def _least(writer: GraphWriter, length: Dim) -> int:
     """The least size of a dimension that is a number or a symbol; of others nothing is known."""
     if isinstance(length, int):
         return length
-    return next((item.minimum for item in writer.task.symbols if item.name == length), 0)
+    return next((symbol.minimum for symbol in writer.task.symbols if symbol.name == length), 0)
 
 
 def _gains(root: Node, summing: Summing, axes: Sequence[Axis]) -> bool:

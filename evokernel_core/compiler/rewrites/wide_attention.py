@@ -46,18 +46,18 @@ def in_parts(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     weights = _as(writer, weights, dtype)
     flat = viewed(writer, weights, (flat_size(shape[:-2]), *whole[-2:]))
     values = _shared(writer, value, sharing)
-    found = writer.call(
+    result = writer.call(
         "aten.bmm.default", flat, values, shape=(*writer.shape(flat)[:-1], width), dtype=dtype
     )
-    return (viewed(writer, found, node.outputs[0].shape),)
+    return (viewed(writer, result, node.outputs[0].shape),)
 
 
 def _sharing(query: Sequence[Dim], key: Sequence[Dim]) -> Extent | None:
     """How many matrices of queries share one of keys; None where their batches broadcast otherwise."""
     if list(map(extent, query[:-3])) != list(map(extent, key[:-3])):
         return None
-    found = product(map(extent, query[:-2])).divided_by(product(map(extent, key[:-2])))
-    return found if found is not None and found.constant is not None else None
+    result = product(map(extent, query[:-2])).divided_by(product(map(extent, key[:-2])))
+    return result if result is not None and result.constant is not None else None
 
 
 def _shared(writer: GraphWriter, x: ValueRef, sharing: Extent) -> ValueRef:

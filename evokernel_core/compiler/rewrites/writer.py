@@ -33,8 +33,8 @@ class GraphWriter:
 
     def __attrs_post_init__(self) -> None:
         graph = self.task.graph
-        self._specs = {ValueRef(item.name): item.spec for item in graph.inputs}
-        self._names = {item.name for item in graph.inputs} | {node.name for node in graph.nodes}
+        self._specs = {ValueRef(operand.name): operand.spec for operand in graph.inputs}
+        self._names = {operand.name for operand in graph.inputs} | {node.name for node in graph.nodes}
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -73,8 +73,8 @@ class GraphWriter:
         """The node itself, or what its rewrite makes of it."""
         self._line = node.line
         rewrite = self.rewrites.get(node.op)
-        found = rewrite(node, self) if rewrite is not None else None
-        return self.keep(node) if found is None else found
+        result = rewrite(node, self) if rewrite is not None else None
+        return self.keep(node) if result is None else result
 
     def keep(self, node: Node) -> tuple[ValueRef, ...]:
         """The node as it is."""

@@ -118,8 +118,8 @@ class Reading:
         for old, new in _segments(mine, its, what):
             reading = reading._regrouped([given[i] for i in old], [mine[i] for i in old],
                                          [its[i] for i in new], what)  # fmt: skip
-        found = iter(reading.dims[len(result) :])
-        dims = tuple(Index() if extent(dim).is_one else next(found) for dim in operand)
+        members = iter(reading.dims[len(result) :])
+        dims = tuple(Index() if extent(dim).is_one else next(members) for dim in operand)
         return evolve(reading, dims=dims)
 
     def _regrouped(

@@ -247,7 +247,7 @@ def _diagonal(node: Node, reading: Reading, rank: int) -> Reading:
     along = reading.dims[-1]
     dims = list(reading.dims[:-1])
     rows, columns = along.scaled(1, Sum.number(max(-offset, 0))), along.scaled(1, Sum.number(max(offset, 0)))
-    for dim, index in sorted(((first % rank, rows), (second % rank, columns)), key=lambda item: item[0]):
+    for dim, index in sorted(((first % rank, rows), (second % rank, columns)), key=lambda choice: choice[0]):
         dims.insert(dim, index)
     return evolve(reading, dims=tuple(dims))
 
@@ -381,7 +381,7 @@ def _absorbed(boxes: list[Box], width: int, least: Mapping[str, int]) -> list[Bo
         if box.axes[-1].size.evaluate(least) < 1:
             continue
         whole = box
-        for fill in [item for item in kept if item.is_fill]:  # each goes to one copy
+        for fill in [entry for entry in kept if entry.is_fill]:  # each goes to one copy
             wider = _joined(whole, fill, width)
             if wider is not None:
                 kept.remove(fill)

@@ -86,8 +86,8 @@ def extent(dim: Dim) -> Extent:
 
 def product(extents: Iterable[Extent]) -> Extent:
     total = Extent()
-    for item in extents:
-        total = total.times(item)
+    for extent in extents:
+        total = total.times(extent)
     return total
 
 

@@ -20,10 +20,10 @@ class Sum:
 
     @staticmethod
     def of(*extents: Extent) -> Sum:
-        found: dict[tuple[str, ...], int] = {}
-        for item in extents:
-            found[item.factors] = found.get(item.factors, 0) + item.coefficient
-        return Sum(tuple(Extent(number, key) for key, number in sorted(found.items()) if number))
+        result: dict[tuple[str, ...], int] = {}
+        for term in extents:
+            result[term.factors] = result.get(term.factors, 0) + term.coefficient
+        return Sum(tuple(Extent(number, key) for key, number in sorted(result.items()) if number))
 
     @staticmethod
     def number(value: int) -> Sum:
@@ -69,10 +69,10 @@ def total(parts: Iterable[Sum]) -> Sum:
     return result
 
 
-def expanded(item: Extent) -> Sum:
+def expanded(extent: Extent) -> Sum:
     """The extent with factors that are sums multiplied out, so that equal sizes look equal."""
-    result = Sum.number(item.coefficient)
-    for factor in item.factors:
+    result = Sum.number(extent.coefficient)
+    for factor in extent.factors:
         result = result.times(_of_ast(ast.parse(factor, mode="eval").body))
     return result
 

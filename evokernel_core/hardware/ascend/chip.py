@@ -280,9 +280,9 @@ def parse_chip(name: str, path: Path) -> Chip:
         return kind(
             **known,
             **{
-                item.name: (int if item.type in (int, "int") else float)(need(section, item.name))
-                for item in fields(kind)
-                if item.name not in known
+                field.name: (int if field.type in (int, "int") else float)(need(section, field.name))
+                for field in fields(kind)
+                if field.name not in known
             },
         )
 
@@ -311,12 +311,12 @@ def _constants(path: Path) -> dict[str, float]:
     if base is None:
         return dict(_flatten(table))
     beside = (folder / f"{base}.toml" for folder in (path.parent, CHIPS))
-    found = next((file for file in beside if file != path and file.is_file()), None)
-    if found is None:
+    result = next((file for file in beside if file != path and file.is_file()), None)
+    if result is None:
         raise UsageError(
             "The chip file {path} is based on {base}, of which there is no file.", path=path, base=repr(base)
         )
-    return {**_constants(found), **dict(_flatten(table))}
+    return {**_constants(result), **dict(_flatten(table))}
 
 
 def runner_text(chip: Chip) -> str:

@@ -34,15 +34,15 @@ def apply(db: Database) -> None:
 
 def _renamed(db: Database) -> Mapping[str, str]:
     """The new identity of every task that has another one now."""
-    found = {}
+    result = {}
     for row in db.table("tasks").rows_where(select="task_id, task"):
         try:
             old, new = _identities(row)
         except UnreadableRow:
             continue
         if old != new:
-            found[old] = new
-    return found
+            result[old] = new
+    return result
 
 
 @decoded

@@ -34,7 +34,7 @@ class ArchivePolicy:
         return Step(rng.choices(elites, weights)[0])
 
     def _weight(self, elite: Candidate, elites: Sequence[Candidate], state: SearchState) -> float:
-        fastest = min(item.latency_us for item in elites)
+        fastest = min(elite.latency_us for elite in elites)
         children = state.children(elite.source.source_id)
         better = sum(child.latency_us < elite.latency_us for child in children)
         return (
@@ -47,8 +47,8 @@ class ArchivePolicy:
 def archive(candidates: Sequence[Candidate]) -> dict[Descriptor, Candidate]:
     """The fastest kernel of each occupied cell."""
     cells: dict[Descriptor, Candidate] = {}
-    for item in candidates:
-        cell = item.source.strategy.descriptor
-        if cell not in cells or item.latency_us < cells[cell].latency_us:
-            cells[cell] = item
+    for candidate in candidates:
+        cell = candidate.source.strategy.descriptor
+        if cell not in cells or candidate.latency_us < cells[cell].latency_us:
+            cells[cell] = candidate
     return cells

@@ -29,7 +29,7 @@ class SearchState:
 
     def children(self, source_id: str) -> tuple[Candidate, ...]:
         """The attempts made from a kernel; the drafts for ``""``."""
-        return tuple(item for item in self.candidates if item.parent == source_id)
+        return tuple(candidate for candidate in self.candidates if candidate.parent == source_id)
 
     def steps_from(self, source_id: str) -> int:
         """The number of attempts made from a kernel, those included that are awaited."""
@@ -38,13 +38,13 @@ class SearchState:
     @property
     def cells(self) -> tuple[Descriptor, ...]:
         """The cells in which something was tried, in that order."""
-        sources = [item.source for item in self.candidates] + [item.source for item in self.begun]
+        sources = [candidate.source for candidate in self.candidates] + [item.source for item in self.begun]
         return tuple(dict.fromkeys(source.strategy.descriptor for source in sources))
 
     @property
     def fastest(self) -> Candidate:
         """Of the starts. Raises ValueError where there is none."""
-        return min(self.starts, key=lambda item: item.latency_us)
+        return min(self.starts, key=lambda start: start.latency_us)
 
 
 @frozen

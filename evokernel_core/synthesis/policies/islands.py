@@ -34,12 +34,12 @@ class Island:
     members: dict[str, Candidate] = field(factory=dict)
     made: int = 0
 
-    def add(self, item: Candidate) -> None:
-        self.members.setdefault(item.source.source_id, item)
+    def add(self, candidate: Candidate) -> None:
+        self.members.setdefault(candidate.source.source_id, candidate)
 
     @property
     def best(self) -> Candidate:
-        return min(self.members.values(), key=lambda item: item.latency_us)
+        return min(self.members.values(), key=lambda member: member.latency_us)
 
 
 @frozen
@@ -54,14 +54,14 @@ class IslandsPolicy:
     def choose(self, state: SearchState, rng: random.Random) -> Step:
         if not state.starts:
             return DRAFT
-        found = islands(state, self.number, self.interval)
+        result = islands(state, self.number, self.interval)
         awaited = sum(not item.parent for item in state.begun)
         may_begin = state.steps_from("") < self.number * DRAFTS_AN_ISLAND
-        if state.can_draft and may_begin and len(found) + awaited < self.number:
+        if state.can_draft and may_begin and len(result) + awaited < self.number:
             return draft_elsewhere(state)
-        open_ids = {item.source.source_id for item in state.starts}
-        island = _least(island for island in found if island.members.keys() & open_ids)
-        mine = [item for id, item in island.members.items() if id in open_ids]
+        open_ids = {start.source.source_id for start in state.starts}
+        island = _least(island for island in result if island.members.keys() & open_ids)
+        mine = [value for id, value in island.members.items() if id in open_ids]
         if rng.random() < self.epsilon:
             return Step(rng.choice(mine))
         return Step(min(mine, key=lambda item: item.latency_us))
@@ -69,37 +69,37 @@ class IslandsPolicy:
 
 def islands(state: SearchState, number: int, interval: int) -> list[Island]:
     """The islands that the attempts so far have made, oldest first, at most ``number``."""
-    found: list[Island] = []
-    for n, item in enumerate(state.candidates, 1):
-        home = _home(found, item)
+    islands: list[Island] = []
+    for n, candidate in enumerate(state.candidates, 1):
+        home = _home(islands, candidate)
         if home is not None:
             home.made += 1
-        elif item.verdict.feasible:
-            home = Island() if len(found) < number else _least(found)
-            found += [] if home in found else [home]
-        if home is not None and item.verdict.feasible:
-            home.add(item)
+        elif candidate.verdict.feasible:
+            home = Island() if len(islands) < number else _least(islands)
+            islands += [] if home in islands else [home]
+        if home is not None and candidate.verdict.feasible:
+            home.add(candidate)
         if n % interval == 0:
-            _migrate(found)
+            _migrate(islands)
     for awaited in state.begun:
-        home = _home(found, awaited)
+        home = _home(islands, awaited)
         if home is not None:
             home.made += 1
-    return found
+    return islands
 
 
-def _home(found: Iterable[Island], item: Candidate | Begun) -> Island | None:
+def _home(islands: Iterable[Island], item: Candidate | Begun) -> Island | None:
     """The island that made an attempt: one that has its parent; of several the one whose turn it was."""
-    homes = [island for island in found if item.parent in island.members]
+    homes = [island for island in islands if item.parent in island.members]
     return _least(homes) if homes else None
 
 
-def _least(found: Iterable[Island]) -> Island:
-    return min(found, key=lambda island: island.made)
+def _least(islands: Iterable[Island]) -> Island:
+    return min(islands, key=lambda island: island.made)
 
 
-def _migrate(found: list[Island]) -> None:
+def _migrate(islands: list[Island]) -> None:
     """Each island takes in the best of the one before it."""
-    leaving = [island.best for island in found]
-    for island, migrant in zip(found, leaving[-1:] + leaving[:-1], strict=True):
+    leaving = [island.best for island in islands]
+    for island, migrant in zip(islands, leaving[-1:] + leaving[:-1], strict=True):
         island.add(migrant)

@@ -29,7 +29,7 @@ class QValuePolicy:
     def choose(self, state: SearchState, rng: random.Random) -> Step:
         if not state.starts:
             return DRAFT
-        starts = {item.source.source_id: item for item in state.starts}
+        starts = {start.source.source_id: start for start in state.starts}
         fastest_first = sorted(starts, key=lambda id: starts[id].latency_us)
         q = z_scores([state.values.get(id, 0.0) for id in fastest_first])
         fast = z_scores([-math.log(starts[id].latency_us) for id in fastest_first])

@@ -54,19 +54,17 @@ class TreePolicy:
 
     def _descend(self, state: SearchState) -> Candidate | None:
         """The node to expand, None for the root; only nodes that can still be refined are passed."""
-        open_ids = {item.source.source_id for item in state.starts}
+        open_ids = {start.source.source_id for start in state.starts}
         rewards = _subtree_rewards(state)
         node: Candidate | None = None
         visits = len(state.candidates)
         while True:
             children = state.children(node.source.source_id if node else "")
-            arms = [item for item in children if item.source.source_id in open_ids]
+            arms = [child for child in children if child.source.source_id in open_ids]
             if not arms:
                 return node
-            scores = {
-                item.source.source_id: self._ucb(rewards[item.source.source_id], visits) for item in arms
-            }
-            best = max(arms, key=lambda item: scores[item.source.source_id])
+            scores = {arm.source.source_id: self._ucb(rewards[arm.source.source_id], visits) for arm in arms}
+            best = max(arms, key=lambda arm: scores[arm.source.source_id])
             backed = rewards[best.source.source_id]
             expand = _mean(backed) + self._bonus(visits, len(children) ** 2)
             can_expand = node is not None or state.can_draft
@@ -87,13 +85,13 @@ def _mean(numbers: list[float]) -> float:
 
 def _subtree_rewards(state: SearchState) -> dict[str, list[float]]:
     """The rewards of each kernel and of everything below it, by source_id."""
-    parents = {item.source.source_id: item.parent for item in state.candidates}
-    found: dict[str, list[float]] = {id: [] for id in parents}
-    for item in state.candidates:
-        reward = node_reward(item)
-        id, seen = item.source.source_id, set[str]()
-        while id in found and id not in seen:
-            found[id].append(reward)
+    parents = {candidate.source.source_id: candidate.parent for candidate in state.candidates}
+    result: dict[str, list[float]] = {id: [] for id in parents}
+    for candidate in state.candidates:
+        reward = node_reward(candidate)
+        id, seen = candidate.source.source_id, set[str]()
+        while id in result and id not in seen:
+            result[id].append(reward)
             seen.add(id)
             id = parents[id]
-    return found
+    return result

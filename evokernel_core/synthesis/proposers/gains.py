@@ -47,14 +47,14 @@ def gains(
     tries: Counter[int | None] = Counter()
     for (_, kernel), gains in given.items():
         tries[kernel] += len(gains)
-    place = {item.id: place for place, item in enumerate(context.experiences, 1)}
+    place = {experience.id: place for place, experience in enumerate(context.experiences, 1)}
     said = _said(task, start, [step for _, step in steps], context.residual, chip)
 
-    def gain(item: Experience, step: Step, estimated: float) -> tuple[float, float]:
+    def gain(experience: Experience, step: Step, estimated: float) -> tuple[float, float]:
         known = given.get((step.move.name, step.move.kernel), [])
         weight = 1 + _SEEN * len(known)
         left_open = math.hypot(promise.spread, math.log(step.doubt)) / math.sqrt(weight)
-        valued = _VALUED * promise.spread / place.get(item.id, math.inf)
+        valued = _VALUED * promise.spread / place.get(experience.id, math.inf)
         told = promise.slope * estimated if math.isfinite(estimated) else estimated
         mean = (told + valued + _SEEN * math.fsum(known)) / weight
         on_average = expected_gain(mean, left_open * _matters(step.move, times))
@@ -66,7 +66,7 @@ def gains(
 def _given(candidates: Sequence[Candidate]) -> dict[tuple[str, int | None], list[float]]:
     """By the name of a step and the kernel that it changes: the logarithms of how much faster it made what it
     started from."""
-    known = {item.source.source_id: item for item in candidates}
+    known = {candidate.source.source_id: candidate for candidate in candidates}
     found: defaultdict[tuple[str, int | None], list[float]] = defaultdict(list)
     for child in candidates:
         parent = known.get(child.parent)
@@ -117,10 +117,10 @@ def _times(key: ById, start: Candidate, chip: Chip) -> tuple[float, ...]:
     except (PlanError, StrategyError):  # another's kernel
         return ()
     busy: defaultdict[tuple[int, str], float] = defaultdict(float)
-    for item in latency.lines:
+    for line in latency.lines:
         for kernel, lines in enumerate(spans):
-            if item.file == KERNEL_SOURCE and item.line in lines:
-                busy[kernel, item.pipe] += item.us
+            if line.file == KERNEL_SOURCE and line.line in lines:
+                busy[kernel, line.pipe] += line.us
     return tuple(
         max((us for (owner, _), us in busy.items() if owner == kernel), default=0.0)
         for kernel in range(len(spans))

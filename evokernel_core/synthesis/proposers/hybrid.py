@@ -50,13 +50,15 @@ class HybridProposer:
 
     def practices(self, task: KernelTask, context: Context) -> tuple[Experience, ...]:
         """The schedule's open moves and, while it can be asked, the model."""
-        found = self.schedule.practices(task, context)
-        return found if self._why_gone(context) else (*found, model_practice(context.start))
+        result = self.schedule.practices(task, context)
+        return result if self._why_gone(context) else (*result, model_practice(context.start))
 
-    def _comes_first(self, task: KernelTask, context: Context, item: Experience) -> bool:
+    def _comes_first(self, task: KernelTask, context: Context, experience: Experience) -> bool:
         open_ids = {practice.id for practice in self.schedule.practices(task, context)}
-        ranked = [known.id for known in context.experiences if known.id == item.id or known.id in open_ids]
-        return ranked[:1] == [item.id]
+        ranked = [
+            known.id for known in context.experiences if known.id == experience.id or known.id in open_ids
+        ]
+        return ranked[:1] == [experience.id]
 
     def _ask(
         self, method: str, task: KernelTask, context: Context, otherwise: ProposerError | None
@@ -75,10 +77,10 @@ class HybridProposer:
     def _why_gone(self, context: Context) -> str:
         return self.gone or self.spent.get(context.job, "")
 
-    def _credited(self, proposal: Proposal, item: Experience) -> Proposal:
-        used = tuple(dict.fromkeys((*proposal.used, item.id)))
-        others = tuple(self._credited(other, item) for other in proposal.others)
-        return evolve(proposal, used=used, learned=(*proposal.learned, item), others=others)
+    def _credited(self, proposal: Proposal, experience: Experience) -> Proposal:
+        used = tuple(dict.fromkeys((*proposal.used, experience.id)))
+        others = tuple(self._credited(other, experience) for other in proposal.others)
+        return evolve(proposal, used=used, learned=(*proposal.learned, experience), others=others)
 
 
 def model_practice(start: Candidate | None) -> Experience:

@@ -149,7 +149,7 @@ def _kernels(
 ) -> tuple[KernelSource, ...]:
     """The different new kernels in the answers. Raises ProposerError for the first flaw where there are
     none."""
-    found: dict[str, KernelSource] = {}
+    result: dict[str, KernelSource] = {}
     flaws: list[Sentence] = []
     for answer in answers:
         try:
@@ -157,12 +157,12 @@ def _kernels(
         except ProposerError as error:
             flaws.append(error.sentence)
         else:
-            found.setdefault(code_id(source), source)
-    if not found:
+            result.setdefault(code_id(source), source)
+    if not result:
         raise ProposerError(flaws[0])
     for flaw in flaws:
         log.info("an answer of several is left out", reason=flaw)
-    return tuple(found.values())
+    return tuple(result.values())
 
 
 def _kernel(answer: Words, tried: frozenset[str], move: str, base: KernelSource | None) -> KernelSource:

@@ -101,9 +101,9 @@ def _parts(text: str) -> Parts:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
-        found = sections(text)
-        if any(name in found for name in FILES.values()):
-            return _of_sections(found)
+        result = sections(text)
+        if any(name in result for name in FILES.values()):
+            return _of_sections(result)
         data = next(filter(_is_kernel, _objects(text)), None)
         if data is None:
             raise ProposerError(
@@ -135,12 +135,14 @@ def _of_object(data: dict[str, Any]) -> Parts:
 
 def _edits(data: Any) -> tuple[Edit, ...]:
     if not isinstance(data, list) or not all(
-        isinstance(item, dict)
-        and all(isinstance(item.get(key), str) for key in ("file", "search", "replace"))
-        for item in data
+        isinstance(element, dict)
+        and all(isinstance(element.get(key), str) for key in ("file", "search", "replace"))
+        for element in data
     ):
         raise ProposerError("The model's edits must be objects of three texts: file, search and replace.")
-    return tuple(Edit(item["file"], _unix(item["search"]), _unix(item["replace"])) for item in data)
+    return tuple(
+        Edit(element["file"], _unix(element["search"]), _unix(element["replace"])) for element in data
+    )
 
 
 def _of_sections(found: Mapping[str, str]) -> Parts:
@@ -168,7 +170,7 @@ def describe(kernel: str) -> Descriptor:
 
 
 def _is_doubled(kernel: str) -> bool:
-    depths = (found[1].lower() for found in _DEPTH.finditer(kernel))
+    depths = (match[1].lower() for match in _DEPTH.finditer(kernel))
     return any(depth == "2" or "buffer" in depth for depth in depths)
 
 

@@ -29,8 +29,8 @@ class _Delta(BaseModel):
     @property
     def thought(self) -> str:
         """Endpoints have two names for it."""
-        found = (self.reasoning_content, self.reasoning)
-        return next((text for text in found if isinstance(text, str)), "")
+        result = (self.reasoning_content, self.reasoning)
+        return next((text for text in result if isinstance(text, str)), "")
 
 
 class _Choice(BaseModel):

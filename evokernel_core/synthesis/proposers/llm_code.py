@@ -31,16 +31,16 @@ LONGEST_ABOUT = 600
 def precedents(known: Iterable[Precedent], chip: Chip) -> list[dict[str, Any]]:
     """The kernels under names of ours. One that this version cannot write again is left out: it would bring
     names of a file along."""
-    return [shown for item in known if (shown := _shown(item, chip)) is not None]
+    return [shown for entry in known if (shown := _shown(entry, chip)) is not None]
 
 
-def _shown(item: Precedent, chip: Chip) -> dict[str, Any] | None:
-    privacy, latency = Privacy(item.task), item.kernel.verdict.latency
+def _shown(precedent: Precedent, chip: Chip) -> dict[str, Any] | None:
+    privacy, latency = Privacy(precedent.task), precedent.kernel.verdict.latency
     if latency is None:
         return None
     try:
-        kernel = privacy.files(item.kernel.source, chip)
-        start = privacy.files(item.start.source, chip) if item.start else None
+        kernel = privacy.files(precedent.kernel.source, chip)
+        start = privacy.files(precedent.start.source, chip) if precedent.start else None
     except ProposerError:
         return None
     code = f"tiling.h:\n{kernel.tiling_h}\nop_kernel.cpp:\n{kernel.op_kernel_cpp}"
@@ -50,16 +50,16 @@ def _shown(item: Precedent, chip: Chip) -> dict[str, Any] | None:
     return {
         "us": latency.us,
         "source": latency.source.value,
-        "about": _about(item),
+        "about": _about(precedent),
         "code": code if len(code) <= LONGEST_CODE else "",
         "diff": change,
-        "gain": item.start.latency_us / latency.us if item.start else 1.0,
+        "gain": precedent.start.latency_us / latency.us if precedent.start else 1.0,
     }
 
 
-def _about(item: Precedent) -> str:
+def _about(precedent: Precedent) -> str:
     """The task's operations with the shapes of their results."""
-    task = neutral(item.task)
+    task = neutral(precedent.task)
     steps = [
         f"{node.op} -> {', '.join(f'{spec.dtype} {list(spec.shape)}' for spec in node.outputs)}"
         for node in task.graph.nodes
@@ -97,7 +97,7 @@ def hot_lines(start: Candidate, shown: KernelSource) -> list[dict[str, Any]]:
         return []
     text = shown.op_kernel_cpp.splitlines()
     places = _same_lines(start.source.op_kernel_cpp, shown.op_kernel_cpp)
-    found = ((line, places.get(line.line)) for line in _longest(latency) if line.file == KERNEL_FILE)
+    result = ((line, places.get(line.line)) for line in _longest(latency) if line.file == KERNEL_FILE)
     return [
         {
             "pipe": line.pipe,
@@ -106,7 +106,7 @@ def hot_lines(start: Candidate, shown: KernelSource) -> list[dict[str, Any]]:
             "method": _method(text[:place]),
             "text": _statement(text[place - 1 :]),
         }
-        for line, place in found
+        for line, place in result
         if place is not None
     ]
 

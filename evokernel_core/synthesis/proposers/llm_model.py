@@ -86,16 +86,16 @@ class Model:
         """Once, and where that gave fewer answers than asked for, again for each that is missing."""
         async with self._endpoint.client() as client:
             asking = _Asking(self._settings, self._endpoint, self._terms, client, purse)
-            found = await asking.answers(question)
-            more = await asking.further(evolve(question, samples=question.samples - len(found)))
+            result = await asking.answers(question)
+            more = await asking.further(evolve(question, samples=question.samples - len(result)))
         for other in more:
             if isinstance(other, EndpointError | BudgetExhausted):
                 log.warning("an answer fewer came from the model", reason=str(other))
             elif isinstance(other, BaseException):
                 raise other
             else:
-                found += other
-        return found
+                result += other
+        return result
 
 
 @define
@@ -112,12 +112,12 @@ class _Asking:
         """Asks until the endpoint and we agree on protocol and parameters. Raises EndpointError and
         BudgetExhausted."""
         try:
-            found = await self._agreed(question)
+            result = await self._agreed(question)
         except BaseException:
             self.terms.restore_limit()
             raise
         self.terms.keep_limit()
-        return found
+        return result
 
     async def _agreed(self, question: Question) -> tuple[Words, ...]:
         changed = False

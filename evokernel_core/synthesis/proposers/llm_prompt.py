@@ -140,9 +140,9 @@ def common_part(kind: KernelKind, chip: Chip) -> str:
 def _prompt(template: str, task: KernelTask, context: Context, chip: Chip, structured: bool | None) -> Prompt:
     privacy, kind = Privacy(task), kind_of(task, chip)
     start, failed = context.start, _last_failure(context.children)
-    files = [privacy.files(item.source, chip) for item in (start, failed) if item]
+    files = [privacy.files(choice.source, chip) for choice in (start, failed) if choice]
     items = _items(task, kind, context, [file.op_kernel_cpp for file in files], chip)
-    ours = {item.id for item in items} - {item.id for item in context.experiences}
+    ours = {item.id for item in items} - {experience.id for experience in context.experiences}
     values = {
         "common": common_part(kind, chip),
         "task": describe_task(task) | {"bound_us": least_us(task, chip)},
@@ -178,7 +178,7 @@ def _items(
         *further_cards(task, kind, kernels),
     )
     known = {item.id for item in common_knowledge(kind, chip)}
-    return tuple({item.id: item for item in chosen if item.id not in known}.values())
+    return tuple({choice.id: choice for choice in chosen if choice.id not in known}.values())
 
 
 def _feedback(text: str, failed: Candidate | None, privacy: Privacy) -> str:
@@ -197,10 +197,10 @@ def _last_failure(children: tuple[Candidate, ...]) -> Candidate | None:
     return last
 
 
-def _item(number: int, item: Experience, privacy: Privacy | None) -> dict[str, Any]:
+def _item(number: int, experience: Experience, privacy: Privacy | None) -> dict[str, Any]:
     """An item in words; ``privacy`` is None for knowledge of ours, which speaks of no file."""
-    title, body = privacy.item(item) if privacy else (item.title, item.body)
-    return {"number": number, "kind": item.kind.value, "title": title, "body": body[:LONGEST_ITEM]}
+    title, body = privacy.item(experience) if privacy else (experience.title, experience.body)
+    return {"number": number, "kind": experience.kind.value, "title": title, "body": body[:LONGEST_ITEM]}
 
 
 @cache
@@ -219,22 +219,25 @@ def describe_task(task: KernelTask) -> dict[str, Any]:
     """The computation line by line: tensors in launch order, steps, outputs, sizes, tolerance, under names of
     ours for inputs (x0...), steps (v0...) and sizes (n0...)."""
     task = neutral(task)
-    inputs = [{"name": item.name, "kind": item.kind.value, **_spec(item.spec)} for item in task.graph.inputs]
+    inputs = [
+        {"name": operand.name, "kind": operand.kind.value, **_spec(operand.spec)}
+        for operand in task.graph.inputs
+    ]
     outputs = [
         {"name": f"out{position}", "value": _ref(ref), **_spec(spec)}
         for position, (ref, spec) in enumerate(
             zip(task.graph.outputs, task.graph.output_specs(), strict=True)
         )
     ]
-    tensors = [item["name"] for item in inputs if item["kind"] != InputKind.SCALAR.value]
+    tensors = [operand["name"] for operand in inputs if operand["kind"] != InputKind.SCALAR.value]
     return {
         "category": task.op_category,
-        "symbols": [(item.name, item.size, item.minimum) for item in task.symbols],
+        "symbols": [(symbol.name, symbol.size, symbol.minimum) for symbol in task.symbols],
         "inputs": inputs,
         "steps": list(map(_step, task.graph.nodes)),
         "outputs": outputs,
-        "tensors": [*tensors, *(item["name"] for item in outputs)],
-        "scalars": [item["name"] for item in inputs if item["kind"] == InputKind.SCALAR.value],
+        "tensors": [*tensors, *(output["name"] for output in outputs)],
+        "scalars": [operand["name"] for operand in inputs if operand["kind"] == InputKind.SCALAR.value],
         "tolerance": task.tolerance,
     }
 

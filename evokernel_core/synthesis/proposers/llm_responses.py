@@ -87,11 +87,11 @@ class _ResponsesReader:
     began: bool = False
 
     def take(self, event: object) -> None:
-        found = _Event.model_validate(event)
-        if not found.type.startswith("response.") and found.type != "error":
+        result = _Event.model_validate(event)
+        if not result.type.startswith("response.") and result.type != "error":
             return self._whole(event)
-        delta = found.delta if isinstance(found.delta, str) else ""
-        match found.type:
+        delta = result.delta if isinstance(result.delta, str) else ""
+        match result.type:
             case "response.output_text.delta":
                 self.count.add(delta)
                 self.part.texts.append(delta)
@@ -100,7 +100,7 @@ class _ResponsesReader:
             case "response.reasoning_text.delta" | "response.reasoning_summary_text.delta":
                 self.count.add(delta, thought=True)
             case "response.completed" | "response.incomplete":
-                self._whole(found.response)
+                self._whole(result.response)
             case "response.failed" | "error":
                 raise Refused(Sentence("broke off its answer with an error"))
             case _:
@@ -110,15 +110,15 @@ class _ResponsesReader:
 
     def _whole(self, response: object) -> None:
         """The response at its end, whose words count where there were none before."""
-        found = _Response.model_validate(response)
-        output = [] if found.output is None and self.part.texts else found.output
-        if output is None or found.status is None:
+        result = _Response.model_validate(response)
+        output = [] if result.output is None and self.part.texts else result.output
+        if output is None or result.status is None:
             raise NoAnswer("There is no output.")
-        if found.status == "failed":
+        if result.status == "failed":
             raise Refused(Sentence("broke off its answer with an error"))
-        self.began, self.count.said = True, found.usage
-        reason = found.incomplete_details.reason if found.incomplete_details else None
-        self.part.finish = _FINISH.get(reason or "", "stop" if found.status == "completed" else "")
+        self.began, self.count.said = True, result.usage
+        reason = result.incomplete_details.reason if result.incomplete_details else None
+        self.part.finish = _FINISH.get(reason or "", "stop" if result.status == "completed" else "")
         pieces = [piece for item in output if item.type == "message" for piece in item.content or ()]
         self.part.refused |= any(
             isinstance(piece, dict) and piece.get("type") == "refusal" for piece in pieces

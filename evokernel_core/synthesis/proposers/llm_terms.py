@@ -74,9 +74,9 @@ class Terms:
         other = other and self._settings.protocol is ModelProtocol.AUTO
         if other and f"v1{self._other.path}" in words:
             return self._change_protocol()
-        found = self._shorter(words + param, asked.limit) or self._without(param) or self._without(words)
-        if found or not other:
-            return found
+        result = self._shorter(words + param, asked.limit) or self._without(param) or self._without(words)
+        if result or not other:
+            return result
         no_path = error.code != "model_not_found" and self._settings.model.lower() not in words
         return self._change_protocol() if error.status_code in (404, 405) and no_path else ""
 

@@ -45,12 +45,12 @@ class Edit:
 def sections(text: str) -> Mapping[str, str]:
     """What stands under each marker by its name: ``tiling.h``, ``op_kernel.cpp``, ``notes``; lines within a
     code fence of a section are no markers. Raises ProposerError for a file that is there twice."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     current: list[str] = []
     lines = text.replace("\r\n", "\n").split("\n")
     fenced_to = 0  # the line that closes the fence of the current section
     for place, line in enumerate(lines):
-        if found and place >= fenced_to and _is_fence(line):
+        if result and place >= fenced_to and _is_fence(line):
             fenced_to = _closing(lines, place) + 1
         name = _name(line) if place >= fenced_to else ""
         if not name:
@@ -59,10 +59,10 @@ def sections(text: str) -> Mapping[str, str]:
         current = []
         if name == "end":
             continue
-        if name != "notes" and any(map(str.strip, found.get(name, []))):
+        if name != "notes" and any(map(str.strip, result.get(name, []))):
             raise ProposerError("The model's answer holds {name} twice; give each file once.", name=name)
-        found[name] = current
-    return {name: "\n".join(lines) for name, lines in found.items()}
+        result[name] = current
+    return {name: "\n".join(lines) for name, lines in result.items()}
 
 
 def _is_fence(line: str) -> bool:
@@ -97,7 +97,7 @@ def bare(section: str) -> str:
 def edits(file: str, text: str) -> tuple[Edit, ...]:
     """The search-and-replace blocks of a section, none where it is the whole file, however they are fenced.
     Raises ProposerError for one that is not closed."""
-    found: list[Edit] = []
+    edits: list[Edit] = []
     block: list[list[str]] = []  # the lines searched for, then also those in their place
     for line in text.split("\n"):
         if _is_fence(line):
@@ -108,17 +108,17 @@ def edits(file: str, text: str) -> tuple[Edit, ...]:
             block.append([])
         elif len(block) == 2 and _REPLACE.fullmatch(line):
             search, replace = ("".join(f"{kept}\n" for kept in part) for part in block)
-            found.append(Edit(file, search, replace))
+            edits.append(Edit(file, search, replace))
             block = []
         else:
             block[-1].append(line)
     if block:
         raise ProposerError(
             "Edit {number} of {file} is not closed; write SEARCH, =======, and REPLACE lines.",
-            number=len(found) + 1,
+            number=len(edits) + 1,
             file=file,
         )
-    return tuple(found)
+    return tuple(edits)
 
 
 def applied(texts: Mapping[str, str], changes: Sequence[Edit]) -> Mapping[str, str]:

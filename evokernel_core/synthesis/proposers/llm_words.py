@@ -190,8 +190,8 @@ class Count:
 
 def _first(said: Mapping[str, Any], *names: str) -> int:
     """The first of the counts that is one, 0 where none is."""
-    found = (said.get(name) for name in names)
-    return next((count for count in found if type(count) is int and 0 < count <= _MOST_TOKENS), 0)
+    result = (said.get(name) for name in names)
+    return next((count for count in result if type(count) is int and 0 < count <= _MOST_TOKENS), 0)
 
 
 def without_thoughts(text: str) -> tuple[str, str]:

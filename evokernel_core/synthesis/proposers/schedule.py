@@ -122,7 +122,7 @@ class ScheduleProposer:
             analytic = initial(task, self.chip)
         except PlanError as error:
             raise ProposalsExhausted(error.sentence) from error
-        if sum(item.family == analytic.family for item in context.residual.records) < _KNOWN:
+        if sum(record.family == analytic.family for record in context.residual.records) < _KNOWN:
             context = evolve(context, residual=UNTAUGHT)
         first = self._draft(task, _practice(ANALYTIC, analytic), analytic, context)
         carried = [self._draft(task, item, found, context) for item, found in self._carried(task, context)]
@@ -148,18 +148,20 @@ class ScheduleProposer:
             item = _practice(after(ANALYTIC, Sentence(move.name)), move.strategy)
             yield self._draft(task, item, evolve(move.strategy, move=""), context)
 
-    def _draft(self, task: KernelTask, item: Experience, strategy: Strategy, context: Context) -> _Draft:
+    def _draft(
+        self, task: KernelTask, experience: Experience, strategy: Strategy, context: Context
+    ) -> _Draft:
         said = priced(task, strategy, self.chip)
         expected = context.residual.of([dict(said.features)], task.task_id)[0]
-        return _Draft(item, strategy, said, expected, expected.factor * said.estimate_us)
+        return _Draft(experience, strategy, said, expected, expected.factor * said.estimate_us)
 
     def _carried(self, task: KernelTask, context: Context) -> Iterator[tuple[Experience, Strategy]]:
         """The strategies of retrieved kernels that can be carried over to this task."""
-        for item in context.experiences:
-            strategy = _strategy(item)
+        for experience in context.experiences:
+            strategy = _strategy(experience)
             fitting = adapt(task, strategy, self.chip) if strategy else None
             if fitting is not None:
-                yield item, fitting
+                yield experience, fitting
 
     def _moves(self, task: KernelTask, context: Context) -> tuple[_Option, ...]:
         start = context.start
@@ -172,11 +174,11 @@ class ScheduleProposer:
             for item, step in self._sequences(task, start.source.strategy, context)
             if step.source.source_id not in known
         ]
-        found = [*((practice(step.move, start), step) for step in single), *sequences]
-        expected = gains(task, start, found, context, self.chip)
+        result = [*((practice(step.move, start), step) for step in single), *sequences]
+        expected = gains(task, start, result, context, self.chip)
         return tuple(
             _Option(item, step.source, step.priced, gain)
-            for (item, step), gain in zip(found, expected, strict=True)
+            for (item, step), gain in zip(result, expected, strict=True)
             if step.source.source_id not in context.tried
         )
 
@@ -184,11 +186,11 @@ class ScheduleProposer:
         self, task: KernelTask, strategy: Strategy, context: Context
     ) -> Iterator[tuple[Experience, Step]]:
         """What steps in a row that paid elsewhere make of a strategy, where each of them can be made."""
-        for item in context.experiences:
-            names = steps_of(item)
+        for experience in context.experiences:
+            names = steps_of(experience)
             step = in_a_row(ById(task), strategy, names, self.chip) if names else None
             if step is not None:
-                yield item, step
+                yield experience, step
 
 
 def _practice(words: Sentence, strategy: Strategy) -> Experience:
@@ -211,7 +213,11 @@ def _elsewhere_first(drafts: Iterable[_Draft], context: Context) -> list[_Draft]
 def _other_formula_first(drafts: Iterable[_Draft], context: Context) -> Iterable[_Draft]:
     """Drafts as they come, or where kernels gave wrong results those of another formula first, and of these
     those that round most like PyTorch."""
-    wrong = {formula_of(item.source.strategy) for item in context.candidates if _is_wrong(item.verdict)}
+    wrong = {
+        formula_of(candidate.source.strategy)
+        for candidate in context.candidates
+        if _is_wrong(candidate.verdict)
+    }
     if not wrong:
         return drafts
 
@@ -234,13 +240,13 @@ def _is_unwanted(draft: _Draft, context: Context) -> bool:
 
 
 def _is_one_of(strategy: Strategy, others: tuple[Strategy, ...]) -> bool:
-    return any(item.is_same_schedule(strategy) for item in others)
+    return any(other_.is_same_schedule(strategy) for other_ in others)
 
 
 def _is_forbidden(priced: Priced, context: Context) -> bool:
     """Whether schedules like this one fail, as far as is known."""
     features = dict(priced.features)
-    return any(item.forbids(priced.family, features) for item in context.preconditions)
+    return any(precondition.forbids(priced.family, features) for precondition in context.preconditions)
 
 
 def practice(move: Move, start: Candidate) -> Experience:
@@ -258,13 +264,15 @@ def practice(move: Move, start: Candidate) -> Experience:
     )
 
 
-def _strategy(item: Experience) -> Strategy | None:
+def _strategy(experience: Experience) -> Strategy | None:
     """The strategy that an exemplar or a success carries, None for any other item."""
-    if item.kind not in (ExperienceKind.EXEMPLAR, ExperienceKind.SUCCESS) or not item.payload:
+    if experience.kind not in (ExperienceKind.EXEMPLAR, ExperienceKind.SUCCESS) or not experience.payload:
         return None
     try:
-        data = json.loads(item.payload).get("strategy")
+        data = json.loads(experience.payload).get("strategy")
         return from_data(data, Strategy) if data else None
     except (ValueError, TypeError, AttributeError, RecursionError, BaseValidationError) as error:
-        log.warning("The experience %s holds no strategy and is not used: %s.", item.id, type(error).__name__)
+        log.warning(
+            "The experience %s holds no strategy and is not used: %s.", experience.id, type(error).__name__
+        )
         return None

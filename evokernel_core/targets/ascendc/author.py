@@ -63,10 +63,10 @@ def _best_program(name: str, key: ById, chip: Chip) -> Strategy:
     def cost(strategy: Strategy) -> float:
         return of_legalised(name, task, strategy, chip).estimate_us()
 
-    costs = {item: cost(item) for item in _drafts(name, task, program, chip)}
+    costs = {draft: cost(draft) for draft in _drafts(name, task, program, chip)}
     for other in _other_programs(task, program, chip):
         drafts = _drafts(name, task, other, chip)
-        costs |= {item: cost(item) / _OTHER_CUT for item in drafts if item not in costs}
+        costs |= {draft: cost(draft) / _OTHER_CUT for draft in drafts if draft not in costs}
     best = min(costs, key=costs.__getitem__)
     return described(of_legalised(name, task, best, chip).program, best, chip)
 
@@ -82,7 +82,7 @@ def _other_programs(task: KernelTask, program: Program, chip: Chip) -> Iterator[
     later = with_later_epilogues(task, program, chip)
     for other in (program, later):
         apart = None if other is None else with_moments_apart(task, other, chip)
-        yield from (item for item in (other, apart) if item is not None and item != program)
+        yield from (choice for choice in (other, apart) if choice is not None and choice != program)
 
 
 def adapt(task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:

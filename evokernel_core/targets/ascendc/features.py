@@ -32,7 +32,7 @@ def task_features(task: KernelTask) -> dict[str, float]:
 
 
 def _size_features(task: KernelTask) -> dict[str, float]:
-    specs = [*(item.spec for item in task.graph.inputs), *task.graph.output_specs()]
+    specs = [*(operand.spec for operand in task.graph.inputs), *task.graph.output_specs()]
     largest = max(specs, key=lambda spec: spec.nbytes(task.sizes), default=TensorSpec((), "float32"))
     shape = largest.sizes(task.sizes)
     return {

@@ -78,7 +78,7 @@ def _other_cuts(planned: Planned) -> Iterator[tuple[Program, Move]]:
     for recut in recuts(task, planned.program, chip):
         chunked = chunking.alike(task, recut.program, facts_reader(planned.name, chip), chip, planned.cut)
         drafts = (whole_batch(task, recut.program, chip), *chunked)
-        best = min(drafts, key=lambda item: of_legalised(planned.name, task, item, chip).estimate_us())
+        best = min(drafts, key=lambda draft: of_legalised(planned.name, task, draft, chip).estimate_us())
         yield recut.program, Move(recut.name, evolve(best, move=recut.name), PROGRAM)
 
 

@@ -81,8 +81,8 @@ class Planned:
     def estimate_us(self) -> float:
         """Modelled microseconds, all launches included."""
         if self.cut.chunks:
-            found = chunking.chunked(self.task, self.program, self.facts(), self.cut)
-            return chunking.estimate_us(found, self.schedules, self.chip)
+            result = chunking.chunked(self.task, self.program, self.facts(), self.cut)
+            return chunking.estimate_us(result, self.schedules, self.chip)
         kinds = [self._kernel_us(kind) for kind in range(len(self.schedules))]
         stages = [kinds[stage.kind] for stage in self.program.stages]
         return together_us(stages, self.chip) if self.one_launch else math.fsum(stages)
@@ -114,8 +114,8 @@ class Planned:
     def require_legal(self) -> None:
         """Raises StrategyError where a schedule makes no kernel for its part of the task."""
         tasks = chunking.tasks_of(self.task, self.program, self.cut)
-        for part, (_, family), item in zip(tasks, self.program.kinds, self.schedules, strict=True):
-            _require_legal(family, part, item, self.chip)
+        for part, (_, family), schedule in zip(tasks, self.program.kinds, self.schedules, strict=True):
+            _require_legal(family, part, schedule, self.chip)
         if self.cut.chunks and not chunking.is_legal(self.task, self.program, self.facts(), self.cut):
             raise StrategyError("The kernels do not take images in the strategy's chunks; draft it anew.")
 
@@ -126,13 +126,13 @@ class Planned:
     def _files(self) -> tuple[str, str]:
         if self.is_lone:
             ((part, family),), (schedule,) = self.program.kinds, self.schedules
-            tensors = sum(item.kind is not InputKind.SCALAR for item in part.graph.inputs)
+            tensors = sum(operand.kind is not InputKind.SCALAR for operand in part.graph.inputs)
             stage = _kernel_text(ById(part), _bare(schedule), self.name, family, self.chip)
             return files.single(stage, tensors + len(part.graph.outputs))
         parts = self._parts()
         if self.cut.chunks:
-            found = chunking.chunked(self.task, self.program, [part.facts for part in parts], self.cut)
-            return files.in_chunks(found, parts, self.name)
+            result = chunking.chunked(self.task, self.program, [part.facts for part in parts], self.cut)
+            return files.in_chunks(result, parts, self.name)
         return files.program(self.task, self.program, parts, self.name, one_launch=self.one_launch)
 
     def lines_of_kernels(self, source: KernelSource) -> tuple[range, ...]:
@@ -152,11 +152,11 @@ class Planned:
             name = f"{self.name}_stage{owner}"
             return _kernel_text(ById(given), _bare(self.schedules[kind]), name, family, self.chip)
 
-        alike = [(item.family, item.settings) for item in self.schedules]
-        found = owners(alike, lambda kind: text(kind, 0, named=False))
+        alike = [(schedule.family, schedule.settings) for schedule in self.schedules]
+        result = owners(alike, lambda kind: text(kind, 0, named=False))
         return tuple(
-            Part(kind, owner, text(kind, owner, named=found.count(owner) == 1))
-            for kind, owner in enumerate(found)
+            Part(kind, owner, text(kind, owner, named=result.count(owner) == 1))
+            for kind, owner in enumerate(result)
         )
 
 

@@ -65,10 +65,10 @@ def _template(
     description: Description, operator: Operator, program: ProgramSource, entry: str
 ) -> Template | None:
     """What is declared of the kernel's template; None for a kernel that is none."""
-    found = template_of(description, operator)
-    if found is None or not find_kernel(program, read_sources(program), entry).template:
+    result = template_of(description, operator)
+    if result is None or not find_kernel(program, read_sources(program), entry).template:
         return None
-    return found
+    return result
 
 
 def launch_of_no_call(parameters: Sequence[str]) -> Launch:

@@ -55,12 +55,12 @@ def read_case(path: Path) -> Case:
     """Reads a CASE.json. Raises UsageError that names what is wrong in it."""
     try:
         data = json.loads(path.read_text())
-        inputs = {name: _given(item, path) for name, item in data["inputs"].items()}
-        outputs = {name: _given(item, path) for name, item in data["outputs"].items()}
+        inputs = {name: _given(value, path) for name, value in data["inputs"].items()}
+        outputs = {name: _given(value, path) for name, value in data["outputs"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{path} is no case ({error}); see `evokernel twin run-op --help`.") from error
     expect = {
-        name: [item] if isinstance(item, str) else item for name, item in data.get("expect", {}).items()
+        name: [value] if isinstance(value, str) else value for name, value in data.get("expect", {}).items()
     }
     return Case(
         str(data.get("operator", "")), inputs, outputs, dict(data.get("attributes", {})), expect,
@@ -101,7 +101,7 @@ def combination_of(operator: Operator, case: Case) -> int:
     """Which combination of dtypes a case is. Raises UsageError where the operator has no such one."""
     given = {**case.inputs, **case.outputs}
     return combination_in(
-        operator, {name: [each.dtype for each in tensors(item)] for name, item in given.items()}
+        operator, {name: [each.dtype for each in tensors(value)] for name, value in given.items()}
     )
 
 
@@ -117,7 +117,7 @@ def combination_in(operator: Operator, dtypes: Mapping[str, Sequence[str]]) -> i
             for dtype in dtypes.get(parameter.name, ())
         ):
             return combination
-    words = ", ".join(f"{name} {'/'.join(dict.fromkeys(found))}" for name, found in dtypes.items() if found)
+    words = ", ".join(f"{name} {'/'.join(dict.fromkeys(value))}" for name, value in dtypes.items() if value)
     raise UsageError(f"{operator.type} is not defined for {words}.")
 
 
@@ -134,22 +134,22 @@ def request_text(
             lines += _tensor_lines(
                 parameter, tensors(given.get(parameter.name)), combination, values if word == "input" else {}
             )
-    unknown = set(case.attributes) - {item.name for item in operator.attributes}
+    unknown = set(case.attributes) - {attribute.name for attribute in operator.attributes}
     if unknown:
         raise UsageError(f"{operator.type} has no attribute {', '.join(sorted(unknown))}.")
     lines += [
-        f"attribute {_attribute(item, case.attributes.get(item.name, item.value))}"
-        for item in operator.attributes
+        f"attribute {_attribute(attribute, case.attributes.get(attribute.name, attribute.value))}"
+        for attribute in operator.attributes
     ]
     return "\n".join(lines) + "\n"
 
 
 def _tensor_lines(
-    parameter: Parameter, found: Sequence[Tensor], combination: int, values: Mapping[str, Sequence[Path]]
+    parameter: Parameter, tensors: Sequence[Tensor], combination: int, values: Mapping[str, Sequence[Path]]
 ) -> Iterator[str]:
     files = values.get(parameter.name, ())
     layout = at(parameter.formats, combination, _ND)
-    for index, tensor in enumerate(found):
+    for index, tensor in enumerate(tensors):
         sizes = " ".join(map(str, (len(tensor.shape), *tensor.shape)))
         yield f"tensor {tensor.number} {layout} {sizes} {files[index] if index < len(files) else '-'}"
 

@@ -73,7 +73,7 @@ class Operator:
     @property
     def combinations(self) -> int:
         """In how many combinations of dtypes it is built."""
-        return max((len(item.types) for item in (*self.inputs, *self.outputs)), default=0)
+        return max((len(part.types) for part in (*self.inputs, *self.outputs)), default=0)
 
     @property
     def is_for_chip(self) -> bool:
@@ -96,7 +96,10 @@ def read_description(data: Mapping[str, Any]) -> Description:
     """The answer of the host program to ``describe``."""
     return Description(
         tuple(map(_operator, data["operators"])),
-        tuple(Structure(item["name"], tuple(map(tuple, item["fields"]))) for item in data["structures"]),
+        tuple(
+            Structure(structure["name"], tuple(map(tuple, structure["fields"])))
+            for structure in data["structures"]
+        ),
         dict(data["tilings"]),
         {name: tuple(places) for name, places in data["reads_values"]},
         tuple(map(_template, data["templates"])),
@@ -110,15 +113,15 @@ def _template(data: Mapping[str, Any]) -> Template:
 
 def _operator(data: Mapping[str, Any]) -> Operator:
     """A chip's own parameters, where it has some, stand for those of all."""
-    chips = {item["name"]: item for item in data["chips"]}
+    chips = {chip["name"]: chip for chip in data["chips"]}
     own = chips.get(CHIP, {})
     inputs, outputs = (own.get(side) or data[side] for side in ("inputs", "outputs"))
-    known = {item["name"]: item for item in (*outputs, *inputs)}
+    known = {part["name"]: part for part in (*outputs, *inputs)}
     return Operator(
         data["type"],
-        tuple(_parameter(item, known) for item in inputs),
-        tuple(_parameter(item, known) for item in outputs),
-        tuple(Attribute(**item) for item in data["attributes"]),
+        tuple(_parameter(operand, known) for operand in inputs),
+        tuple(_parameter(output, known) for output in outputs),
+        tuple(Attribute(**attribute) for attribute in data["attributes"]),
         tuple(chips),
     )
 

@@ -74,11 +74,11 @@ def project_of(root: Path) -> Path:
 @lru_cache(maxsize=8)
 def header_index(project: Path) -> Mapping[str, tuple[Path, ...]]:
     """Headers of a project by file name."""
-    found: dict[str, list[Path]] = defaultdict(list)
+    result: dict[str, list[Path]] = defaultdict(list)
     for pattern in _HEADERS:
         for path in sorted(project.rglob(pattern)):
-            found[path.name].append(path)
-    return {name: tuple(paths) for name, paths in found.items()}
+            result[path.name].append(path)
+    return {name: tuple(paths) for name, paths in result.items()}
 
 
 def _shared(root: Path, project: Path) -> Iterator[Path]:
@@ -93,16 +93,16 @@ def _shared(root: Path, project: Path) -> Iterator[Path]:
             if "aclnn" in target or "opapi" in target:
                 continue
             for name in _NAMED.findall(names):
-                found = _named(name, file.parent, project)
-                if found is not None and not of_another_chip(found) and not found.is_relative_to(root):
-                    yield found
+                result = _named(name, file.parent, project)
+                if result is not None and not of_another_chip(result) and not result.is_relative_to(root):
+                    yield result
 
 
 def _host_of(name: str, root: Path, project: Path) -> Iterator[Path]:
     """The host sources of the operator ``name`` that is nearest to ``root``, but for those that call it."""
     near = (folder / name / "op_host" for folder in root.parents if folder.is_relative_to(project))
-    found = next((folder for folder in near if folder.is_dir()), None)
-    for path in _sources(found) if found else ():
+    result = next((folder for folder in near if folder.is_dir()), None)
+    for path in _sources(result) if result else ():
         if not _LIBRARY.search(text_of(path)):
             yield path
 
@@ -119,11 +119,11 @@ def _named(name: str, beside: Path, project: Path) -> Path | None:
 @lru_cache(maxsize=8)
 def source_index(project: Path) -> tuple[Path, ...]:
     """The C++ files of a project."""
-    return tuple(sorted(found for suffix in SOURCE_FILES for found in project.rglob(suffix)))
+    return tuple(sorted(path for suffix in SOURCE_FILES for path in project.rglob(suffix)))
 
 
 def _sources(folder: Path) -> Iterator[Path]:
-    for path in sorted(found for suffix in SOURCE_FILES for found in folder.rglob(suffix)):
+    for path in sorted(path for suffix in SOURCE_FILES for path in folder.rglob(suffix)):
         inside = path.relative_to(folder).parts
         if not {"op_api", "aclnn", "tests", "config"} & set(inside) and not of_another_chip(path):
             yield path

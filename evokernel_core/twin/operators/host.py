@@ -64,8 +64,8 @@ class HostProgram:
 
         Raises TilingError where there is no shape function, or it refuses the call.
         """
-        found: list[list[list[int]]] = self._asked_of("shapes", request, chip)["outputs"]
-        return found
+        result: list[list[list[int]]] = self._asked_of("shapes", request, chip)["outputs"]
+        return result
 
     def _asked_of(self, task: str, request: str, chip: Chip) -> Mapping[str, Any]:
         with temporary.folder("call") as name:

@@ -24,8 +24,8 @@ def include_folders(files: Iterable[Path], folder: OperatorFolder) -> tuple[Path
     a build copies out of another operator's ``op_kernel`` before it compiles are found through files that
     include them, in a folder of the cache.
     """
-    found = _included(files, folder)
-    return (*found.folders, *_copied(found.copied))
+    result = _included(files, folder)
+    return (*result.folders, *_copied(result.copied))
 
 
 def _copied(headers: Mapping[str, Path]) -> tuple[Path, ...]:
@@ -71,11 +71,11 @@ def _included(files: Iterable[Path], folder: OperatorFolder) -> _Included:
             continue
         seen[path] = None
         for spelled in _INCLUDE.findall(text_of(path)):
-            found = _found(spelled, path, folders, folder)
-            if found is None and (copy := _before_copy(spelled, path, folder)) is not None:
-                copied[spelled] = found = copy
-            if found is not None:
-                waiting.append(found)
+            result = _found(spelled, path, folders, folder)
+            if result is None and (copy := _before_copy(spelled, path, folder)) is not None:
+                copied[spelled] = result = copy
+            if result is not None:
+                waiting.append(result)
     return _Included(tuple(folders), tuple(seen), copied)
 
 

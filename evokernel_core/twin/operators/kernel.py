@@ -39,11 +39,15 @@ class KernelFile:
 def kernel_of(folder: OperatorFolder, operator: Operator) -> KernelFile:
     """The kernel that has the operator's name. Raises UsageError where there is none."""
     name = snake(operator.type)
-    found = [KernelFile(path, entry) for path in folder.kernels for entry in entries(path)]
-    exact = [item for item in found if item.entry == name]
-    fitting = exact or [item for item in found if item.entry.replace("_", "") == name.replace("_", "")]
+    kernel_files = [KernelFile(path, entry) for path in folder.kernels for entry in entries(path)]
+    exact = [kernel_file for kernel_file in kernel_files if kernel_file.entry == name]
+    fitting = exact or [
+        kernel_file
+        for kernel_file in kernel_files
+        if kernel_file.entry.replace("_", "") == name.replace("_", "")
+    ]
     if not fitting:
-        names = ", ".join(item.entry for item in found)
+        names = ", ".join(kernel_file.entry for kernel_file in kernel_files)
         raise UsageError(f"{folder.root} has no kernel {name} for {operator.type}; it has {names}.")
     return next((item for item in fitting if item.path.stem == item.entry), fitting[0])
 
@@ -52,7 +56,7 @@ def of_folder(folder: OperatorFolder, operators: Sequence[Operator]) -> tuple[Op
     """Those of which the folder has the kernel; all of them where it has none. The others came with host code
     on which the folder's own depends."""
     names = {entry.replace("_", "") for path in folder.kernels for entry in entries(path)}
-    own = tuple(item for item in operators if snake(item.type).replace("_", "") in names)
+    own = tuple(operator for operator in operators if snake(operator.type).replace("_", "") in names)
     return own or tuple(operators)
 
 

@@ -71,17 +71,17 @@ def operator_rows(root: Path, project: Path | None, chip: Chip) -> Iterator[Row]
         yield _failed("host", error, operator=root.name)
         return
     own = of_folder(folder, description.operators)
-    found = [item for item in own if item.is_for_chip or not item.chips]
+    result = [item for item in own if item.is_for_chip or not item.chips]
     if not description.operators:
         words = "\n".join(text for _, text in host.left_out) or "The host code defines no operator."
         yield _failed("host", CandidateError("compile", words), operator=root.name)
-    elif not found:
+    elif not result:
         names = ", ".join(item.type for item in own)
         other = UsageError(
             f"{names} is for other chips than {CHIP}; name an operator that has it in AddConfig."
         )
         yield _failed("chip", other, operator=root.name)
-    for operator in found:
+    for operator in result:
         yield _kernel_row(folder, host, description, operator)
 
 
@@ -137,11 +137,11 @@ def ran_case(
         return _failed(stage if isinstance(error, CandidateError) else "call", error, **known)
     ran = result.status is Status.OK
     compared = ran and bool(case.expect) and mode is Mode.CHECK
-    clean = not any(item.severity is Severity.ERROR for item in result.hazards)
+    clean = not any(hazard.severity is Severity.ERROR for hazard in result.hazards)
     return _row(
         **known, compiled=True, ran=ran, compared=compared, clean=clean,
         right=compared and not mismatches,
-        hazards=[_hazard(to_data(item)) for item in result.hazards], latency_us=result.latency_us,
+        hazards=[_hazard(to_data(hazard)) for hazard in result.hazards], latency_us=result.latency_us,
         error=" ".join([result.message, *mismatches]).strip(),
     )  # fmt: skip
 

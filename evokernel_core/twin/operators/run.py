@@ -37,11 +37,11 @@ class BuiltCall:
 
 def operator_of(description: Description, name: str) -> Operator:
     """The operator that a case names, or the only one. Raises UsageError."""
-    found = [item for item in description.operators if item.type == name or not name]
-    if len(found) != 1:
-        names = ", ".join(item.type for item in description.operators) or "none"
+    operators = [operator for operator in description.operators if operator.type == name or not name]
+    if len(operators) != 1:
+        names = ", ".join(operator.type for operator in description.operators) or "none"
         raise UsageError(f'The host code defines {names}; give "operator" in the case.')
-    return found[0]
+    return operators[0]
 
 
 def build_call(
@@ -107,11 +107,11 @@ def _inferred(
         shapes = host.shapes(request_text(operator, asked, combination, {}), chip)
     except TilingError:
         return {}
-    found = {item.name: sizes[0] for item, sizes in zip(operator.outputs, shapes, strict=True) if sizes}
+    result = {output.name: sizes[0] for output, sizes in zip(operator.outputs, shapes, strict=True) if sizes}
     return {
-        name: evolve(tensor, shape=tuple(found[name]))
+        name: evolve(tensor, shape=tuple(result[name]))
         for name, tensor in open_shapes.items()
-        if min(found[name], default=0) >= 0
+        if min(result[name], default=0) >= 0
     }
 
 

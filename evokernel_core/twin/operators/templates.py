@@ -16,7 +16,7 @@ _INPUT, _OUTPUT = 0x10000, 0x20000
 
 def template_of(description: Description, operator: Operator) -> Template | None:
     """What is declared for the operator's kernel; None where nothing is."""
-    named = {item.name.replace("_", "").lower(): item for item in description.templates}
+    named = {template.name.replace("_", "").lower(): template for template in description.templates}
     only = description.templates[0] if len(named) == 1 else None
     return named.get(operator.type.replace("_", "").lower(), only)
 

@@ -71,10 +71,10 @@ class CannKernel:
 
 def kernel_names(op_kernel_cpp: str) -> tuple[str, ...]:
     """The ``__global__`` functions in the order of the text. Raises CandidateError where there is none."""
-    found = find_kernels([tuple(active_tokens(op_kernel_cpp, dict(BUILT_IN)))])
-    if not found:
+    kernels = find_kernels([tuple(active_tokens(op_kernel_cpp, dict(BUILT_IN)))])
+    if not kernels:
         raise CandidateError("compile", "op_kernel.cpp has no __global__ function; write one.")
-    return tuple(found)
+    return tuple(kernels)
 
 
 class CannBackend:
@@ -105,8 +105,8 @@ class CannBackend:
                 "compile-timeout", "bisheng needs more than {seconds} s.", seconds=f"{WALL_SECONDS:.0f}"
             )
         if finished.exit_code:
-            found = diagnostics(finished.stderr, ("op_kernel.cpp", "tiling.h"))
-            raise CandidateError("compile", feedback(found, finished.stderr))
+            result = diagnostics(finished.stderr, ("op_kernel.cpp", "tiling.h"))
+            raise CandidateError("compile", feedback(result, finished.stderr))
         return CannKernel(work / "kernel.so", kernel_names(source.op_kernel_cpp), folder)
 
     def execute(self, built: CannKernel, case: Case) -> Execution:

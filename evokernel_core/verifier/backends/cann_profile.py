@@ -95,7 +95,7 @@ def bottleneck(pipes: Sequence[tuple[str, float]], us: float) -> Sentence:
     """The busiest pipe in a sentence."""
     if not pipes:
         return Sentence("The profiler reported no pipe.")
-    pipe, busy = max(pipes, key=lambda item: item[1])
+    pipe, busy = max(pipes, key=lambda pipe: pipe[1])
     return Sentence(
         "{pipe} is busy for {busy} of {us} us ({share} %).",
         pipe=pipe,
@@ -164,14 +164,14 @@ def _number(text: str) -> float | None:
 
 def read_rows(folder: Path, name: str) -> list[Row]:
     """The rows of the newest file of that name below the folder. Raises VerifierError where there is none."""
-    found = sorted(folder.rglob(name))
-    if not found:
+    paths = sorted(folder.rglob(name))
+    if not paths:
         raise VerifierError(
             "The profiler left no {name} in {folder}; check that CANN's msprof works there.",
             name=name,
             folder=folder,
         )
-    with found[-1].open(newline="", encoding="utf-8-sig") as file:
+    with paths[-1].open(newline="", encoding="utf-8-sig") as file:
         return [
             {key.strip(): value or "" for key, value in row.items() if key} for row in csv.DictReader(file)
         ]

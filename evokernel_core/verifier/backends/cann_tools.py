@@ -42,14 +42,14 @@ class Toolkit:
 
     def environment(self, before: Mapping[str, str]) -> dict[str, str]:
         """What set_env.sh would have set, where it was not called; what it did set stays."""
-        found = dict(before)
+        result = dict(before)
         if self.root is None or before.get("ASCEND_HOME_PATH"):
-            return found
-        found["ASCEND_HOME_PATH"] = str(self.root)
-        found["PATH"] = os.pathsep.join([str(self.bisheng.parent), before.get("PATH", os.defpath)])
+            return result
+        result["ASCEND_HOME_PATH"] = str(self.root)
+        result["PATH"] = os.pathsep.join([str(self.bisheng.parent), before.get("PATH", os.defpath)])
         libraries = [str(self.root / "lib64"), before.get("LD_LIBRARY_PATH", "")]
-        found["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, libraries))
-        return found
+        result["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, libraries))
+        return result
 
 
 @frozen

@@ -68,8 +68,8 @@ def misfit(torch: str, torch_npu: str, cann: str) -> Misfit | None:
         known = f"torch_npu {RELEASES[0].torch_npu} to {RELEASES[-1].torch_npu}"
         return Misfit(f"torch_npu {torch_npu} is in no table of ours", f"Install one of {known}.")
     if row.cann and cann and _line(cann) != _line(row.cann):
-        found = f"torch_npu {torch_npu} is made for CANN {row.cann}, not {cann}"
-        return Misfit(found, f"Install CANN {row.cann}, or the torch_npu that goes with {cann}.")
+        result = f"torch_npu {torch_npu} is made for CANN {row.cann}, not {cann}"
+        return Misfit(result, f"Install CANN {row.cann}, or the torch_npu that goes with {cann}.")
     return None
 
 

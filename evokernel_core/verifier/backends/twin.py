@@ -152,7 +152,7 @@ class TwinBackend:
 
 def _busiest(launch: LaunchReport) -> frozenset[str]:
     """The pipes of a launch that are busy for longest, those whose lines are worth telling."""
-    ordered = sorted(launch.pipes, key=lambda item: -item[1])
+    ordered = sorted(launch.pipes, key=lambda pipe: -pipe[1])
     return frozenset(pipe for pipe, _ in ordered[:TOLD_PIPES])
 
 

@@ -88,7 +88,7 @@ class Unverifiable(Exception):
 
 def tensor_bytes(task: KernelTask, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Bytes of each tensor or parameter input and of each output."""
-    inputs = (item for item in task.graph.inputs if item.kind is not InputKind.SCALAR)
+    inputs = (operand for operand in task.graph.inputs if operand.kind is not InputKind.SCALAR)
     specs = task.graph.output_specs()
     return tuple(i.spec.nbytes(sizes) for i in inputs), tuple(spec.nbytes(sizes) for spec in specs)
 
@@ -214,7 +214,7 @@ def _fitting(task: KernelTask, numbers: Random, limit: int) -> dict[str, int]:
     most = total_bytes(task, least) + limit
     ends = task.sizes
     while True:
-        sizes = {item.name: even_size(item, ends[item.name], numbers) for item in task.symbols}
+        sizes = {symbol.name: even_size(symbol, ends[symbol.name], numbers) for symbol in task.symbols}
         if total_bytes(task, sizes) <= most and not _is_heavy(task, sizes):
             return sizes
         largest = max(ends, key=lambda name: ends[name] - least[name])
@@ -244,12 +244,12 @@ def _short(symbol: Symbol, numbers: Random) -> int:
 
 def _powers(task: KernelTask, numbers: Random) -> dict[str, int]:
     """Powers of two in each dimension, at most what it has in the file where the symbol may be so small."""
-    found = {}
+    result = {}
     for symbol in task.symbols:
         least = (symbol.minimum - 1).bit_length()
         most = max(symbol.size.bit_length() - 1, least)
-        found[symbol.name] = 2 ** max(most - numbers.randrange(OCTAVES), least)
-    return found
+        result[symbol.name] = 2 ** max(most - numbers.randrange(OCTAVES), least)
+    return result
 
 
 def _beyond(task: KernelTask, numbers: Random) -> dict[str, int]:
@@ -279,8 +279,8 @@ def _all_beyond(task: KernelTask, numbers: Random) -> dict[str, int] | None:
     for share in (1.0, 0.5, 0.25, 0.0):
         together = share / max(sum(octaves), 1.0)
         sizes = {
-            item.name: int(item.size * 2.0 ** (part * together)) + 1
-            for item, part in zip(task.symbols, octaves, strict=True)
+            symbol.name: int(symbol.size * 2.0 ** (part * together)) + 1
+            for symbol, part in zip(task.symbols, octaves, strict=True)
         }
         most = max(2 * total_bytes(task, task.sizes), BEYOND)
         if total_bytes(task, sizes) <= most and not _is_heavy(task, sizes):

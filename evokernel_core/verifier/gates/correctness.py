@@ -99,5 +99,5 @@ def check(
 
 def _indices(task: KernelTask, plan: CasePlan, reference: ReferenceCase) -> Indices:
     """What the case's indices were."""
-    found = index_inputs(task, dict(plan.sizes))
-    return tuple((position, reference.inputs[position].read_bytes()) for position, _, _ in found)
+    result = index_inputs(task, dict(plan.sizes))
+    return tuple((position, reference.inputs[position].read_bytes()) for position, _, _ in result)

@@ -22,15 +22,15 @@ Indices = tuple[tuple[int, bytes], ...]
 
 def index_inputs(task: KernelTask, sizes: Mapping[str, int]) -> Iterator[tuple[int, TensorSpec, Range]]:
     """The integer inputs that the graph reads as indices: position among the tensors, spec, and values."""
-    specs = {(item.name, 0): item.spec for item in task.graph.inputs}
+    specs = {(operand.name, 0): operand.spec for operand in task.graph.inputs}
     specs |= {(node.name, i): spec for node in task.graph.nodes for i, spec in enumerate(node.outputs)}
     shapes = {key: spec.sizes(sizes) for key, spec in specs.items()}
-    found = ranges(to_data(task.graph), shapes)
-    tensors = [item for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
-    for position, item in enumerate(tensors):
-        integer = item.spec.dtype.startswith(("int", "uint"))
-        if integer and item.name in found and item.spec.nbytes(sizes) <= _MOST_BYTES:
-            yield position, item.spec, found[item.name]
+    result = ranges(to_data(task.graph), shapes)
+    tensors = [operand for operand in task.graph.inputs if operand.kind is not InputKind.SCALAR]
+    for position, tensor in enumerate(tensors):
+        integer = tensor.spec.dtype.startswith(("int", "uint"))
+        if integer and tensor.name in result and tensor.spec.nbytes(sizes) <= _MOST_BYTES:
+            yield position, tensor.spec, result[tensor.name]
 
 
 def drawn_indices(task: KernelTask, sizes: Mapping[str, int]) -> Indices:

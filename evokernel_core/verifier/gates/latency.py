@@ -57,7 +57,7 @@ class Early:
 def timed_first(task: KernelTask, built: Any, backend: Backend, below_us: float) -> Early:
     """One launch at full size before any comparison, where it is modelled, all its scalars are settings whose
     values were captured, and it is asked to take less than ``below_us``."""
-    scalars = [item.value for item in task.graph.inputs if item.kind is InputKind.SCALAR]
+    scalars = [operand.value for operand in task.graph.inputs if operand.kind is InputKind.SCALAR]
     known = tuple(value for value in scalars if value is not None)
     is_known = len(known) == len(scalars)
     total = total_bytes(task, task.sizes)
@@ -91,7 +91,7 @@ def timed_at_full_size(task: KernelTask, built: Any, backend: Backend) -> tuple[
 
 def captured_request(task: KernelTask) -> TimingRequest:
     """A launch at the sizes and with the scalars that were captured."""
-    scalars = tuple(item.value or 0.0 for item in task.graph.inputs if item.kind is InputKind.SCALAR)
+    scalars = tuple(operand.value or 0.0 for operand in task.graph.inputs if operand.kind is InputKind.SCALAR)
     return _request(task, task.sizes, Witness(scalars=scalars), drawn_indices(task, task.sizes))
 
 

@@ -69,8 +69,8 @@ other number has no digits of its size."""
 
 
 def _limits(task: KernelTask) -> tuple[int, int]:
-    found = [LIMITS[name] for node in task.graph.nodes if (name := node.op.split(".")[1]) in LIMITS]
-    lows, highs = zip((-127, 127), *found, strict=True)
+    limits = [LIMITS[name] for node in task.graph.nodes if (name := node.op.split(".")[1]) in LIMITS]
+    lows, highs = zip((-127, 127), *limits, strict=True)
     return max(lows), min(highs)
 
 
@@ -86,7 +86,7 @@ class Class:
 
 
 def _sizes(holds: Callable[[int, Symbol], bool], quantifier: Callable[[Iterator[bool]], bool] = any) -> Holds:
-    return lambda task, sizes, _: quantifier(holds(sizes[item.name], item) for item in task.symbols)
+    return lambda task, sizes, _: quantifier(holds(sizes[symbol.name], symbol) for symbol in task.symbols)
 
 
 def _values(*bases: str) -> Holds:
@@ -106,12 +106,12 @@ def _is_beyond(size: int, symbol: Symbol) -> bool:
 
 
 def _has_powers(task: KernelTask) -> bool:
-    return any(item.size > 2 * MANY for item in task.symbols)
+    return any(symbol.size > 2 * MANY for symbol in task.symbols)
 
 
 def _is_modest(task: KernelTask) -> bool:
     sizes = task.sizes
-    nbytes = sum(item.spec.nbytes(sizes) for item in task.graph.inputs) + sum(
+    nbytes = sum(operand.spec.nbytes(sizes) for operand in task.graph.inputs) + sum(
         spec.nbytes(sizes) for spec in task.graph.output_specs()
     )
     return nbytes <= LARGEST_WHOLE
@@ -150,14 +150,14 @@ CLASSES: tuple[Class, ...] = (
 
 def narrowest(task: KernelTask) -> str:
     """The dtype of the inputs of floats that holds the least range, ``float32`` where there are none."""
-    dtypes = {item.spec.dtype for item in task.graph.inputs if item.kind is not InputKind.SCALAR}
+    dtypes = {operand.spec.dtype for operand in task.graph.inputs if operand.kind is not InputKind.SCALAR}
     return next((dtype for dtype in ("float16", "bfloat16") if dtype in dtypes), "float32")
 
 
 def magnitudes(task: KernelTask, numbers: Random) -> list[str]:
     """One case each that is wholly tiny, wholly large, and far from 0."""
     dtype, limits = narrowest(task), _limits(task)
-    return [str(item.drawn(dtype, limits, numbers)) for item in (TINY, LARGE, OFFSET)]
+    return [str(choice.drawn(dtype, limits, numbers)) for choice in (TINY, LARGE, OFFSET)]
 
 
 def even_size(symbol: Symbol, most: int, numbers: Random) -> int:
@@ -167,8 +167,8 @@ def even_size(symbol: Symbol, most: int, numbers: Random) -> int:
     unit = numbers.choice((2, 4, 8, 16, 32))
     size = int(least * (max(most, least) / least) ** numbers.random())
     for step in (unit, 2):
-        found = (size // step | 1) * step
-        for candidate in (found, found - 2 * step, found + 2 * step):
+        result = (size // step | 1) * step
+        for candidate in (result, result - 2 * step, result + 2 * step):
             if least <= candidate <= most and not is_power(candidate):
                 return candidate
     return max(min(size, most), symbol.minimum)
@@ -176,7 +176,7 @@ def even_size(symbol: Symbol, most: int, numbers: Random) -> int:
 
 def below_floor(task: KernelTask, found: Mapping[str, float]) -> list[str]:
     """The classes that fewer verifications have than their floor."""
-    return [item.name for item in CLASSES if item.applies(task) and found[item.name] < item.floor]
+    return [class_.name for class_ in CLASSES if class_.applies(task) and found[class_.name] < class_.floor]
 
 
 def shares(
@@ -184,7 +184,7 @@ def shares(
 ) -> dict[str, float]:
     """Of each class the share of verifications that have it; one is its cases' sizes and distributions."""
     return {
-        item.name: sum(any(item.holds(task, *case) for case in cases) for cases in verifications)
+        class_.name: sum(any(class_.holds(task, *case) for case in cases) for cases in verifications)
         / len(verifications)
-        for item in CLASSES
+        for class_ in CLASSES
     }

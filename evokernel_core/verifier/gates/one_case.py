@@ -106,13 +106,13 @@ def _rounded(
     """The same case with what rounding long sums may move. Raises VerifierError where PyTorch cannot say, or
     drew other inputs: the editor's next reference may be another interpreter's, with its own PyTorch."""
     try:
-        found = _computed(task, plan, runner, target, rounded=True)
+        result = _computed(task, plan, runner, target, rounded=True)
     except CaptureError as error:
         raise VerifierError("PyTorch's result could not be computed: {error}", error=error) from error
-    pairs = zip(reference.inputs, found.inputs, strict=True)
-    if found.scalars != reference.scalars or not all(filecmp.cmp(*pair, shallow=False) for pair in pairs):
+    pairs = zip(reference.inputs, result.inputs, strict=True)
+    if result.scalars != reference.scalars or not all(filecmp.cmp(*pair, shallow=False) for pair in pairs):
         raise VerifierError("Another PyTorch drew other inputs for the same case; verify the kernel again.")
-    return found
+    return result
 
 
 def _case(
@@ -124,7 +124,7 @@ def _case(
     inputs = tuple(link(path, folder / "inputs" / f"{i}.bin") for i, path in enumerate(reference.inputs))
     sizes = dict(plan.sizes)
     _, output_bytes = tensor_bytes(task, sizes)
-    tensors = [item.spec for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
+    tensors = [operand.spec for operand in task.graph.inputs if operand.kind is not InputKind.SCALAR]
     outputs = task.graph.output_specs()
     return Case(
         sizes=tuple(size for _, size in plan.sizes),
@@ -192,26 +192,26 @@ def _differences(
     deviation: Deviation | None = None
     how, random = strictness(task.graph, plan.distribution), is_random(plan.distribution)
     for output in _outputs(task, plan, reference, case):
-        found = compare(output.given, output.right, output.shape, output.dtype, output.tolerance, how)
-        problems += _wrong(output, found, random=random)
+        result = compare(output.given, output.right, output.shape, output.dtype, output.tolerance, how)
+        problems += _wrong(output, result, random=random)
         if random and output.dtype in FLOATS:
-            seen = Deviation(found.largest, found.rms_ratio)
+            seen = Deviation(result.largest, result.rms_ratio)
             deviation = seen.joined(deviation) if deviation else seen
     return problems, deviation
 
 
-def _wrong(output: _Output, found: Comparison, *, random: bool) -> Iterator[str]:
-    if not found.equal:
-        yield words(found, output.index, output.shape, output.tolerance)
-    elif random and found.rms_ratio > agreement_of(output.right, output.dtype):
+def _wrong(output: _Output, comparison: Comparison, *, random: bool) -> Iterator[str]:
+    if not comparison.equal:
+        yield words(comparison, output.index, output.shape, output.tolerance)
+    elif random and comparison.rms_ratio > agreement_of(output.right, output.dtype):
         yield (
             Sentence(
                 "Output {output} of shape {shape} is within the tolerance only because its values are "
                 "small: it is {away} % away from PyTorch's (root mean square), most at {element}.",
                 output=output.index,
                 shape=list(output.shape),
-                away=f"{100 * found.rms_ratio:.2g}",
-                element=element_words(found.farthest) if found.farthest else "",
+                away=f"{100 * comparison.rms_ratio:.2g}",
+                element=element_words(comparison.farthest) if comparison.farthest else "",
             )
         )
     elif random:

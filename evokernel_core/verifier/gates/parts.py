@@ -113,7 +113,7 @@ class _Sums:
         """Of a kind the squares of the candidate's errors, and the largest of what rounding gives."""
         if not self._errors:
             self._errors = [self._of(path) for path in (self._candidate, *self._others)]
-        errors, *others = (item[0 if kind == "row" else 1] for item in self._errors)
+        errors, *others = (error[0 if kind == "row" else 1] for error in self._errors)
         return errors, np.maximum.reduce(others)
 
     def _of(self, path: Path | None) -> tuple[Array, Array]:
@@ -149,7 +149,7 @@ class _Sums:
 
 def _worst(sums: _Sums, kind: str, counts: Array, limit: Array, floor: float) -> tuple[int, float] | None:
     """The number of the part whose error is farthest beyond its rounding, and its error over its limit."""
-    errors, own = (np.sqrt(item / counts) for item in sums.errors(kind))
+    errors, own = (np.sqrt(error / counts) for error in sums.errors(kind))
     allowed = np.maximum(np.maximum(limit, OWN * own), floor)
     beyond = errors / allowed
     number = int(beyond.argmax())

@@ -76,12 +76,12 @@ def distributions_for(graph: Graph) -> tuple[str, ...]:
         or not all(spec.dtype in _FLOATS for spec in graph.output_specs())
     ):
         return ()  # what only moves has a distribution of its own
-    found = []
+    result = []
     if packets <= _PASSING | _PRODUCTS:
-        found.append(NANS)
+        result.append(NANS)
     if len(packets) == 1 and packets <= _PASSING | UNDOCUMENTED.keys():
-        found.append(INFINITIES)
-    return tuple(found)
+        result.append(INFINITIES)
+    return tuple(result)
 
 
 _FLOATS = ("float16", "bfloat16", "float32")

@@ -132,8 +132,8 @@ class TokenStore:
     def rows(self) -> list[TokenRow]:
         """All tokens, the oldest first."""
         with self._mutex:
-            found = self._conn.execute("SELECT * FROM tokens ORDER BY created, id").fetchall()
-        return [_row(row) for row in found]
+            result = self._conn.execute("SELECT * FROM tokens ORDER BY created, id").fetchall()
+        return [_row(row) for row in result]
 
     def revoke(self, which: str) -> int:
         """Revokes the token with this id, or all of the user with this name; how many that were."""
@@ -157,8 +157,8 @@ class TokenStore:
         same = hmac.compare_digest(digest_of(secret), row["digest"] if row else _NOTHING)
         if row is None or not same:
             return None
-        found = _row(row)
-        return found.user if found.state(time.time()) == "valid" else None
+        result = _row(row)
+        return result.user if result.state(time.time()) == "valid" else None
 
     def is_valid(self, identity: str) -> bool:
         """Whether the token with this id is neither revoked nor expired."""

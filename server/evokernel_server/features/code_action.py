@@ -42,8 +42,8 @@ def register(server: EvoKernelServer) -> None:
             return []
         server.documents.touch(document.uri)
         only = params.context.only
-        found = actions(server, document, params.range, asked=bool(only))
-        wanted = [action for action in found if _is_wanted(action, only)]
+        result = actions(server, document, params.range, asked=bool(only))
+        wanted = [action for action in result if _is_wanted(action, only)]
         if wanted:
             attach(wanted, server.diagnostics.of(document))
         ready = wanted if _resolves(server) else [resolved(server, action) for action in wanted]
@@ -64,7 +64,7 @@ def _is_wanted(action: types.CodeAction, only: Any) -> bool:
     """``only`` names kinds with all that lie below them."""
     kind = str(getattr(action.kind, "value", action.kind))
     asked = [str(getattr(item, "value", item)) for item in only or ()]
-    return not asked or any(not item or f"{kind}.".startswith(f"{item}.") for item in asked)
+    return not asked or any(not request or f"{kind}.".startswith(f"{request}.") for request in asked)
 
 
 def actions(
@@ -167,7 +167,7 @@ def _for_all_ready(document: Document) -> Iterator[types.CodeAction]:
         if not any(tracked.extent.touches(other.extent) for other in chosen):
             chosen.append(tracked)
     if len(chosen) > 1:
-        argument = {"uri": document.uri, "regionIds": [item.region.id for item in chosen]}
+        argument = {"uri": document.uri, "regionIds": [choice.region.id for choice in chosen]}
         title = _("Accept the {count} kernels of this file that are ready", count=len(chosen))
         command = types.Command(title, names.APPLY, arguments=[argument])
         yield types.CodeAction(title=title, kind=KIND, command=command)

@@ -64,7 +64,7 @@ async def use_vendor(server: EvoKernelServer, given: Arguments) -> Answer:
 
 async def apply_offer(server: EvoKernelServer, given: Arguments) -> Answer:
     ids = given.get("regionIds") or ()
-    if not isinstance(ids, list | tuple) or not all(isinstance(item, str) for item in ids):
+    if not isinstance(ids, list | tuple) or not all(isinstance(id_, str) for id_ in ids):
         raise Refused(_("The argument 'regionIds' is a list of regions' ids; run it from a code action."))
     region_id, name, source_id = (str(given.get(key) or "") for key in ("regionId", "name", "sourceId"))
     return await server.kernels.apply(_text(given, "uri"), region_id, name, source_id, tuple(ids))

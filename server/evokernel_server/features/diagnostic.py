@@ -110,7 +110,7 @@ def _worth(document: Document) -> Iterator[types.Diagnostic]:
 def outermost(regions: Sequence[Tracked]) -> Iterator[Tracked]:
     """Those that lie in no other, in the order of the text; of equal ones the first."""
     reached = -1
-    for tracked in sorted(regions, key=lambda item: (item.extent.start, -item.extent.end)):
+    for tracked in sorted(regions, key=lambda region: (region.extent.start, -region.extent.end)):
         if tracked.extent.end > reached:
             reached = tracked.extent.end
             yield tracked
@@ -130,7 +130,7 @@ def _unsupported(document: Document) -> Iterator[types.Diagnostic]:
         if tracked.region.reason:
             groups.setdefault(_but_for_its_line(tracked.region.reason), []).append(tracked)
     for first, *others in groups.values():
-        lines = [document.text.line_of(item.extent.start) + 1 for item in others]
+        lines = [document.text.line_of(other_.extent.start) + 1 for other_ in others]
         also = _(" Also on line {lines}.", lines=", ".join(map(str, lines))) if lines else ""
         words = _("No kernel: {reason}", reason=first.region.reason) + also
         yield _diagnostic(document, first.extent, words, "unsupported", {"regionId": first.region.id})
@@ -150,21 +150,25 @@ def _diagnostic(
     )  # fmt: skip
 
 
-def attach(actions: Sequence[types.CodeAction], found: Sequence[types.Diagnostic]) -> None:
+def attach(actions: Sequence[types.CodeAction], diagnostics: Sequence[types.Diagnostic]) -> None:
     """Names with each action the diagnostics that it is about: by region or kernel, and a quick fix is about
     what says that something is needed or failed."""
     for action in actions:
         about = _about(action)
-        named = [item for item in found if item.data and item.data.items() <= about.items()]
+        named = [
+            diagnostic
+            for diagnostic in diagnostics
+            if diagnostic.data and diagnostic.data.items() <= about.items()
+        ]
         if not named and action.kind == types.CodeActionKind.QuickFix:
-            named = [item for item in found if item.data is None]
+            named = [diagnostic for diagnostic in diagnostics if diagnostic.data is None]
         action.diagnostics = named or None
 
 
 def _about(action: types.CodeAction) -> dict[str, Any]:
     arguments = action.command.arguments if action.command and action.command.arguments else [action.data]
     about: dict[str, Any] = {}
-    for item in arguments:
-        if isinstance(item, dict):
-            about |= {"regionId" if key == "region_id" else key: value for key, value in item.items()}
+    for argument in arguments:
+        if isinstance(argument, dict):
+            about |= {"regionId" if key == "region_id" else key: value for key, value in argument.items()}
     return about

@@ -31,15 +31,15 @@ _FILTERS = types.FileOperationRegistrationOptions(
 def register(server: EvoKernelServer) -> None:
     @server.feature(types.WORKSPACE_DID_RENAME_FILES, _FILTERS)
     def did_rename(params: types.RenameFilesParams) -> None:
-        for item in params.files:
-            old, new = local_path(item.old_uri), local_path(item.new_uri)
+        for file in params.files:
+            old, new = local_path(file.old_uri), local_path(file.new_uri)
             if old is not None and new is not None and old != new:
                 spawn(server.moves.renamed(old, new), "renaming")
 
     @server.feature(types.WORKSPACE_DID_DELETE_FILES, _FILTERS)
     def did_delete(params: types.DeleteFilesParams) -> None:
-        for item in params.files:
-            path = local_path(item.uri)
+        for file in params.files:
+            path = local_path(file.uri)
             if path is not None:
                 spawn(server.moves.deleted(path), "deleting")
 

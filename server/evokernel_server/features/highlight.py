@@ -29,7 +29,7 @@ def highlights(document: Document, position: types.Position) -> list[types.Docum
         return None
     text = document.text
     offered = [item for item in document.tracked if is_offered(document, item)]
-    found = innermost(offered, text.lines(position.line, position.line), text.offset(position))
-    if found is None:
+    result = innermost(offered, text.lines(position.line, position.line), text.offset(position))
+    if result is None:
         return None
-    return [types.DocumentHighlight(text.range(found.extent), types.DocumentHighlightKind.Text)]
+    return [types.DocumentHighlight(text.range(result.extent), types.DocumentHighlightKind.Text)]

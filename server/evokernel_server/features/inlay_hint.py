@@ -98,10 +98,10 @@ def _of_regions(document: Document, lines: range, client: Showing) -> Iterator[t
         line = document.text.line_of(tracked.extent.start)
         if line in lines:
             of_lines.setdefault(line, []).append(tracked)
-    for line, found in of_lines.items():
-        if len(found) > 1:
-            found.sort(key=lambda item: _rank(document, item))
-        labels = ((item, label) for item in found if (label := _label(document, item)))
+    for line, value in of_lines.items():
+        if len(value) > 1:
+            value.sort(key=lambda element: _rank(document, element))
+        labels = ((element, label) for element in value if (label := _label(document, element)))
         for number, (tracked, label) in enumerate(labels):
             shown = _short_label(document, tracked) if number else label
             words = "" if client.lazy else region_words(document, tracked, client.links)

@@ -60,7 +60,11 @@ def shapes_edit(document: Document, definition: finder.Definition) -> Edit | Non
     """A comment line above a definition with what was observed of it; None where nothing was, or where a
     comment cannot say it, as of a class that is built with an object."""
     known = ObservationStore().of(document.path)
-    calls = [item for item in known.observations if item.qualname == definition.qualname] if known else []
+    calls = (
+        [observation for observation in known.observations if observation.qualname == definition.qualname]
+        if known
+        else []
+    )
     number = definition.span.line - 1
     line = document.text.line(number)
     indent = line[: len(line) - len(line.lstrip())]
@@ -74,7 +78,7 @@ def shapes_edit(document: Document, definition: finder.Definition) -> Edit | Non
 
 def _first_said(calls: list[Observation], text: str) -> str | None:
     init, forward = parameters_of(text)
-    return next(filter(None, (comment_of(item, init, forward) for item in calls)), None)
+    return next(filter(None, (comment_of(call, init, forward) for call in calls)), None)
 
 
 def parameters_of(definition: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -84,7 +88,9 @@ def parameters_of(definition: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
         return (), ()
     if isinstance(node, ast.ClassDef):
-        methods = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}
+        methods = {
+            statement.name: statement for statement in node.body if isinstance(statement, ast.FunctionDef)
+        }
         init, forward = (methods.get(name) for name in ("__init__", "forward"))
         return _names(init)[1:], _names(forward)[1:]
     return (), _names(node if isinstance(node, ast.FunctionDef) else None)
@@ -94,7 +100,7 @@ def _names(node: ast.FunctionDef | None) -> tuple[str, ...]:
     if node is None:
         return ()
     arguments = node.args
-    return tuple(item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+    return tuple(part.arg for part in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
 
 
 def observe_command(server: EvoKernelServer, document: Document) -> str:

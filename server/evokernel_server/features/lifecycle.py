@@ -137,9 +137,9 @@ async def _pull(server: EvoKernelServer) -> object:
     workspace = server.client_capabilities.workspace
     if workspace is None or not workspace.configuration:
         return None
-    item = types.ConfigurationItem(section=SECTION)
+    configuration_item = types.ConfigurationItem(section=SECTION)
     try:
-        answer = await server.workspace_configuration_async(types.ConfigurationParams([item]))
+        answer = await server.workspace_configuration_async(types.ConfigurationParams([configuration_item]))
     except JsonRpcException as error:
         log.info("The client gave no configuration: %s", error)
         return None

@@ -43,8 +43,8 @@ def register(server: EvoKernelServer) -> None:
         places = tuple(server.documents.roots) + tuple(
             document.path.parent for document in server.documents.torch_documents()
         )
-        found = await asyncio.to_thread(kernels_below, places)
-        return [symbol_of(kernel) for kernel in found if matches(params.query, kernel.name)]
+        result = await asyncio.to_thread(kernels_below, places)
+        return [symbol_of(kernel) for kernel in result if matches(params.query, kernel.name)]
 
 
 def links(document: Document, *, tooltips: bool) -> Iterator[types.DocumentLink]:
@@ -62,7 +62,9 @@ def resolved(server: EvoKernelServer, link: types.DocumentLink) -> types.Documen
     document, name = server.documents.get(str(data.get("uri", ""))), str(data.get("name", ""))
     if document is not None and name in document.counts():
         folder = package_folder(document.path, name)
-        file = next((folder / item for item in KERNEL_FILES if (folder / item).is_file()), None)
+        file = next(
+            (folder / kernel_file for kernel_file in KERNEL_FILES if (folder / kernel_file).is_file()), None
+        )
         link.target = uri_of(file) if file is not None else None
     return link
 
@@ -79,15 +81,15 @@ class KernelPlace:
 
 def kernels_below(places: tuple[Path, ...]) -> tuple[KernelPlace, ...]:
     """Every kernel package below these folders, each once. Reads the file system: call it on a thread."""
-    found: dict[Path, KernelPlace] = {}
+    result: dict[Path, KernelPlace] = {}
     for parent in _package_parents(places):
         for folder in sorted(parent.iterdir()):
-            if folder.name.isidentifier() and folder not in found and (folder / KERNEL_FILES[0]).is_file():
+            if folder.name.isidentifier() and folder not in result and (folder / KERNEL_FILES[0]).is_file():
                 installed = read_installed(parent.parent / "_.py", folder.name)
-                found[folder] = KernelPlace(folder.name, folder, _words(installed))
-            if len(found) >= _MOST_KERNELS:
-                return tuple(found.values())
-    return tuple(found.values())
+                result[folder] = KernelPlace(folder.name, folder, _words(installed))
+            if len(result) >= _MOST_KERNELS:
+                return tuple(result.values())
+    return tuple(result.values())
 
 
 def _words(installed: Installed | None) -> str:
@@ -113,7 +115,7 @@ def _package_parents(places: tuple[Path, ...]) -> Iterator[Path]:
 
 def _folders_in(folder: Path) -> list[Path]:
     try:
-        return sorted(item for item in folder.iterdir() if item.is_dir() and not item.is_symlink())
+        return sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
     except OSError:
         return []
 

@@ -43,22 +43,22 @@ def _place(given: Arguments) -> tuple[str, str, str]:
 
 
 async def review(server: EvoKernelServer, given: Arguments) -> Answer:
-    found = await server.reviews.review(*_place(given), str(given.get("sourceId") or ""))
+    result = await server.reviews.review(*_place(given), str(given.get("sourceId") or ""))
     if not server.own_client:
-        page = await asyncio.to_thread(review_page, found)
-        await server.pages.show("reviews", f"{found.name}.md", page, _("the review"))
-    return {"status": "shown", "message": plain(found.title), "review": wire(found)}
+        page = await asyncio.to_thread(review_page, result)
+        await server.pages.show("reviews", f"{result.name}.md", page, _("the review"))
+    return {"status": "shown", "message": plain(result.title), "review": wire(result)}
 
 
 async def variants(server: EvoKernelServer, given: Arguments) -> Answer:
     place = _place(given)
-    found = await server.reviews.variants(*place)
-    counted = many("{count} verified kernel", "{count} verified kernels", len(found))
+    result = await server.reviews.variants(*place)
+    counted = many("{count} verified kernel", "{count} verified kernels", len(result))
     if not server.own_client:
         name = f"{place[2] or place[1]}.variants.md"
-        page = variants_page(_("Variants: {what}", what=counted), found)
+        page = variants_page(_("Variants: {what}", what=counted), result)
         await server.pages.show("reviews", name, page, _("the list"))
-    return {"status": "shown", "message": _("{what}.", what=counted), "variants": wire(found)}
+    return {"status": "shown", "message": _("{what}.", what=counted), "variants": wire(result)}
 
 
 async def compare(server: EvoKernelServer, given: Arguments) -> Answer:
@@ -88,25 +88,25 @@ async def why_not(server: EvoKernelServer, given: Arguments) -> Answer:
         raise Refused(_("Open the file first."))
     line, end = given.get("line"), given.get("endLine")
     lines = (line, end if isinstance(end, int) else line) if isinstance(line, int) else None
-    found = reasons_on(document, *lines) if lines is not None else reasons(document)
-    message = "; ".join(dict.fromkeys(item.why for item in found))
-    if not found:
+    result = reasons_on(document, *lines) if lines is not None else reasons(document)
+    message = "; ".join(dict.fromkeys(element.why for element in result))
+    if not result:
         analysing = server.capture.is_analysing(document)
         message = situation(document, analysing=analysing, lines=lines)
     if not server.own_client:
-        await _tell(server, document.path.name, found, message)
-    return {"status": "shown", "message": message, "reasons": wire(found)}
+        await _tell(server, document.path.name, result, message)
+    return {"status": "shown", "message": message, "reasons": wire(result)}
 
 
-async def _tell(server: EvoKernelServer, file: str, found: tuple[Reason, ...], message: str) -> None:
+async def _tell(server: EvoKernelServer, file: str, reasons: tuple[Reason, ...], message: str) -> None:
     """One reason as a message, several as a page."""
-    if len(found) > 1:
-        rows = ((str(item.line + 1), item.code, item.why, item.help) for item in found)
+    if len(reasons) > 1:
+        rows = ((str(reason.line + 1), reason.code, reason.why, reason.help) for reason in reasons)
         head = (_("line"), _("code"), _("why"), _("what would help"))
         text = table_page(_("Why code of {file} has no kernel", file=file), head, rows)
         await server.pages.show("reviews", f"{file}.why.md", text, _("the list"))
         return
-    helped = f" {found[0].help}" if found else ""
+    helped = f" {reasons[0].help}" if reasons else ""
     said = types.ShowMessageParams(types.MessageType.Info, f"EvoKernel: {message}{helped}")
     server.window_show_message(said)
 

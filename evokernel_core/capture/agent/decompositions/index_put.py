@@ -93,8 +93,8 @@ def written(x: torch.Tensor, index: torch.Tensor, source: torch.Tensor, accumula
     """aten.put: indices count through all elements."""
     if not x.dim():
         return NotImplemented
-    found = aten.index_put(x.flatten(), [index.flatten()], source.flatten(), accumulate)
-    return found.view(x.shape)
+    result = aten.index_put(x.flatten(), [index.flatten()], source.flatten(), accumulate)
+    return result.view(x.shape)
 
 
 def taken_by_mask(x: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
@@ -102,8 +102,8 @@ def taken_by_mask(x: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) -> 
     whole = torch.broadcast_shapes(x.shape, mask.shape)
     chosen = mask.expand(whole)
     order = torch.cumsum(chosen.flatten(), 0) - 1
-    found = source.flatten().index_select(0, torch.clamp(order, 0, source.numel() - 1))
-    return torch.where(chosen, found.view(whole), x)
+    result = source.flatten().index_select(0, torch.clamp(order, 0, source.numel() - 1))
+    return torch.where(chosen, result.view(whole), x)
 
 
 def gradient(

@@ -128,8 +128,8 @@ def _row_maxima(x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     first = (torch.arange(math.prod(outer)) * rows).view(*outer, 1, 1)
     between = [1] * (len(outer) - 2)
     index = first + places.view(*places.shape[:2], *between, *places.shape[2:])
-    found = x.reshape(math.prod(outer) * rows, columns)[index.flatten()]
-    return found.view(*outer, *places.shape[2:], columns).amax(-3)
+    result = x.reshape(math.prod(outer) * rows, columns)[index.flatten()]
+    return result.view(*outer, *places.shape[2:], columns).amax(-3)
 
 
 def _drawn_places(

@@ -111,11 +111,11 @@ def _in_fork(
     path: str, text: str, imports: Imports, wanted: Wanted, captures: Captures, report: Report
 ) -> None:
     with isolation(Path(path), imports):
-        found = _subject(path, text, imports, wanted, captures)
-        if found is None:
+        result = _subject(path, text, imports, wanted, captures)
+        if result is None:
             report({"draw": "", "reason": Sentence("its code cannot be run apart from its file").data()})
             return
-        subject, dtype = found
+        subject, dtype = result
         before = torch.get_default_dtype()
         torch.set_default_dtype(dtype)
         try:
@@ -151,7 +151,7 @@ def _is_wanted(region: Mapping[str, Any], wanted: Wanted) -> bool:
 def compare_draws(subject: Subject, wanted: Wanted, report: Report, path: Path) -> None:
     """Runs both at each draw, in this process. Reports ``{"draws": [name]}``, then for each draw what came of
     it: ``{"draw", "difference"}``, empty where there is none, or ``{"draw", "reason"}``."""
-    own = {item["name"]: item["size"] for item in wanted.symbols}
+    own = {symbol["name"]: symbol["size"] for symbol in wanted.symbols}
     small = _small(wanted, own)
     cases = [(name, small) for name in draws.names_of(subject, wanted.graph, small)]
     if small != own:
@@ -173,10 +173,10 @@ def compare_draws(subject: Subject, wanted: Wanted, report: Report, path: Path) 
 def _event(name: str, work: Callable[[], Sentence]) -> dict[str, Any]:
     """What came of one draw."""
     try:
-        found = work()
+        result = work()
     except NotCompared as error:
         return {"draw": name, "reason": error.reason.data()}
-    said = Sentence("{what} (inputs: {draw})", what=found, draw=name) if found else Sentence()
+    said = Sentence("{what} (inputs: {draw})", what=result, draw=name) if result else Sentence()
     return {"draw": name, "difference": said.data()}
 
 
@@ -192,8 +192,8 @@ def _small(wanted: Wanted, own: dict[str, int]) -> dict[str, int]:
     """Sizes of the same class as the file's, and no two alike where that can be; those of the file where the
     graph takes no smaller ones, as where it has indices that are numbers."""
     sizes = {
-        item["name"]: max(item["minimum"], min(item["size"], _SMALL + number))
-        for number, item in enumerate(wanted.symbols)
+        symbol["name"]: max(symbol["minimum"], min(symbol["size"], _SMALL + number))
+        for number, symbol in enumerate(wanted.symbols)
     }
     try:
         first_values(wanted.graph, sizes, _SEED)
@@ -205,13 +205,13 @@ def _small(wanted: Wanted, own: dict[str, int]) -> dict[str, int]:
 def _not_comparable(subject: Subject, graph: Mapping[str, Any]) -> Sentence:
     """Why the two cannot be given the same, or their results be told apart; empty where they can."""
     known = {leaf.expression for leaf in subject.leaves}
-    for item in graph["inputs"]:
-        if item["expression"] not in known and item.get("value") is None:
+    for operand in graph["inputs"]:
+        if operand["expression"] not in known and operand.get("value") is None:
             return Sentence(
-                "{what} is made by the call itself, as random numbers are", what=item["expression"]
+                "{what} is made by the call itself, as random numbers are", what=operand["expression"]
             )
     known_results = {number for _, number, _ in subject.places}
-    known_results |= {item["output"] for item in graph.get("updates", ())}
+    known_results |= {update["output"] for update in graph.get("updates", ())}
     if not known_results >= set(range(len(graph["outputs"]))):
         return Sentence("several of its results are views of one")
     return Sentence()
@@ -254,11 +254,11 @@ def _errors(of_code: Any, of_graph: Any) -> Sentence:
     """Errors are the same where both ways refuse what they are given; PyTorch itself calls one index out of
     range an IndexError in one operation, and a RuntimeError in the next. Raises NotCompared for those that
     come of where this runs."""
-    for found in (of_code, of_graph):
-        if isinstance(found, MemoryError) or any(words in str(found) for words in _NO_MEMORY):
+    for choice in (of_code, of_graph):
+        if isinstance(choice, MemoryError) or any(words in str(choice) for words in _NO_MEMORY):
             raise NotCompared(Sentence("it takes more memory than a comparison may"))
-        if isinstance(found, NotImplementedError):
-            raise NotCompared(Sentence("PyTorch lacks it on this machine ({error})", error=describe(found)))
+        if isinstance(choice, NotImplementedError):
+            raise NotCompared(Sentence("PyTorch lacks it on this machine ({error})", error=describe(choice)))
     if type(of_code) is type(of_graph) or (
         isinstance(of_code, _REFUSING) and isinstance(of_graph, _REFUSING)
     ):
@@ -286,14 +286,14 @@ def _run_code(subject: Subject, given: Given, path: Path) -> list[Any]:
     state = torch.get_rng_state()
     try:
         with torch.no_grad(), in_order(), on_host(), confined(path):
-            found: list[Any] = pytree.tree_leaves(subject.call(*given.of_code))
+            result: list[Any] = pytree.tree_leaves(subject.call(*given.of_code))
     except Stopped as error:
         raise NotCompared(error.sentence) from error
-    if any(isinstance(item, FakeTensor) for item in found):
+    if any(isinstance(element, FakeTensor) for element in result):
         raise NotCompared(Sentence("it reads a tensor whose values are not at hand"))
     if not torch.equal(state, torch.get_rng_state()):
         raise NotCompared(Sentence("it draws random numbers"))
-    return found
+    return result
 
 
 class _Widening(TorchDispatchMode):
@@ -346,9 +346,9 @@ class _Both:
             if not isinstance(code, torch.Tensor):
                 continue
             pair = Pair(code, self._given_by_call(of_graph, place))
-            found = difference(pair, partial(self._exact, place), signed=self._signed)
-            if found := found or (Sentence() if self._has_own_order else otherwise_in_memory(pair)):
-                return Sentence("result {number} is {what}", number=number + 1, what=found)
+            sentence = difference(pair, partial(self._exact, place), signed=self._signed)
+            if sentence := sentence or (Sentence() if self._has_own_order else otherwise_in_memory(pair)):
+                return Sentence("result {number} is {what}", number=number + 1, what=sentence)
         return Sentence()
 
     def _given_by_call(self, of_graph: list[Any], place: Place) -> torch.Tensor:
@@ -356,13 +356,13 @@ class _Both:
         _, number, steps = place
         value: torch.Tensor = of_graph[number].contiguous()
         for method, arguments in steps:
-            value = getattr(value, method)(*(size_of(item, self._sizes) for item in arguments))
+            value = getattr(value, method)(*(size_of(argument, self._sizes) for argument in arguments))
         return value
 
     def inputs(self, given: Given, of_graph: list[Any]) -> Sentence:
         """The first difference of what the code leaves in its inputs: what the graph updates, or what was
         there before."""
-        updates = {item["expression"]: item for item in self._graph.get("updates", ())}
+        updates = {update["expression"]: update for update in self._graph.get("updates", ())}
         copies = dict(self._subject.copies)
         for index, leaf in enumerate(self._subject.leaves):
             after, before = given.of_code[index], self._given.of_code[copies.get(index, index)]
@@ -370,15 +370,15 @@ class _Both:
                 continue
             update = updates.get(leaf.expression)
             if update is None:
-                found = self._kept(after, before)
+                result = self._kept(after, before)
             elif update["output"] is None:
-                found = self._kept(after, before + update["step"])
+                result = self._kept(after, before + update["step"])
             else:
                 pair = Pair(after, of_graph[update["output"]])
                 exact = partial(self._exact_input, index, update["output"])
-                found = difference(pair, exact, signed=self._signed)
-            if found:
-                return Sentence("{input} is left as {what}", input=leaf.expression, what=found)
+                result = difference(pair, exact, signed=self._signed)
+            if result:
+                return Sentence("{input} is left as {what}", input=leaf.expression, what=result)
         return Sentence()
 
     @staticmethod
@@ -399,7 +399,7 @@ class _Both:
         if not self._tried:
             self._tried = True
             given = self._given.copied(_wide_value)
-            settings = [item for item in self._graph["inputs"] if item.get("value") is not None]
+            settings = [operand for operand in self._graph["inputs"] if operand.get("value") is not None]
             given.of_graph.update(
                 {i["name"]: torch.tensor(i["value"], dtype=torch.float64) for i in settings}
             )

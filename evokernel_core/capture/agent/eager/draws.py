@@ -61,7 +61,9 @@ def given(subject: Subject, graph: dict[str, Any], sizes: dict[str, int], name: 
     values = first_values(graph, sizes, seed)
     limits = ranges(graph, shapes_of(graph, sizes))
     generator = torch.Generator().manual_seed(seed)
-    inputs = {item["expression"]: item["name"] for item in graph["inputs"] if item.get("value") is None}
+    inputs = {
+        operand["expression"]: operand["name"] for operand in graph["inputs"] if operand.get("value") is None
+    }
     special = _special_kinds(subject)
     of_code: list[Any] = []
     of_graph = dict(values)
@@ -146,10 +148,10 @@ def _with(value: torch.Tensor, specials: torch.Tensor, name: str, generator: tor
     chosen = torch.rand(value.shape, generator=generator) < (1.0 if name == EQUALS else _SHARE)
     chosen.view(-1)[-1] = True
     others = specials[torch.randint(0, len(specials), value.shape, generator=generator)]
-    found = torch.where(chosen, others, value)
+    result = torch.where(chosen, others, value)
     if name == INFINITIES and value.is_floating_point() and value.dim() > 1:
-        found.view(-1, value.shape[-1])[0] = -math.inf
-    return found
+        result.view(-1, value.shape[-1])[0] = -math.inf
+    return result
 
 
 def _indices(value: torch.Tensor, name: str, limit: Range, generator: torch.Generator) -> torch.Tensor:
@@ -162,7 +164,7 @@ def _indices(value: torch.Tensor, name: str, limit: Range, generator: torch.Gene
         below = torch.randint(-high, 0, value.shape, generator=generator).to(value.dtype)
         return torch.where(torch.rand(value.shape, generator=generator) < _SHARE * 2, below, value)
     if name == BEYOND:
-        found = value.clone().contiguous()
-        found.view(-1)[-1] = limit.high
-        return found
+        result = value.clone().contiguous()
+        result.view(-1)[-1] = limit.high
+        return result
     return value

@@ -57,17 +57,17 @@ class Buffers:
     def updates(self, inputs: list[dict[str, Any]], first: int) -> list[dict[str, Any]]:
         """The domain's Updates; the new values are the outputs from number ``first`` on. ``inputs`` are
         the domain's inputs of all leaves. Raises Unsupported where a counter has a new value too."""
-        found = []
+        result = []
         for position, name in enumerate(self.written):
             if name in self._counted:
                 raise Unsupported("The region both counts with a buffer and gives it a new value.")
-            found.append(self._update(inputs, name, first + position, 0))
-        found += [self._update(inputs, name, None, step) for name, step in self._counted.items()]
-        return found
+            result.append(self._update(inputs, name, first + position, 0))
+        result += [self._update(inputs, name, None, step) for name, step in self._counted.items()]
+        return result
 
     def _update(
         self, inputs: list[dict[str, Any]], name: str, output: int | None, step: int
     ) -> dict[str, Any]:
-        item = inputs[self._names.index(name)]
-        same = {key: item[key] for key in ("name", "spec", "expression")}
+        operand = inputs[self._names.index(name)]
+        same = {key: operand[key] for key in ("name", "spec", "expression")}
         return {**same, "output": output, "step": step}

@@ -37,10 +37,11 @@ def check_numbers(node: Any, name: str) -> None:
     given = [node.args[place] for place in _NUMBERED.get(name, ()) if place < len(node.args)]
     given += _unlike(node) if name in _ADAPTIVE else []
     values = (
-        item.meta["val"] if isinstance(item, torch.fx.Node) else item for item in pytree.tree_leaves(given)
+        tree_leaf.meta["val"] if isinstance(tree_leaf, torch.fx.Node) else tree_leaf
+        for tree_leaf in pytree.tree_leaves(given)
     )
-    sizes = [item for item in values if isinstance(item, torch.SymInt)]
-    symbols = frozenset().union(*(item.node.expr.free_symbols for item in sizes))
+    sizes = [value for value in values if isinstance(value, torch.SymInt)]
+    symbols = frozenset().union(*(size.node.expr.free_symbols for size in sizes))
     if symbols:
         raise InexpressibleSize("{name} is given a size where it needs a number.", symbols, name=name)
 
@@ -60,10 +61,14 @@ def _text(size: Any) -> str:
 
 def check_complex(node: Any) -> None:
     """Raises Unsupported for a complex number where PyTorch takes no tensor in its place."""
-    for wanted, item in zip(node.target._schema.arguments, node.args, strict=False):
-        if isinstance(item, complex) and "Tensor" not in str(wanted.type) and str(node.target) not in FILLED:
+    for wanted, argument in zip(node.target._schema.arguments, node.args, strict=False):
+        if (
+            isinstance(argument, complex)
+            and "Tensor" not in str(wanted.type)
+            and str(node.target) not in FILLED
+        ):
             raise Unsupported(
-                "{op} is given the complex number {value}: make it a tensor.", op=node.target, value=item
+                "{op} is given the complex number {value}: make it a tensor.", op=node.target, value=argument
             )
 
 
@@ -73,11 +78,11 @@ def check_operands(tensors: Iterable[Mapping[str, Any]]) -> None:
     given = list(tensors)
     if not given:
         raise Unsupported("It takes no tensor that would say on which device its kernel runs.")
-    for item in given:
-        if item["spec"]["dtype"] not in OF_KERNELS:
+    for element in given:
+        if element["spec"]["dtype"] not in OF_KERNELS:
             raise Unsupported(
                 "{name} is {dtype}: kernels take {known}.",
-                name=item["expression"],
-                dtype=item["spec"]["dtype"],
+                name=element["expression"],
+                dtype=element["spec"]["dtype"],
                 known=", ".join(OF_KERNELS),
             )

@@ -25,12 +25,16 @@ def name_for(name: str, args: Any, kwargs: Any) -> str:
 
 def names_in(nodes: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, int]]:
     """The same of each node of a graph in JSON form, and its line."""
-    found: set[str] = set()
+    result: set[str] = set()
     for node in nodes:
-        read = {item["ref"] for item in pytree.tree_leaves(node["args"], is_leaf=_is_ref) if _is_ref(item)}
-        yield node["op"] + OF_COMPLEX * bool(read & found), node["line"]
+        read = {
+            tree_leaf["ref"]
+            for tree_leaf in pytree.tree_leaves(node["args"], is_leaf=_is_ref)
+            if _is_ref(tree_leaf)
+        }
+        yield node["op"] + OF_COMPLEX * bool(read & result), node["line"]
         if any(spec["dtype"] == _KEPT for spec in node["outputs"]):
-            found.add(node["name"])
+            result.add(node["name"])
 
 
 def _is_ref(value: Any) -> bool:

@@ -50,6 +50,6 @@ def restored(leaf: Leaf, value: Any) -> Any:
 def real_results(results: Any) -> tuple[Any, list[int]]:
     """The results with real views for complex tensors, and the positions of those among the flat ones."""
     flat, spec = pytree.tree_flatten(results)
-    positions = [position for position, item in enumerate(flat) if is_complex(item)]
-    flat = [as_real(item) if is_complex(item) else item for item in flat]
+    positions = [position for position, element in enumerate(flat) if is_complex(element)]
+    flat = [as_real(element) if is_complex(element) else element for element in flat]
     return pytree.tree_unflatten(flat, spec), positions

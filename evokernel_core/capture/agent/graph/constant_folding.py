@@ -15,15 +15,17 @@ def numbers(graph: torch.fx.Graph, constants: Mapping[str, Any]) -> dict[str, to
     """Values of one element, by the names of the nodes that compute them. ``constants``: tensors by the
     names of the placeholders that they are given as; fake ones have no value and give none."""
     known = {name: value for name, value in constants.items() if _is_number(value)}
-    found: dict[str, torch.Tensor] = {}
+    result: dict[str, torch.Tensor] = {}
     for node in graph.nodes:
-        if not _is_pure(node) or not all(item.name in known for item in node.all_input_nodes):
+        if not _is_pure(node) or not all(
+            all_input_node.name in known for all_input_node in node.all_input_nodes
+        ):
             continue
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda item: known[item.name])
         value = node.target(*args, **kwargs)
         if _is_number(value):
-            known[node.name] = found[node.name] = value
-    return found
+            known[node.name] = result[node.name] = value
+    return result
 
 
 def joined(name: str, value: torch.Tensor) -> list[dict[str, Any]]:

@@ -65,7 +65,7 @@ class Converter:
             if node.op == "call_function":
                 self._call(node)
             elif node.op == "output":
-                outputs = [self._argument(item) for item in node.args[0]]
+                outputs = [self._argument(argument) for argument in node.args[0]]
         changed = self._buffers.updates(inputs, len(outputs))
         outputs += [self._values[name] for name in self._buffers.written]
         self._drop_dead(outputs)
@@ -75,7 +75,7 @@ class Converter:
         self, inputs: list[dict[str, Any]], outputs: list[Any], changed: list[dict[str, Any]]
     ) -> dict[str, Any]:
         """A graph of the nodes that are left."""
-        known = {item["name"] for item in (*inputs, *self._nodes)}
+        known = {part["name"] for part in (*inputs, *self._nodes)}
         copies = [item for item in self._copied if item["ref"] in known]
         made = {"inputs": inputs, "nodes": self._nodes, "outputs": outputs, "updates": changed}
         return {**made, "copies": copies}
@@ -95,14 +95,14 @@ class Converter:
 
     def _needed(self, inputs: list[dict[str, Any]], outputs: list[Any]) -> list[dict[str, Any]]:
         """The inputs that are read, and those that alone tell a size which is used."""
-        used = _names_read(self._nodes) | {item["ref"] for item in outputs if isinstance(item, dict)}
-        read = [item for item in inputs if item["name"] in used]
+        used = _names_read(self._nodes) | {output["ref"] for output in outputs if isinstance(output, dict)}
+        read = [operand for operand in inputs if operand["name"] in used]
         missing = (_sizes_named(self._nodes) | _sizes_named(read)) - _sizes_told(read)
-        for item in inputs:
-            if item not in read and missing & _sizes_told([item]):
-                read.append(item)
-                missing -= _sizes_told([item])
-        kept = [item for item in inputs if item in read]
+        for operand in inputs:
+            if operand not in read and missing & _sizes_told([operand]):
+                read.append(operand)
+                missing -= _sizes_told([operand])
+        kept = [operand for operand in inputs if operand in read]
         pairs = list(zip(inputs, self._leaves, strict=False))  # tables follow
         tensors = [(item, leaf) for item, leaf in pairs if leaf.kind != SCALAR]
         self._taken = [item for item, _ in tensors if item in kept]
@@ -148,7 +148,7 @@ class Converter:
 
     def _pass_table(self, name: str, value: torch.Tensor, device: str, inputs: list[dict[str, Any]]) -> None:
         """An input that the call itself makes; of complex numbers, their parts."""
-        taken = {item["name"] for item in inputs} | {node.name for node in self._traced.graph.nodes}
+        taken = {operand["name"] for operand in inputs} | {node.name for node in self._traced.graph.nodes}
         label = input_name("table", taken)
         given = torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
         made = {**spec(given, self.sizes), "contiguous": True}
@@ -215,8 +215,8 @@ class Converter:
 
     def _is_replaced(self, node: Any) -> bool:
         """Whether a write into a slice is one of everything."""
-        target, source = (item.meta["val"] for item in node.args[:2])
-        shapes = [list(map(self.sizes.text, item.shape)) for item in (target, source)]
+        target, source = (argument.meta["val"] for argument in node.args[:2])
+        shapes = [list(map(self.sizes.text, choice.shape)) for choice in (target, source)]
         return target.dtype == source.dtype and shapes[0] == shapes[1]
 
     def _emit(self, node: Any, name: str) -> None:
@@ -240,7 +240,7 @@ class Converter:
         }
         if _makes_of_default_dtype(node):
             kwargs["dtype"] = self._argument(value.dtype)
-        name, args = with_number(name, [self._argument(item) for item in node.args])
+        name, args = with_number(name, [self._argument(argument) for argument in node.args])
         args = self._with_tensors(node, args) if name == str(node.target) else args
         if name == "aten.expand.default" and not _is_value(args[0]):  # of a number, not of a tensor
             name, args = "aten.full.default", [[self._argument(size) for size in value.shape], args[0]]
@@ -257,8 +257,10 @@ class Converter:
                 "name": node.name,
                 "op": name,
                 "args": args,
-                "kwargs": [[key, item] for key, item in kwargs.items()],
-                "outputs": [spec(item, self.sizes) for item in results if isinstance(item, torch.Tensor)],
+                "kwargs": [[key, value] for key, value in kwargs.items()],
+                "outputs": [
+                    spec(result, self.sizes) for result in results if isinstance(result, torch.Tensor)
+                ],
                 "line": line_in(node.meta.get("stack_trace") or "", self._path),
             }
         )
@@ -268,19 +270,19 @@ class Converter:
         schema = node.target._schema
         if torch._C._should_allow_numbers_as_tensors(schema.name.removeprefix("aten::")):
             return args
-        found = list(args)
+        arguments = list(args)
         for position, (wanted, item) in enumerate(zip(schema.arguments, args, strict=False)):
             if "Tensor" not in str(wanted.type) or item is None:
                 continue
             given, label = node.args[position], f"{node.name}_{wanted.name}"
             if isinstance(item, list):  # of tensors, such as the indices of x[:, [-1]]
                 each = enumerate(zip(item, given, strict=True))
-                found[position] = [
+                arguments[position] = [
                     self._tensor_of(one, value, node, f"{label}_{n}") for n, (one, value) in each
                 ]
             else:
-                found[position] = self._tensor_of(item, given, node, label)
-        return found
+                arguments[position] = self._tensor_of(item, given, node, label)
+        return arguments
 
     def _tensor_of(self, item: Any, given: Any, node: Any, label: str) -> Any:
         """A tensor in place of a known number; anything else as it is."""
@@ -328,7 +330,7 @@ class Converter:
             symbols = value.node.expr.free_symbols
             raise InexpressibleSize("A number computed from sizes is used as data.", symbols)
         if isinstance(value, (list, tuple)):
-            return [self._argument(item) for item in value]
+            return [self._argument(element) for element in value]
         if isinstance(value, torch.dtype):
             return {"dtype": str(value).removeprefix("torch.")}
         if isinstance(value, complex):
@@ -345,7 +347,7 @@ class Converter:
         return {"ref": self._nodes[-1]["name"], "index": 0}
 
     def _drop_dead(self, outputs: list[Any]) -> None:
-        wanted = {item["ref"] for item in outputs if isinstance(item, dict) and "ref" in item}
+        wanted = {output["ref"] for output in outputs if isinstance(output, dict) and "ref" in output}
         kept = []
         for node in reversed(self._nodes):
             if node["name"] in wanted:
@@ -366,8 +368,8 @@ def _copies_in_eager(node: Any, name: str) -> bool:
 
 def _makes_of_default_dtype(node: Any) -> bool:
     """Whether a node makes a tensor of nothing without saying of which dtype: the default one may change."""
-    asked = any(item.name == "dtype" for item in node.target._schema.arguments)
-    values = (item.meta["val"] for item in node.all_input_nodes)
+    asked = any(argument.name == "dtype" for argument in node.target._schema.arguments)
+    values = (all_input_node.meta["val"] for all_input_node in node.all_input_nodes)
     return asked and node.kwargs.get("dtype") is None and not any(isinstance(v, torch.Tensor) for v in values)
 
 
@@ -375,9 +377,11 @@ def _becomes_of_default_dtype(node: Any) -> bool:
     """Whether a node may make floats of what are none: a Python number, which is traced as a tensor of no
     dimensions, has the default dtype then."""
     value = node.meta["val"]
-    given = [item.meta["val"] for item in node.all_input_nodes]
-    tensors = [item for item in given if isinstance(item, torch.Tensor)]
-    floats = any(item.dtype.is_floating_point or item.dtype.is_complex for item in tensors if item.dim())
+    given = [all_input_node.meta["val"] for all_input_node in node.all_input_nodes]
+    tensors = [element for element in given if isinstance(element, torch.Tensor)]
+    floats = any(
+        tensor.dtype.is_floating_point or tensor.dtype.is_complex for tensor in tensors if tensor.dim()
+    )
     makes = isinstance(value, torch.Tensor) and value.dtype.is_floating_point
     return makes and bool(tensors) and not floats and node.kwargs.get("dtype") is None
 
@@ -393,7 +397,9 @@ def is_whole(leaf: Leaf) -> bool:
 
 def _meets_floats(number: Any, user: Any) -> bool:
     """Whether a node computes with the number as a float: with a float number, it would give the same."""
-    others = [item.meta["val"] for item in user.all_input_nodes if item is not number]
+    others = [
+        all_input_node.meta["val"] for all_input_node in user.all_input_nodes if all_input_node is not number
+    ]
     return any(
         isinstance(other, torch.Tensor)
         and other.dtype.is_floating_point
@@ -409,7 +415,7 @@ def _is_value(item: Any) -> bool:
 
 def _sizes_told(inputs: list[dict[str, Any]]) -> set[str]:
     """Every symbol that is by itself a dimension of one of the inputs."""
-    dims = (dim for item in inputs for dim in item["spec"]["shape"])
+    dims = (dim for operand in inputs for dim in operand["spec"]["shape"])
     return {dim for dim in dims if isinstance(dim, str) and dim.isidentifier()}
 
 
@@ -421,46 +427,46 @@ _OF_NUMBERS = {
 
 def with_number(name: str, args: list[Any]) -> tuple[str, list[Any]]:
     """An operation of two tensors of which one is a known number, as PyTorch says it with a number."""
-    if name == "aten.clamp.Tensor" and not any(isinstance(item, dict) for item in args[1:]):
+    if name == "aten.clamp.Tensor" and not any(isinstance(argument, dict) for argument in args[1:]):
         return "aten.clamp.default", args
-    numbers = [item for item in args[:2] if isinstance(item, (int, float))]
+    numbers = [argument for argument in args[:2] if isinstance(argument, (int, float))]
     if name not in _OF_NUMBERS or len(numbers) != 1:
         return name, args
-    return _OF_NUMBERS[name], [item for item in args[:2] if isinstance(item, dict)] + numbers
+    return _OF_NUMBERS[name], [argument for argument in args[:2] if isinstance(argument, dict)] + numbers
 
 
 def _sizes_named(items: list[dict[str, Any]]) -> set[str]:
     """Every symbol in the items' shapes and size arguments."""
-    found: set[str] = set()
+    result: set[str] = set()
 
     def visit(value: Any, key: str) -> None:
         if isinstance(value, dict):
-            for name, item in value.items():
-                visit(item, name)
+            for name, member in value.items():
+                visit(member, name)
         elif isinstance(value, list):
-            for item in value:
-                visit(item, key)
+            for member in value:
+                visit(member, key)
         elif isinstance(value, str) and key in ("shape", "sym"):
-            found.update(re.findall(r"s\d+", value))
+            result.update(re.findall(r"s\d+", value))
 
     visit(items, "")
-    return found
+    return result
 
 
 def _names_read(nodes: list[dict[str, Any]]) -> set[str]:
-    found: set[str] = set()
+    result: set[str] = set()
 
     def visit(value: Any) -> None:
         if isinstance(value, dict) and "ref" in value:
-            found.add(value["ref"])
+            result.add(value["ref"])
         elif isinstance(value, list):
-            for item in value:
-                visit(item)
+            for element in value:
+                visit(element)
 
     for node in nodes:
         visit(node["args"])
         visit(node["kwargs"])
-    return found
+    return result
 
 
 def _constant(value: Any, name: str) -> Any:

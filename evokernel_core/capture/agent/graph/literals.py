@@ -32,13 +32,13 @@ def table(value: torch.Tensor, device: str) -> str:
 
 def device_of(inputs: list[dict[str, Any]]) -> str:
     """Python text of the device of the first input that a plain name reaches; empty where none does."""
-    texts = (without_view(item["expression"]) for item in inputs if item["kind"] != "scalar")
+    texts = (without_view(operand["expression"]) for operand in inputs if operand["kind"] != "scalar")
     return next((f"{text}.device" for text in texts if _PLAIN.fullmatch(text)), "")
 
 
 def _text(value: Any, dtype: torch.dtype) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(_text(item, dtype) for item in value)}]"
+        return f"[{', '.join(_text(element, dtype) for element in value)}]"
     if not isinstance(value, float) or math.isclose(value, round(value, 4), rel_tol=0, abs_tol=0):
         return repr(value)
     # double precision of a number of fewer digits has digits that nobody wrote

@@ -23,12 +23,12 @@ def conditions(unread: Iterable[Input], taken: Iterable[Input], least: Mapping[s
     ``least`` are the least values of symbols."""
     told: dict[int | str, str] = {}
     device = ""
-    for item in taken:
-        device = device or f"{item['expression']}.device"
-        for dim, size in enumerate(item["spec"]["shape"]):
-            told.setdefault(size, f"{item['expression']}.shape[{dim}]")
-    for item in unread:
-        text, spec = item["expression"], item["spec"]
+    for name in taken:
+        device = device or f"{name['expression']}.device"
+        for dim, size in enumerate(name["spec"]["shape"]):
+            told.setdefault(size, f"{name['expression']}.shape[{dim}]")
+    for name in unread:
+        text, spec = name["expression"], name["spec"]
         yield f"{text}.dtype is torch.{spec['dtype']}"
         if device:
             yield f"{text}.device == {device}"

@@ -73,19 +73,19 @@ def compares_tensor_classes(ran: Ran) -> bool:
 
 def _is_class_of_something(node: ast.expr) -> bool:
     """``type(x)``, ``x.__class__``, and their names."""
-    for item in ast.walk(node):
-        if isinstance(item, ast.Attribute) and item.attr == "__class__":
+    for child in ast.walk(node):
+        if isinstance(child, ast.Attribute) and child.attr == "__class__":
             return True
-        if isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and item.func.id == "type":
-            return len(item.args) == 1
+        if isinstance(child, ast.Call) and isinstance(child.func, ast.Name) and child.func.id == "type":
+            return len(child.args) == 1
     return False
 
 
 def _names_tensors(node: ast.expr, names: Mapping[str, Any]) -> bool:
     return any(
-        (isinstance(item, ast.Constant) and item.value in _NAMES_OF_TENSORS)
-        or (isinstance(value := _reached(item, names), type) and issubclass(value, torch.Tensor))
-        for item in _parts(node)
+        (isinstance(part, ast.Constant) and part.value in _NAMES_OF_TENSORS)
+        or (isinstance(value := _reached(part, names), type) and issubclass(value, torch.Tensor))
+        for part in _parts(node)
     )
 
 

@@ -96,7 +96,7 @@ def _caller(frame: types.FrameType) -> types.CodeType | None:
 
 @contextmanager
 def functions_noted(
-    found: dict[types.CodeType, Ran],
+    known: dict[types.CodeType, Ran],
     of_torch: dict[types.CodeType, Ran],
     wanted: Callable[[str], bool],
     calls: Calls,
@@ -119,7 +119,7 @@ def functions_noted(
             return
         skipped.add(code)
         if not code.co_filename.startswith((_TORCH, AGENT, "<")):
-            found[code] = Ran(code, frame.f_globals)
+            known[code] = Ran(code, frame.f_globals)
         elif wanted(code.co_filename):
             of_torch[code] = Ran(code, frame.f_globals)
 
@@ -144,14 +144,14 @@ class GlobalRead:
 
 def global_reads(ran: Iterable[Ran]) -> list[GlobalRead]:
     """What functions read of globals, as far as attributes of modules and classes lead."""
-    found: dict[tuple[str, tuple[str, ...]], GlobalRead] = {}
+    result: dict[tuple[str, tuple[str, ...]], GlobalRead] = {}
     written = Written()
-    for item in ran:
-        for chain in chains(written.code(item.code)):
-            if chain[0] in item.names:
-                read = resolved(item.names, chain)
-                found.setdefault((read.module, read.names), read)
-    return list(found.values())
+    for function in ran:
+        for chain in chains(written.code(function.code)):
+            if chain[0] in function.names:
+                read = resolved(function.names, chain)
+                result.setdefault((read.module, read.names), read)
+    return list(result.values())
 
 
 def names_of_classes(ran: Iterable[types.CodeType]) -> tuple[frozenset[str], frozenset[str]]:
@@ -197,12 +197,12 @@ def _codes(text: str, file: str) -> Mapping[tuple[str, int], types.CodeType]:
         waiting = [compile(text, file, "exec", dont_inherit=True)]
     except (SyntaxError, ValueError):
         return {}
-    found = {}
+    result = {}
     while waiting:
         code = waiting.pop()
-        waiting += [item for item in code.co_consts if isinstance(item, types.CodeType)]
-        found[code.co_name, code.co_firstlineno] = code
-    return found
+        waiting += [co_constant for co_constant in code.co_consts if isinstance(co_constant, types.CodeType)]
+        result[code.co_name, code.co_firstlineno] = code
+    return result
 
 
 @lru_cache(maxsize=2048)  # calls go through the same functions, many of them torch's
@@ -240,7 +240,7 @@ def imports_read(ran: Ran, code: types.CodeType) -> Iterator[ImportRead]:
     for at, step in enumerate(steps):
         if step.opname == "IMPORT_NAME":
             module, part = _imported(ran, str(step.argval), steps[at - 2 : at]), ""
-            has_names = any(item.opname == "IMPORT_FROM" for item in steps[at + 1 : at + 2])
+            has_names = any(step.opname == "IMPORT_FROM" for step in steps[at + 1 : at + 2])
             if not has_names and steps[at - 1].argval is None and steps[at + 1].opname.startswith("STORE"):
                 is_as = steps[at + 1].argval != step.argval.split(".")[0]
                 bound[str(steps[at + 1].argval)] = ImportRead(module if is_as else module.split(".")[0], ())
@@ -296,16 +296,16 @@ def digests(ran: Iterable[Ran], root: Path, without: Iterable[tuple[str, str]]) 
     are the functions whose own text stands in the edit, by file and name."""
     left_out = set(without)
     wanted: dict[str, set[int]] = {}
-    for item in ran:
-        if is_workspace(item.code.co_filename):
-            wanted.setdefault(item.code.co_filename, set()).add(item.code.co_firstlineno)
-    found = {}
+    for function in ran:
+        if is_workspace(function.code.co_filename):
+            wanted.setdefault(function.code.co_filename, set()).add(function.code.co_firstlineno)
+    result = {}
     for file, lines in wanted.items():
         text = _text_of(file)
         for name, first, source in functions_of(text):
             if first in lines and (file, name) not in left_out:
-                found[f"{Path(os.path.relpath(file, root)).as_posix()}:{name}"] = digest(source)
-    return found
+                result[f"{Path(os.path.relpath(file, root)).as_posix()}:{name}"] = digest(source)
+    return result
 
 
 def _text_of(file: str) -> str:
@@ -316,14 +316,14 @@ def _text_of(file: str) -> str:
 
 def tree_of(code: types.CodeType) -> _Function | None:
     """The syntax tree of a function; None where its file does not tell it from others."""
-    found = [
+    result = [
         node
         for _, first, node in _trees_of(_text_of(code.co_filename))
         if first == code.co_firstlineno
         and code.co_name == getattr(node, "name", "<lambda>")
         and _holds(node, code)
     ]
-    return found[0] if len(found) == 1 else None
+    return result[0] if len(result) == 1 else None
 
 
 def place_of(code: types.CodeType, project: Path) -> str:
@@ -332,14 +332,14 @@ def place_of(code: types.CodeType, project: Path) -> str:
     file, project = Path(code.co_filename).resolve(), project.resolve()
     name = file.relative_to(project).as_posix() if file.is_relative_to(project) else file.name
     counts: Counter[str] = Counter()
-    found = []
+    result = []
     for qualified, first, node in _trees_of(_text_of(code.co_filename)):
         counts[qualified] += 1
         own = "<lambda>" if isinstance(node, ast.Lambda) else node.name
         if (own, first) == (code.co_name, code.co_firstlineno) and _holds(node, code):
             again = f"@{counts[qualified]}" if counts[qualified] > 1 else ""
-            found.append(f"{name}:{qualified}{again}")
-    return found[0] if len(found) == 1 else ""
+            result.append(f"{name}:{qualified}{again}")
+    return result[0] if len(result) == 1 else ""
 
 
 def _holds(node: _Function, code: types.CodeType) -> bool:

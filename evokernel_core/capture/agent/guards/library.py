@@ -22,28 +22,28 @@ _FUNCTIONS = (types.BuiltinFunctionType, types.FunctionType)
 def of_python(ran: Iterable[Ran], module: str) -> Iterator[Guard]:
     """The guards that ask for what the user's code of ``ran`` looks up so; ``module`` is that of the file."""
     hidden: dict[str, set[str]] = {}
-    found: dict[Guard, None] = {}
+    result: dict[Guard, None] = {}
     written = Written()
-    for item in ran:
-        if not is_workspace(item.code.co_filename):
+    for function in ran:
+        if not is_workspace(function.code.co_filename):
             continue
-        home = str(item.names.get("__name__", ""))
+        home = str(function.names.get("__name__", ""))
         prefix = "" if home == module else f'guards.module("{home}").'
-        code = written.code(item.code)
+        code = written.code(function.code)
         for chain in chains(code):
-            if chain[0] in item.names:
-                found.update(dict.fromkeys(_of_module(prefix, item.names, chain)))
+            if chain[0] in function.names:
+                result.update(dict.fromkeys(_of_module(prefix, function.names, chain)))
             elif _is_pythons(chain[0]):
                 hidden.setdefault(home, set()).add(chain[0])
             elif not hasattr(builtins, chain[0]):
                 owner = OWN_MODULE if home == module else f'guards.module("{home}")'
-                found[Guard("", f"not hasattr({owner}, {chain[0]!r})")] = None
-        for read in imports_read(item, code):
-            found.update(dict.fromkeys(_of_import(read)))
+                result[Guard("", f"not hasattr({owner}, {chain[0]!r})")] = None
+        for read in imports_read(function, code):
+            result.update(dict.fromkeys(_of_import(read)))
     for home, names in hidden.items():
         owner = OWN_MODULE if home == module else f'guards.module("{home}")'
         yield Guard("", f"guards.builtin({owner}, {', '.join(repr(name) for name in sorted(names))})")
-    yield from found
+    yield from result
 
 
 def _is_pythons(name: str) -> bool:

@@ -59,20 +59,20 @@ def lifted(
     graph: dict[str, Any], settings: Iterable[Setting], traced: Callable[[], dict[str, Any]]
 ) -> tuple[dict[str, Any], frozenset[str]]:
     """The graph with operands for settings, and the paths of those; ``traced`` gives the graph anew."""
-    chosen = [item for item in settings if math.isfinite(item.value)][:_MOST]
+    chosen = [setting for setting in settings if math.isfinite(setting.value)][:_MOST]
     if not chosen or not any(_numbers(node) for node in graph["nodes"]):
         return graph, frozenset()
-    values = [_Watched(_shifted(item.value, index)) for index, item in enumerate(chosen)]
+    values = [_Watched(_shifted(choice.value, index)) for index, choice in enumerate(chosen)]
     try:
         with _put(chosen, values):
             other = traced()
     except Exception:  # with other values there is no such graph: each value is a condition of its own
         return graph, frozenset()
-    by_value = {float(new): item for item, new in zip(chosen, values) if not new.looked_at}  # noqa: B905
+    by_value = {float(new): choice for choice, new in zip(chosen, values) if not new.looked_at}  # noqa: B905
     places = _places(graph, other, by_value)
     if not places:
         return graph, frozenset()
-    return _with_operands(graph, places), frozenset(item.path for item in places.values())
+    return _with_operands(graph, places), frozenset(place.path for place in places.values())
 
 
 def _shifted(value: float, index: int) -> float:
@@ -83,12 +83,12 @@ def _shifted(value: float, index: int) -> float:
 @contextmanager
 def _put(settings: list[Setting], values: list[_Watched]) -> Iterator[None]:
     try:
-        for item, value in zip(settings, values):  # noqa: B905
-            item.holder[item.name] = value
+        for setting, value in zip(settings, values):  # noqa: B905
+            setting.holder[setting.name] = value
         yield
     finally:
-        for item in settings:
-            item.holder[item.name] = item.value
+        for setting in settings:
+            setting.holder[setting.name] = setting.value
 
 
 def _numbers(node: dict[str, Any]) -> bool:
@@ -99,7 +99,7 @@ def _places(
     graph: dict[str, Any], other: dict[str, Any], by_value: Mapping[float, Setting]
 ) -> dict[str, Setting]:
     """The nodes whose second operand is a setting; empty where the graphs differ in anything else."""
-    found: dict[str, Setting] = {}
+    result: dict[str, Setting] = {}
     if len(graph["nodes"]) != len(other["nodes"]):
         return {}
     for node, again in zip(graph["nodes"], other["nodes"]):  # noqa: B905
@@ -107,15 +107,15 @@ def _places(
             setting = by_value.get(again["args"][1])
             if setting is None or setting.value != node["args"][1]:
                 return {}
-            found[node["name"]] = setting
+            result[node["name"]] = setting
         elif node != again:
             return {}
-    return found if graph["outputs"] == other["outputs"] else {}
+    return result if graph["outputs"] == other["outputs"] else {}
 
 
 def _with_operands(graph: dict[str, Any], places: Mapping[str, Setting]) -> dict[str, Any]:
     graph = copy.deepcopy(graph)
-    taken = {item["name"] for item in (*graph["inputs"], *graph["nodes"])}
+    taken = {part["name"] for part in (*graph["inputs"], *graph["nodes"])}
     names: dict[str, str] = {}
     for setting in places.values():
         if setting.path not in names:

@@ -83,16 +83,16 @@ def classes_read(
     read: Iterable[GlobalRead], module: types.ModuleType, modules: Mapping[str, Any]
 ) -> list[ClassText]:
     """The user's classes that globals lead to."""
-    found: dict[int, ClassText] = {}
-    for item in read:
-        is_own = item.module == module.__name__
-        value: Any = module if is_own else modules.get(item.module)
-        home = OWN_MODULE if is_own else f'guards.module("{item.module}")'
-        for end, name in enumerate(item.names, start=1):
+    result: dict[int, ClassText] = {}
+    for read_ in read:
+        is_own = read_.module == module.__name__
+        value: Any = module if is_own else modules.get(read_.module)
+        home = OWN_MODULE if is_own else f'guards.module("{read_.module}")'
+        for end, name in enumerate(read_.names, start=1):
             value = vars(value).get(name) if isinstance(value, (types.ModuleType, type)) else None
             if isinstance(value, type) and is_workspace(file_of(value)):
-                found.setdefault(id(value), ClassText(value, home, ".".join(item.names[:end])))
-    return list(found.values())
+                result.setdefault(id(value), ClassText(value, home, ".".join(read_.names[:end])))
+    return list(result.values())
 
 
 @dataclass(frozen=True)
@@ -116,35 +116,43 @@ class Members:
         self._reads = reads
         self._is_root = is_root
         of_objects = (ClassText(kind, text) for text, kind in reads.classes().items())
-        self._classes = {id(item.kind): item for item in (*of_objects, *classes)}
+        self._classes = {id(part.kind): part for part in (*of_objects, *classes)}
         self._written = Written()
 
     def ask(self, begun: Sequence[Begun]) -> None:
         """Refuses where a function is reached by no text."""
-        inner = {id(code) for item in begun for code in _inner(item.code)}
+        inner = {id(code) for function in begun for code in _inner(function.code)}
         left = []
-        for item in begun:
-            if "super" in self._written.code(item.code).co_names:
-                self._of_super(item)
-            is_asked = self._is_root(item.code) or id(item.code) in inner or item.code.co_name in _OF_READS
-            if not is_asked and not self._reads.asks_code(item.code, item.receiver) and not self._found(item):
-                left.append(item)
-        for item in left:  # by now closures of others may have told of it
-            if not self._reads.asks_code(item.code, item.receiver):
+        for function in begun:
+            if "super" in self._written.code(function.code).co_names:
+                self._of_super(function)
+            is_asked = (
+                self._is_root(function.code)
+                or id(function.code) in inner
+                or function.code.co_name in _OF_READS
+            )
+            if (
+                not is_asked
+                and not self._reads.asks_code(function.code, function.receiver)
+                and not self._found(function)
+            ):
+                left.append(function)
+        for function in left:  # by now closures of others may have told of it
+            if not self._reads.asks_code(function.code, function.receiver):
                 self._reads.refuse(
                     Sentence(
                         "{name} is called by a way that no call can follow: call it by its name, or by an "
                         "attribute of the module.",
-                        name=item.code.co_qualname,
+                        name=function.code.co_qualname,
                     )
                 )
 
-    def _found(self, item: Begun) -> bool:
+    def _found(self, begun: Begun) -> bool:
         """Whether the function is one of a class that a text reaches; then it is asked for."""
-        for around in self._around(item.receiver):
-            member = _member(around.kind, item.code)
+        for around in self._around(begun.receiver):
+            member = _member(around.kind, begun.code)
             if member is not None:
-                path = self._reads.path_of(item.receiver)
+                path = self._reads.path_of(begun.receiver)
                 if member.behind != ".fget" or path is None or not self._reads.asks(path, member.name):
                     self._ask(around, member)
                 return True
@@ -168,11 +176,11 @@ class Members:
         reached = f"guards.member({owner.text}, {member.name!r}, {member.at}){member.behind}"
         self._reads.beside(reached, member.function)
 
-    def _of_super(self, item: Begun) -> None:
+    def _of_super(self, begun: Begun) -> None:
         """Numbers and the like that a base class holds: its functions ran, and are found by that."""
-        code = self._written.code(item.code)
-        for owner in self._around(item.receiver):
-            own = _member(owner.kind, item.code)
+        code = self._written.code(begun.code)
+        for owner in self._around(begun.receiver):
+            own = _member(owner.kind, begun.code)
             if own is None:
                 continue
             for name in sorted({*code.co_names, *texts_of(code)}):
@@ -208,19 +216,19 @@ def _member(kind: type, code: types.CodeType) -> _Member | None:
 
 def _functions(raw: Any) -> list[tuple[str, types.FunctionType]]:
     """The functions that a member of a class holds, by the text behind it."""
-    found: list[tuple[str, types.FunctionType]] = []
+    result: list[tuple[str, types.FunctionType]] = []
     waiting = [("", raw)]
     while waiting:
         text, value = waiting.pop()
         if isinstance(value, types.FunctionType):
-            found.append((text, value))
+            result.append((text, value))
             waiting += (
                 [(f"{text}.__wrapped__", vars(value)["__wrapped__"])] if "__wrapped__" in vars(value) else []
             )
         for kind, names in _HOLDING.items():
             if isinstance(value, kind):
                 waiting += [(f"{text}.{name}", getattr(value, name)) for name in names]
-    return found
+    return result
 
 
 _HOLDING: Mapping[type, tuple[str, ...]] = {
@@ -235,7 +243,7 @@ _HOLDING: Mapping[type, tuple[str, ...]] = {
 
 def _inner(code: types.CodeType) -> Iterator[types.CodeType]:
     """The functions that stand in another: its own text tells of them."""
-    for item in code.co_consts:
-        if isinstance(item, types.CodeType):
-            yield item
-            yield from _inner(item)
+    for co_constant in code.co_consts:
+        if isinstance(co_constant, types.CodeType):
+            yield co_constant
+            yield from _inner(co_constant)

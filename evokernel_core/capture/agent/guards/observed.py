@@ -64,7 +64,7 @@ class Observed:
 
     def without(self, paths: Collection[str]) -> tuple[Guard, ...]:
         """The guards but those on settings that are operands."""
-        return tuple(item for item in self.guards if not any(item.fixes(path) for path in paths))
+        return tuple(guard for guard in self.guards if not any(guard.fixes(path) for path in paths))
 
 
 def observed(
@@ -95,14 +95,14 @@ def observed(
     reads.set_anew(held)
     looked_up = originals((*ran.values(), *of_torch.values()), module.__name__)
     read = [*global_reads(ran.values()), *_of_imports(ran.values(), imported)]
-    for item in read:
-        _note_global(reads, item, module)
-        _note_library(reads, item)
+    for read_ in read:
+        _note_global(reads, read_, module)
+        _note_library(reads, read_)
     Members(reads, classes_read(read, module, imported), is_root).ask([*begins])
-    reads.hold_to_globals(item.value for item in read if item.names[0] not in roots)
+    reads.hold_to_globals(read_.value for read_ in read if read_.names[0] not in roots)
     reads.read_of_classes(*names_of_classes(ran))
-    _note_classes(reads, [item for item in ran.values() if is_workspace(item.code.co_filename)])
-    others = [item for item in ran.values() if item.code not in codes]
+    _note_classes(reads, [function for function in ran.values() if is_workspace(function.code.co_filename)])
+    others = [function for function in ran.values() if function.code not in codes]
     of_library = of_python(ran.values(), module.__name__)
     guards = tuple(dict.fromkeys((*reads.guards, *of_library, *looked_up, *calls.guards)))
     return Observed(
@@ -147,17 +147,17 @@ def _names(codes: Iterable[types.CodeType]) -> tuple[frozenset[str], frozenset[s
 
 def _shared_objects(module: types.ModuleType, others: Mapping[str, types.ModuleType]) -> dict[str, Any]:
     """Modules and settings that the workspace's modules hold, by the text that reaches them."""
-    found: dict[str, Any] = {}
-    for name, item in others.items():
+    result: dict[str, Any] = {}
+    for name, member in others.items():
         prefix = f'guards.module("{name}").'
-        found |= {prefix + key: value for key, value in vars(item).items() if _is_state(value)}
-    return found | {key: value for key, value in vars(module).items() if _is_state(value)}
+        result |= {prefix + key: value for key, value in vars(member).items() if _is_state(value)}
+    return result | {key: value for key, value in vars(module).items() if _is_state(value)}
 
 
 def _forget_results(modules: Iterable[types.ModuleType]) -> None:
     """Functions that keep results run again, so that it is seen what they read."""
-    for item in modules:
-        for value in list(vars(item).values()):
+    for module in modules:
+        for value in list(vars(module).values()):
             if isinstance(value, functools._lru_cache_wrapper):
                 value.cache_clear()
 
@@ -181,9 +181,9 @@ def _is_state(value: Any) -> bool:
 def _of_imports(ran: Iterable[Ran], modules: Mapping[str, types.ModuleType]) -> Iterator[GlobalRead]:
     """What functions read of modules of the user's that they import themselves."""
     written = Written()
-    for item in ran:
-        if is_workspace(item.code.co_filename):
-            for read in imports_read(item, written.code(item.code)):
+    for function in ran:
+        if is_workspace(function.code.co_filename):
+            for read in imports_read(function, written.code(function.code)):
                 if read.names and read.module in modules and read.names[0] in vars(modules[read.module]):
                     yield resolved(vars(modules[read.module]), read.names)
 
@@ -191,45 +191,47 @@ def _of_imports(ran: Iterable[Ran], modules: Mapping[str, types.ModuleType]) -> 
 def _note_classes(reads: Reads, ran: list[Ran]) -> None:
     """What functions of the user's ask of the classes of objects that they reach."""
     written = Written()
-    codes = [written.code(item.code) for item in ran]
+    codes = [written.code(function.code) for function in ran]
     reads.ask_classes(of_all=any(map(asks_classes, codes)), of_roots=any(map(asks_class_of_receiver, codes)))
-    for item in ran:
-        if compares_tensor_classes(item):
+    for function in ran:
+        if compares_tensor_classes(function):
             reads.refuse(
                 Sentence(
                     "{name} compares the class of a tensor, which is another one while it is traced: use "
                     "isinstance.",
-                    name=item.code.co_qualname,
+                    name=function.code.co_qualname,
                 )
             )
 
 
-def _note_library(reads: Reads, item: GlobalRead) -> None:
+def _note_library(reads: Reads, global_read: GlobalRead) -> None:
     """Lists and dictionaries of Python's own modules, such as ``sys.argv``, are those of another program."""
-    reader = sys.modules.get(item.module)
-    owner = getattr(reader, item.names[0], None)
+    reader = sys.modules.get(global_read.module)
+    owner = getattr(reader, global_read.names[0], None)
     if (
-        len(item.names) > 1
+        len(global_read.names) > 1
         and isinstance(owner, types.ModuleType)
-        and isinstance(item.value, (list, dict, set))
+        and isinstance(global_read.value, (list, dict, set))
     ):
         file = getattr(owner, "__file__", None)
         is_pythons = is_stdlib(file) if file else owner.__name__ in sys.builtin_module_names
         if is_pythons and is_workspace(getattr(reader, "__file__", None) or "<"):
-            reads.of_process(".".join(item.names))
+            reads.of_process(".".join(global_read.names))
 
 
-def _note_global(reads: Reads, item: GlobalRead, module: types.ModuleType) -> None:
+def _note_global(reads: Reads, global_read: GlobalRead, module: types.ModuleType) -> None:
     """Settings of installed packages are compared only where they are single plain values."""
-    name, value = item.names[-1], item.value
+    name, value = global_read.names[-1], global_read.value
     if name.startswith("__") or isinstance(value, types.ModuleType):
         return
     if isinstance(value, type) and not is_workspace(file_of(value)):
         return
-    if not item.of_workspace and not (isinstance(value, _NUMBERS) and item.module == module.__name__):
+    if not global_read.of_workspace and not (
+        isinstance(value, _NUMBERS) and global_read.module == module.__name__
+    ):
         return
-    file = getattr(sys.modules.get(item.module), "__file__", None) or ""
-    own = item.module == module.__name__
+    file = getattr(sys.modules.get(global_read.module), "__file__", None) or ""
+    own = global_read.module == module.__name__
     if isinstance(value, types.FunctionType) and not (own or is_workspace(value.__code__.co_filename)):
         return
     if not own and is_stdlib(file):
@@ -238,5 +240,5 @@ def _note_global(reads: Reads, item: GlobalRead, module: types.ModuleType) -> No
         return
     kinds = (enum.Enum, torch.Tensor, tuple, list, dict, types.FunctionType, type)
     if own or isinstance(value, kinds) or is_plain(value):
-        path = ".".join(item.names)
-        reads.value(path if own else f'guards.module("{item.module}").{path}', value)
+        path = ".".join(global_read.names)
+        reads.value(path if own else f'guards.module("{global_read.module}").{path}', value)

@@ -154,12 +154,12 @@ class Reads:
 
     def classes(self) -> dict[str, type]:
         """The user's classes of objects that were reached, by a text each."""
-        found: dict[int, tuple[str, type]] = {}
+        result: dict[int, tuple[str, type]] = {}
         for value in self._kept:
             path = self._paths.get(id(value))
             if path is not None and is_workspace(file_of(type(value))):
-                found.setdefault(id(type(value)), (f"type({path})", type(value)))
-        return dict(found.values())
+                result.setdefault(id(type(value)), (f"type({path})", type(value)))
+        return dict(result.values())
 
     def set_anew(self, shared: Held) -> None:
         """Refuses where the code that ran has set attributes of what is ``shared``, or of an object that it
@@ -222,7 +222,7 @@ class Reads:
             if path in self._roots or path in self._shared_paths or path in self._called:
                 wanted = path in self._roots and of_roots
             else:
-                is_plain_read = path in self._read and not any(item.startswith(path) for item in asked)
+                is_plain_read = path in self._read and not any(request.startswith(path) for request in asked)
                 wanted = of_all or is_plain_read
             if wanted:
                 self._class(path, "type({})", type(module))

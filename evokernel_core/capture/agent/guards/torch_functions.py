@@ -49,13 +49,13 @@ def originals(ran: Iterable[Ran], module: str) -> Iterator[Guard]:
     and by its own name where that is another one; and for the globals of ``module`` by which it has them."""
     names: dict[str, None] = {}
     written = Written()
-    for item in ran:
-        if is_stdlib(item.code.co_filename):
+    for function in ran:
+        if is_stdlib(function.code.co_filename):
             continue
-        code = written.code(item.code)
-        names.update(dict.fromkeys(_looked_up(code, item.names)))
-        if item.names.get("__name__") == module:
-            yield from _of_globals(code, item.names)
+        code = written.code(function.code)
+        names.update(dict.fromkeys(_looked_up(code, function.names)))
+        if function.names.get("__name__") == module:
+            yield from _of_globals(code, function.names)
     if names:
         yield Guard("", f"guards.originals({', '.join(repr(name) for name in sorted(names))})")
 

@@ -42,21 +42,21 @@ def argument_of(
 ) -> Argument:
     """``optional``: a call may leave the argument out. ``functions`` are the file's, by the names that reach
     them where the arguments are. Raises Refused for what no condition can tell."""
-    found = Argument()
+    argument = Argument()
     if isinstance(value, torch.Tensor):
-        found.conditions += [f"{name} is not None"] * optional
-        found.tensors.append((name, value))
+        argument.conditions += [f"{name} is not None"] * optional
+        argument.tensors.append((name, value))
     elif isinstance(value, float) and not fix_numbers:
-        found.numbers.append((name, value))
+        argument.numbers.append((name, value))
     elif isinstance(value, types.FunctionType) and value in functions:
-        found.conditions.append(f"{name} is {functions[value]}")
+        argument.conditions.append(f"{name} is {functions[value]}")
     else:
-        _read(name, name, value, file_module, found)
-        known = {id(tensor): (text, tensor) for text, tensor in found.tensors}
-        for item in tensors_in(found.holders):
+        _read(name, name, value, file_module, argument)
+        known = {id(tensor): (text, tensor) for text, tensor in argument.tensors}
+        for item in tensors_in(argument.holders):
             known.setdefault(id(item.tensor), (item.expression, item.tensor))
-        found.tensors = list(known.values())
-    return found
+        argument.tensors = list(known.values())
+    return argument
 
 
 def _read(argument: str, text: str, value: Any, file_module: str, found: Argument) -> None:
@@ -71,8 +71,8 @@ def _read(argument: str, text: str, value: Any, file_module: str, found: Argumen
         found.holders += [
             item for item in holders_of(value, text, file_module) if item.entries is vars(value)
         ]
-        for name, item in vars(value).items():
-            _read(argument, f"{text}.{name}", item, file_module, found)
+        for name, member in vars(value).items():
+            _read(argument, f"{text}.{name}", member, file_module, found)
     else:
         kind = type(value).__name__
         raise Refused(

@@ -33,8 +33,8 @@ def calls(path: str, text: str, imports: Imports) -> dict[str, Any]:
         _, target = main_definition(module, source)
         kind = class_behind(target)
         function: Any = getattr(kind, "forward") if kind else target  # noqa: B009
-        found = [_described(function, group, kind is not None) for group in groups_of(module, source)]
-    return {"symbol": inspect.unwrap(function).__qualname__, "groups": found}
+        result = [_described(function, group, kind is not None) for group in groups_of(module, source)]
+    return {"symbol": inspect.unwrap(function).__qualname__, "groups": result}
 
 
 def _described(function: Any, group: Group, method: bool) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _described(function: Any, group: Group, method: bool) -> dict[str, Any]:
 def _text(value: Any) -> str:
     """Equal for values that are alike."""
     leaves, spec = pytree.tree_flatten(value)
-    texts = [repr(item) if is_plain(item) else _kind(item) for item in leaves]
+    texts = [repr(leaf) if is_plain(leaf) else _kind(leaf) for leaf in leaves]
     return f"{spec} {' '.join(texts)}" if not is_plain(value) else repr(value)
 
 

@@ -22,5 +22,7 @@ def distinct(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, 
         return made.requires_grad_(value.requires_grad)
 
     flat, spec = pytree.tree_flatten((args, kwargs))
-    found: tuple[tuple[Any, ...], dict[str, Any]] = pytree.tree_unflatten([own(item) for item in flat], spec)
-    return found
+    result: tuple[tuple[Any, ...], dict[str, Any]] = pytree.tree_unflatten(
+        [own(element) for element in flat], spec
+    )
+    return result

@@ -41,14 +41,14 @@ class Entry:
     @property
     def read_names(self) -> frozenset[str]:
         """The names that the body reads."""
-        names = (item for statement in self.function.node.body for item in ast.walk(statement))
-        return frozenset(item.id for item in names if isinstance(item, ast.Name))
+        names = (node for statement in self.function.node.body for node in ast.walk(statement))
+        return frozenset(name.id for name in names if isinstance(name, ast.Name))
 
     @property
     def names(self) -> dict[str, Any]:
         """The file's globals, as the function sees them."""
-        found: dict[str, Any] = inspect.unwrap(getattr(self.given, "__func__", self.given)).__globals__
-        return found
+        result: dict[str, Any] = inspect.unwrap(getattr(self.given, "__func__", self.given)).__globals__
+        return result
 
     @property
     def roots(self) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class Call:
                 self.given_back = _given_back(result, self.holders)
         finally:
             bound.arguments.update(kept)
-        changed = [item.value for item in self.changes if isinstance(item.value, torch.Tensor)]
+        changed = [change.value for change in self.changes if isinstance(change.value, torch.Tensor)]
         real, self.complex_results = complex_tensors.real_results((opened(result), changed))
         return real
 
@@ -188,13 +188,13 @@ def call_of(entry: Entry, module: types.ModuleType, *, fix_numbers: bool) -> Cal
         if not isinstance(value, torch.Tensor) and name not in entry.read_names:
             continue
         optional = entry.may_lack(name) and name in entry.read_names
-        found = argument_of(
+        result = argument_of(
             name, value, module.__name__, optional=optional, fix_numbers=fix_numbers, functions=functions
         )
-        leaves += [_leaf(text, TENSOR, tensor) for text, tensor in found.tensors]
-        leaves += [_leaf(text, SCALAR, number) for text, number in found.numbers]
-        conditions += found.conditions
-        arguments += found.holders
+        leaves += [_leaf(text, TENSOR, tensor) for text, tensor in result.tensors]
+        leaves += [_leaf(text, SCALAR, number) for text, number in result.numbers]
+        conditions += result.conditions
+        arguments += result.holders
     given = {id(leaf.known_as) for leaf in leaves}
     holders = _holders(entry.function, entry.receiver, module)
     places = tensors_in(holders)
@@ -219,9 +219,9 @@ def _leaf(expression: str, kind: str, value: Any) -> Leaf:
 
 def _holders(function: Function, receiver: Any, module: types.ModuleType) -> list[Holder]:
     """What is below the receiver, and below the file's globals that functions read."""
-    found = []
+    result = []
     if receiver is not None:
-        found += holders_of(receiver, function.receiver, module.__name__)
+        result += holders_of(receiver, function.receiver, module.__name__)
     shared = {
         name: value
         for name, value in vars(module).items()
@@ -230,11 +230,11 @@ def _holders(function: Function, receiver: Any, module: types.ModuleType) -> lis
         and not name.startswith("__")
     }
     if any(isinstance(value, torch.Tensor) for value in shared.values()):
-        found.append(Holder(vars(module), str))
+        result.append(Holder(vars(module), str))
     for name, value in shared.items():
         if not isinstance(value, torch.Tensor):
-            found += holders_of(value, name, module.__name__)
-    return found
+            result += holders_of(value, name, module.__name__)
+    return result
 
 
 def outside_state(

@@ -58,9 +58,9 @@ def groups_of(module: types.ModuleType, source: Source) -> list[Group]:
         raise AgentError("needs_shapes", NOTHING)
     several = [name for name in GROUPS if callable(getattr(module, name, None))]
     supplier = several[0] if several else INPUTS
-    found = _supplied(module, source, supplier)
+    result = _supplied(module, source, supplier)
     init = _supplied(module, source, INIT) if callable(getattr(module, INIT, None)) else []
-    groups = list(found) if several or _yields(found) else [found]
+    groups = list(result) if several or _yields(result) else [result]
     if not groups:
         raise AgentError("needs_shapes", "{supplier}() gives no inputs: add a group.", supplier=supplier)
     inits = list(init) if several and _is_one_each(init, len(groups)) else [init] * len(groups)
@@ -73,7 +73,7 @@ def _is_one_each(init: Any, count: int) -> bool:
     return (
         isinstance(init, (list, tuple))
         and len(init) == count
-        and all(isinstance(item, (list, tuple, dict)) for item in init)
+        and all(isinstance(call, (list, tuple, dict)) for call in init)
     )
 
 
@@ -85,13 +85,13 @@ def _supplied(module: types.ModuleType, source: Source, name: str) -> Any:
         return _called(supplier)
     except BaseException:  # the second call says what was wrong, if anything was
         try:
-            found = _called_by(_drawing, supplier)
+            result = _called_by(_drawing, supplier)
         except DynamicOutputShapeException as error:
-            found = _picking(supplier, source, error)
+            result = _picking(supplier, source, error)
         except BaseException as error:
             raise _failed(source, name, error) from error
-    fake = pytree.tree_map_only(torch.Tensor, _without_elements, list(found) if _yields(found) else found)
-    return _Yielded(fake) if _yields(found) else fake
+    fake = pytree.tree_map_only(torch.Tensor, _without_elements, list(result) if _yields(result) else result)
+    return _Yielded(fake) if _yields(result) else fake
 
 
 def _called_by(how: Callable[[], AbstractContextManager[None]], supplier: Callable[..., Any]) -> Any:
@@ -108,17 +108,19 @@ def _picking(supplier: Callable[..., Any], source: Source, first: BaseException)
     more with how many elements those are, or where that is a size of what it returns."""
     name = supplier.__name__
     try:
-        found = _called_by(_unknown_counts, supplier)
+        result = _called_by(_unknown_counts, supplier)
     except BaseException as error:
         raise _failed(source, name, first) from error
-    tensors = [item for item in pytree.tree_leaves(found) if isinstance(item, torch.Tensor)]
-    if any(isinstance(size, torch.SymInt) for item in tensors for size in (*item.size(), *item.stride())):
+    tensors = [tree_leaf for tree_leaf in pytree.tree_leaves(result) if isinstance(tree_leaf, torch.Tensor)]
+    if any(
+        isinstance(size, torch.SymInt) for tensor in tensors for size in (*tensor.size(), *tensor.stride())
+    ):
         message = Sentence(
             "A size of what {name}() returns depends on the numbers that it draws: say it beforehand.",
             name=name,
         )
         raise AgentError("import_failed", message)
-    return found
+    return result
 
 
 @contextmanager
@@ -138,8 +140,8 @@ def _yields(found: Any) -> bool:
 
 
 def _called(supplier: Callable[..., Any]) -> Any:
-    found = supplier(**_required(supplier))
-    return _Yielded(found) if isinstance(found, Iterator) else found
+    result = supplier(**_required(supplier))
+    return _Yielded(result) if isinstance(result, Iterator) else result
 
 
 def _required(supplier: Callable[..., Any]) -> dict[str, Any]:
@@ -150,7 +152,11 @@ def _required(supplier: Callable[..., Any]) -> dict[str, Any]:
 
 def _defaults(supplier: Callable[..., Any]) -> dict[str, Any]:
     parameters = inspect.signature(supplier).parameters.values()
-    return {item.name: item.default for item in parameters if item.default is not item.empty}
+    return {
+        parameter.name: parameter.default
+        for parameter in parameters
+        if parameter.default is not parameter.empty
+    }
 
 
 def split_keywords(

@@ -31,8 +31,8 @@ _SHOWN = frozenset({"print", "format", "range", "open", "join"})
 def helpers(source: Source, module: types.ModuleType) -> frozenset[str]:
     """The functions at the top of a file that take no tensors, by name."""
     names = vars(module)
-    found = (item for item in source.functions if "." not in item.qualname)
-    return frozenset(item.qualname for item in found if not _takes_tensors(item, names))
+    result = (function for function in source.functions if "." not in function.qualname)
+    return frozenset(element.qualname for element in result if not _takes_tensors(element, names))
 
 
 def _takes_tensors(function: Function, names: Mapping[str, Any]) -> bool:
@@ -178,5 +178,5 @@ def _is_text(node: ast.expr) -> bool:
 
 
 def _sides(node: ast.Compare) -> Iterator[ast.expr]:
-    for item in (node.left, *node.comparators):
-        yield from item.elts if isinstance(item, (ast.Tuple, ast.List, ast.Set)) else (item,)
+    for part in (node.left, *node.comparators):
+        yield from part.elts if isinstance(part, (ast.Tuple, ast.List, ast.Set)) else (part,)

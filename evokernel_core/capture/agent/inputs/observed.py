@@ -34,16 +34,16 @@ def observed_trials(
     """A call for each definition that none before it has run; the ones made of most parts come first,
     because they run others. Those that cannot be made are problems."""
     by_name: dict[str, list[Observation]] = {}
-    for item in observations:
-        by_name.setdefault(item["qualname"], []).append(item)
-    size = {name: max(item["modules"] for item in found) for name, found in by_name.items()}
+    for observation in observations:
+        by_name.setdefault(observation["qualname"], []).append(observation)
+    size = {name: max(element["modules"] for element in value) for name, value in by_name.items()}
     for name in sorted(by_name, key=lambda name: -size[name]):
         reason = Sentence()
-        for item in by_name[name][:MOST_TRIED]:
+        for observation in by_name[name][:MOST_TRIED]:
             if was_run(name):
                 break
             try:
-                yield _trial(module, source, item)
+                yield _trial(module, source, observation)
             except BaseException as error:  # whatever the file's constructors raise
                 reason = reason or _words(name, error)
         if reason and not was_run(name):
@@ -74,21 +74,21 @@ def _words(name: str, error: BaseException) -> Sentence:
     )
 
 
-def _trial(module: types.ModuleType, source: Source, item: Observation) -> Trial:
+def _trial(module: types.ModuleType, source: Source, observation: Observation) -> Trial:
     decoder = Decoder(module, source.path)
-    target = lookup(module, item["qualname"])
+    target = lookup(module, observation["qualname"])
     if target is None:
-        raise ImportError(Sentence("it has no {qualname}", qualname=item["qualname"]))
-    if item["built"] is not None:
-        target = _built(resolve(item["built"]["class"], module, source.path), item, decoder)
-    args, kwargs = decoder.call(item["call"])
-    return trial_of(item["qualname"], target, args, kwargs, observed=True)
+        raise ImportError(Sentence("it has no {qualname}", qualname=observation["qualname"]))
+    if observation["built"] is not None:
+        target = _built(resolve(observation["built"]["class"], module, source.path), observation, decoder)
+    args, kwargs = decoder.call(observation["call"])
+    return trial_of(observation["qualname"], target, args, kwargs, observed=True)
 
 
-def _built(kind: Any, item: Observation, decoder: Decoder) -> torch.nn.Module:
+def _built(kind: Any, observation: Observation, decoder: Decoder) -> torch.nn.Module:
     with SmallTensors():
-        args, kwargs = decoder.call(item["built"])
+        args, kwargs = decoder.call(observation["built"])
         made: torch.nn.Module = kind(*args, **kwargs)
-    if item["dtype"] is not None:
-        made = made.to(getattr(torch, item["dtype"]))
-    return made.train(item["training"])
+    if observation["dtype"] is not None:
+        made = made.to(getattr(torch, observation["dtype"]))
+    return made.train(observation["training"])

@@ -60,9 +60,9 @@ class Program:
     without_tensors: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        functions = [item for item in self.source.functions if _is_callable(item)]
-        self._functions = {number: item for item in functions for number in _numbers(item)}
-        self._starts = {_first_line(item): item.qualname for item in self.source.functions}
+        functions = [function for function in self.source.functions if _is_callable(function)]
+        self._functions = {number: function for function in functions for number in _numbers(function)}
+        self._starts = {_first_line(function): function.qualname for function in self.source.functions}
         self._known: set[str] = set()
 
     def __call__(self, number: int) -> None:
@@ -92,9 +92,9 @@ class Program:
             if not isinstance(target, torch.nn.Module):
                 return
         leaves = pytree.tree_leaves((args, kwargs))
-        if target is None and all(isinstance(item, _NO_TENSORS) for item in leaves):
+        if target is None and all(isinstance(leaf, _NO_TENSORS) for leaf in leaves):
             self.without_tensors.add(function.qualname)
-        if any(isinstance(item, torch.Tensor) for item in leaves):
+        if any(isinstance(leaf, torch.Tensor) for leaf in leaves):
             if not self.made and self.limit is not None:
                 self.limit.set(_SECONDS_BEHIND)
             # behind a call a program sets more than the call does
@@ -103,7 +103,7 @@ class Program:
 
     def run(self, module: types.ModuleType) -> None:
         """Runs the ``__main__`` block, as far as it goes."""
-        body = [item for block in main_blocks(self.source.tree) for item in block.body]
+        body = [statement for block in main_blocks(self.source.tree) for statement in block.body]
         if not body:
             return
         code = compile(ast.Module(body, []), self.source.path, "exec", dont_inherit=True)
@@ -184,7 +184,7 @@ def _is_callable(function: Function) -> bool:
 
 def _first_line(function: Function) -> int:
     """Where its code begins: at its first decorator."""
-    return min([function.node.lineno, *(item.lineno for item in function.node.decorator_list)])
+    return min([function.node.lineno, *(decorator.lineno for decorator in function.node.decorator_list)])
 
 
 def _numbers(function: Function) -> Iterator[int]:
@@ -195,13 +195,17 @@ def _numbers(function: Function) -> Iterator[int]:
 
 def main_blocks(tree: ast.Module) -> list[ast.If]:
     """The blocks that run only where the file is the program."""
-    return [item for item in tree.body if isinstance(item, ast.If) and _asks_for_main(item.test)]
+    return [
+        statement
+        for statement in tree.body
+        if isinstance(statement, ast.If) and _asks_for_main(statement.test)
+    ]
 
 
 def _asks_for_main(test: ast.expr) -> bool:
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
         return False
     sides = (test.left, test.comparators[0])
-    names = [item.id for item in sides if isinstance(item, ast.Name)]
-    texts = [item.value for item in sides if isinstance(item, ast.Constant)]
+    names = [side.id for side in sides if isinstance(side, ast.Name)]
+    texts = [side.value for side in sides if isinstance(side, ast.Constant)]
     return names == ["__name__"] and texts == ["__main__"]

@@ -108,8 +108,8 @@ def below(value: Any, text: str) -> Iterator[tuple[str, torch.Tensor]]:
     if isinstance(value, torch.Tensor):
         yield text, value
     elif isinstance(value, tuple):
-        for number, item in enumerate(value):
-            yield from below(item, f"{text}[{number}]")
+        for number, element in enumerate(value):
+            yield from below(element, f"{text}[{number}]")
 
 
 def replaced(value: Any, tensors: Mapping[int, Any]) -> Any:
@@ -118,7 +118,7 @@ def replaced(value: Any, tensors: Mapping[int, Any]) -> Any:
         return tensors.get(id(value), value)
     if not isinstance(value, tuple):
         return value
-    items = [replaced(item, tensors) for item in value]
+    items = [replaced(element, tensors) for element in value]
     if all(new is old for new, old in zip(items, value, strict=True)):
         return value
     return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)

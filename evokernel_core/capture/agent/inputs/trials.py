@@ -40,10 +40,10 @@ class Known:
 def default_dtype(module: types.ModuleType, known: Known) -> torch.dtype:
     """What PyTorch's default is while a file's functions run: that of every observed call, where the inputs
     are theirs and they agree."""
-    found = {item.get("default_dtype", "float32") for item in known.observations}
-    if supplies_inputs(module) or len(found) != 1:
+    result = {observation.get("default_dtype", "float32") for observation in known.observations}
+    if supplies_inputs(module) or len(result) != 1:
         return torch.float32
-    named: torch.dtype = getattr(torch, found.pop())
+    named: torch.dtype = getattr(torch, result.pop())
     return named
 
 
@@ -113,8 +113,10 @@ def _init_arguments(target: Any, group: Group) -> tuple[tuple[Any, ...], dict[st
     args, kwargs = split_keywords(group.init, target)
     parameters = list(inspect.signature(target).parameters.values())[len(args) :]
     missing = [
-        item.name for item in parameters
-        if item.default is item.empty and item.name not in kwargs and item.name in group.defaults
+        parameter.name for parameter in parameters
+        if parameter.default is parameter.empty
+        and parameter.name not in kwargs
+        and parameter.name in group.defaults
     ]  # fmt: skip
     return args, {**kwargs, **{name: group.defaults[name] for name in missing}}
 
@@ -176,7 +178,7 @@ def _taken_by_init(kind: type) -> frozenset[str]:
         if "__init__" in vars(made_of):
             parameters = inspect.signature(made_of.__init__).parameters  # type: ignore[misc]
             names |= parameters.keys()
-            if not any(item.kind is item.VAR_KEYWORD for item in parameters.values()):
+            if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
                 break
     return frozenset(names)
 
@@ -188,8 +190,8 @@ def _take(signature: inspect.Signature, arguments: dict[str, Any]) -> dict[str, 
 def _check(qualname: str, signature: inspect.Signature, call: dict[str, Any], given: Any) -> None:
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     needed = {
-        name for name, item in signature.parameters.items()
-        if item.default is item.empty and item.kind not in kinds
+        name for name, value in signature.parameters.items()
+        if value.default is value.empty and value.kind not in kinds
     }  # fmt: skip
     missing, unknown = sorted(needed - call.keys()), sorted(set(given) - signature.parameters.keys())
     if missing or unknown:

@@ -28,13 +28,13 @@ def pinned_number(
 
 def _seen(entry: Entry, name: str, observations: Iterable[Observation]) -> Counter[Any]:
     """How often an argument had each value; what is no number counts as another one."""
-    found: Counter[Any] = Counter()
-    for item in observations:
-        if entry.function.qualname not in (item["qualname"], f"{item['qualname']}.forward"):
+    counter: Counter[Any] = Counter()
+    for observation in observations:
+        if entry.function.qualname not in (observation["qualname"], f"{observation['qualname']}.forward"):
             continue
-        given = _bound(entry.bound.signature, item["call"]).get(name)
-        found[given if type(given) is int else None] += item["count"]
-    return found
+        given = _bound(entry.bound.signature, observation["call"]).get(name)
+        counter[given if type(given) is int else None] += observation["count"]
+    return counter
 
 
 def _bound(signature: inspect.Signature, call: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -29,28 +29,34 @@ class SmallTensors(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        tensors = [item for item in pytree.tree_leaves((args, kwargs)) if isinstance(item, torch.Tensor)]
+        tensors = [
+            tree_leaf
+            for tree_leaf in pytree.tree_leaves((args, kwargs))
+            if isinstance(tree_leaf, torch.Tensor)
+        ]
         if self._is_known(func, tensors):
             return _run(func, args, kwargs, tensors)
         if func._schema.is_mutable:
-            self._unknown += [item.untyped_storage() for item in tensors if not isinstance(item, FakeTensor)]
+            self._unknown += [
+                tensor.untyped_storage() for tensor in tensors if not isinstance(tensor, FakeTensor)
+            ]
         return func(*args, **kwargs)
 
     def _is_known(self, func: Any, tensors: list[torch.Tensor]) -> bool:
         random = torch.Tag.nondeterministic_seeded in func.tags or "empty" in func.name()
         if random and not self._draws:
             return False
-        if any(isinstance(item, FakeTensor) for item in tensors):
+        if any(isinstance(tensor, FakeTensor) for tensor in tensors):
             return False
         unknown = {storage._cdata for storage in self._unknown}
-        return not unknown or not any(item.untyped_storage()._cdata in unknown for item in tensors)
+        return not unknown or not any(tensor.untyped_storage()._cdata in unknown for tensor in tensors)
 
 
 def _run(func: Any, args: Any, kwargs: Any, tensors: list[torch.Tensor]) -> Any:
     """The real result if it is small, else the fake one."""
     if not func._schema.is_mutable and func not in _SCALAR_READS:
         fake = func(*args, **kwargs)
-        results = [item for item in pytree.tree_leaves(fake) if isinstance(item, torch.Tensor)]
+        results = [tree_leaf for tree_leaf in pytree.tree_leaves(fake) if isinstance(tree_leaf, torch.Tensor)]
         if any(item.numel() > _MOST_ELEMENTS for item in [*results, *tensors]):
             return fake
     with unset_fake_temporarily():

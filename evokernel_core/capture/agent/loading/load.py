@@ -74,8 +74,8 @@ def _caching_libraries(write: Callable[..., None]) -> Callable[..., None]:
 def _forget_modules(names: set[str], imports: Imports) -> None:
     """Modules of the user's own project change between requests; installed ones stay loaded."""
     places = {name: _places(sys.modules.get(name)) for name in names}
-    for name, found in places.items():
-        own = any(_is_own(place, imports) for place in found)
+    for name, value in places.items():
+        own = any(_is_own(place, imports) for place in value)
         if own:
             _imported_before.add(imports.root)
         if own or name.split(".")[0] == "evokernel_kernels":
@@ -198,12 +198,16 @@ def _run(tree: ast.Module, module: types.ModuleType, recorder: Recorder) -> None
                     recorder.watch.limit = None
     except builtins.BaseException as error:
         line = _top_line(error, path)
-        failed = [n for n, item in enumerate(tree.body) if item.lineno <= line <= (item.end_lineno or 0)]
+        failed = [
+            n
+            for n, statement in enumerate(tree.body)
+            if statement.lineno <= line <= (statement.end_lineno or 0)
+        ]
         if not failed or isinstance(tree.body[failed[0]], _DEFINING):
             raise
         recorder.stopped = _stopped(error, path)
-        future = [item for item in tree.body if _is_future(item)]
-        rest = [item for item in tree.body[failed[0] + 1 :] if isinstance(item, _DEFINING)]
+        future = [statement for statement in tree.body if _is_future(statement)]
+        rest = [statement for statement in tree.body[failed[0] + 1 :] if isinstance(statement, _DEFINING)]
         try:
             exec(compile(ast.Module([*future, *rest], []), path, "exec", dont_inherit=True), module.__dict__)
         except builtins.BaseException:
@@ -274,7 +278,7 @@ def _names_module(node: ast.AST, top: str) -> bool:
     """Whether a node imports a package, or something of it, by its name."""
     if isinstance(node, ast.ImportFrom):
         return not node.level and (node.module or "").split(".")[0] == top
-    return isinstance(node, ast.Import) and any(item.name.split(".")[0] == top for item in node.names)
+    return isinstance(node, ast.Import) and any(name.name.split(".")[0] == top for name in node.names)
 
 
 def failure(what: Sentence, error: BaseException, path: str) -> Sentence:

@@ -79,12 +79,12 @@ class _Absent(types.ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         asked.note()
-        found: Any = function(name) if self.__name__ in (NAME, f"{NAME}.contrib") else None
-        if found is None and self.__name__ == NAME and name in _PARTS:
-            found = importlib.import_module(f"{NAME}.{name}")
-        if found is None:
+        result: Any = function(name) if self.__name__ in (NAME, f"{NAME}.contrib") else None
+        if result is None and self.__name__ == NAME and name in _PARTS:
+            result = importlib.import_module(f"{NAME}.{name}")
+        if result is None:
             raise AttributeError(_missing(f"{self.__name__}.{name}"))
-        return found
+        return result
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise NotImplementedError(_missing(self.__name__))
@@ -176,9 +176,9 @@ class _Operations:
 
     def __getattr__(self, name: str) -> Any:
         if name in TABLE or not installed():
-            found = function(name)
-            if found is not None:
-                return found
+            result = function(name)
+            if result is not None:
+                return result
         return getattr(self._registered, name)
 
     def __iter__(self) -> Iterator[str]:

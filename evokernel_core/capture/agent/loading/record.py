@@ -19,7 +19,7 @@ from .source import Source
 def is_plain(value: Any) -> bool:
     """Whether the value is fixed by its repr: numbers, text, dtypes, and tuples of those."""
     if isinstance(value, (tuple, list)):
-        return all(is_plain(item) for item in value)
+        return all(is_plain(element) for element in value)
     return isinstance(value, (bool, int, float, str, type(None), torch.dtype))
 
 
@@ -52,7 +52,7 @@ class OpCall:
         """Whether it takes random numbers; attention without dropout is one that might."""
         if torch.Tag.nondeterministic_seeded not in self.func.tags:
             return False
-        names = [item.name for item in self.func._schema.arguments]
+        names = [argument.name for argument in self.func._schema.arguments]
         given = {**dict(zip(names, self.args)), **self.kwargs}  # noqa: B905 - defaults are left out
         return "dropout_p" not in names or given.get("dropout_p", 0.0) != 0.0
 

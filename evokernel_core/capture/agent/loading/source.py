@@ -45,7 +45,7 @@ class Function:
     @cached_property
     def bound_names(self) -> frozenset[str]:
         """What its code knows beside the globals of its file."""
-        return self.local_names.union(*(_imported(item) for item in self.imports))
+        return self.local_names.union(*(_imported(import_) for import_ in self.imports))
 
 
 @dataclass
@@ -105,11 +105,15 @@ class Source:
 
 def definitions(source: Source, *qualnames: str) -> list[Function]:
     """The functions of a name, without those that only say the types of one: ``typing.overload``."""
-    return [item for item in source.functions if item.qualname in qualnames and not _is_overload(item.node)]
+    return [
+        function
+        for function in source.functions
+        if function.qualname in qualnames and not _is_overload(function.node)
+    ]
 
 
 def _is_overload(node: ast.FunctionDef) -> bool:
-    return any(ast.unparse(item).rpartition(".")[2] == "overload" for item in node.decorator_list)
+    return any(ast.unparse(decorator).rpartition(".")[2] == "overload" for decorator in node.decorator_list)
 
 
 def number_of(node: ast.AST) -> int:
@@ -141,7 +145,10 @@ def _functions(body: list[ast.stmt], prefix: str, class_name: str) -> Iterator[F
 
 
 def _receiver(node: ast.FunctionDef, class_name: str) -> str:
-    static = any(isinstance(item, ast.Name) and item.id == "staticmethod" for item in node.decorator_list)
+    static = any(
+        isinstance(decorator, ast.Name) and decorator.id == "staticmethod"
+        for decorator in node.decorator_list
+    )
     arguments = [*node.args.posonlyargs, *node.args.args]
     return arguments[0].arg if class_name and arguments and not static else ""
 
@@ -152,14 +159,14 @@ def _local_names(node: ast.FunctionDef) -> frozenset[str]:
 
 def _bound(node: ast.FunctionDef) -> Iterator[str]:
     """Every name that the function binds, as often as it does."""
-    yield from (item.arg for item in ast.walk(node.args) if isinstance(item, ast.arg))
-    for item in ast.walk(node):
-        if isinstance(item, ast.Name) and not isinstance(item.ctx, ast.Load):
-            yield item.id
-        elif isinstance(item, (*_FUNCTIONS, ast.ClassDef)) and item is not node:
-            yield item.name
-        elif isinstance(item, (ast.Import, ast.ImportFrom)):
-            yield from _imported(item)
+    yield from (child.arg for child in ast.walk(node.args) if isinstance(child, ast.arg))
+    for child in ast.walk(node):
+        if isinstance(child, ast.Name) and not isinstance(child.ctx, ast.Load):
+            yield child.id
+        elif isinstance(child, (*_FUNCTIONS, ast.ClassDef)) and child is not node:
+            yield child.name
+        elif isinstance(child, (ast.Import, ast.ImportFrom)):
+            yield from _imported(child)
 
 
 def _imported(node: ast.stmt) -> Iterator[str]:
@@ -170,9 +177,9 @@ def _imported(node: ast.stmt) -> Iterator[str]:
 def _imports(node: ast.FunctionDef) -> tuple[tuple[ast.stmt, ...], frozenset[str]]:
     """Imports whose names are bound once, and those names."""
     times = Counter(_bound(node))
-    found = [item for item in ast.walk(node) if isinstance(item, (ast.Import, ast.ImportFrom))]
-    once = [item for item in found if all(times[name] == 1 for name in _imported(item))]
-    return tuple(once), frozenset(name for item in once for name in _imported(item))
+    nodes = [child for child in ast.walk(node) if isinstance(child, (ast.Import, ast.ImportFrom))]
+    once = [node for node in nodes if all(times[name] == 1 for name in _imported(node))]
+    return tuple(once), frozenset(name for statement in once for name in _imported(statement))
 
 
 def _number(node: ast.AST, parent: int, source: Source) -> None:

@@ -103,18 +103,18 @@ def npu_moe_finalize_routing(
     tokens = expanded_src_to_dst_row.shape[0] // (1 if scales is None else scales.shape[1])
     rows = wide(expanded_permuted_rows).reshape(-1, expanded_permuted_rows.shape[-1])
     places = expanded_src_to_dst_row.long()
-    found = rows.index_select(0, places.clamp(min=0))
+    result = rows.index_select(0, places.clamp(min=0))
     if drop_pad_mode in _DROPPED:
-        found = found.masked_fill((places < 0).unsqueeze(-1), 0.0)
+        result = result.masked_fill((places < 0).unsqueeze(-1), 0.0)
     if drop_pad_mode in _BY_ROWS:
-        found = found.reshape(tokens, -1, rows.shape[-1])
+        result = result.reshape(tokens, -1, rows.shape[-1])
     else:
-        found = found.reshape(-1, tokens, rows.shape[-1]).transpose(0, 1)
+        result = result.reshape(-1, tokens, rows.shape[-1]).transpose(0, 1)
     if bias is not None:
         if export_for_source_row is None:
             raise OutsideTable("the experts of a bias are missing", (rows[:tokens],))
-        found = found + wide(bias)[export_for_source_row.long()]
-    total = (found if scales is None else found * wide(scales).unsqueeze(-1)).sum(1)
+        result = result + wide(bias)[export_for_source_row.long()]
+    total = (result if scales is None else result * wide(scales).unsqueeze(-1)).sum(1)
     for skip in (skip1, skip2):
         total = total if skip is None else total + wide(skip)
     return rounded(total, expanded_permuted_rows)

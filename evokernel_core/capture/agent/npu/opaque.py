@@ -31,7 +31,9 @@ _defined: set[str] = set()
 
 def call(name: str, args: Any, kwargs: Any, results: tuple[torch.Tensor, ...] = ()) -> Any:
     """The operation's results: like ``results`` where they are known, as many as the caller takes."""
-    tensors = [item for item in pytree.tree_leaves((args, kwargs)) if isinstance(item, torch.Tensor)]
+    tensors = [
+        tree_leaf for tree_leaf in pytree.tree_leaves((args, kwargs)) if isinstance(tree_leaf, torch.Tensor)
+    ]
     if not tensors:
         raise NotImplementedError(
             f"{NAMESPACE}.{name} is given no tensor, and without {NAMESPACE} its result is not known"
@@ -40,18 +42,22 @@ def call(name: str, args: Any, kwargs: Any, results: tuple[torch.Tensor, ...] = 
         raise Unsupported(uncovered(f"{NAMESPACE}.{name}", _caller().f_lineno))
     operation = _operation(name)
     if "out" in kwargs:
-        written = [item for item in pytree.tree_leaves(kwargs["out"]) if isinstance(item, torch.Tensor)]
+        written = [
+            tree_leaf
+            for tree_leaf in pytree.tree_leaves(kwargs["out"])
+            if isinstance(tree_leaf, torch.Tensor)
+        ]
         for item, value in zip(written, operation(tensors, written)):  # noqa: B905
             item.copy_(value)
         return kwargs["out"]
     if name.endswith("_"):  # in place, by its name
         return tensors[0].copy_(operation(tensors, tensors[:1])[0])
     if results:
-        found = operation(tensors, list(results))
-        return found[0] if len(found) == 1 else tuple(found)
+        result = operation(tensors, list(results))
+        return result[0] if len(result) == 1 else tuple(result)
     wanted = _results_taken(name)
-    found = operation(tensors, [tensors[0]] * max(wanted, 1))
-    return tuple(found) if wanted else found[0]
+    result = operation(tensors, [tensors[0]] * max(wanted, 1))
+    return tuple(result) if wanted else result[0]
 
 
 def _operation(name: str) -> Any:
@@ -64,7 +70,7 @@ def _operation(name: str) -> Any:
 
 
 def _like(tensors: list[torch.Tensor], results: list[torch.Tensor]) -> list[torch.Tensor]:
-    return [torch.empty_like(item) for item in results]
+    return [torch.empty_like(result) for result in results]
 
 
 def _caller() -> FrameType:

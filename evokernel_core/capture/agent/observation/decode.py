@@ -41,7 +41,7 @@ class Decoder:
         """The arguments of a call. Raises CannotBuild, or what a class of the person's raises."""
         if why := is_opaque(data):
             raise CannotBuild(why)
-        kwargs = {name: self.value(item) for name, item in data["kwargs"].items()}
+        kwargs = {name: self.value(value) for name, value in data["kwargs"].items()}
         return tuple(self._all(data["args"])), kwargs
 
     def value(self, data: Any) -> Any:
@@ -52,7 +52,7 @@ class Decoder:
         return self._makers[kind](inner)
 
     def _all(self, data: list[Any]) -> list[Any]:
-        return [self.value(item) for item in data]
+        return [self.value(element) for element in data]
 
     def _dict(self, data: list[Any]) -> dict[Any, Any]:
         return {self.value(key): self.value(item) for key, item in data}
@@ -109,7 +109,7 @@ def _set(made: Any, name: str, value: Any) -> None:
 
 def _slot_names(kind: type) -> set[str]:
     return {
-        name for item in kind.__mro__ for name, value in vars(item).items()
+        name for base in kind.__mro__ for name, value in vars(base).items()
         if isinstance(value, types.MemberDescriptorType)
     }  # fmt: skip
 

@@ -86,50 +86,50 @@ class Encoder:
             if isinstance(value, kind):
                 return encode(value)
         if type(value) in (list, tuple, set, frozenset, torch.Size):
-            return {type(value).__name__: [self._value(item) for item in value]}
+            return {type(value).__name__: [self._value(element) for element in value]}
         if type(value) is dict:
             return {"dict": self._items(value)}
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return {"named": [self._class(type(value)), [self._value(item) for item in value]]}
+            return {"named": [self._class(type(value)), [self._value(element) for element in value]]}
         return self._object(value)
 
     def _partial(self, value: functools.partial[Any]) -> Any:
         inner = (value.func, list(value.args), dict(value.keywords))
-        return {"partial": [self._value(item) for item in inner]}
+        return {"partial": [self._value(element) for element in inner]}
 
     def _items(self, value: dict[Any, Any]) -> list[Any]:
-        return [[self._value(key), self._value(item)] for key, item in value.items()]
+        return [[self._value(key), self._value(member)] for key, member in value.items()]
 
     def _tensor(self, value: torch.Tensor) -> Any:
         dtype = str(value.dtype).removeprefix("torch.")
-        found: dict[str, Any] = {"shape": list(value.shape), "dtype": dtype, "device": str(value.device)}
+        result: dict[str, Any] = {"shape": list(value.shape), "dtype": dtype, "device": str(value.device)}
         if value.layout is not torch.strided or value.is_quantized:
             return _opaque(value, "is a tensor with a layout of its own")
         if value.requires_grad:
-            found["requires_grad"] = True
+            result["requires_grad"] = True
         if isinstance(value, torch.nn.Parameter):
-            found["parameter"] = True
+            result["parameter"] = True
         if not value.is_contiguous():
-            found["stride"] = list(value.stride())
+            result["stride"] = list(value.stride())
         whole = not (value.is_floating_point() or value.is_complex())
         if self._elements and whole and value.numel() <= _MOST_ELEMENTS and value.device.type != "meta":
-            found["elements"] = value.tolist()
-        return {"tensor": found}
+            result["elements"] = value.tolist()
+        return {"tensor": result}
 
     def _module(self, value: torch.nn.Module) -> Any:
         if type(value) in (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict):
             children = [[name, self._value(child)] for name, child in value._modules.items()]
             return {"modules": [type(value).__name__, children]}
-        found = self._built(value)
-        if found is None:
+        result = self._built(value)
+        if result is None:
             return _opaque(value, "is a module that was not built by a call of its class")
-        return {"module": found}
+        return {"module": result}
 
     def _class(self, kind: type) -> Any:
-        found = reference(kind)
-        if found is None:
+        result = reference(kind)
+        if result is None:
             raise TypeError(f"{kind.__qualname__} has no name that reaches it")
-        return found
+        return result
 
     def _object(self, value: Any) -> Any:
         named = reference(value) if isinstance(value, _NAMED) or callable(value) else None
@@ -144,12 +144,12 @@ class Encoder:
     def _by_state(self, value: Any) -> Any:
         """Class and attributes; with the items where the class is a dict or list."""
         state = {**getattr(value, "__dict__", {}), **_slots(value)}
-        found: dict[str, Any] = {"class": self._class(type(value)), "state": self._items(state)}
+        result: dict[str, Any] = {"class": self._class(type(value)), "state": self._items(state)}
         if isinstance(value, dict):
-            found["items"] = [[self._value(key), self._value(value[key])] for key in dict.keys(value)]
+            result["items"] = [[self._value(key), self._value(value[key])] for key in dict.keys(value)]
         elif isinstance(value, list):
-            found["items"] = [self._value(item) for item in list.__iter__(value)]
-        return {"object": found}
+            result["items"] = [self._value(item) for item in list.__iter__(value)]
+        return {"object": result}
 
 
 _UNKNOWN = object()
@@ -204,7 +204,7 @@ _OF_PYTHON = (object, dict, OrderedDict, list, types.SimpleNamespace)
 
 def _is_simple(kind: type) -> bool:
     """Whether attributes, and items of a dict or list, are all that an object of the class is."""
-    base = next((item for item in kind.__mro__ if item.__flags__ & _HEAP == 0), object)
+    base = next((base for base in kind.__mro__ if base.__flags__ & _HEAP == 0), object)
     if base not in _OF_PYTHON:
         return False
     return all(getattr(kind, name, None) is getattr(base, name, None) for name in _HOOKS)

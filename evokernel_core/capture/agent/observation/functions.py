@@ -34,8 +34,12 @@ def functions_of(module: types.ModuleType, file: str) -> Iterator[tuple[types.Fu
     text = Path(file).read_text("utf-8")
     if "torch" not in text:
         return
-    nodes = {item.lineno: item for item in ast.parse(text).body if isinstance(item, ast.FunctionDef)}
-    starts = {item.decorator_list[0].lineno: item for item in nodes.values() if item.decorator_list}
+    nodes = {
+        statement.lineno: statement
+        for statement in ast.parse(text).body
+        if isinstance(statement, ast.FunctionDef)
+    }
+    starts = {node.decorator_list[0].lineno: node for node in nodes.values() if node.decorator_list}
     nodes.update(starts)  # code begins at its first decorator
     for value in list(vars(module).values()):
         function = _innermost(value)
@@ -107,7 +111,7 @@ def _reporting(code: types.CodeType, node: ast.FunctionDef, report: Callable[[],
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)
         outer = compile(module, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True)
-    found = [item for item in outer.co_consts if isinstance(item, types.CodeType)]
-    made = next(item for item in found if item.co_name == node.name)
-    constants = tuple(report if item == _REPORT else item for item in made.co_consts)
+    co_constants = [co_constant for co_constant in outer.co_consts if isinstance(co_constant, types.CodeType)]
+    made = next(co_constant for co_constant in co_constants if co_constant.co_name == node.name)
+    constants = tuple(report if co_constant == _REPORT else co_constant for co_constant in made.co_consts)
     return made.replace(co_consts=constants, co_firstlineno=code.co_firstlineno)

@@ -50,9 +50,9 @@ def quietly(work: Callable[..., Any]) -> Callable[..., Any]:
 class Home:
     """A class of the workspace whose code an instance runs: what is seen of it, and where it is found."""
 
-    def __init__(self, seen: Seen, found: dict[str, str]) -> None:
+    def __init__(self, seen: Seen, known: dict[str, str]) -> None:
         self.seen = seen
-        self.reference = found
+        self.reference = known
 
 
 class Observer:
@@ -109,10 +109,10 @@ class Observer:
         are built with the same arguments."""
         forward = next((base for base in kind.__mro__ if "forward" in vars(base)), kind)
         for base in dict.fromkeys((kind, forward)):
-            found = reference(base)
-            file = self._workspace.file(found["file"]) if found else ""
-            if file and found and kind.__init__ is base.__init__:  # type: ignore[misc]
-                yield Home(Seen(f"{file}\0{definition(found['qualname'])}", self._write), found)
+            result = reference(base)
+            file = self._workspace.file(result["file"]) if result else ""
+            if file and result and kind.__init__ is base.__init__:  # type: ignore[misc]
+                yield Home(Seen(f"{file}\0{definition(result['qualname'])}", self._write), result)
 
     def _keep(self, made: Any, built: dict[str, Any]) -> None:
         number = id(made)
@@ -120,8 +120,8 @@ class Observer:
 
     def built_with(self, module: torch.nn.Module) -> dict[str, Any] | None:
         """What a module was built with, None where nobody saw it."""
-        found = self._built.get(id(module))
-        return found[1] if found and found[0]() is module else None
+        result = self._built.get(id(module))
+        return result[1] if result and result[0]() is module else None
 
     @quietly
     def was_called(self, home: Home, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -214,8 +214,8 @@ def quietly_write(journal: Journal) -> Callable[[dict[str, Any]], None]:
 
 def _dtype_of(module: torch.nn.Module) -> str | None:
     """The type of all parameters that are floats, None where there are several or none."""
-    found = {item.dtype for item in module.parameters() if item.is_floating_point()}
-    return str(found.pop()).removeprefix("torch.") if len(found) == 1 else None
+    result = {parameter.dtype for parameter in module.parameters() if parameter.is_floating_point()}
+    return str(result.pop()).removeprefix("torch.") if len(result) == 1 else None
 
 
 def holds_tensor(data: Any) -> bool:

@@ -82,23 +82,23 @@ def _root(file: str, module: str) -> str:
     return str(Path(*path.parts[: -len(parts)])) if path.parts[-len(parts) :] == parts else ""
 
 
-def resolve(found: dict[str, str], module: types.ModuleType, path: str) -> Any:
+def resolve(known: dict[str, str], module: types.ModuleType, path: str) -> Any:
     """The class or function of a reference; those of the file ``path`` are in ``module``.
     Raises ImportError where there is none now."""
-    if found["file"] and found["file"] == os.path.realpath(path):
+    if known["file"] and known["file"] == os.path.realpath(path):
         owner: Any = module
     else:
-        owner = _imported(found)
-    item = lookup(owner, found["qualname"])
+        owner = _imported(known)
+    item = lookup(owner, known["qualname"])
     if item is None:
-        raise ImportError(f"{found['module']} has no {found['qualname']} any more")
+        raise ImportError(f"{known['module']} has no {known['qualname']} any more")
     return item
 
 
-def _imported(found: dict[str, str]) -> Any:
-    name, root = found["module"], found["root"]
+def _imported(known: dict[str, str]) -> Any:
+    name, root = known["module"], known["root"]
     if name == "__main__":
-        name = Path(found["file"]).stem
+        name = Path(known["file"]).stem
     if root and root not in sys.path:
         sys.path.append(root)
     return importlib.import_module(name)

@@ -30,7 +30,7 @@ class Seen:
         self._calls += 1
         if self.is_complete:
             return False
-        rough = (training, *[getattr(item, "shape", None) for item in args], *kwargs)
+        rough = (training, *[getattr(argument, "shape", None) for argument in args], *kwargs)
         known = self._rough.get(rough, 0)
         self._rough[rough] = known + 1
         return not known or self._calls <= _LOOKED_AT

@@ -32,8 +32,8 @@ class Workspace:
     def folders(self, path: tuple[str, ...]) -> list[str]:
         """The folders of the workspace on Python's path, in its order."""
         if path not in self._folders:
-            found = dict.fromkeys(os.path.realpath(entry) for entry in path)
-            self._folders[path] = [folder for folder in found if self._is_below(Path(folder))]
+            result = dict.fromkeys(os.path.realpath(entry) for entry in path)
+            self._folders[path] = [folder for folder in result if self._is_below(Path(folder))]
         return self._folders[path]
 
     def _is_below(self, path: Path) -> bool:

@@ -24,8 +24,8 @@ below half of the tolerance of 1e-4."""
 def lengths(graph: Mapping[str, Any], shapes: Shapes) -> dict[str, int]:
     """Of every input that a product takes its factors from: the number of factors, by name."""
     nodes = {node["name"]: node for node in graph["nodes"]}
-    inputs = {item["name"] for item in graph["inputs"]}
-    found: dict[str, int] = {}
+    inputs = {operand["name"] for operand in graph["inputs"]}
+    result: dict[str, int] = {}
     for node in graph["nodes"]:
         if node["op"] not in _PRODUCTS:
             continue
@@ -33,8 +33,8 @@ def lengths(graph: Mapping[str, Any], shapes: Shapes) -> dict[str, int]:
         shape = shapes[ref["ref"], ref["index"]]
         count = math.prod(shape) if node["op"] == "aten.prod.default" else shape[rest[0]] if shape else 1
         for name in origins(ref["ref"], nodes, inputs, shapes) if shape else ():
-            found[name] = max(found.get(name, 1), count)
-    return found
+            result[name] = max(result.get(name, 1), count)
+    return result
 
 
 def near_one(values: torch.Tensor, length: int) -> torch.Tensor:

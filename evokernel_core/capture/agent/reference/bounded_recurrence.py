@@ -23,7 +23,7 @@ _ROW = 3**-0.5
 def layers_take(graph: dict[str, Any]) -> frozenset[str]:
     """The names of inputs that are weights, biases or first states of a recurrent layer, or weights that a
     loop over steps multiplies with again and again."""
-    names = {item["name"] for item in graph["inputs"]}
+    names = {operand["name"] for operand in graph["inputs"]}
     layers = (node for node in graph["nodes"] if node["op"] in _LAYERS)
     taken = {name for node in layers for name in _refs(node["args"][1:3])}
     factors = Counter(name for node in graph["nodes"] if node["op"] in _TURNS for name in _refs(node["args"]))

@@ -51,13 +51,17 @@ def _in_float32(operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
 def types_that_differ(graph: dict[str, Any]) -> str:
     """What is wrong with a product of tensors whose types differ, empty where there is none: tracing lets
     it pass, but it fails when it runs."""
-    types = {(item["name"], 0): item["spec"]["dtype"] for item in graph["inputs"]}
+    types = {(operand["name"], 0): operand["spec"]["dtype"] for operand in graph["inputs"]}
     for node in graph["nodes"]:
         types |= {(node["name"], index): spec["dtype"] for index, spec in enumerate(node["outputs"])}
     for node in graph["nodes"]:
-        operands = [item for item in node["args"][:_FACTORS] if isinstance(item, dict) and "ref" in item]
-        found = [types[item["ref"], item.get("index", 0)] for item in operands]
-        factors = list(dict.fromkeys(dtype for dtype in found if "float" in dtype))
+        operands = [
+            argument
+            for argument in node["args"][:_FACTORS]
+            if isinstance(argument, dict) and "ref" in argument
+        ]
+        result = [types[operand["ref"], operand.get("index", 0)] for operand in operands]
+        factors = list(dict.fromkeys(dtype for dtype in result if "float" in dtype))
         if node["op"] in SUMS and len(factors) > 1:
             product = " by ".join(factors)
             return Sentence(

@@ -43,14 +43,14 @@ def ranges(graph: Mapping[str, Any], shapes: Shapes) -> dict[str, Range]:
     and the operation is followed as long as it only moves values.
     """
     nodes = {node["name"]: node for node in graph["nodes"]}
-    inputs = {item["name"] for item in graph["inputs"]}
-    found: dict[str, Range] = {}
+    inputs = {operand["name"] for operand in graph["inputs"]}
+    result: dict[str, Range] = {}
     for node in graph["nodes"]:
         rule = _READERS.get(node["op"].split(".")[1])
         for ref, limit in rule(node, shapes) if rule else ():
             for name in origins(ref["ref"], nodes, inputs, shapes):
-                found[name] = found[name].meet(limit) if name in found else limit
-    return found
+                result[name] = result[name].meet(limit) if name in result else limit
+    return result
 
 
 def origins(name: str, nodes: Mapping[str, Node], inputs: set[str], shapes: Shapes) -> Iterator[str]:
@@ -69,7 +69,7 @@ def _values(node: Node) -> list[Any]:
     packet = node["op"].split(".")[1]
     args = node["args"][1:] if packet == "where" else node["args"][:1]
     flat = [item for arg in args for item in (arg if isinstance(arg, list) else [arg])]
-    return [item for item in flat if isinstance(item, dict) and "ref" in item]
+    return [element for element in flat if isinstance(element, dict) and "ref" in element]
 
 
 _Limits = Iterator[tuple[Any, Range]]

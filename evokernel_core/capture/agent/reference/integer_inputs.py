@@ -33,7 +33,7 @@ _FIRST = frozenset(("div", "remainder", "fmod", "pow", "bitwise_left_shift", "bi
 def free(graph: Mapping[str, Any]) -> set[str]:
     """The inputs that only operations on integers read which have a result for all of them, as every value
     has that is computed from them."""
-    inputs = {item["name"]: item["spec"]["dtype"] for item in graph["inputs"]}
+    inputs = {operand["name"]: operand["spec"]["dtype"] for operand in graph["inputs"]}
     sources: dict[str, set[str]] = {name: {name} for name, dtype in inputs.items() if dtype in _WIDTHS}
     bound: set[str] = set()
     for node in graph["nodes"]:

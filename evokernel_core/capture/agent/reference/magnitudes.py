@@ -35,13 +35,13 @@ class Magnitude:
     def milder(self) -> Iterator[Magnitude]:
         """The same, and what is drawn instead where that makes no numbers: half the exponents, and half of
         those, down to ordinary values; of these positive ones."""
-        found = self
-        yield found
-        while not found.is_ordinary:
-            found = replace(found, scale=int(found.scale / 2), offset=found.offset // 2)
-            yield found
-        if found.base != "uniform":
-            yield replace(found, base="uniform")
+        result = self
+        yield result
+        while not result.is_ordinary:
+            result = replace(result, scale=int(result.scale / 2), offset=result.offset // 2)
+            yield result
+        if result.base != "uniform":
+            yield replace(result, base="uniform")
 
     def applied(self, values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """Drawn values in this magnitude."""
@@ -56,17 +56,17 @@ class Magnitude:
 
 def parsed(distribution: str) -> Magnitude:
     """``normal``, ``normal*2^-20``, ``normal+2^9``, ``ties*2^4+2^9``. Raises AgentError for other text."""
-    found = _TEXT.fullmatch(distribution)
-    if found is None or abs(int(found["scale"] or 0)) > _MOST_EXPONENT:
+    match = _TEXT.fullmatch(distribution)
+    if match is None or abs(int(match["scale"] or 0)) > _MOST_EXPONENT:
         raise AgentError("unsupported", "There is no distribution {name}.", name=repr(distribution[:60]))
-    return Magnitude(found["base"], int(found["scale"] or 0), int(found["offset"] or 0))
+    return Magnitude(match["base"], int(match["scale"] or 0), int(match["offset"] or 0))
 
 
 def finite_share(results: list[torch.Tensor]) -> float:
     """The share of all elements of floats that are finite, 1 where there are none."""
-    floats = [item for item in results if item.is_floating_point() or item.is_complex()]
-    total = sum(item.numel() for item in floats)
-    return sum(int(item.isfinite().sum()) for item in floats) / total if total else 1.0
+    floats = [result for result in results if result.is_floating_point() or result.is_complex()]
+    total = sum(float_.numel() for float_ in floats)
+    return sum(int(float_.isfinite().sum()) for float_ in floats) / total if total else 1.0
 
 
 def is_mostly_finite(share: float) -> bool:

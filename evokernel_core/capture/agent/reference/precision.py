@@ -51,7 +51,7 @@ SINGLE = {"float32": "float64", "complex64": "complex128"}
 
 def wider(graph: dict[str, Any]) -> dict[str, str]:
     """The dtype that each dtype of the graph is computed in for the precise result."""
-    specs = [item["spec"] for item in graph["inputs"]]
+    specs = [operand["spec"] for operand in graph["inputs"]]
     specs += [spec for node in graph["nodes"] for spec in node["outputs"]]
     if any(spec["dtype"] in HALF for spec in specs):
         return dict.fromkeys(HALF, "float32")
@@ -98,7 +98,7 @@ def may_round_each(graph: dict[str, Any]) -> bool:
     decides between two ways."""
     if jumps(graph):
         return False
-    exact = {item["name"] for item in graph["inputs"]}
+    exact = {operand["name"] for operand in graph["inputs"]}
     for node in graph["nodes"]:
         packet, read = node["op"].split(".")[1], set(_names_in(node["args"]))
         if packet in _COMPARING and not read <= exact:
@@ -110,8 +110,8 @@ def may_round_each(graph: dict[str, Any]) -> bool:
 
 def _names_in(data: Any) -> Iterator[str]:
     if isinstance(data, list):
-        for item in data:
-            yield from _names_in(item)
+        for element in data:
+            yield from _names_in(element)
     elif isinstance(data, dict) and "ref" in data:
         yield data["ref"]
 
@@ -119,14 +119,14 @@ def _names_in(data: Any) -> Iterator[str]:
 def _second_of(data: Any, names: set[str]) -> bool:
     """Whether arguments hold the second result of one of the nodes."""
     if isinstance(data, list):
-        return any(_second_of(item, names) for item in data)
+        return any(_second_of(element, names) for element in data)
     return isinstance(data, dict) and data.get("ref") in names and data["index"] == 1
 
 
 def widened(data: Any, types: Mapping[str, str]) -> Any:
     """A graph's JSON with wider dtype arguments."""
     if isinstance(data, list):
-        return [widened(item, types) for item in data]
+        return [widened(element, types) for element in data]
     if not isinstance(data, dict):
         return data
     if set(data) == {"dtype"} and data["dtype"] in types:
@@ -234,7 +234,7 @@ def _one_operation(op: str, args: list[Any], result: Any, generator: torch.Gener
     if op in _NORMS:
         return (_normalised(result, generator), *result[1:])
     if isinstance(result, (list, tuple)):
-        return type(result)(_once(item, generator) for item in result)
+        return type(result)(_once(element, generator) for element in result)
     return _once(result, generator)
 
 

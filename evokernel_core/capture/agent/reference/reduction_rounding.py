@@ -62,17 +62,17 @@ class LongSums:
 def _sums_before(nodes: Sequence[Mapping[str, Any]]) -> list[dict[int, frozenset[int]]]:
     """For each long sum, the numbers of the earlier ones that its first two arguments come from, by argument;
     those that come from none are left out."""
-    found: list[dict[int, frozenset[int]]] = []
+    result: list[dict[int, frozenset[int]]] = []
     known: dict[str, frozenset[int]] = {}
     for node in nodes:
-        by_place = [_union(known, item) for item in node["args"]]
+        by_place = [_union(known, argument) for argument in node["args"]]
         known[node["name"]] = frozenset().union(
             *by_place, *(_union(known, item) for _, item in node["kwargs"])
         )
         if node["op"] in precision.SUMS:
-            known[node["name"]] |= {len(found)}
-            found.append({place: numbers for place, numbers in enumerate(by_place[:2]) if numbers})
-    return found
+            known[node["name"]] |= {len(result)}
+            result.append({place: numbers for place, numbers in enumerate(by_place[:2]) if numbers})
+    return result
 
 
 def _union(known: Mapping[str, frozenset[int]], data: Any) -> frozenset[int]:
@@ -82,7 +82,7 @@ def _union(known: Mapping[str, frozenset[int]], data: Any) -> frozenset[int]:
 
 def _names(data: Any) -> Iterator[str]:
     if isinstance(data, list):
-        for item in data:
-            yield from _names(item)
+        for element in data:
+            yield from _names(element)
     elif isinstance(data, dict) and "ref" in data:
         yield data["ref"]

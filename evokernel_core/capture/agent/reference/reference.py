@@ -80,7 +80,7 @@ def reference(
         sums = LongSums(graph)
         values, results, precise = _judged_run(graph, sizes, seed, parsed(distribution), sums)
         each = precision.may_round_each(graph) and _may_take(graph, sizes, _MOST_ROUNDED)
-        is_float = any(item.is_floating_point() for item in results)
+        is_float = any(result.is_floating_point() for result in results)
         rounds = is_float and _is_single(graph) and (bool(sums) or each)
         if rounds and rounded:
             precise = precise or _run_as(precision.SINGLE, graph, values, sizes, results)
@@ -89,7 +89,7 @@ def reference(
         )
         sides = steps.SIDES if steps.has_steps(graph) else ()
         beside = [run(graph, values, sizes, steps.Beside(side)) for side in sides]
-    kinds = {item["name"]: item["kind"] for item in graph["inputs"]}
+    kinds = {operand["name"]: operand["kind"] for operand in graph["inputs"]}
     scalars = [float(value) for name, value in values.items() if kinds[name] == "scalar"]
     tensors = [value for name, value in values.items() if kinds[name] != "scalar"]
     inputs = [_write(value, Path(folder) / f"input_{index}.bin") for index, value in enumerate(tensors)]
@@ -171,30 +171,30 @@ def _drawn(
     unbounded = free(graph) - limits.keys()
     of_layers, in_order = layers_take(graph), boundaries(graph, shapes)
     deep = is_deep(graph)
-    for item in graph["inputs"]:
-        if item.get("value") is not None:
-            values[item["name"]] = _around(item["value"], distribution, generator)
+    for operand in graph["inputs"]:
+        if operand.get("value") is not None:
+            values[operand["name"]] = _around(operand["value"], distribution, generator)
             continue
-        if item["kind"] == "scalar":
+        if operand["kind"] == "scalar":
             spread = distribution if distribution in ("wide", "structured") else "uniform"
-            values[item["name"]] = draw((), "float32", spread, generator)
+            values[operand["name"]] = draw((), "float32", spread, generator)
             continue
-        shape = tuple(size_of(dim, sizes) for dim in item["spec"]["shape"])
-        if item["name"] in unbounded and distribution not in ("structured", "rows"):
-            value = draw_whole(shape, item["spec"]["dtype"], generator, wide=is_wide(magnitude))
+        shape = tuple(size_of(dim, sizes) for dim in operand["spec"]["shape"])
+        if operand["name"] in unbounded and distribution not in ("structured", "rows"):
+            value = draw_whole(shape, operand["spec"]["dtype"], generator, wide=is_wide(magnitude))
         else:
-            limit = limits.get(item["name"], integers)
-            how = _of_kind(distribution, item["kind"])
-            of_size = Magnitude(how) if item["kind"] == "parameter" else magnitude
-            value = draw(shape, item["spec"]["dtype"], how, generator, limit, of_size)
-        if item["kind"] == "parameter":
+            limit = limits.get(operand["name"], integers)
+            how = _of_kind(distribution, operand["kind"])
+            of_size = Magnitude(how) if operand["kind"] == "parameter" else magnitude
+            value = draw(shape, operand["spec"]["dtype"], how, generator, limit, of_size)
+        if operand["kind"] == "parameter":
             value = as_weights(value, distribution, deep=deep)
-        if item["name"] in of_layers:
+        if operand["name"] in of_layers:
             value = steadied(value)
-        if item["name"] in in_order and shape:
+        if operand["name"] in in_order and shape:
             value = value.sort(-1).values
-        length = factors.get(item["name"], 0)
-        values[item["name"]] = near_one(value, length) if length and value.is_floating_point() else value
+        length = factors.get(operand["name"], 0)
+        values[operand["name"]] = near_one(value, length) if length and value.is_floating_point() else value
     return values
 
 
@@ -239,7 +239,7 @@ def in_order() -> Iterator[None]:
 
 def shapes_of(graph: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[tuple[str, int], tuple[int, ...]]:
     """The size of every value, by its name and the number of the result."""
-    specs = {(item["name"], 0): item["spec"] for item in graph["inputs"]}
+    specs = {(operand["name"], 0): operand["spec"] for operand in graph["inputs"]}
     for node in graph["nodes"]:
         specs |= {(node["name"], index): spec for index, spec in enumerate(node["outputs"])}
     return {key: tuple(size_of(dim, sizes) for dim in spec["shape"]) for key, spec in specs.items()}
@@ -347,7 +347,7 @@ def _farther(one: torch.Tensor, other: torch.Tensor, origin: torch.Tensor) -> to
     """Element by element, which is farther from ``origin``."""
     if not origin.is_floating_point():
         return one
-    distances = ((item.double() - origin.double()).abs().nan_to_num() for item in (one, other))
+    distances = ((choice.double() - origin.double()).abs().nan_to_num() for choice in (one, other))
     first, second = distances
     return torch.where(second > first, other, one)
 
@@ -379,7 +379,7 @@ def run(
     values = dict(values)
     unread = _last_read(graph)
     for node in graph["nodes"]:
-        args = [_argument(item, values, sizes) for item in node["args"]]
+        args = [_argument(argument, values, sizes) for argument in node["args"]]
         kwargs = {name: _argument(item, values, sizes) for name, item in node["kwargs"]}
         compute = rules.get(node["op"]) or half_precision.computed(_operator(node["op"]))
         result = compute(*args, **kwargs)
@@ -387,7 +387,7 @@ def run(
         del args, kwargs, result
         for name in unread.get(node["name"], ()):
             del values[name]
-    return [_argument(item, values, sizes) for item in graph["outputs"]]
+    return [_argument(output, values, sizes) for output in graph["outputs"]]
 
 
 def _last_read(graph: dict[str, Any]) -> dict[str, list[str]]:
@@ -398,16 +398,16 @@ def _last_read(graph: dict[str, Any]) -> dict[str, list[str]]:
         last |= dict.fromkeys(read, node["name"])
     for name in _references(graph["outputs"]):
         last.pop(name, None)
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for name, node_name in last.items():
-        found.setdefault(node_name, []).append(name)
-    return found
+        result.setdefault(node_name, []).append(name)
+    return result
 
 
 def _references(value: Any) -> Iterator[str]:
     if isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _references(item)
+        for element in value:
+            yield from _references(element)
     elif isinstance(value, dict) and "ref" in value:
         yield value["ref"]
 
@@ -436,22 +436,22 @@ def _operator(name: str) -> Any:
 
 
 def _dtype(name: str) -> torch.dtype:
-    found = getattr(torch, name, None)
-    if not isinstance(found, torch.dtype):
+    result = getattr(torch, name, None)
+    if not isinstance(result, torch.dtype):
         raise AgentError(
             "unsupported", "The graph names the dtype {name}, which there is not.", name=repr(name[:60])
         )
-    return found
+    return result
 
 
 def _argument(value: Any, values: dict[str, Any], sizes: dict[str, int]) -> Any:
     if isinstance(value, list):
-        return [_argument(item, values, sizes) for item in value]
+        return [_argument(element, values, sizes) for element in value]
     if not isinstance(value, dict):
         return value
     if "ref" in value:
-        found = values[value["ref"]]
-        return found[value["index"]] if isinstance(found, (tuple, list)) else found
+        member = values[value["ref"]]
+        return member[value["index"]] if isinstance(member, (tuple, list)) else member
     if "sym" in value:
         return size_of(value["sym"], sizes)
     if "dtype" in value:
@@ -605,10 +605,10 @@ def _are_faint(rows: int, columns: int, count: int) -> torch.Tensor:
     in a row; else one block in twelve and the last of three rows or more."""
     places = torch.arange(count)
     block = _BLOCK if rows < _MANY_ROWS else max(_SHORT // max(columns, 1), 1)
-    found = places // block % _FAINT_ONE_IN == _FAINT_ONE_IN - 1
+    result = places // block % _FAINT_ONE_IN == _FAINT_ONE_IN - 1
     if 3 <= rows < _MANY_ROWS:
-        found |= places >= count - count // rows
-    return found
+        result |= places >= count - count // rows
+    return result
 
 
 def _faint(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:

@@ -14,10 +14,10 @@ _BOUNDARIES = {"aten.searchsorted.Tensor": 0, "aten.searchsorted.Scalar": 0, "at
 def boundaries(graph: Mapping[str, Any], shapes: Shapes) -> set[str]:
     """The names of inputs that hold boundaries: without order PyTorch finds one place or another."""
     nodes = {node["name"]: node for node in graph["nodes"]}
-    inputs = {item["name"] for item in graph["inputs"]}
-    found: set[str] = set()
+    inputs = {operand["name"] for operand in graph["inputs"]}
+    result: set[str] = set()
     for node in graph["nodes"]:
         if node["op"] in _BOUNDARIES:
             ref = node["args"][_BOUNDARIES[node["op"]]]
-            found.update(origins(ref["ref"], nodes, inputs, shapes))
-    return found
+            result.update(origins(ref["ref"], nodes, inputs, shapes))
+    return result

@@ -26,8 +26,8 @@ def kth(x: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
     """aten.kthvalue"""
     if not x.dim():
         return in_order(x)
-    found = [item.narrow(dim, k - 1, 1) for item in in_order(x, dim)]
-    values, indices = found if keepdim else [item.squeeze(dim) for item in found]
+    result = [item.narrow(dim, k - 1, 1) for item in in_order(x, dim)]
+    values, indices = result if keepdim else [element.squeeze(dim) for element in result]
     return values, indices
 
 

@@ -59,13 +59,15 @@ class Beside:
         self._rounded: dict[int, Any] = {}  # by identity, which only a tensor that is kept has alone
 
     def __call__(self, op: str, args: list[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
-        touched = any(id(item) in self._rounded for item in _tensors([args, list(kwargs.values())]))
+        touched = any(id(tensor) in self._rounded for tensor in _tensors([args, list(kwargs.values())]))
         if touched and _is_step(op, result) and args[0].dtype in _FLOATS:
             moved = args[0] + self._side * (_BESIDE * args[0].abs()).clamp(max=_FARTHEST)
             result = _STEPS[op](moved) if op in _STEPS else torch.ops.aten._to_copy.default(moved, **kwargs)
         if not _is_step(op, result) and (touched or op not in _EXACT):
-            floats = (item for item in _tensors([result]) if item.is_floating_point())  # integers are exact
-            self._rounded |= {id(item): item for item in floats}
+            floats = (
+                tensor for tensor in _tensors([result]) if tensor.is_floating_point()
+            )  # integers are exact
+            self._rounded |= {id(float_): float_ for float_ in floats}
         return result
 
 

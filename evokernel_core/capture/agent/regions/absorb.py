@@ -168,10 +168,10 @@ class Absorber:
     def _is_fixed(self, node: ast.expr, evaluation: Evaluation) -> bool:
         if len(evaluation.plain_values) > 1 or not all(self._is_outer(name) for name in names_in(node)):
             return False
-        for item in ast.walk(node):
-            if isinstance(item, ast.Attribute) and item.attr in self._changing:
+        for child in ast.walk(node):
+            if isinstance(child, ast.Attribute) and child.attr in self._changing:
                 return False
-            if isinstance(item, ast.Call) and not self._is_pure(item.func):
+            if isinstance(child, ast.Call) and not self._is_pure(child.func):
                 return False
         return not self._reads_tensor(node)
 
@@ -180,7 +180,7 @@ class Absorber:
         return any(value is known for known in _PURE_CALLS)
 
     def _reads_tensor(self, node: ast.expr) -> bool:
-        return any(isinstance(self.value(item), torch.Tensor) for item in ast.walk(node))
+        return any(isinstance(self.value(child), torch.Tensor) for child in ast.walk(node))
 
     def _call(self, node: ast.Call, assigned: frozenset[str]) -> Parts | None:
         if any(keyword.arg is None for keyword in node.keywords):
@@ -234,13 +234,13 @@ def _operands(node: ast.expr) -> Iterator[ast.expr]:
 
 def names_in(node: ast.AST) -> frozenset[str]:
     """Every name that the text reads."""
-    return frozenset(item.id for item in ast.walk(node) if isinstance(item, ast.Name))
+    return frozenset(child.id for child in ast.walk(node) if isinstance(child, ast.Name))
 
 
 def _movable(node: ast.expr) -> bool:
     """Whether the expression can be an argument of a call: it binds nothing and never suspends."""
     kinds = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom, ast.Starred)
-    return not any(isinstance(item, kinds) for item in ast.walk(node))
+    return not any(isinstance(child, kinds) for child in ast.walk(node))
 
 
 def _below(module: torch.nn.Module, text: str, path: str) -> str:

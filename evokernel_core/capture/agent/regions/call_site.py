@@ -45,7 +45,7 @@ class CallSite:
     def data(self, graph: Mapping[str, Any]) -> dict[str, Any]:
         """As the agent reports it, with the names that guards and arguments of the graph use. Raises
         Unsupported where one of them means two things, or nothing where the call stands."""
-        expressions = [item["expression"] for item in (*graph["inputs"], *graph["updates"])]
+        expressions = [part["expression"] for part in (*graph["inputs"], *graph["updates"])]
         texts = [*expressions, *(guard.condition for guard in self.guards)]
         names = [name for name in names_of(texts, self.local_names) if name not in self.bindings]
         self._check_known(names)
@@ -79,19 +79,19 @@ class CallSite:
 def names_of(texts: Iterable[str], local_names: frozenset[str] = frozenset()) -> list[str]:
     """The names that Python texts read from around them, in order; a receiver comes first. An ``input`` or
     ``type`` that the function binds is one of them. Raises Unsupported where guards need that name too."""
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     called: set[str] = set()
     for text in dict.fromkeys(texts):
         for name, is_called, is_own in _names_in(text):
             if name in _KNOWN and (name not in local_names or is_called):
                 called.add(name)
             elif not is_own:
-                found[name] = None
-    if twice := sorted(called & found.keys()):
+                result[name] = None
+    if twice := sorted(called & result.keys()):
         raise Unsupported(
             "Its variable {name} hides what guards are made of: give it another name.", name=twice[0]
         )
-    return sorted(found, key=lambda name: name != "self")
+    return sorted(result, key=lambda name: name != "self")
 
 
 @lru_cache(maxsize=4096)  # the regions of a file, and its captures, have most of their guards in common
@@ -162,17 +162,21 @@ def applied_calls(source: Source) -> list[Applied]:
         if isinstance(node, ast.ImportFrom) and node.module == _IMPORT
         for alias in node.names
     }
-    found = []
+    result = []
     for node in ast.walk(source.tree):
         if isinstance(node, ast.IfExp) and _asks(node.test, names):
-            found += [Applied(call, node, node) for call in _runs(node.body, names)]
+            result += [Applied(call, node, node) for call in _runs(node.body, names)]
         for block in ("body", "orelse", "finalbody"):
             statements = getattr(node, block, None)
-            for item in statements if isinstance(statements, list) else ():
-                if isinstance(item, ast.If) and _asks(item.test, names):
-                    last = item if item.orelse else statements[-1]
-                    found += [Applied(call, item, last) for part in item.body for call in _runs(part, names)]
-    return found
+            for statement in statements if isinstance(statements, list) else ():
+                if isinstance(statement, ast.If) and _asks(statement.test, names):
+                    last = statement if statement.orelse else statements[-1]
+                    result += [
+                        Applied(call, statement, last)
+                        for part in statement.body
+                        for call in _runs(part, names)
+                    ]
+    return result
 
 
 def _asks(test: ast.expr, names: set[str]) -> bool:
@@ -182,7 +186,9 @@ def _asks(test: ast.expr, names: set[str]) -> bool:
 
 
 def _runs(node: ast.AST, names: set[str]) -> list[ast.Call]:
-    return [item for item in ast.walk(node) if isinstance(item, ast.Call) and _is_method(item, names, "run")]
+    return [
+        child for child in ast.walk(node) if isinstance(child, ast.Call) and _is_method(child, names, "run")
+    ]
 
 
 def _is_method(node: ast.AST, names: set[str], method: str) -> bool:

@@ -141,7 +141,7 @@ def capture(
                 with stacks_kept() if whole else nullcontext():
                     ran.append(_run(trial, recorder, source, entry, module, problems))
             failures = [item for item in ran if not isinstance(item, Observed)]
-        wanted = [item for item in source.functions if _matches(item, asked.symbol)]
+        wanted = [function for function in source.functions if _matches(function, asked.symbol)]
         inside = partial(_inside, program, source, module, fake)
         regions, covered = request.whole_regions(entries, ran, wanted, inside) if whole else ([], frozenset())
         refused = {region["symbol"] for region in regions if region["graph"] is None}
@@ -153,10 +153,10 @@ def capture(
         regions = request.with_applied(regions, wanted)
         without_tensors = helpers(source, module) | program.without_tensors
     regions += [
-        item for item in (*failures, *unentered)
-        if item and not _covers(regions, item)
+        part for part in (*failures, *unentered)
+        if part and not _covers(regions, part)
     ]  # fmt: skip
-    executed = [item.qualname for item in source.functions if request.was_executed(item)]
+    executed = [function.qualname for function in source.functions if request.was_executed(function)]
     regions.sort(key=lambda region: region["span"])
     candidates = taken_out(regions)
     if subjects is not None:
@@ -166,7 +166,7 @@ def capture(
         "regions": regions,
         "executed": executed,
         "helpers": sorted(without_tensors),
-        "problems": [item.data() for item in problems],
+        "problems": [problem.data() for problem in problems],
         "defects": request.defects,
     }
 
@@ -238,14 +238,14 @@ def _seen_again(trial: Trial, entry: Entry, source: Source, module: types.Module
 
 def _unentered(trial: Trial, source: Source) -> Iterator[dict[str, Any]]:
     """Why a definition of the file that was called is no function that a region can stand for."""
-    found = definitions(source, trial.what, f"{trial.what}.forward")
-    for function in found[-1:]:
+    result = definitions(source, trial.what, f"{trial.what}.forward")
+    for function in result[-1:]:
         name, body = function.qualname, statements_of(function.node)
         reason = Sentence(
             "What is called as {name} is no plain function: a kernel cannot stand for it.", name=name
         )
-        if len(found) > 1:
-            reason = Sentence("{name} is defined {count} times: keep one.", name=name, count=len(found))
+        if len(result) > 1:
+            reason = Sentence("{name} is defined {count} times: keep one.", name=name, count=len(result))
         yield _region(source, function, body, "{call}", reason)
 
 
@@ -304,11 +304,11 @@ def _passed_through(error: BaseException, file: str) -> bool:
 
 def _statement_at(function: ast.FunctionDef, line: int) -> ast.stmt:
     """The innermost statement that covers the line."""
-    found: ast.stmt = function
+    stmt: ast.stmt = function
     for node in ast.walk(function):
         if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0):
-            found = node  # breadth first: later means deeper or equal
-    return found
+            stmt = node  # breadth first: later means deeper or equal
+    return stmt
 
 
 class _Request:
@@ -334,7 +334,9 @@ class _Request:
     def was_run(self, qualname: str) -> bool:
         """Whether a call has run a function, or the forward of a class."""
         names = (qualname, f"{qualname}.forward")
-        return any(self.was_executed(item) for item in self.source.functions if item.qualname in names)
+        return any(
+            self.was_executed(function) for function in self.source.functions if function.qualname in names
+        )
 
     def was_executed(self, function: Function) -> bool:
         return any(number in self.recorder.evaluations for number in _numbers(function))
@@ -365,10 +367,10 @@ class _Request:
                     continue
             if len(tried) < _MOST_TRIED:
                 inner = [item for item in inside(name) if item[0].function.qualname not in tried]
-                tried |= {item[0].function.qualname for item in inner}
+                tried |= {element[0].function.qualname for element in inner}
                 waiting.extend(inner)
         if all(entry is not None and entry.function.qualname in covered for entry in entries):
-            covered = {item.qualname for item in self.source.functions}
+            covered = {function.qualname for function in self.source.functions}
         return found, frozenset(covered)
 
     def _whole(self, maker: WholeFunctions, entry: Entry, seen: Observed) -> dict[str, Any]:
@@ -424,11 +426,11 @@ class _Request:
             evaluations = self.recorder.evaluations
             absorber = Absorber(self.source, function, evaluations, self.fusibility, blocked)
             results = [self._result(item) for item in grow(absorber)]
-            more = frozenset().union(*(item for item in results if isinstance(item, frozenset)))
+            more = frozenset().union(*(result for result in results if isinstance(result, frozenset)))
             if not more - blocked:
-                return [item for item in results if isinstance(item, dict)]
+                return [result for result in results if isinstance(result, dict)]
             blocked |= more
-        return [item for item in results if isinstance(item, dict)]
+        return [result for result in results if isinstance(result, dict)]
 
     def with_applied(self, regions: list[dict[str, Any]], wanted: list[Function]) -> list[dict[str, Any]]:
         """The regions, and the calls of kernels that the file makes, without the code behind their guards."""
@@ -444,8 +446,8 @@ class _Request:
         return regions
 
     @staticmethod
-    def _is_inside(item: Applied, function: Function) -> bool:
-        return any(node is item.call for node in ast.walk(function.node))
+    def _is_inside(applied: Applied, function: Function) -> bool:
+        return any(node is applied.call for node in ast.walk(function.node))
 
     def _result(self, item: Plan | Refusal) -> dict[str, Any] | frozenset[int]:
         if isinstance(item, Refusal):
@@ -505,7 +507,12 @@ class _Request:
 
     def _modules_named(self, plan: Plan) -> Iterator[str]:
         """That names which the function itself gives to modules of torch are theirs."""
-        nodes = {node.id: node for item in plan.body for node in ast.walk(item) if isinstance(node, ast.Name)}
+        nodes = {
+            node.id: node
+            for statement in plan.body
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Name)
+        }
         for name, node in nodes.items():
             module = self._value(node)
             if name in plan.function.bound_names and isinstance(module, types.ModuleType):
@@ -573,11 +580,11 @@ class _Request:
 
 def _ordered(function: RegionFunction, graph: dict[str, Any]) -> list[str]:
     """Python texts that hold where the result is contiguous, as it was when the region was captured."""
-    read = [item["expression"] for item in graph["inputs"]]
+    read = [operand["expression"] for operand in graph["inputs"]]
     if all(leaf.kind == SCALAR or leaf.value.is_contiguous() for leaf in function.inputs):
         return []
-    found = layouts_of_results(function.call, function.inputs)
-    return [*conditions_of_order(function.call, function.inputs, read, found)]
+    result = layouts_of_results(function.call, function.inputs)
+    return [*conditions_of_order(function.call, function.inputs, read, result)]
 
 
 def _numbers(function: Function) -> Iterator[int]:
@@ -645,7 +652,7 @@ def _symbols(
     captured = {name: sizes.hints[symbol] for symbol, name in sizes.names.items()}
     traced = {name: sizes.minimums[symbol] for symbol, name in sizes.names.items()}
     specs = {node["name"]: node["outputs"] for node in graph["nodes"]}
-    outputs = [specs[item["ref"]][item["index"]]["shape"] for item in graph["outputs"][:1]]
+    outputs = [specs[output["ref"]][output["index"]]["shape"] for output in graph["outputs"][:1]]
     least = least_sizes(function, specs_of_inputs, outputs, captured, traced)
     return sizes.symbols(least)
 

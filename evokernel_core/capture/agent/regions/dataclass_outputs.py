@@ -42,7 +42,7 @@ def opened(value: Any) -> Any:
     if type(value) in (tuple, list):
         return type(value)(map(opened, value))
     if type(value) is dict:
-        return {key: opened(item) for key, item in value.items()}
+        return {key: opened(member) for key, member in value.items()}
     for leaf in pytree.tree_leaves(value):
         if not isinstance(leaf, _LEAVES):
             raise Refused(
@@ -56,11 +56,11 @@ def opened(value: Any) -> Any:
 def _fields(value: Any) -> Opened:
     """Raises Refused where the class, called with the fields, makes another object."""
     kind = type(value)
-    given = {item.name: getattr(value, item.name) for item in dataclasses.fields(value) if item.init}
+    given = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
     wanted = {
-        item.name: given[item.name]
-        for item in dataclasses.fields(value)
-        if item.init and not _is_default(given[item.name], item)
+        field.name: given[field.name]
+        for field in dataclasses.fields(value)
+        if field.init and not _is_default(given[field.name], field)
     }
     again = kind(**wanted)
     before, after = vars(value), vars(again)
@@ -71,7 +71,7 @@ def _fields(value: Any) -> Opened:
             "tensors, or set all of its fields when it is made.",
             name=kind.__name__,
         )
-    return Opened(kind, {name: opened(item) for name, item in wanted.items()})
+    return Opened(kind, {name: opened(value) for name, value in wanted.items()})
 
 
 def _is_default(value: Any, field: dataclasses.Field[Any]) -> bool:

@@ -83,8 +83,8 @@ class WholeFunctions:
             raise Refused(entry.refusal)
         called = {name.rpartition(":")[2] for name in seen.code} | {entry.function.qualname}
         run = [
-            item for item in self.source.functions
-            if item.qualname in called and any(map(self.was_run, ast.walk(item.node)))
+            function for function in self.source.functions
+            if function.qualname in called and any(map(self.was_run, ast.walk(function.node)))
         ]  # fmt: skip
         if reason := outside_state(self.source, self.was_run, run):
             raise Refused(reason)
@@ -111,7 +111,7 @@ class WholeFunctions:
         )
         kept = {guard.condition for guard in self._seen.without(paths)}
         dropped = {guard.condition for guard in self._seen.guards} - kept
-        guards = [item for item in region["guards"] if Guard(**item).condition not in dropped]
+        guards = [guard for guard in region["guards"] if Guard(**guard).condition not in dropped]
         return {**region, "graph": graph, "guards": guards}
 
     def _region(self, entry: Entry, fixed: bool) -> dict[str, Any]:
@@ -128,12 +128,12 @@ class WholeFunctions:
         pinned: set[Key] = set()
         for _ in range(_MAX_ROUNDS):
             try:
-                found = self._trace(call, inputs, pinned)
-                more = found.symbols_to_pin() - pinned
+                result = self._trace(call, inputs, pinned)
+                more = result.symbols_to_pin() - pinned
             except Untraceable:
                 if not fixed:
                     return self._traced(call, fixed=True)
-                more = {key for i, item in enumerate(inputs) for key in _keys(item, i)} - pinned
+                more = {key for i, operand in enumerate(inputs) for key in _keys(operand, i)} - pinned
                 if not more:
                     raise
                 pinned |= more
@@ -142,10 +142,10 @@ class WholeFunctions:
                 raise Refused(error.sentence) from error
             if not more:
                 try:
-                    return self._converted(call, found)
+                    return self._converted(call, result)
                 except InexpressibleSize as error:
-                    more = found.keys_of(error.symbols) - pinned
-            pinned |= more or {key for i, item in enumerate(inputs) for key in _keys(item, i)}
+                    more = result.keys_of(error.symbols) - pinned
+            pinned |= more or {key for i, operand in enumerate(inputs) for key in _keys(operand, i)}
         raise Refused("Its sizes decide on each other in more ways than can be followed: use fixed sizes.")
 
     def _trace(self, call: Call, inputs: tuple[Input, ...], pinned: set[Key]) -> WholeTrace:
@@ -156,7 +156,7 @@ class WholeFunctions:
                 stack.enter_context(on_host())
                 stack.enter_context(lines_noted(self.module, self.source, ENTER, EXIT))
                 stack.enter_context(overridden(self.fusibility.fits))
-                found = trace(call, inputs, self._table, pinned)
+                result = trace(call, inputs, self._table, pinned)
         except Unsupported as error:
             raise Refused(error.sentence) from error
         except Exception as error:
@@ -171,18 +171,18 @@ class WholeFunctions:
         if random.getstate() != state:
             random.setstate(state)
             raise Refused("It draws random numbers of Python, which change from call to call: use torch's.")
-        return found
+        return result
 
-    def _converted(self, call: Call, found: WholeTrace) -> dict[str, Any]:
+    def _converted(self, call: Call, whole_trace: WholeTrace) -> dict[str, Any]:
         """Raises Refused, or InexpressibleSize with symbols that tracing must pin."""
         self._check_tensors(call)
         conditions = [*call.conditions]
         if isinstance(call.entry.receiver, torch.nn.Module):
             conditions += was_called(call.entry.function.receiver, call.entry.receiver)
         try:
-            converter = DrawingConverter(found.traced, call.leaves, self.source.path)
+            converter = DrawingConverter(whole_trace.traced, call.leaves, self.source.path)
             layouts = self._laid_out(call)
-            results = Results(call, found, converter, layouts)
+            results = Results(call, whole_trace, converter, layouts)
             graph = converter.graph(results.wanted)
             conditions += results.conditions_of_writing(graph)
             conditions += self._ordered(call, graph, layouts)
@@ -192,7 +192,7 @@ class WholeFunctions:
         except InexpressibleSize:
             raise
         except Unsupported as error:
-            raise Refused(self._missing(found) or error.sentence) from error
+            raise Refused(self._missing(whole_trace) or error.sentence) from error
         self._check(graph)
         self._set = frozenset(change.expression for change in call.changes)
         symbols = self._symbols(call, results, converter, graph)
@@ -213,12 +213,12 @@ class WholeFunctions:
         """How the function's results lie in memory, whatever device computes them. Raises Refused."""
         try:
             with on_host(), enable_python_dispatcher(), overridden(self.fusibility.fits):
-                found = layouts_of_results(call, call.leaves)
+                result = layouts_of_results(call, call.leaves)
                 if REQUIRES_GRAD in self._seen.attributes | self._seen.by_text:
                     # the call may have set it before: then it is set where it was not
                     with suppress(RuntimeError, TypeError, AttributeError):
                         layouts_of_results(call, call.leaves, as_captured=False)
-                return found
+                return result
         except Refused:
             raise
         except Exception as error:
@@ -230,7 +230,7 @@ class WholeFunctions:
 
     def _ordered(self, call: Call, graph: dict[str, Any], layouts: list[Layout | None]) -> list[str]:
         """Python texts that hold where results lie in memory so."""
-        read = [item["expression"] for item in graph["inputs"]]
+        read = [operand["expression"] for operand in graph["inputs"]]
         with on_host(), enable_python_dispatcher(), overridden(self.fusibility.fits):
             return [*conditions_of_order(call, call.leaves, read, layouts)]
 
@@ -245,10 +245,10 @@ class WholeFunctions:
                     "It reads the tensor {name}, which a call cannot pass: make it a buffer.", name=name
                 )
 
-    def _missing(self, found: WholeTrace) -> Sentence:
+    def _missing(self, whole_trace: WholeTrace) -> Sentence:
         """The operations that no family covers; empty where all are covered."""
-        nodes = [item for item in found.traced.graph.nodes if str(item.target).startswith("aten.")]
-        names = [(_name(item), item) for item in nodes]
+        nodes = [node for node in whole_trace.traced.graph.nodes if str(node.target).startswith("aten.")]
+        names = [(_name(node), node) for node in nodes]
         ignored = (*IGNORED, "aten.sym_")
         return joined(
             uncovered(name, line_in(item.meta.get("stack_trace") or "", self.source.path))
@@ -294,6 +294,6 @@ def _draws(operation: Any) -> bool:
     return torch.Tag.nondeterministic_seeded in operation.tags
 
 
-def _keys(item: Input, index: int) -> list[Key]:
-    keys = (item.key(index, dim) for dim in range(len(item.shape)))
+def _keys(input_: Input, index: int) -> list[Key]:
+    keys = (input_.key(index, dim) for dim in range(len(input_.shape)))
     return [key for key in keys if key is not None]

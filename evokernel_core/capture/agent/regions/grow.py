@@ -78,7 +78,7 @@ def _longest_run(
         if step is None:
             break
         steps.append(step)
-        if len(frozenset().union(*(item.parts.rows for item in steps))) > 1:
+        if len(frozenset().union(*(step.parts.rows for step in steps))) > 1:
             break
         alone = absorber.source.has_own_lines(body[start], body[index])
         if len(steps) >= 2 and alone and _is_closed(absorber, steps, body, index, outer):
@@ -181,12 +181,12 @@ def _worthwhile(absorber: Absorber, parts: Parts) -> bool:
 
 
 def _statement(absorber: Absorber, statement: ast.stmt) -> Iterator[Plan | Refusal]:
-    found = False
+    result = False
     for expression in _own_expressions(statement):
         for plan in _expressions(absorber, expression):
-            found = True
+            result = True
             yield plan
-    if not found:
+    if not result:
         yield from _refusal(absorber, statement)
 
 
@@ -282,7 +282,7 @@ def _obstacle_reason(fusibility: Fusibility, obstacles: list[OpCall], line: int)
     call = _telling(obstacles)
     if call is None:
         return Sentence()
-    if any(item.draws for item in obstacles):
+    if any(obstacle.draws for obstacle in obstacles):
         return Sentence("Line {line} draws random numbers, which a kernel cannot repeat.", line=line)
     if call.mutates:
         return Sentence(

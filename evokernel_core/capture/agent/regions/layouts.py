@@ -127,10 +127,10 @@ def _renamed(layout: Layout, names: Mapping[int, int]) -> Layout:
 def full_order(layout: Layout, rank: int) -> tuple[int, ...]:
     """A permutation of all dimensions that has those of more than one element in the order of the layout, and
     the others where they are."""
-    found = list(range(rank))
+    result = list(range(rank))
     for position, dim in zip(sorted(layout.order), layout.order, strict=True):
-        found[position] = dim
-    return tuple(found)
+        result[position] = dim
+    return tuple(result)
 
 
 def inverse(order: Sequence[int]) -> tuple[int, ...]:
@@ -149,7 +149,7 @@ def layouts_of_results(
         given = [(text, tensor, seen(tensor)) for text, tensor in named]
         results = pytree.tree_leaves(call(*(tensor for _, tensor in named)))
         check_effects(given, results, plain)
-    return [layout_of(item) if isinstance(item, torch.Tensor) else None for item in results]
+    return [layout_of(result) if isinstance(result, torch.Tensor) else None for result in results]
 
 
 def _operand(leaf: Leaf, as_captured: bool) -> torch.Tensor:
@@ -166,7 +166,7 @@ def _operand(leaf: Leaf, as_captured: bool) -> torch.Tensor:
 
 
 def conditions_of_order(
-    call: Callable[..., Any], leaves: tuple[Leaf, ...], read: Iterable[str], found: list[Layout | None]
+    call: Callable[..., Any], leaves: tuple[Leaf, ...], read: Iterable[str], layouts: list[Layout | None]
 ) -> Iterator[str]:
     """Python texts that hold where operands which are not contiguous lie in memory in the order that they
     had when they were captured: for those whose order decides on that of a result. ``found`` has the layouts
@@ -176,7 +176,7 @@ def conditions_of_order(
         if leaf.kind == SCALAR or leaf.expression not in wanted or leaf.value.is_contiguous():
             continue
         if any(
-            _layouts_with(call, leaves, index, order) != found for order in _other_orders(leaf.value.dim())
+            _layouts_with(call, leaves, index, order) != layouts for order in _other_orders(leaf.value.dim())
         ):
             order = full_order(layout_of(leaf.value), leaf.value.dim())
             yield f"guards.ordered({leaf.expression}, {order})"

@@ -42,22 +42,26 @@ def _may_repeat(statement: ast.stmt) -> bool:
 
 def _outside(node: ast.AST, inside: set[int]) -> list[ast.AST]:
     """The parts of a statement that are not in the run, as far apart as needed to leave it out."""
-    found: list[ast.AST] = []
+    result: list[ast.AST] = []
     for child in ast.iter_child_nodes(node):
         if id(child) in inside:
             continue
-        if any(id(item) in inside for item in ast.walk(child)):
-            found.extend(_outside(child, inside))
+        if any(id(node) in inside for node in ast.walk(child)):
+            result.extend(_outside(child, inside))
         else:
-            found.append(child)
-    return found
+            result.append(child)
+    return result
 
 
 def _reads(node: ast.AST, name: str) -> bool:
-    for item in ast.walk(node):
-        if isinstance(item, ast.Name) and item.id == name and not isinstance(item.ctx, ast.Store):
+    for child in ast.walk(node):
+        if isinstance(child, ast.Name) and child.id == name and not isinstance(child.ctx, ast.Store):
             return True
-        if isinstance(item, ast.AugAssign) and isinstance(item.target, ast.Name) and item.target.id == name:
+        if (
+            isinstance(child, ast.AugAssign)
+            and isinstance(child.target, ast.Name)
+            and child.target.id == name
+        ):
             return True
     return False
 
@@ -73,11 +77,11 @@ def _overwrites(statement: ast.stmt, name: str) -> bool:
 def _escapes(name: str, function: ast.FunctionDef) -> bool:
     """Whether an inner function, a global declaration or locals() can see the name."""
     scopes = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-    for item in ast.walk(function):
-        if isinstance(item, (ast.Global, ast.Nonlocal)) and name in item.names:
+    for node in ast.walk(function):
+        if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
             return True
-        if isinstance(item, ast.Name) and item.id in ("locals", "vars", "eval", "exec"):
+        if isinstance(node, ast.Name) and node.id in ("locals", "vars", "eval", "exec"):
             return True
-        if isinstance(item, scopes) and item is not function and _reads(item, name):
+        if isinstance(node, scopes) and node is not function and _reads(node, name):
             return True
     return False

@@ -87,7 +87,7 @@ def _segment(leaf: Leaf, source: Source) -> str:
 def _is_path(leaf: Leaf) -> bool:
     """Whether reading a leaf twice is no more than reading it once."""
     kinds = (ast.Name, ast.Attribute, ast.Load)
-    return bool(leaf.member) or all(isinstance(item, kinds) for item in ast.walk(leaf.node))
+    return bool(leaf.member) or all(isinstance(node, kinds) for node in ast.walk(leaf.node))
 
 
 def rest_of(plan: Plan, operands: Computed, module_names: Collection[str]) -> Rest:
@@ -116,7 +116,7 @@ def rest_of(plan: Plan, operands: Computed, module_names: Collection[str]) -> Re
 
 
 def _walked(plan: Plan) -> list[ast.AST]:
-    return [node for item in plan.body for node in ast.walk(item)]
+    return [node for statement in plan.body for node in ast.walk(statement)]
 
 
 class _Copy:
@@ -152,16 +152,16 @@ def _carried(
 ) -> tuple[str, ...]:
     """The names that a text reads from its function, or from one around that, in the order of the text."""
     bound = function.bound_names
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     own: set[str] = set()
     for statement in ast.parse(text).body:
         names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
         for node in names:
             outside = node.id in bound or (node.id not in module_names and node.id not in _BUILTINS)
             if isinstance(node.ctx, ast.Load) and outside and node.id not in own:
-                found[node.id] = None
+                result[node.id] = None
         own.update(node.id for node in names if isinstance(node.ctx, ast.Store))
-    return tuple(name for name in found if name not in operands)
+    return tuple(name for name in result if name not in operands)
 
 
 def may_run_code(plan: Plan, operands: Computed, value: Callable[[ast.AST], Any]) -> bool:
@@ -169,9 +169,9 @@ def may_run_code(plan: Plan, operands: Computed, value: Callable[[ast.AST], Any]
     guards have asked. ``value`` gives what an expression evaluated to."""
     nodes = [node for node in _walked(plan) if id(node) in operands.named]
     return any(
-        isinstance(item, ast.Call) and not _is_torchs(value(item.func))
+        isinstance(child, ast.Call) and not _is_torchs(value(child.func))
         for node in nodes
-        for item in ast.walk(node)
+        for child in ast.walk(node)
     )
 
 

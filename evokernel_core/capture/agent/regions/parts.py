@@ -44,7 +44,7 @@ class Leaf:
 
 def _repeatable(node: ast.expr) -> bool:
     kinds = (ast.Name, ast.Attribute, ast.Constant, ast.Load, ast.BinOp, ast.operator)
-    return all(isinstance(item, kinds) for item in ast.walk(node))
+    return all(isinstance(child, kinds) for child in ast.walk(node))
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,10 @@ class Parts:
 def total(parts: Iterable[Parts | None]) -> Parts | None:
     """The sum; None as soon as one part is None."""
     result = Parts()
-    for item in parts:
-        if item is None:
+    for part in parts:
+        if part is None:
             return None
-        result = result + item
+        result = result + part
     return result
 
 

@@ -35,23 +35,25 @@ class Results:
     def __init__(
         self,
         call: Call,
-        found: WholeTrace,
+        whole_trace: WholeTrace,
         converter: DrawingConverter,
         layouts: Sequence[Layout | None],
     ) -> None:
         values = converter.read()
         _refuse_settings(call)
-        new = values[len(found.outputs) :]
+        new = values[len(whole_trace.outputs) :]
         self._call = call
-        self._found = found
+        self._found = whole_trace
         self._converter = converter
         self._layouts = layouts
         self.copied = self._copies(new)
         self._changed = {
-            index: value for index, value in zip(found.written, new, strict=True) if index not in self.copied
+            index: value
+            for index, value in zip(whole_trace.written, new, strict=True)
+            if index not in self.copied
         }
         for index, value in self._changed.items():
-            converter.write(index, value, found.written[index])
+            converter.write(index, value, whole_trace.written[index])
         self.written = {
             index: value for index, value in self._changed.items() if call.leaves[index].kind == TENSOR
         }
@@ -61,23 +63,23 @@ class Results:
         self.shapes: list[list[int | str]] = []
         self.places: list[Place] = []
         texts = []
-        for position, (value, node) in enumerate(zip(values, found.outputs, strict=False)):
+        for position, (value, node) in enumerate(zip(values, whole_trace.outputs, strict=False)):
             texts.append(self._text(position, value, node))
         if not self.wanted and not self.written:
             raise Refused("The result is an input, a view or a constant, so there is nothing to compute.")
-        self._result, self._set = pytree.tree_unflatten(texts, found.spec)
+        self._result, self._set = pytree.tree_unflatten(texts, whole_trace.spec)
 
     def _copies(self, new: list[Any]) -> dict[int, int]:
         """Copies of inputs that keep their values into tensors that no result shares memory with: whoever
         copies behind the call does what the function did."""
         results, inputs = self._found.memory
-        found = {}
+        result = {}
         for index, value in zip(self._found.written, new, strict=True):
             source = self._converter.input_number(value)
             if source is not None and source not in self._found.written and inputs[index] not in results:
                 self._converter.check_written(index)
-                found[index] = source
-        return found
+                result[index] = source
+        return result
 
     def conditions_of_writing(self, graph: dict[str, Any]) -> list[str]:
         """Python texts that hold where what the call writes is the memory of nothing else that it reads, and
@@ -193,7 +195,7 @@ class Results:
         names = [f"result_{number}" for number in range(len(self.wanted))]
         plain = "result_0" if len(names) == 1 else f"({', '.join(names)})"
         rendered = _rendered(self._result, self._call.entry.names)
-        changes = [item for item in self._call.changes if isinstance(item.value, torch.Tensor)]
+        changes = [change for change in self._call.changes if isinstance(change.value, torch.Tensor)]
         if rendered == plain and not changes and not self.copied:
             return ["return {call}"]
         lines = [f"{', '.join(names)} = {{call}}" if names else "{call}"]
@@ -231,11 +233,11 @@ def _rendered(value: Any, names: Mapping[str, Any]) -> str:
         return value
     kind = type(value)
     if isinstance(value, (tuple, list)):
-        text = _sequence(kind, [_rendered(item, names) for item in value], names)
+        text = _sequence(kind, [_rendered(element, names) for element in value], names)
         if text:
             return text
     if kind is dict:
-        entries = (f"{key!r}: {_rendered(item, names)}" for key, item in value.items())
+        entries = (f"{key!r}: {_rendered(member, names)}" for key, member in value.items())
         return "{" + ", ".join(entries) + "}"
     if isinstance(value, Opened):
         name = value.kind.__name__
@@ -243,7 +245,8 @@ def _rendered(value: Any, names: Mapping[str, Any]) -> str:
             raise Refused(
                 "The result is a {name}, a name that the file does not have: import the class.", name=name
             )
-        return f"{name}({', '.join(f'{key}={_rendered(item, names)}' for key, item in value.fields.items())})"
+        fields = (f"{key}={_rendered(member, names)}" for key, member in value.fields.items())
+        return f"{name}({', '.join(fields)})"
     raise Refused(
         "The result is a {name}: return tensors, tuples, lists or dictionaries.", name=kind.__name__
     )

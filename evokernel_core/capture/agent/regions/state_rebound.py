@@ -22,7 +22,7 @@ def is_set_by_each_call(
     text = change.expression
     if not isinstance(change.value, torch.Tensor) or text not in later:
         return False
-    if any(item["expression"] == text for item in graph["inputs"]):
+    if any(operand["expression"] == text for operand in graph["inputs"]):
         return False
     name = text.rpartition(".")[2]
     nodes = (node for function in functions for node in ast.walk(function.node))
@@ -34,9 +34,9 @@ def _asks_for(node: ast.AST, name: str) -> bool:
     if isinstance(node, ast.Constant):
         return bool(node.value == name)
     return any(
-        isinstance(item, ast.Attribute) and item.attr == name and isinstance(item.ctx, ast.Load)
+        isinstance(child, ast.Attribute) and child.attr == name and isinstance(child.ctx, ast.Load)
         for part in _conditions(node)
-        for item in ast.walk(part)
+        for child in ast.walk(part)
     )
 
 

@@ -15,9 +15,9 @@ def conditions_of_writing(
     """Python texts that hold where nothing else that the call reads lies in the memory of what it writes:
     then new values that are copied into it are all that a caller can see. ``copied`` are the texts of tensors
     that a statement behind the kernel copies others into."""
-    changed = [item["expression"] for item in graph["updates"] if item["output"] is not None]
+    changed = [update["expression"] for update in graph["updates"] if update["output"] is not None]
     written = list(dict.fromkeys([*changed, *copied]))
-    read = {item["expression"] for item in graph["inputs"]}
+    read = {operand["expression"] for operand in graph["inputs"]}
     given = [leaf.expression for leaf in leaves if leaf.kind == TENSOR or leaf.expression in read]
     others = [text for text in dict.fromkeys(given) if text not in written]
     if not written or len(written) + len(others) < 2:
@@ -31,7 +31,7 @@ def _tuple(texts: list[str]) -> str:
 
 def aliases(places: Iterable[Held], graph: dict[str, Any]) -> list[str]:
     """Python texts that hold where places of one tensor, such as tied weights, still hold one tensor."""
-    used = {item["expression"] for item in (*graph["inputs"], *graph["updates"])}
+    used = {part["expression"] for part in (*graph["inputs"], *graph["updates"])}
     together: dict[int, list[str]] = {}
     for place in places:
         together.setdefault(id(place.tensor), []).append(place.expression)

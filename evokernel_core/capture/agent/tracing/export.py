@@ -57,7 +57,7 @@ def region_function(
     are the file's."""
     inputs, names = _inputs(plan)
     scope = {**module.__dict__, _RESTORE: _complex_of}
-    imports = ast.Module([copy.deepcopy(item) for item in plan.function.imports], [])
+    imports = ast.Module([copy.deepcopy(import_) for import_ in plan.function.imports], [])
     exec(compile(imports, path, "exec", dont_inherit=True), scope)
     replaced: dict[int, ast.expr] = {}
     for leaf in plan.parts.leaves:
@@ -283,7 +283,7 @@ def _guarded_dims(traced: Traced) -> set[tuple[int, int]]:
     for symbol, bounds in environment.var_to_range.items():
         if bounds.upper.is_integer and bounds.upper < 2**40:
             symbols.add(symbol)
-    found = set()
+    result = set()
     for index, node in enumerate(traced.inputs):
         for dim, size in enumerate(node.meta["val"].shape):
             if not isinstance(size, torch.SymInt):
@@ -291,8 +291,8 @@ def _guarded_dims(traced: Traced) -> set[tuple[int, int]]:
             expression = size.node.expr
             is_plain = expression.is_Symbol or expression.is_number
             if expression.free_symbols & symbols or not is_plain:
-                found.add((index, dim))
-    return found
+                result.add((index, dim))
+    return result
 
 
 def settled_guards(environment: Any) -> Settled:
@@ -323,11 +323,11 @@ def channels(traced: Traced) -> set[Any]:
     layers = [n for n in traced.graph.nodes if n.target is torch.ops.aten.convolution.default]
     sizes: list[Any] = []
     for node in layers:
-        image, weight, *others = (item.meta["val"] for item in node.args[:3] if item is not None)
+        image, weight, *others = (argument.meta["val"] for argument in node.args[:3] if argument is not None)
         sizes += [*weight.shape, *(size for bias in others for size in bias.shape)]
         sizes.append(image.shape[1 - weight.dim()])
-    found = [size.node.expr.free_symbols for size in sizes if isinstance(size, torch.SymInt)]
-    return set().union(*found)
+    result = [size.node.expr.free_symbols for size in sizes if isinstance(size, torch.SymInt)]
+    return set().union(*result)
 
 
 def worst(guards: list[Any]) -> set[Any]:

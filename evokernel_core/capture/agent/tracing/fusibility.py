@@ -126,13 +126,13 @@ class Fusibility:
         nodes = _trace(call, self.table)
         if nodes is None:
             return (CoreOp(call.name),)
-        found = []
+        result = []
         for node in nodes:
             name = str(node.target)
             if name.startswith(("aten.", "prims.")) and not updates(node):
                 args, kwargs = pytree.tree_map(_meta, (node.args, node.kwargs))
-                found.append(self._core_op(name, args, kwargs))
-        return tuple(found)
+                result.append(self._core_op(name, args, kwargs))
+        return tuple(result)
 
     def _core_op(self, name: str, args: Any, kwargs: Any) -> CoreOp:
         name = name_for(name, args, kwargs)

@@ -29,7 +29,7 @@ class DrawingConverter(Converter):
         for node in self._traced.graph.nodes:
             if node.op == "call_function":
                 self._call(node)
-        return [self._argument(item) for item in output_node(self._traced.graph).args[0]]
+        return [self._argument(argument) for argument in output_node(self._traced.graph).args[0]]
 
     def write(self, index: int, value: Any, node: Any) -> None:
         """Notes that an input is given a new value by the call. Raises Unsupported where it must not."""
@@ -78,14 +78,14 @@ class DrawingConverter(Converter):
 
     def shape_of_value(self, value: dict[str, Any]) -> list[int | str]:
         """The shape of what a value of the graph is."""
-        given = {item["name"]: item for item in (*self._given, *self._drawn)}
+        given = {part["name"]: part for part in (*self._given, *self._drawn)}
         if value["ref"] in given:
             return [*given[value["ref"]]["spec"]["shape"]]
         return [*self.nodes[value["ref"]]["outputs"][value["index"]]["shape"]]
 
     def permuted(self, value: dict[str, Any], order: tuple[int, ...]) -> dict[str, Any]:
         """The value with its dimensions in another order, which a node of its own gives."""
-        given = {item["name"]: item["spec"] for item in (*self._given, *self._drawn)}
+        given = {part["name"]: part["spec"] for part in (*self._given, *self._drawn)}
         ref, index = value["ref"], value["index"]
         spec = given[ref] if ref in given else self.nodes[ref]["outputs"][index]
         taken = {*given, *self.nodes, *(node.name for node in self._traced.graph.nodes)}
@@ -101,7 +101,10 @@ class DrawingConverter(Converter):
         """The specs of the function's own inputs, with numbers for sizes that the graph does not take."""
         known = set(self.sizes.names.values())
         hints = {name: size for name, size in self.all_sizes.items() if name not in known}
-        return [{**item, "shape": [_bound(dim, hints) for dim in item["shape"]]} for item in self.input_specs]
+        return [
+            {**input_spec, "shape": [_bound(dim, hints) for dim in input_spec["shape"]]}
+            for input_spec in self.input_specs
+        ]
 
     def expression(self, ref: str) -> str | None:
         """The Python text of an input, None for a computed value."""
@@ -128,15 +131,15 @@ class DrawingConverter(Converter):
         return re.sub(r"\bs\d+\b", lambda found: sources[found[0]], text)
 
     def _size_sources(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         for item in self._given:
             if item["kind"] != SCALAR:
                 for dim, size in enumerate(item["spec"]["shape"]):
-                    found.setdefault(str(size), f"{item['expression']}.shape[{dim}]")
-        return found
+                    result.setdefault(str(size), f"{item['expression']}.shape[{dim}]")
+        return result
 
     def _emit(self, node: Any, name: str) -> None:
-        args = [item if not hasattr(item, "meta") else item.meta["val"] for item in node.args]
+        args = [argument if not hasattr(argument, "meta") else argument.meta["val"] for argument in node.args]
         text = draw_text(name, args, dict(node.kwargs))
         if not text:
             super()._emit(node, name)
@@ -145,8 +148,8 @@ class DrawingConverter(Converter):
         size = ", ".join(map(self.size_text, value.shape))
         size = f"({size},)" if len(value.shape) == 1 else f"({size})"
         expression = text.format(size=size, dtype=str(value.dtype), device=self._device())
-        taken = {item["name"] for item in (*self._given, *self._drawn)} | {
-            item.name for item in self._traced.graph.nodes
+        taken = {part["name"] for part in (*self._given, *self._drawn)} | {
+            node.name for node in self._traced.graph.nodes
         }
         drawn = {
             "name": input_name("drawn", taken),

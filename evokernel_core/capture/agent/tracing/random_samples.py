@@ -58,7 +58,7 @@ def _in_place(method: str, count: int) -> _Writer:
 
     def write(args: list[Any], kwargs: dict[str, Any]) -> str:
         numbers = args[1 : 1 + count]
-        if any(not isinstance(item, (int, float)) or not math.isfinite(item) for item in numbers):
+        if any(not isinstance(number, (int, float)) or not math.isfinite(number) for number in numbers):
             return ""
         return f"{_EMPTY}.{method}({', '.join(map(repr, numbers))})"
 

@@ -25,13 +25,13 @@ def settle(guards: Iterable[Any], least: Mapping[Any, int], sizes: Mapping[Any, 
     """Raises least sizes, as little as each guard asks and up to the captured ``sizes``, until the guards are
     proved to hold from there on. Where a guard has several symbols, one of them is raised, the first by name
     that does."""
-    found = dict(least)
+    result = dict(least)
     waiting = [guard for guard in guards if guard not in (sympy.true, True)]
     for guard in sorted(waiting, key=lambda item: len(item.free_symbols)):
         for symbol in sorted(guard.free_symbols, key=str):
-            if not holds(guard, found):
-                found[symbol] = _raised(guard, symbol, found, sizes[symbol])
-    return Settled(found, tuple(guard for guard in waiting if not holds(guard, found)))
+            if not holds(guard, result):
+                result[symbol] = _raised(guard, symbol, result, sizes[symbol])
+    return Settled(result, tuple(guard for guard in waiting if not holds(guard, result)))
 
 
 def _raised(guard: Any, symbol: Any, least: Mapping[Any, int], size: int) -> int:
@@ -72,7 +72,9 @@ def _without_remainders(guard: Any, least: Mapping[Any, int]) -> Any:
     if guard in (sympy.true, sympy.false, True, False):
         return guard
     remainders = guard.atoms(Mod, PythonMod)
-    return guard.xreplace({item: item.args[0] for item in remainders if _is_smaller(item.args, least)})
+    return guard.xreplace(
+        {remainder: remainder.args[0] for remainder in remainders if _is_smaller(remainder.args, least)}
+    )
 
 
 def _is_smaller(division: tuple[Any, ...], least: Mapping[Any, int]) -> bool:

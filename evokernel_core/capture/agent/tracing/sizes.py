@@ -77,9 +77,9 @@ class Sizes:
         if e.is_Symbol and e in self.names:
             return self.names[e]
         if e.is_Add:
-            return "(" + " + ".join(self._print_part(item) for item in e.args) + ")"
+            return "(" + " + ".join(self._print_part(argument) for argument in e.args) + ")"
         if e.is_Mul:
-            return " * ".join(self._factor(item) for item in e.args)
+            return " * ".join(self._factor(argument) for argument in e.args)
         if e.is_Pow and e.exp.is_Integer and e.exp > 0:
             return " * ".join([self._factor(e.base)] * int(e.exp))
         if isinstance(e, (FloorDiv, CleanDiv)):

@@ -130,8 +130,10 @@ def trace(
     with torch.no_grad(), mode, convolutions, inference, rounding, enable_python_dispatcher():
         symbols = _symbols(environment, inputs, pinned)
         given = [
-            torch.empty([symbols.get(item.key(i, d), n) for d, n in enumerate(item.shape)], dtype=item.dtype)
-            for i, item in enumerate(inputs)
+            torch.empty(
+                [symbols.get(operand.key(i, d), n) for d, n in enumerate(operand.shape)], dtype=operand.dtype
+            )
+            for i, operand in enumerate(inputs)
         ]
         with preserve_node_meta():
             module = make_fx(_functional(call, inputs, results), decomposition_table=table)(*given)
@@ -173,15 +175,15 @@ def _symbols(
     environment: ShapeEnv, inputs: tuple[Input, ...], pinned: set[Key] | None
 ) -> dict[Key | None, Any]:
     """A symbolic size for each key that is not pinned."""
-    found: dict[Key | None, Any] = {}
-    for index, item in enumerate(inputs):
-        for dim, size in enumerate(item.shape):
-            key = item.key(index, dim)
-            if key is not None and key not in found and pinned is not None and key not in pinned:
-                source = ConstantSource(f"size_{len(found)}")
+    result: dict[Key | None, Any] = {}
+    for index, operand in enumerate(inputs):
+        for dim, size in enumerate(operand.shape):
+            key = operand.key(index, dim)
+            if key is not None and key not in result and pinned is not None and key not in pinned:
+                source = ConstantSource(f"size_{len(result)}")
                 symbol = environment.create_symbol(size, source, DimDynamic.DYNAMIC)
-                found[key] = environment.create_symintnode(symbol, hint=size, source=source)
-    return found
+                result[key] = environment.create_symintnode(symbol, hint=size, source=source)
+    return result
 
 
 def _functional(
@@ -197,11 +199,11 @@ def _functional(
             torch._C.DispatchKeySet(torch._C.DispatchKey.Functionalize)
         )
         with without, FunctionalTensorMode():
-            wrapped = [FunctionalTensor.to_functional(item) for item in given]
-            for tensor, item in zip(wrapped, inputs, strict=True):
-                _answer(tensor, item)
+            wrapped = [FunctionalTensor.to_functional(element) for element in given]
+            for tensor, operand in zip(wrapped, inputs, strict=True):
+                _answer(tensor, operand)
             flat, spec = pytree.tree_flatten(call(*wrapped))
-            values = [_plain(item) for item in flat]
+            values = [_plain(element) for element in flat]
             after = [_plain(item) for item in wrapped]
         written = [i for i, (old, new) in enumerate(zip(given, after, strict=True)) if old is not new]
         results[:] = [spec, written, (_memory(flat), _memory(wrapped))]
@@ -210,17 +212,19 @@ def _functional(
     return run
 
 
-def _answer(tensor: Any, item: Input) -> None:
+def _answer(tensor: Any, input_: Input) -> None:
     """Makes a traced tensor answer as the user's does; nothing is recorded for gradients anyway."""
-    if item.requires_grad:
+    if input_.requires_grad:
         tensor.requires_grad_()
-    if item.is_param:
+    if input_.is_param:
         tensor._is_param = True
 
 
 def _memory(values: list[Any]) -> list[int]:
     """A number for each value's memory; that of what has none is -1."""
-    return [int(item.untyped_storage()._cdata) if isinstance(item, torch.Tensor) else -1 for item in values]
+    return [
+        int(value.untyped_storage()._cdata) if isinstance(value, torch.Tensor) else -1 for value in values
+    ]
 
 
 def _plain(value: Any) -> Any:

@@ -70,4 +70,4 @@ def _run(
         ]
         with names:
             results = pytree.tree_leaves(function.call(*inputs))
-    return names.calls, [tuple(item.shape) for item in results]
+    return names.calls, [tuple(result.shape) for result in results]

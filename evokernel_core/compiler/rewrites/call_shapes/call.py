@@ -55,7 +55,7 @@ class Call:
         value = self.at(place)
         need(isinstance(value, tuple))
         assert isinstance(value, tuple)
-        return [self.shapes[item] if isinstance(item, ValueRef) else () for item in value]
+        return [self.shapes[element] if isinstance(element, ValueRef) else () for element in value]
 
     def number(self, place: int, default: int) -> int:
         return self.whole(self.at(place), default)
@@ -79,10 +79,10 @@ class Call:
 
     def each(self, place: int, rank: int, default: int) -> Shape:
         """An integer for each dimension, of which one stands for all."""
-        found = self.numbers(place) or (default,)
-        found = found * rank if len(found) == 1 else found
-        need(len(found) == rank)
-        return found
+        result = self.numbers(place) or (default,)
+        result = result * rank if len(result) == 1 else result
+        need(len(result) == rank)
+        return result
 
     def dim(self, place: int, rank: int, default: int = 0) -> int:
         return inside(self.number(place, default), rank)

@@ -40,8 +40,8 @@ def check_calls(task: KernelTask) -> None:
 
 
 def _values(task: KernelTask) -> Iterator[tuple[ValueRef, TensorSpec]]:
-    for item in task.graph.inputs:
-        yield ValueRef(item.name), item.spec
+    for operand in task.graph.inputs:
+        yield ValueRef(operand.name), operand.spec
     for node in task.graph.nodes:
         yield from ((ValueRef(node.name, index), spec) for index, spec in enumerate(node.outputs))
 
@@ -77,10 +77,13 @@ def _check(call: Call) -> None:
     least = 2 if _named_in(_PAIRS, node.op) else len(expected)
     if len(given) < least:
         raise PlanError("{op} gives {found} results, not {given}.", op=node.op, found=least, given=len(given))
-    for found, shape in zip(given, expected, strict=False):
-        if tuple(found) != tuple(shape):
+    for element, shape in zip(given, expected, strict=False):
+        if tuple(element) != tuple(shape):
             raise PlanError(
-                "{op} gives the shape {shape}, not {found}.", op=node.op, shape=list(shape), found=list(found)
+                "{op} gives the shape {shape}, not {found}.",
+                op=node.op,
+                shape=list(shape),
+                found=list(element),
             )
 
 

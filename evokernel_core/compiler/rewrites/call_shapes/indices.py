@@ -60,10 +60,13 @@ def _indexed(call: Call) -> Shapes:
     shape, given = call.shape(), call.at(1)
     need(isinstance(given, tuple) and len(given) <= len(shape))
     assert isinstance(given, tuple)
-    if any(item is not None and (not isinstance(item, ValueRef) or _is_mask(call, item)) for item in given):
+    if any(
+        element is not None and (not isinstance(element, ValueRef) or _is_mask(call, element))
+        for element in given
+    ):
         return None  # as many as are set, or places that are numbers
-    places = [axis for axis, item in enumerate(given) if item is not None]
-    chosen = broadcast([call.shapes[item] if isinstance(item, ValueRef) else () for item in given])
+    places = [axis for axis, element in enumerate(given) if element is not None]
+    chosen = broadcast([call.shapes[element] if isinstance(element, ValueRef) else () for element in given])
     if not places:
         return [shape]
     at = places[0] if places == list(range(places[0], places[-1] + 1)) else 0
@@ -71,14 +74,14 @@ def _indexed(call: Call) -> Shapes:
     return [(*left[:at], *chosen, *left[at:])]
 
 
-def _is_mask(call: Call, item: ValueRef) -> bool:
-    return call.node.op != "aten._unsafe_index.Tensor" and item in call.masks
+def _is_mask(call: Call, value_ref: ValueRef) -> bool:
+    return call.node.op != "aten._unsafe_index.Tensor" and value_ref in call.masks
 
 
 def _index_put(call: Call) -> Shapes:
-    found = _indexed(call)
-    if found is not None:
-        need(broadcast([found[0], call.shape(2)]) == tuple(found[0]))
+    result = _indexed(call)
+    if result is not None:
+        need(broadcast([result[0], call.shape(2)]) == tuple(result[0]))
     return same(call)
 
 

@@ -18,10 +18,10 @@ def _distances(call: Call) -> Shapes:
 def _crossed(call: Call) -> Shapes:
     x, y = call.shape(), call.shape(1)
     need(len(x) == len(y))
-    found = broadcast([x, y])
-    dim = inside(call.whole(call.given("dim"), -1), len(found))
+    result = broadcast([x, y])
+    dim = inside(call.whole(call.given("dim"), -1), len(result))
     need(bool(x) and x[dim] == y[dim] == 3)
-    return [found]
+    return [result]
 
 
 def _attended(call: Call) -> Shapes:

@@ -9,12 +9,12 @@ from evokernel_core.compiler.rewrites.call_shapes.call import Call, Rule, Shape,
 
 def broadcast(shapes: Sequence[Shape]) -> Shape:
     rank = max(map(len, shapes), default=0)
-    found = [1] * rank
+    result = [1] * rank
     for shape in shapes:
         for axis, size in enumerate(shape, rank - len(shape)):
-            need(size in (1, found[axis]) or found[axis] == 1)
-            found[axis] = max(found[axis], size)
-    return tuple(found)
+            need(size in (1, result[axis]) or result[axis] == 1)
+            result[axis] = max(result[axis], size)
+    return tuple(result)
 
 
 def elementwise(call: Call) -> Shapes:

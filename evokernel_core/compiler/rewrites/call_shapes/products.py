@@ -39,16 +39,16 @@ def _convolved(call: Call) -> Shapes:
     need(weight[0] % groups == 0)
     results = weight[1] * groups if turned else weight[0]
     need(call.at(2) is None or call.shape(2) == (results,))
-    found = []
+    result = []
     for axis in range(rank):
         size, span = x[2 + axis], dilation[axis] * (weight[2 + axis] - 1) + 1
         if turned:
             need(0 <= extra[axis] < max(stride[axis], dilation[axis]))
-            found.append((size - 1) * stride[axis] - 2 * padding[axis] + span + extra[axis])
+            result.append((size - 1) * stride[axis] - 2 * padding[axis] + span + extra[axis])
         else:
-            found.append((size + 2 * padding[axis] - span) // stride[axis] + 1)
-    need(min(found) > 0)
-    return [(x[0], results, *found)]
+            result.append((size + 2 * padding[axis] - span) // stride[axis] + 1)
+    need(min(result) > 0)
+    return [(x[0], results, *result)]
 
 
 def _pooled(rank: int, dilates: bool) -> Rule:
@@ -61,12 +61,12 @@ def _pooled(rank: int, dilates: bool) -> Rule:
         dilation = call.each(4, rank, 1) if dilates else (1,) * rank
         up = bool(call.at(5 if dilates else 4))
         need(min(taps) > 0 and min(stride) > 0 and min(dilation) > 0)
-        found = []
+        result = []
         for axis, size in enumerate(shape[-rank:]):
             need(0 <= padding[axis] <= taps[axis] // 2)
-            found.append(_windows(size, taps[axis], stride[axis], padding[axis], dilation[axis], up))
-        need(min(found) > 0)
-        return [(*shape[:-rank], *found)] * len(call.node.outputs)
+            result.append(_windows(size, taps[axis], stride[axis], padding[axis], dilation[axis], up))
+        need(min(result) > 0)
+        return [(*shape[:-rank], *result)] * len(call.node.outputs)
 
     return rule
 

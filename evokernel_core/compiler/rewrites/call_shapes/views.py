@@ -40,9 +40,9 @@ def _expanded(call: Call) -> Shapes:
     shape, wanted = call.shape(), call.numbers(1)
     need(len(wanted) >= len(shape))
     padded = (*[1] * (len(wanted) - len(shape)), *shape)
-    found = tuple(old if size == -1 else size for old, size in zip(padded, wanted, strict=True))
-    need(all(old in (1, size) for old, size in zip(padded, found, strict=True)))
-    return [found]
+    result = tuple(old if size == -1 else size for old, size in zip(padded, wanted, strict=True))
+    need(all(old in (1, size) for old, size in zip(padded, result, strict=True)))
+    return [result]
 
 
 def _squeezed(call: Call) -> Shapes:
@@ -140,9 +140,9 @@ def _unflattened(call: Call) -> Shapes:
     shape, sizes = call.shape(), call.numbers(2)
     dim = call.dim(1, len(shape))
     known = math.prod(size for size in sizes if size != -1)
-    found = tuple(shape[dim] // known if size == -1 else size for size in sizes)
-    need(bool(found) and math.prod(found) == shape[dim])
-    return [(*shape[:dim], *found, *shape[dim + 1 :])]
+    result = tuple(shape[dim] // known if size == -1 else size for size in sizes)
+    need(bool(result) and math.prod(result) == shape[dim])
+    return [(*shape[:dim], *result, *shape[dim + 1 :])]
 
 
 def _repeated(call: Call) -> Shapes:

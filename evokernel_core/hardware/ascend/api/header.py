@@ -24,7 +24,7 @@ def api_header(rows: Sequence[ApiRow] | None = None) -> str:
     """The header's text: an enumerator, an ``ApiRow``, its limits and its types for each row of the table."""
     given = api_rows() if rows is None else rows
     rules = [_rule(row, rule) for row in given for rule in row.types]
-    limits = [f'{{"{item.parameter}", {item.low}, {item.high}}}' for row in given for item in row.limits]
+    limits = [f'{{"{limit.parameter}", {limit.low}, {limit.high}}}' for row in given for limit in row.limits]
     parts = [
         _PROLOGUE,
         *(f"#define EVK_{form.upper()}_INSTRUCTIONS(X) {_listed(given, form)}" for form in _MADE),
@@ -81,7 +81,7 @@ def _entries(rows: Sequence[ApiRow]) -> Iterator[str]:
 
 def _repeats(row: ApiRow) -> int:
     return max(
-        (item.high for item in row.limits if item.parameter in ("repeatTime", "repeatTimes")), default=0
+        (limit.high for limit in row.limits if limit.parameter in ("repeatTime", "repeatTimes")), default=0
     )
 
 

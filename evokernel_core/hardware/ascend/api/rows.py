@@ -98,41 +98,41 @@ class ApiRow:
 
     def limit(self, parameter: str) -> Limit:
         """Raises TableError where the row has no such limit."""
-        for item in self.limits:
-            if item.parameter == parameter:
-                return item
+        for limit in self.limits:
+            if limit.parameter == parameter:
+                return limit
         raise TableError(f"The table's row {self.key} has no limit of {parameter}.")
 
 
 @cache
 def api_rows() -> tuple[ApiRow, ...]:
     """All rows, in the order of their files' names and of the files. Raises TableError for wrong data."""
-    found = tuple(row for path in sorted(FOLDER.glob("*.toml")) for row in _read(path))
-    keys = [row.key for row in found]
+    result = tuple(row for path in sorted(FOLDER.glob("*.toml")) for row in _read(path))
+    keys = [row.key for row in result]
     twice = sorted({key for key in keys if keys.count(key) > 1})
     if twice:
         raise TableError(f"The table has more than one row with the key {', '.join(twice)}.")
-    return _with_units(found, tomllib.loads(UNITS.read_text(encoding="utf-8")))
+    return _with_units(result, tomllib.loads(UNITS.read_text(encoding="utf-8")))
 
 
-def _with_units(found: tuple[ApiRow, ...], data: Mapping[str, Any]) -> tuple[ApiRow, ...]:
+def _with_units(api_rows: tuple[ApiRow, ...], data: Mapping[str, Any]) -> tuple[ApiRow, ...]:
     """The rows with what their parameters count."""
     common, own = data["parameters"], data["rows"]
-    return tuple(evolve(row, units=_units(row, common, own.get(row.key, {}))) for row in found)
+    return tuple(evolve(row, units=_units(row, common, own.get(row.key, {}))) for row in api_rows)
 
 
 def _units(row: ApiRow, common: Mapping[str, str], own: Mapping[str, str]) -> Mapping[str, str]:
     words = {word for text in row.signatures for word in re.findall(r"\w+", text)}
-    words |= {item.parameter for item in row.limits}
+    words |= {limit.parameter for limit in row.limits}
     return {**{name: unit for name, unit in common.items() if name in words}, **own}
 
 
 def api_row(key: str) -> ApiRow:
     """The row with that key. Raises TableError where there is none."""
-    found = _by_key().get(key)
-    if found is None:
+    result = _by_key().get(key)
+    if result is None:
         raise TableError(f"The table has no row with the key {key}.")
-    return found
+    return result
 
 
 @cache
@@ -195,14 +195,14 @@ _KNOWN = {*_PLAIN, "key", "signatures", "types", "limits", "former", "run", "lik
 
 def _type_rule(text: str) -> TypeRule:
     """``float <- half, half : CAST_NONE``; only the destination where all operands are alike."""
-    found = _RULE.fullmatch(text)
-    if found is None:
+    match = _RULE.fullmatch(text)
+    if match is None:
         raise TableError(f"The table has types that cannot be read: {text!r}.")
-    sources = tuple((found["sources"] or "").split(", ")) if found["sources"] else ()
-    unknown = {found["dst"], *sources} - set(DTYPES)
+    sources = tuple((match["sources"] or "").split(", ")) if match["sources"] else ()
+    unknown = {match["dst"], *sources} - set(DTYPES)
     if unknown:
         raise TableError(f"The table has types that no tensor has: {', '.join(sorted(unknown))}.")
-    return TypeRule(found["dst"], sources, tuple((found["modes"] or "").split()))
+    return TypeRule(match["dst"], sources, tuple((match["modes"] or "").split()))
 
 
 def _check(row: ApiRow, file: str) -> None:

@@ -48,9 +48,9 @@ def recuts(task: KernelTask, program: Program, chip: Chip) -> Iterator[Recut]:
     for name, groups in islice(_neighbours(task, program.groups), _MOST_RECUTS):
         if frozenset(groups) not in seen:
             seen.add(frozenset(groups))
-            found = covered(task, groups, chip)
-            if found is not None:
-                yield Recut(name, found)
+            result = covered(task, groups, chip)
+            if result is not None:
+                yield Recut(name, result)
 
 
 def with_moments_apart(task: KernelTask, program: Program, chip: Chip) -> Program | None:
@@ -62,8 +62,8 @@ def with_moments_apart(task: KernelTask, program: Program, chip: Chip) -> Progra
     for group in program.groups:
         behind = _behind_moments(task, graph, group)
         if behind and behind != group:
-            found = (*(other for other in groups if other != group), group - behind, behind)
-            groups = found if covered(task, found, chip) is not None else groups
+            result = (*(other for other in groups if other != group), group - behind, behind)
+            groups = result if covered(task, result, chip) is not None else groups
     return None if groups == program.groups else covered(task, groups, chip)
 
 
@@ -119,8 +119,8 @@ def _neighbours(task: KernelTask, groups: tuple[Group, ...]) -> Iterator[tuple[s
     graph, large = _Graph.of(task.graph), _large(task)
     made = dict(zip(groups, pieces(task, groups), strict=True))
     of_groups = [_of_group(graph, large, made, group) for group in groups]
-    for found in zip_longest(*of_groups):
-        yield from (item for item in found if item is not None)
+    for result in zip_longest(*of_groups):
+        yield from (element for element in result if element is not None)
 
 
 def _of_group(
@@ -156,9 +156,9 @@ def _suffixes(graph: _Graph, group: Group, large: frozenset[str]) -> Iterator[tu
     seen: set[Group] = {frozenset(), frozenset(heavy)}
     # What is small goes with what it is made of, where there is a choice.
     tried = heavy[:: math.ceil(len(heavy) / _MOST_PLACES)] if heavy else []
-    found = [graph.behind([name]) & group for name in tried]
-    found += [group - graph.below([name]) for name in tried]
-    for suffix in found:
+    result = [graph.behind([name]) & group for name in tried]
+    result += [group - graph.below([name]) for name in tried]
+    for suffix in result:
         share = suffix & frozenset(heavy)
         if share not in seen:
             seen.add(share)
@@ -168,7 +168,7 @@ def _suffixes(graph: _Graph, group: Group, large: frozenset[str]) -> Iterator[tu
 
 def _large(task: KernelTask) -> frozenset[str]:
     """The nodes that read or make values of about the size of the largest."""
-    specs = {ValueRef(item.name): item.spec for item in task.graph.inputs}
+    specs = {ValueRef(operand.name): operand.spec for operand in task.graph.inputs}
     for node in task.graph.nodes:
         specs |= {ValueRef(node.name, index): spec for index, spec in enumerate(node.outputs)}
     sizes = {ref: spec.nbytes(task.sizes) for ref, spec in specs.items()}

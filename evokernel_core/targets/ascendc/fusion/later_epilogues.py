@@ -45,10 +45,10 @@ def _parted(
     others = tuple(other for other in groups if other != group)
     if reader is not None:
         apart = tuple(other for other in others if other != reader)
-        if covered(task, found := (*apart, root, behind | reader), chip):
-            yield found
-    if covered(task, found := (*others, root, behind), chip):
-        yield found
+        if covered(task, match := (*apart, root, behind | reader), chip):
+            yield match
+    if covered(task, match := (*others, root, behind), chip):
+        yield match
 
 
 def _only_reader(task: KernelTask, groups: tuple[Group, ...], group: Group) -> Group | None:

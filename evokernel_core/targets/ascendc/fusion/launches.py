@@ -39,7 +39,7 @@ def runs(planned: Program, facts: Sequence[KernelFacts]) -> Iterator[tuple[Stage
 
 def is_mixed(facts: Sequence[KernelFacts]) -> bool:
     """Whether launches that kernels share have cube cores beside vector cores."""
-    return any(item.on_cube and not item.waits_for_all for item in facts)
+    return any(fact.on_cube and not fact.waits_for_all for fact in facts)
 
 
 def together_us(estimates: Sequence[float], chip: Chip) -> float:

@@ -45,7 +45,7 @@ class Cut:
     def of(strategy: Strategy) -> Cut:
         """Raises StrategyError where they are no numbers."""
         numbers = [strategy.setting(name, 0) for name in (CHUNKS, CUT)]
-        if not all(isinstance(item, int) and item >= 0 for item in numbers):
+        if not all(isinstance(number, int) and number >= 0 for number in numbers):
             raise StrategyError(
                 "A program's strategy has {numbers} for its chunks; draft it anew.", numbers=numbers
             )
@@ -79,7 +79,7 @@ def tasks_of(task: KernelTask, program: Program, cut: Cut) -> tuple[KernelTask, 
 def chunked(task: KernelTask, program: Program, facts: Sequence[KernelFacts], cut: Cut) -> Chunked:
     """The program in chunks. Raises PlanError where it cannot be cut."""
     batch = batch_of(task, program, cut.stages)
-    if batch is None or any(item.waits_for_all for item in facts) or len(program.stages) > MOST_TOGETHER:
+    if batch is None or any(fact.waits_for_all for fact in facts) or len(program.stages) > MOST_TOGETHER:
         raise PlanError("The kernels do not take images in chunks; draft the program anew.")
     if not any(facts[kind].on_cube for kind in batch.kinds):
         raise PlanError("No cube core works on the images; draft the program anew.")
@@ -101,7 +101,7 @@ def in_chunks(task: KernelTask, program: Program, facts: Facts, chip: Chip) -> I
     if len(program.stages) > MOST_TOGETHER:
         return
     wholes = tuple(draft_apart(ById(part), family, chip) for part, family in program.kinds)
-    if any(item.waits_for_all for item in facts(program, wholes)):
+    if any(fact.waits_for_all for fact in facts(program, wholes)):
         return  # what waits for all others at full size, whatever the step, does so for every size
     for stages in range(2, len(program.stages) + 1):
         batch = batch_of(task, program, stages)
@@ -140,30 +140,30 @@ def left_by_chunks(program: Program, kinds: frozenset[int]) -> frozenset[ValueRe
     return frozenset(ref for stage in program.stages if stage.kind in kinds for ref in stage.piece.outputs)
 
 
-def estimate_us(found: Chunked, chosen: Sequence[Strategy], chip: Chip) -> float:
+def estimate_us(chunked: Chunked, chosen: Sequence[Strategy], chip: Chip) -> float:
     """Modelled microseconds: in each step cube cores have one chunk and vector cores behind them another."""
-    program, batch = found.planned, found.batch
+    program, batch = chunked.planned, chunked.batch
     launch = launch_us(chip)
     barrier = 2 * chip.sync.sync_all_cycles / chip.mhz
 
     def cost(stage: Stage) -> float:
-        return _alone_us(found, stage, chosen[stage.kind], chip) + _PART_US + barrier
+        return _alone_us(chunked, stage, chosen[stage.kind], chip) + _PART_US + barrier
 
-    groups = groups_of(program, batch, [item.on_cube for item in found.facts])
+    groups = groups_of(program, batch, [fact.on_cube for fact in chunked.facts])
     before, first, second, after = (sum(map(cost, stages)) for stages in groups)
-    around = launch + _pushed_us(found, chip) + before + after
-    steps = -(-batch.images // -(-batch.images // found.chunks))
-    if any(found.facts[stage.kind].cores is Cores.BOTH for stage in groups[1]):
+    around = launch + _pushed_us(chunked, chip) + before + after
+    steps = -(-batch.images // -(-batch.images // chunked.chunks))
+    if any(chunked.facts[stage.kind].cores is Cores.BOTH for stage in groups[1]):
         return around + steps * (first + second)  # vector cores have a share of the first
     return around + steps * max(first, second) + min(first, second)
 
 
-def _pushed_us(found: Chunked, chip: Chip) -> float:
+def _pushed_us(chunked: Chunked, chip: Chip) -> float:
     """Microseconds of what chunks leave for all images together: L2 takes it in once, not for each chunk
     anew, as the estimates of the kernels have it."""
-    program, batch = found.planned, found.batch
-    chunk = of_chunk(found.task, batch, found.chunks).sizes
-    rings = found.rings()
+    program, batch = chunked.planned, chunked.batch
+    chunk = of_chunk(chunked.task, batch, chunked.chunks).sizes
+    rings = chunked.rings()
     left = sum(
         stage.piece.task.graph.spec(ref).nbytes(chunk)
         for stage in program.stages
@@ -171,22 +171,22 @@ def _pushed_us(found: Chunked, chip: Chip) -> float:
         for ref, place in zip(stage.piece.task.graph.outputs, stage.outputs, strict=True)
         if not (place.in_workspace and place.index in rings)
     )
-    pushed = max(0, (found.chunks * min(left, chip.l2_bytes)) - chip.l2_bytes)
+    pushed = max(0, (chunked.chunks * min(left, chip.l2_bytes)) - chip.l2_bytes)
     return pushed * chip.gm.write_back_cost / chip.gm.memory_bytes_us
 
 
-def _alone_us(found: Chunked, stage: Stage, chosen: Strategy, chip: Chip) -> float:
+def _alone_us(chunked: Chunked, stage: Stage, chosen: Strategy, chip: Chip) -> float:
     """Microseconds of a stage beside a launch; what it reads of a chunk's earlier stages is in L2."""
-    part, family = found.planned.kinds[stage.kind]
-    if stage.kind not in found.batch.kinds:
+    part, family = chunked.planned.kinds[stage.kind]
+    if stage.kind not in chunked.batch.kinds:
         return max(0.0, family.estimate_us(part, chosen, chip) - launch_us(chip))
-    part = of_chunk(part, found.batch, found.chunks)
-    chunk = of_chunk(found.task, found.batch, found.chunks).sizes
-    made = left_by_chunks(found.planned, found.batch.kinds)
+    part = of_chunk(part, chunked.batch, chunked.chunks)
+    chunk = of_chunk(chunked.task, chunked.batch, chunked.chunks).sizes
+    made = left_by_chunks(chunked.planned, chunked.batch.kinds)
     if not made & set(stage.piece.inputs):
         return max(0.0, family.estimate_us(part, chosen, chip) - launch_us(chip))
     near = memory_in_l2(chip)
-    far = sum(found.task.graph.spec(ref).nbytes(chunk) for ref in stage.piece.inputs if ref not in made)
+    far = sum(chunked.task.graph.spec(ref).nbytes(chunk) for ref in stage.piece.inputs if ref not in made)
     slower = far / chip.gm.memory_bytes_us - far / near.gm.memory_bytes_us
     return max(0.0, family.estimate_us(part, chosen, near) - launch_us(chip)) + slower
 

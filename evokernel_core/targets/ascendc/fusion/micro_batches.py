@@ -72,7 +72,7 @@ def batch_of(task: KernelTask, planned: Program, count: int) -> Batch | None:
 
 def _depends(stage: Stage, name: str) -> bool:
     graph = stage.piece.task.graph
-    shapes = [item.spec.shape for item in graph.inputs] + [spec.shape for spec in graph.output_specs()]
+    shapes = [operand.spec.shape for operand in graph.inputs] + [spec.shape for spec in graph.output_specs()]
     return any(_mentions(shape, name) for shape in shapes)
 
 
@@ -84,7 +84,7 @@ def _is_separable(stage: Stage, name: str) -> bool:
     shapes = [spec.shape for spec in graph.output_specs()]
     if not all(_leads(shape, name) for shape in shapes):
         return False
-    return all(_agrees(item.spec.shape, name) for item in graph.inputs) and all(
+    return all(_agrees(operand.spec.shape, name) for operand in graph.inputs) and all(
         _keeps_apart(node, graph, name) for node in graph.nodes
     )
 
@@ -228,9 +228,13 @@ class Chunked:
 
     def steps(self) -> Mapping[Place, TensorSpec]:
         """The tensors of the task that chunks are parts of."""
-        names = {item.name: item.spec for item in self.task.graph.inputs if item.kind is not InputKind.SCALAR}
+        names = {
+            operand.name: operand.spec
+            for operand in self.task.graph.inputs
+            if operand.kind is not InputKind.SCALAR
+        }
         specs = dict(enumerate(names.values()))
-        found = {}
+        result = {}
         for stage in self.planned.stages:
             if stage.kind not in self.batch.kinds:
                 continue
@@ -242,8 +246,8 @@ class Chunked:
             }
             for place in (*stage.inputs, *stage.outputs):
                 if not place.in_workspace and specs[place.index].shape[:1] == (self.batch.name,):
-                    found[place] = specs[place.index]
-        return dict(sorted(found.items(), key=lambda item: item[0].index))
+                    result[place] = specs[place.index]
+        return dict(sorted(result.items(), key=lambda item: item[0].index))
 
     def cut_slots(self) -> frozenset[int]:
         """The slots that kernels write chunk by chunk."""

@@ -95,12 +95,12 @@ class _Cutter:
         graph = self.task.graph
         self.nodes = {node.name: node for node in graph.nodes}
         self.places = {node.name: index for index, node in enumerate(graph.nodes)}
-        self.inputs = {item.name: item for item in graph.inputs}
+        self.inputs = {operand.name: operand for operand in graph.inputs}
         readers: dict[str, list[str]] = {}
         for node in graph.nodes:
             for ref in node.operands():
                 readers.setdefault(ref.name, []).append(node.name)
-        self.readers = {name: tuple(found) for name, found in readers.items()}
+        self.readers = {name: tuple(value) for name, value in readers.items()}
 
     # -- growing ------------------------------------------------------------------------------
 
@@ -138,14 +138,14 @@ class _Cutter:
     def _chain(self, ref: ValueRef) -> list[Node]:
         """The views below an operand that change more than the shape, outermost first, those that repeat
         elements last."""
-        found = []
+        result = []
         below = self.nodes.get(ref.name)
         while below is not None and below.op in self.views and not self._is_held(below.name):
             if below.op not in SAME_ORDER:
-                found.append(below)
+                result.append(below)
             operand = next(iter(below.operands()), None)  # none below numbers that are made
             below = None if operand is None else self.nodes.get(operand.name)
-        return sorted(found, key=lambda view: view.op in BROADCASTS)
+        return sorted(result, key=lambda view: view.op in BROADCASTS)
 
     def _try_groups(self, node: Node) -> PlanError | None:
         producers = [group for group in self.groups if group & self._sources(node)]
@@ -235,7 +235,7 @@ class _Cutter:
 
     def _sources(self, node: Node) -> frozenset[str]:
         """The computing nodes that a node reads, through views that no group holds."""
-        found: set[str] = set()
+        result: set[str] = set()
         waiting = list(node.operands())
         while waiting:
             ref = waiting.pop()
@@ -245,8 +245,8 @@ class _Cutter:
             if below.op in self.views and not self._is_held(below.name):
                 waiting.extend(below.operands())
             else:
-                found.add(below.name)
-        return frozenset(found)
+                result.add(below.name)
+        return frozenset(result)
 
     def _views_below(self, node: Node) -> Iterator[Node]:
         """The views that a node reads and that change more than the shape, innermost first."""
@@ -287,9 +287,9 @@ class _Cutter:
         holder = {name: group for group in known for name in group}
         place = self.places
         sorter: TopologicalSorter[Group] = TopologicalSorter()
-        for group in sorted(known, key=lambda item: min(place[name] for name in item)):
+        for group in sorted(known, key=lambda entry: min(place[name] for name in entry)):
             read = {holder[name] for name in self._sources_of(group) if name in holder} - {group}
-            sorter.add(group, *sorted(read, key=lambda item: min(place[name] for name in item)))
+            sorter.add(group, *sorted(read, key=lambda read_: min(place[name] for name in read_)))
         return tuple(sorter.static_order())
 
     # -- the task of a group ------------------------------------------------------------------
@@ -303,12 +303,16 @@ class _Cutter:
         graph, task = self.task.graph, self.task
         outside = {self._outer_name(ref): ref for ref in read if ref.name not in self.inputs}
         made = sorted(outside, key=lambda name: (self.places[outside[name].name], outside[name].index))
-        kept = [item for item in graph.inputs if item.kind is InputKind.SCALAR or ValueRef(item.name) in read]
+        kept = [
+            operand
+            for operand in graph.inputs
+            if operand.kind is InputKind.SCALAR or ValueRef(operand.name) in read
+        ]
         inputs = (*kept, *(GraphInput(name, read[outside[name]]) for name in made))
         in_order = sorted(names, key=self.places.__getitem__)
         nodes = tuple(_renamed(self.nodes[name], outside, self.inputs) for name in in_order)
         outputs = tuple(self._outputs(group))
-        tensors = [ValueRef(item.name) for item in kept if item.kind is not InputKind.SCALAR]
+        tensors = [ValueRef(entry.name) for entry in kept if entry.kind is not InputKind.SCALAR]
         part = Graph(inputs, nodes, outputs)
         return Piece(
             evolve(task, graph=part, name=_name(group, self.nodes, task.name)),

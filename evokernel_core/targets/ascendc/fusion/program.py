@@ -172,7 +172,9 @@ def assemble(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> Program
 
 def lone(task: KernelTask, family: Family) -> Program:
     """The program of one kernel that computes the whole task."""
-    tensors = tuple(ValueRef(item.name) for item in task.graph.inputs if item.kind is not InputKind.SCALAR)
+    tensors = tuple(
+        ValueRef(operand.name) for operand in task.graph.inputs if operand.kind is not InputKind.SCALAR
+    )
     results = task.graph.outputs
     inputs = tuple(Place(False, index) for index in range(len(tensors)))
     outputs = tuple(Place(False, len(tensors) + index) for index in range(len(results)))
@@ -184,7 +186,7 @@ def lone(task: KernelTask, family: Family) -> Program:
 def _places(
     task: KernelTask, groups: tuple[Group, ...], parts: tuple[Piece, ...]
 ) -> tuple[Mapping[ValueRef, Place], tuple[Slot, ...]]:
-    tensors = [item.name for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
+    tensors = [operand.name for operand in task.graph.inputs if operand.kind is not InputKind.SCALAR]
     places = {ValueRef(name): Place(False, index) for index, name in enumerate(tensors)}
     held = frozenset().union(*groups)
     for number, ref in enumerate(task.graph.outputs):
@@ -250,7 +252,7 @@ def joined(
     settings: dict[str, Setting] = {ONE_LAUNCH: one_launch}
     if chunks:
         settings |= {CHUNKS: chunks, CUT: cut}
-    kernels = tuple(KernelSchedule(item.family, item.settings) for item in strategies)
+    kernels = tuple(KernelSchedule(strategy.family, strategy.settings) for strategy in strategies)
     notes = _notes(program, strategies, one_launch=one_launch)
     if chunks:
         notes = (
@@ -301,7 +303,9 @@ def parted(strategy: Strategy) -> tuple[Strategy, ...]:
     require_known(strategy)
     if not all(kernel.family for kernel in strategy.kernels):
         raise StrategyError("A program's strategy has a kernel of no family; draft it anew.")
-    return tuple(Strategy(item.family, item.settings, version=strategy.version) for item in strategy.kernels)
+    return tuple(
+        Strategy(kernel.family, kernel.settings, version=strategy.version) for kernel in strategy.kernels
+    )
 
 
 def program_of(task: KernelTask, strategy: Strategy, chip: Chip) -> Program:

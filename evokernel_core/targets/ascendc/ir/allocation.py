@@ -47,8 +47,8 @@ def uses(kernel: Kernel) -> dict[Buffer, Use]:
 @lru_cache(maxsize=64)
 def numbers(kernel: Kernel) -> frozenset[Buffer]:
     """The buffers that the scalar unit reads or writes."""
-    found = (node for node in kernel.nodes if isinstance(node, (Get, Put)))
-    return frozenset(item.buffer for node in found for _, item in accesses(node))
+    result = (node for node in kernel.nodes if isinstance(node, (Get, Put)))
+    return frozenset(child.buffer for node in result for _, child in accesses(node))
 
 
 def bytes_of(kernel: Kernel) -> int:
@@ -61,27 +61,27 @@ def bytes_of(kernel: Kernel) -> int:
 def homes(kernel: Kernel) -> dict[Buffer, Buffer]:
     """For each buffer the one in whose memory it lies: itself, or a larger one whose life is another. Only
     what the vector unit alone works on may lie so, since it takes its instructions in order."""
-    found = {buffer: buffer for buffer in kernel.buffers}
+    result = {buffer: buffer for buffer in kernel.buffers}
     known, movable = lives(kernel), _on_vectors(kernel)
     guests: dict[Buffer, list[tuple[int, int]]] = {}
-    for buffer in sorted(movable, key=lambda item: -item.bytes):
+    for buffer in sorted(movable, key=lambda node: -node.bytes):
         mine = known[buffer]
-        home = next((item for item, others in guests.items() if not _meets(mine, others)), buffer)
-        found[buffer] = home
+        home = next((key for key, others in guests.items() if not _meets(mine, others)), buffer)
+        result[buffer] = home
         guests.setdefault(home, []).append(mine)
-    return found
+    return result
 
 
 def _on_vectors(kernel: Kernel) -> list[Buffer]:
     """The buffers that only vector instructions work on, that nothing clears before and no layout places."""
     elsewhere = {
-        item.buffer
+        child.buffer
         for node in kernel.nodes
         if not isinstance(node, Instruction)
-        for _, item in accesses(node)
+        for _, child in accesses(node)
     }
     fixed = elsewhere.union(kernel.layout)
-    return [item for item in kernel.buffers if item not in fixed and not item.cleared]
+    return [buffer for buffer in kernel.buffers if buffer not in fixed and not buffer.cleared]
 
 
 def _meets(life: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
@@ -90,7 +90,7 @@ def _meets(life: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
 
 def written(kernel: Kernel) -> frozenset[Buffer]:
     """Buffers that an instruction or a load writes."""
-    return frozenset(item.buffer for node in kernel.nodes for writes, item in accesses(node) if writes)
+    return frozenset(child.buffer for node in kernel.nodes for writes, child in accesses(node) if writes)
 
 
 def fits(kernel: Kernel, chip: Chip) -> bool:

@@ -107,9 +107,9 @@ class Builder:
             Tensor(f"{name}{place}", address, ctype, item_bytes, Role.INPUT)
             for place, address in enumerate(addresses)
         )
-        found = TensorList(name, tuple(items))
-        self._tensors.append(found)
-        return found
+        tensor_list = TensorList(name, tuple(items))
+        self._tensors.append(tensor_list)
+        return tensor_list
 
     def output(self, name: str, address: str, ctype: str, item_bytes: int) -> Tensor:
         """A tensor that is written in full."""
@@ -153,21 +153,21 @@ class Builder:
 
     def param(self, name: str, value: Expr, note: str = "", ctype: str = U64) -> Param:
         """A field of OpTiling that ComputeTiling computes from sizes and earlier fields."""
-        found = Param(name, value, note, ctype)
-        self._params.append(found)
-        return found
+        param = Param(name, value, note, ctype)
+        self._params.append(param)
+        return param
 
     def on_host(self, name: str, value: Expr, note: str = "") -> Param:
         """A number on the way to fields, which ComputeTiling alone knows."""
-        found = Param(name, value, note, U64, is_local=True)
-        self._params.append(found)
-        return found
+        param = Param(name, value, note, U64, is_local=True)
+        self._params.append(param)
+        return param
 
     def table(self, name: str, values: Sequence[Expr], note: str = "", ctype: str = U64) -> Table:
         """Fields of OpTiling among which the kernel chooses by number."""
-        found = Table(name, tuple(values), note, ctype)
-        self._params.append(found)
-        return found
+        table = Table(name, tuple(values), note, ctype)
+        self._params.append(table)
+        return table
 
     def require(self, left: Index, sign: str, right: Index, note: str = "") -> None:
         """A call is refused where this does not hold."""
@@ -432,9 +432,9 @@ class Builder:
         )
 
 
-def whole(item: Place) -> Slice:
+def whole(place: Place) -> Slice:
     """A buffer from its first element on."""
-    return Slice(item, expr(0)) if isinstance(item, Buffer) else item
+    return Slice(place, expr(0)) if isinstance(place, Buffer) else place
 
 
 def at(buffer: Buffer, offset: Index) -> Slice:
@@ -446,10 +446,10 @@ def clear_behind(k: Builder, target: Place, width: Expr, rows: Expr, pitch: Expr
     """Zeros behind ``width`` elements of every row, up to the next whole repeat of 32-bit elements, so that
     instructions on whole repeats read nothing undefined. ``pitch``: elements from row to row, at most what
     repeats step over."""
-    item = whole(target)
+    node = whole(target)
     with k.when(width % _LANES, "!=", 0):
         behind = k.lanes("behind", _ALL - (_ALL >> (expr(_LANES) - width % _LANES)))
-        place = evolve(item, offset=item.offset + width // _LANES * _LANES)
+        place = evolve(node, offset=node.offset + width // _LANES * _LANES)
         times = Converted(rows, "uint8_t")
         step = Converted(pitch // _BLOCK, "uint8_t")
         k.call("Duplicate", place, Converted(expr(0), "float"), behind, times, 1, step, repeats=rows)
@@ -487,12 +487,12 @@ def strides(struct: str, *values: Index) -> Fields:
     return Fields(struct, given, dict.fromkeys(names, "uint8_t"), is_short=True)
 
 
-def read_as(ctype: str, item: Place) -> Slice:
+def read_as(ctype: str, place: Place) -> Slice:
     """What lies there as elements of another type; offsets count the buffer's own."""
-    return evolve(whole(item), read_as=ctype)
+    return evolve(whole(place), read_as=ctype)
 
 
-def _operand(item: Operand | Buffer | int) -> Operand:
-    if isinstance(item, Buffer):
-        return whole(item)
-    return expr(item) if isinstance(item, int) else item
+def _operand(node: Operand | Buffer | int) -> Operand:
+    if isinstance(node, Buffer):
+        return whole(node)
+    return expr(node) if isinstance(node, int) else node

@@ -49,7 +49,7 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
     counted = [ledger.tile(kernel, known, number) for number in chosen]
     ledger.compare_places(kernel, known)
     bound = Use.THROUGH in used.values()
-    each = [ledger.priced(item, bound=bound) for item in counted]
+    each = [ledger.priced(node, bound=bound) for node in counted]
     share = tiles / max(1, len(each))
     held = share * math.fsum(map(_held, counted))
     stages = _stages(used, Use.INPUT), _stages(used, Use.OUTPUT)
@@ -73,11 +73,11 @@ _QUEUE_CALLS = 4
 """AllocTensor, EnQue, DeQue and FreeTensor."""
 
 
-def _held(item: _Counted) -> float:
+def _held(counted: _Counted) -> float:
     """Bytes that come to lie in L2."""
     return math.fsum(
         times * rows * length
-        for node, times, rows, length, _ in item.copies
+        for node, times, rows, length, _ in counted.copies
         if not node.region.tensor.bypass_l2
     )
 
@@ -96,34 +96,34 @@ class _Ledger:
 
     def tile(self, kernel: Kernel, known: Mapping[str, int], number: int) -> _Counted:
         """What a tile does."""
-        found = _Counted()
+        counted = _Counted()
 
         def visit(node: Node, times: float, values: Mapping[str, int], inside: bool) -> None:
             if not inside:
                 return
             if id(node) in self.piped:
-                found.turns += times
+                counted.turns += times
             if id(node) in self.handed:
                 calls = _QUEUE_CALLS * self.handed[id(node)]
-                found.scalar += times * calls * self.chip.scalar.queue_cycles
+                counted.scalar += times * calls * self.chip.scalar.queue_cycles
             if isinstance(node, Instruction | Clear):
                 work = node.instruction if isinstance(node, Clear) else node
-                found.vector += times * cycles(work, values, self.chip)
-                found.scalar += times * self.chip.scalar.issue_cycles
+                counted.vector += times * cycles(work, values, self.chip)
+                counted.scalar += times * self.chip.scalar.issue_cycles
             elif isinstance(node, Copy):
                 width = self._placed(node, values)
                 rows, length = node.rows.evaluate(values), node.count.evaluate(values) * width
-                found.copies.append((node, times, rows, length, _is_dense(node, values)))
-                found.scalar += times * self._scalar(node, rows * length)
+                counted.copies.append((node, times, rows, length, _is_dense(node, values)))
+                counted.scalar += times * self._scalar(node, rows * length)
             elif isinstance(node, Let):
-                found.scalar += times * self._reads(node)
+                counted.scalar += times * self._reads(node)
             elif isinstance(node, (Get, Put)):
-                found.scalar += times * self.chip.scalar.local_access_cycles
+                counted.scalar += times * self.chip.scalar.local_access_cycles
             elif isinstance(node, Fence):
-                found.fenced += times * (self.chip.mte.store_latency_cycles + self.chip.mte.min_copy_cycles)
+                counted.fenced += times * (self.chip.mte.store_latency_cycles + self.chip.mte.min_copy_cycles)
 
         walk(kernel, known, visit, number)
-        return found
+        return counted
 
     def _reads(self, node: Let) -> float:
         """Cycles of the scalar unit for the elements of device memory that a constant is made of."""
@@ -156,19 +156,19 @@ class _Ledger:
         mine += (region.offset.evaluate(values) * width, node.apart.evaluate(values) * width)
         return width
 
-    def priced(self, item: _Counted, *, bound: bool) -> Tile:
+    def priced(self, counted: _Counted, *, bound: bool) -> Tile:
         """A tile as the time model takes it."""
         bursts = [
             (
                 node.is_load,
                 Burst(times, rows, length, grain_of(self.places[id(node)]), dense=dense),
             )
-            for node, times, rows, length, dense in item.copies
+            for node, times, rows, length, dense in counted.copies
         ]
         loads = tuple(burst for is_load, burst in bursts if is_load)
         stores = tuple(burst for is_load, burst in bursts if not is_load)
-        turns = max(1, item.turns)
-        return Tile(loads, stores, item.vector, bound, turns, item.scalar, item.fenced)
+        turns = max(1, counted.turns)
+        return Tile(loads, stores, counted.vector, bound, turns, counted.scalar, counted.fenced)
 
 
 def _is_dense(node: Copy, values: Mapping[str, int]) -> bool:
@@ -185,7 +185,7 @@ def _idle(kernel: Kernel) -> frozenset[int]:
         id(node)
         for node in kernel.nodes
         if not isinstance(node, (Copy, Let, Assign, Get))
-        and not any(isinstance(item, Copy) for item in flat((node,)))
+        and not any(isinstance(child, Copy) for child in flat((node,)))
     )
 
 
@@ -197,7 +197,7 @@ def cycles(node: Instruction, values: Mapping[str, int], chip: Chip) -> float:
 
 def _cycles_of(node: Instruction, chip: Chip) -> tuple[float, float]:
     """Beside repeats and of one repeat."""
-    width = max(item.buffer.item_bytes for _, item in node.slices)
+    width = max(child.buffer.item_bytes for _, child in node.slices)
     return _rates(node.key, width, chip.vector)
 
 

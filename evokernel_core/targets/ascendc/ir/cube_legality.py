@@ -68,7 +68,7 @@ def _memories(kernel: Kernel, chip: Chip) -> Iterator[Broken]:
     for memories in (L0,) if fetches else ({Memory.L1}, L0):
         handed = {item.stages for item in of_memories(kernel, memories) if item not in kept(kernel)}
         if len(handed) > 1:
-            names = " and ".join(sorted(item.value for item in memories))
+            names = " and ".join(sorted(memory.value for memory in memories))
             yield Broken("stages", names, "Buffers that are handed over together have as many stages.")
 
 
@@ -85,7 +85,7 @@ def _events(kernel: Kernel, fetches: Sequence[Fetch]) -> Iterator[Broken]:
 
 def _buffers(kernel: Kernel) -> Iterator[Broken]:
     written = allocation.written(kernel)
-    read = {item.buffer for node in kernel.nodes for writes, item in accesses(node) if not writes}
+    read = {child.buffer for node in kernel.nodes for writes, child in accesses(node) if not writes}
     for buffer in kernel.buffers:
         unit = BLOCK_BYTES if buffer.memory is Memory.L1 else _FRACTAL_BYTES
         if not 1 <= buffer.stages <= _MOST_EVENTS:
@@ -104,12 +104,12 @@ def _structure(kernel: Kernel) -> Iterator[Broken]:
         yield Broken("no-stream", "kernel", "Tiles of cores that fetch by themselves follow each other.")
     elif not fetches and stream_of(kernel) is None:
         yield Broken("no-stream", "kernel", "The loops are no run of panels for each of a core's tiles.")
-    summed = [id(item) for node in kernel.nodes if isinstance(node, Sum) for item in flat((node,))]
+    summed = [id(child) for node in kernel.nodes if isinstance(node, Sum) for child in flat((node,))]
     for node in kernel.nodes:
         if isinstance(node, (Mmad, Fixpipe)) and id(node) not in summed:
             yield Broken("no-sum", type(node).__name__, "It stands outside of a sum.")
         if isinstance(node, Mmad):
-            types = tuple(item.ctype for _, item in node.slices)
+            types = tuple(child.ctype for _, child in node.slices)
             yield from (Broken("type", "Mmad", reason) for reason in wrong_types("Mmad", types))
 
 
@@ -127,16 +127,16 @@ def _figures(node: Node, values: Mapping[str, int]) -> Iterator[Broken]:
             width = _whole(columns, _block(node.target.buffer))
             yield from _fits(node.target.buffer, of(node.target.offset) + height * width)
         case Nd2NzMatrices():
-            yield from _matrices(node, [of(item) for item in node.figures], of(node.target.offset))
+            yield from _matrices(node, [of(figure) for figure in node.figures], of(node.target.offset))
         case CopyBlocks():
-            yield from _limits("DataCopyBlocksToL1", _counts([of(item) for item in node.figures]))
+            yield from _limits("DataCopyBlocksToL1", _counts([of(figure) for figure in node.figures]))
             yield from _fits(node.target.buffer, _reach(node, of))
         case ClearBlocks():
             figures = {"repeatTimes": of(node.runs), "blockNum": of(node.blocks), "dstGap": of(node.gap)}
             yield from _limits("Fill", figures)
             yield from _fits(node.target.buffer, _reach(node, of))
         case LoadFractals():
-            fractals, step, gap = (of(item) for item in node.figures)
+            fractals, step, gap = (of(figure) for figure in node.figures)
             yield from _limits("LoadData2D", {"repeatTimes": fractals, "srcStride": step, "dstGap": gap})
             taken = (max(0, fractals - 1) * (gap + 1) + 1) * FRACTAL * _block(node.target.buffer)
             yield from _fits(node.target.buffer, of(node.target.offset) + taken)

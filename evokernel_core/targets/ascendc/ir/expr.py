@@ -409,7 +409,7 @@ class Function:
     @property
     def constants(self) -> tuple[Constant, ...]:
         """The named numbers that the function mentions."""
-        return tuple(item for item in self.result.walk() if isinstance(item, Constant))
+        return tuple(node for node in self.result.walk() if isinstance(node, Constant))
 
 
 @frozen
@@ -425,11 +425,11 @@ class Call(Expr):
             raise TypeError(f"{self.function.name} takes {len(self.function.parameters)} arguments.")
 
     def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
-        return f"{self.function.name}({', '.join(item.cpp(side) for item in self.arguments)})"
+        return f"{self.function.name}({', '.join(argument.cpp(side) for argument in self.arguments)})"
 
     def evaluate(self, values: Mapping[str, int]) -> int:
-        given = (item.evaluate(values) for item in self.arguments)
-        names = (item.name for item in self.function.parameters)
+        given = (argument.evaluate(values) for argument in self.arguments)
+        names = (parameter.name for parameter in self.function.parameters)
         return self.function.result.evaluate(dict(zip(names, given, strict=True)))
 
     @property
@@ -440,14 +440,14 @@ class Call(Expr):
 def is_open(value: Expr) -> bool:
     """Whether only the call or the kernel knows it."""
     unknown = (CoreCount, Entry, Param, Size, TilingField, VectorCore, Var)
-    return any(isinstance(item, unknown) for item in value.walk())
+    return any(isinstance(node, unknown) for node in value.walk())
 
 
 def is_narrow(value: Expr) -> bool:
     """Whether C++ computes it in 32 bits."""
     typed = (Constant, Entry, Param, Size, State, TilingField, VectorCore, Var)
-    leaves = [item for item in value.walk() if isinstance(item, typed)]
-    return all(not isinstance(item, Size) and item.ctype == U32 for item in leaves)
+    leaves = [node for node in value.walk() if isinstance(node, typed)]
+    return all(not isinstance(leaf, Size) and leaf.ctype == U32 for leaf in leaves)
 
 
 def expr(value: Index) -> Expr:

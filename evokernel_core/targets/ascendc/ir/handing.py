@@ -28,15 +28,15 @@ def with_waits(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> tuple[Part,
 
 def _along(parts: Sequence[Part], used: Mapping[Buffer, Use], last: _Last) -> _Made:
     """Parts one after another, with who worked last behind them."""
-    found: list[Part] = []
+    problems: list[Part] = []
     for part in parts:
         made: Part = part
         if isinstance(part, Step):
             made, last = _waiting(part, _touched(part, used), last)
         elif isinstance(part, Block):
             made, last = _block(part, used, last)
-        found.append(made)
-    return tuple(found), last
+        problems.append(made)
+    return tuple(problems), last
 
 
 def _block(block: Block, used: Mapping[Buffer, Use], last: _Last) -> tuple[Part, _Last]:
@@ -86,7 +86,7 @@ def _inside(block: Block, used: Mapping[Buffer, Use], last: _Last) -> tuple[Bloc
     made = [_along(body, used, before) for body in block.bodies]
     behind = made[0][1]
     if isinstance(block.node, If):
-        behind = _merged(*(item for _, item in made))
+        behind = _merged(*(node for _, node in made))
     elif isinstance(block.node, For):
         behind = before
     return evolve(block, bodies=tuple(parts for parts, _ in made)), behind
@@ -106,22 +106,22 @@ def _merged(one: _Last, other: _Last) -> _Last:
 
 def _touched(part: Part, used: Mapping[Buffer, Use]) -> dict[Buffer, frozenset[str]]:
     """The units that work on the scalar unit's buffers in a part."""
-    found: dict[Buffer, frozenset[str]] = {}
+    result: dict[Buffer, frozenset[str]] = {}
     for step in _steps(part):
         for node in flat(step.nodes):
-            for _, item in accesses(node):
-                if used[item.buffer] is Use.NUMBERS:
+            for _, child in accesses(node):
+                if used[child.buffer] is Use.NUMBERS:
                     unit = "S" if isinstance(node, Get) else _UNITS[step.kind]
-                    found[item.buffer] = found.get(item.buffer, frozenset()) | {unit}
-    return found
+                    result[child.buffer] = result.get(child.buffer, frozenset()) | {unit}
+    return result
 
 
 def _waits_in(part: Part) -> int:
     """Waits inside a block."""
     if not isinstance(part, Block):
         return 0
-    inner = [item for body in part.bodies for item in body if isinstance(item, (Step, Block))]
-    return sum(len(item.waits) + _waits_in(item) for item in inner)
+    inner = [node for body in part.bodies for node in body if isinstance(node, (Step, Block))]
+    return sum(len(element.waits) + _waits_in(element) for element in inner)
 
 
 def _steps(part: Part) -> Iterator[Step]:

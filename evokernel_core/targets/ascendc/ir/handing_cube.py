@@ -66,10 +66,10 @@ def stream_of(kernel: Kernel) -> Stream | None:
         return None
     panels = inner[0]
     own, nodes = _behind_constants(panels.body)
-    rings = tuple(item for item in kernel.rings if item.of_turns)
+    rings = tuple(ring for ring in kernel.rings if ring.of_turns)
     if rings:
         back = [bool(rings_of((node,), Role.INPUT)) for node in nodes]
-        if not any(back[1:]) or back[0] or len({item.places for item in rings}) > 1:
+        if not any(back[1:]) or back[0] or len({ring.places for ring in rings}) > 1:
             return None
         count = back.index(True)
         return Stream(tiles, only, shared, panels, own, nodes[:count], nodes[count:], rings)
@@ -111,8 +111,8 @@ def handing_of(body: Sequence[Node], memories: frozenset[Memory] = L0) -> Handin
 
 def does(node: Node, memories: Iterable[Memory], *, fills: bool) -> bool:
     """Whether a node, with all that is in it, writes buffers of some memories, or reads them."""
-    found = (item for each in flat((node,)) for item in accesses(each))
-    return any(writes is fills and item.buffer.memory in memories for writes, item in found)
+    result = (access for each in flat((node,)) for access in accesses(each))
+    return any(writes is fills and node.buffer.memory in memories for writes, node in result)
 
 
 def rings_of(nodes: Sequence[Node], role: Role) -> tuple[Ring, ...]:
@@ -123,8 +123,10 @@ def rings_of(nodes: Sequence[Node], role: Role) -> tuple[Ring, ...]:
         for node in flat(nodes)
         if isinstance(node, (Fixpipe, Nd2Nz)) and isinstance(node, kind)
     )
-    found = (item.tensor for item in regions if isinstance(item.tensor, Ring) and item.tensor.of_turns)
-    return tuple(dict.fromkeys(found))
+    result = (
+        region.tensor for region in regions if isinstance(region.tensor, Ring) and region.tensor.of_turns
+    )
+    return tuple(dict.fromkeys(result))
 
 
 def kept(kernel: Kernel) -> tuple[Buffer, ...]:

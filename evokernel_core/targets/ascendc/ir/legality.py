@@ -63,7 +63,7 @@ def rough_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterato
         yield Broken("ub-capacity", "kernel", reason)
     most = chip.memory.max_queue_buffers
     for queues in ((Use.INPUT, Use.THROUGH), (Use.OUTPUT,)):
-        number = sum(item.stages for item, use in allocation.uses(kernel).items() if use in queues)
+        number = sum(key.stages for key, use in allocation.uses(kernel).items() if use in queues)
         if number > most:
             reason = f"The queues of one position have {number} buffers, which may be {most}."
             yield Broken("queue-buffers", "kernel", reason)
@@ -82,7 +82,7 @@ def _has_tiles(kernel: Kernel) -> bool:
 def broken_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterator[Broken]:
     """Every rule that the kernel breaks on a chip, for given sizes of the task's symbols."""
     yield from rough_rules(kernel, chip, sizes)
-    yield from _hidden_names(kernel.body, frozenset(item.name for item in kernel.states()))
+    yield from _hidden_names(kernel.body, frozenset(state.name for state in kernel.states()))
     yield from _buffers(kernel)
     yield from _queues(kernel)
     known, unmet = known_values(kernel, sizes, chip.aiv)
@@ -106,8 +106,8 @@ def _instruction(node: Instruction, values: Mapping[str, int]) -> Iterator[Broke
     yield from _parameters(node, values)
     aligned = api_row(node.key).alignment.get("all", 1)
     if aligned > 1:
-        for item, around in _places(node, values):
-            yield from _alignment(node.key, item, aligned, around)
+        for child, around in _places(node, values):
+            yield from _alignment(node.key, child, aligned, around)
 
 
 def _hidden_names(nodes: Sequence[Node], around: frozenset[str]) -> Iterator[Broken]:
@@ -125,7 +125,7 @@ def _hidden_names(nodes: Sequence[Node], around: frozenset[str]) -> Iterator[Bro
 
 def _buffers(kernel: Kernel) -> Iterator[Broken]:
     written = allocation.written(kernel)
-    read = {item.buffer for node in kernel.nodes for writes, item in accesses(node) if not writes}
+    read = {child.buffer for node in kernel.nodes for writes, child in accesses(node) if not writes}
     for buffer, use in allocation.uses(kernel).items():
         if buffer.stages > MOST_STAGES or buffer.stages < 1 or (not use.is_queue and buffer.stages > 1):
             reason = f"{buffer.stages} stages are not from 1 to {MOST_STAGES}, or nothing copies the buffer."
@@ -145,21 +145,21 @@ def _queues(kernel: Kernel) -> Iterator[Broken]:
     used = allocation.uses(kernel)
     for buffer in unmatched(kernel, used):
         yield Broken("queue-order", buffer.name, "No step uses it after one that fills it.")
-    for buffer in sorted(mixed(kernel, used), key=lambda item: item.name):
+    for buffer in sorted(mixed(kernel, used), key=lambda node: node.name):
         reason = "The scalar unit works on it, and no step of its alone takes and gives it."
         yield Broken("queue-direction", buffer.name, reason)
     touched = {
-        item.buffer
+        child.buffer
         for node in kernel.nodes
         if isinstance(node, Instruction)
-        for _, item in accesses(node)
-        if used[item.buffer] is Use.THROUGH
+        for _, child in accesses(node)
+        if used[child.buffer] is Use.THROUGH
     }
-    for buffer in sorted(touched, key=lambda item: item.name):
+    for buffer in sorted(touched, key=lambda node: node.name):
         reason = "It is loaded and stored, and an instruction works on it without a hand-over."
         yield Broken("queue-direction", buffer.name, reason)
     cleared = {node.target.buffer for node in kernel.nodes if isinstance(node, Clear)}
-    for buffer in sorted(cleared, key=lambda item: item.name):
+    for buffer in sorted(cleared, key=lambda node: node.name):
         if used[buffer] not in (Use.INPUT, Use.THROUGH):
             yield Broken("queue-direction", buffer.name, "Nothing loads what is cleared for a load.")
 
@@ -191,7 +191,7 @@ def _rows(node: Copy, values: Mapping[str, int]) -> Iterator[Broken]:
 
 def _parameters(node: Instruction, values: Mapping[str, int]) -> Iterator[Broken]:
     """Parameters by name against the limits of the API table."""
-    limits = {item.parameter: item for item in api_row(node.key).limits}
+    limits = {limit.parameter: limit for limit in api_row(node.key).limits}
     for operand in node.operands:
         if not isinstance(operand, Fields):
             continue
@@ -207,7 +207,7 @@ def _parameters(node: Instruction, values: Mapping[str, int]) -> Iterator[Broken
 
 def _types(node: Instruction) -> Iterator[Broken]:
     """Types of the operands against those that the API table lets go together."""
-    broken = wrong_types(node.key, tuple(item.ctype for _, item in node.slices))
+    broken = wrong_types(node.key, tuple(child.ctype for _, child in node.slices))
     return (Broken("type", node.key, reason) for reason in broken)
 
 
@@ -253,9 +253,9 @@ def _places(node: Instruction, values: Mapping[str, int]) -> Iterator[tuple[Slic
             yield operand, values
 
 
-def _alignment(place: str, item: Slice, aligned: int, values: Mapping[str, int]) -> Iterator[Broken]:
+def _alignment(place: str, slice_: Slice, aligned: int, values: Mapping[str, int]) -> Iterator[Broken]:
     """Slices begin at whole blocks of the unified buffer, for copies and where the API table says so."""
-    start = item.offset.evaluate(values) * item.buffer.item_bytes
+    start = slice_.offset.evaluate(values) * slice_.buffer.item_bytes
     if start % aligned:
-        reason = f"It begins {start} bytes into {item.buffer.name}, which is no multiple of {aligned}."
+        reason = f"It begins {start} bytes into {slice_.buffer.name}, which is no multiple of {aligned}."
         yield Broken("alignment", place, reason)

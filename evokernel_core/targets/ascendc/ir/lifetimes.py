@@ -75,15 +75,15 @@ def _touched(node: Node) -> Iterator[tuple[Buffer, bool]]:
     """The buffers that a node itself works on, with whether it only writes them."""
     found = list(accesses(node))
     adds = isinstance(node, Instruction) and api_row(node.key).reads_dst
-    for buffer in dict.fromkeys(item.buffer for _, item in found):
-        yield buffer, not adds and all(writes for writes, item in found if item.buffer == buffer)
+    for buffer in dict.fromkeys(node.buffer for _, node in found):
+        yield buffer, not adds and all(writes for writes, node in found if node.buffer == buffer)
 
 
 def lives(kernel: Kernel) -> dict[Buffer, tuple[int, int]]:
     """For each buffer the first and the last node, by place, between which it must keep what it holds."""
     order = _Order()
     order.add(kernel.body)
-    return {buffer: _life(found, order.blocks) for buffer, found in order.accesses.items()}
+    return {buffer: _life(value, order.blocks) for buffer, value in order.accesses.items()}
 
 
 def _life(found: Sequence[tuple[int, bool]], blocks: Sequence[Span]) -> tuple[int, int]:
@@ -100,6 +100,6 @@ def _life(found: Sequence[tuple[int, bool]], blocks: Sequence[Span]) -> tuple[in
 def _is_made_in_turn(found: Sequence[tuple[int, bool]], loop: Span, blocks: Sequence[Span]) -> bool:
     """Whether every turn of a loop writes the buffer before it reads it."""
     place, fills = found[0]
-    inner = (item for item in blocks if item.has(place) and loop.has(item.start) and item != loop)
-    around = (item for item in inner if not item.is_certain)
-    return fills and all(item.has(other) for item in around for other, _ in found)
+    inner = (block for block in blocks if block.has(place) and loop.has(block.start) and block != loop)
+    around = (element for element in inner if not element.is_certain)
+    return fills and all(node.has(other) for node in around for other, _ in found)

@@ -438,27 +438,27 @@ class Instruction:
         """The states to which it gives values."""
         return tuple(
             told
-            for item in self.operands
-            if isinstance(item, (Told, Runs))
-            for told in (item.told if isinstance(item, Runs) else (item,))
+            for operand in self.operands
+            if isinstance(operand, (Told, Runs))
+            for told in (operand.told if isinstance(operand, Runs) else (operand,))
         )
 
     @cached_property
     def slices(self) -> tuple[tuple[bool, Slice], ...]:
         """Every slice with whether it is written."""
         return tuple(
-            (place == 0, one) for place, item in enumerate(self.operands) for one in _slices_in(item)
+            (place == 0, one) for place, operand in enumerate(self.operands) for one in _slices_in(operand)
         )
 
 
-def _slices_in(item: Operand) -> tuple[Slice, ...]:
-    match item:
+def _slices_in(operand: Operand) -> tuple[Slice, ...]:
+    match operand:
         case Slice():
-            return (item,)
+            return (operand,)
         case SliceList():
-            return (item.slice,)
+            return (operand.slice,)
         case Runs():
-            return item.slices
+            return operand.slices
     return ()
 
 
@@ -630,19 +630,21 @@ class Kernel:
     @property
     def results(self) -> tuple[str, ...]:
         """The addresses of what is written, in their order among the parameters."""
-        written = (item for item in self.tensors if isinstance(item, Tensor) and item.role is Role.OUTPUT)
-        return tuple(item.address for item in written)
+        written = (
+            tensor for tensor in self.tensors if isinstance(tensor, Tensor) and tensor.role is Role.OUTPUT
+        )
+        return tuple(node.address for node in written)
 
     def roots(self) -> tuple[InverseRoot, ...]:
         """What the host computes in floats."""
-        given = (item for node in self.nodes for item in _given(node))
-        return tuple(dict.fromkeys(item for item in given if isinstance(item, InverseRoot)))
+        given = (child for node in self.nodes for child in _given(node))
+        return tuple(dict.fromkeys(element for element in given if isinstance(element, InverseRoot)))
 
     def numbers(self) -> tuple[Number, ...]:
         """The named floating-point constants, in the order of their first use."""
-        given = (item for node in self.nodes for item in _given(node))
-        found = (item.value if isinstance(item, Converted) else item for item in given)
-        return tuple(dict.fromkeys(item for item in found if isinstance(item, Number)))
+        given = (child for node in self.nodes for child in _given(node))
+        result = (element.value if isinstance(element, Converted) else element for element in given)
+        return tuple(dict.fromkeys(element for element in result if isinstance(element, Number)))
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
@@ -657,20 +659,20 @@ class Kernel:
     @cached_property
     def buffers(self) -> tuple[Buffer, ...]:
         """In the order in which they lie: those of the layout, others as they are used first."""
-        used = dict.fromkeys(item.buffer for node in self.nodes for _, item in accesses(node))
-        first = (item for item in self.layout if item in used)
+        used = dict.fromkeys(child.buffer for node in self.nodes for _, child in accesses(node))
+        first = (node for node in self.layout if node in used)
         return tuple(dict.fromkeys((*first, *used)))
 
     @property
     def workspaces(self) -> tuple[tuple[Tensor, Expr], ...]:
         """What each core has in the workspace for itself, with its elements."""
-        found = (item for item in self.tensors if isinstance(item, Tensor))
-        return tuple((item, item.own) for item in found if item.own is not None)
+        result = (tensor for tensor in self.tensors if isinstance(tensor, Tensor))
+        return tuple((element, element.own) for element in result if element.own is not None)
 
     @property
     def reads_numbers(self) -> bool:
         """Whether the scalar unit reads device memory."""
-        return any(isinstance(item, Element) for item in self.expressions())
+        return any(isinstance(expression, Element) for expression in self.expressions())
 
     def variables(self) -> tuple[Var, ...]:
         """Loop variables and local constants in the order of their definition."""
@@ -678,7 +680,9 @@ class Kernel:
 
     def states(self) -> tuple[State, ...]:
         """What nodes read of what they assign to, in the order of the first time."""
-        return tuple(dict.fromkeys(item for item in self.expressions() if isinstance(item, State)))
+        return tuple(
+            dict.fromkeys(expression for expression in self.expressions() if isinstance(expression, State))
+        )
 
     def expressions(self) -> tuple[Expr, ...]:
         """Every expression of the kernel and of its tiling, with what it is made of."""
@@ -690,8 +694,8 @@ class Kernel:
         return tuple(part for one in written.values() for part in one.walk())
 
     def _written(self) -> Iterator[Expr]:
-        for item in self.params:
-            yield from _fields(item)
+        for param in self.params:
+            yield from _fields(param)
         for node in self.nodes:
             yield from expressions_of(node)
         for buffer in self.buffers:
@@ -701,13 +705,13 @@ class Kernel:
         yield from (own for _, own in self.workspaces)
 
 
-def _fields(item: Param | Table | Require) -> tuple[Expr, ...]:
-    match item:
+def _fields(node: Param | Table | Require) -> tuple[Expr, ...]:
+    match node:
         case Param():
-            return (item.value,)
+            return (node.value,)
         case Table():
-            return item.values
-    return (item.left, item.right)
+            return node.values
+    return (node.left, node.right)
 
 
 def flat(nodes: Iterable[Node]) -> Iterator[Node]:
@@ -748,7 +752,7 @@ def expressions_of(node: Node) -> Iterator[Expr]:
             for condition in (node.apart, node.so_long):
                 if condition is not None:
                     yield from (condition.left, condition.right)
-            yield from (item for item in (node.run, node.ring) if item is not None)
+            yield from (choice for choice in (node.run, node.ring) if choice is not None)
         case Get():
             yield from (node.source.offset, node.likely)
         case Put():
@@ -770,7 +774,7 @@ def expressions_of(node: Node) -> Iterator[Expr]:
 def _of_copy(node: Copy) -> Iterator[Expr]:
     yield from (node.count, node.rows, node.apart, node.zeros, node.pitch, node.before)
     yield from (node.region.offset, node.slice.offset)
-    yield from (item for item in (node.filler, node.region.index) if isinstance(item, Expr))
+    yield from (choice for choice in (node.filler, node.region.index) if isinstance(choice, Expr))
 
 
 def _operand_expressions(operand: Operand) -> Iterator[Expr]:
@@ -782,7 +786,7 @@ def _operand_expressions(operand: Operand) -> Iterator[Expr]:
         case Converted() if isinstance(operand.value, Expr):
             yield operand.value
         case Runs():
-            yield from (*(item.offset for item in operand.slices), *operand.lengths)
+            yield from (*(slice_.offset for slice_ in operand.slices), *operand.lengths)
             yield from (operand.count, operand.times)
             for told in operand.told:
                 yield from (told.state, told.likely)

@@ -16,20 +16,20 @@ _WITHOUT = (Constant, Int, Param, Size)
 """Expressions without variables."""
 
 
-def renamed(item: T, names: Mapping[Var, Var]) -> T:
+def renamed(node: T, names: Mapping[Var, Var]) -> T:
     """A node, an expression or several of them, in which variables have the names given; what they call, and
     where they work, is the same."""
-    found: T = _renamed(item, names)
-    return found
+    result: T = _renamed(node, names)
+    return result
 
 
-def _renamed(item: Any, names: Mapping[Var, Var]) -> Any:
-    if isinstance(item, Var):
-        return names.get(item, item)
-    if isinstance(item, tuple):
-        return tuple(_renamed(each, names) for each in item)
-    if isinstance(item, _WITHOUT) or not isinstance(item, Node | Expr | Slice | Region | Span | Condition):
-        return item
-    node: Any = item
+def _renamed(child: Any, names: Mapping[Var, Var]) -> Any:
+    if isinstance(child, Var):
+        return names.get(child, child)
+    if isinstance(child, tuple):
+        return tuple(_renamed(each, names) for each in child)
+    if isinstance(child, _WITHOUT) or not isinstance(child, Node | Expr | Slice | Region | Span | Condition):
+        return child
+    node: Any = child
     changes = {field.name: _renamed(getattr(node, field.name), names) for field in fields(type(node))}
     return evolve(node, **changes)

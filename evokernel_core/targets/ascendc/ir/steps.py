@@ -103,8 +103,8 @@ def kind_of(node: Node) -> Kind:
         return Kind.LET
     if isinstance(node, For) and node.one_load:
         return Kind.LOAD
-    inner = [item for item in flat((node,)) if isinstance(item, _WORK)]
-    kinds = {_own_kind(item) for item in inner} or {Kind.COMPUTE}
+    inner = [child for child in flat((node,)) if isinstance(child, _WORK)]
+    kinds = {_own_kind(element) for element in inner} or {Kind.COMPUTE}
     is_tiles = isinstance(node, For) and node.cores
     return Kind.BLOCK if is_tiles or len(kinds) > 1 else kinds.pop()
 
@@ -130,17 +130,17 @@ def _own_kind(node: Copy | Clear | Instruction | Get | Put | Fence | Await | Sig
 
 def parts_of(nodes: Sequence[Node]) -> tuple[Part, ...]:
     """The local constants, steps and blocks of a body."""
-    found: list[Part] = []
+    problems: list[Part] = []
     for kind, run in groupby(nodes, kind_of):
         if kind is Kind.SCALAR:
             for is_get, part in groupby(run, lambda node: isinstance(node, Get)):
                 nodes = tuple(part)
-                found += [Step(kind, (node,)) for node in nodes] if is_get else [Step(kind, nodes)]
+                problems += [Step(kind, (node,)) for node in nodes] if is_get else [Step(kind, nodes)]
         elif kind is Kind.BLOCK or kind is Kind.LET:
-            found += [_alone(node) for node in run]
+            problems += [_alone(node) for node in run]
         else:
-            found.append(Step(kind, tuple(run)))
-    return tuple(found)
+            problems.append(Step(kind, tuple(run)))
+    return tuple(problems)
 
 
 def _alone(node: Node) -> Part:
@@ -154,11 +154,11 @@ def rounds(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> Iterator[Round]
     """Every round of the queues' buffers among the parts of a body. A part with rounds of its own has no
     place in those around it."""
     touched = [list(_touched(part, used)) for part in parts]
-    for buffer in dict.fromkeys(item for found in touched for item, _ in found):
+    for buffer in dict.fromkeys(node for found in touched for node, _ in found):
         fills: list[int] = []
         takes: list[int] = []
         for place, found in enumerate(touched):
-            does = {fills_it for item, fills_it in found if item == buffer}
+            does = {fills_it for node, fills_it in found if node == buffer}
             if len(does) == 2 or (does == {True} and takes):
                 yield from _closed(buffer, fills, takes)
                 fills, takes = [], []
@@ -176,11 +176,11 @@ def _touched(part: Part, used: Mapping[Buffer, Use]) -> Iterator[tuple[Buffer, b
     """The queues' buffers that the steps of a part touch, with whether they fill them."""
     match part:
         case Step():
-            found = [(item.buffer, writes) for node in flat(part.nodes) for writes, item in accesses(node)]
-            for buffer in dict.fromkeys(item for item, _ in found):
+            result = [(child.buffer, writes) for node in flat(part.nodes) for writes, child in accesses(node)]
+            for buffer in dict.fromkeys(node for node, _ in result):
                 if used[buffer].is_queue:
                     filling = (Kind.COMPUTE, Kind.SCALAR) if used[buffer] is Use.OUTPUT else (Kind.LOAD,)
-                    yield buffer, part.kind in filling and (buffer, True) in found
+                    yield buffer, part.kind in filling and (buffer, True) in result
         case Block():
             for body in part.bodies:
                 for inner in body:
@@ -195,19 +195,19 @@ def is_one_step(places: Sequence[int], parts: Sequence[Part]) -> bool:
 def mixed(kernel: Kernel, used: Mapping[Buffer, Use]) -> frozenset[Buffer]:
     """Queues' buffers that the scalar unit reads or writes, but not in a step that takes and gives them by
     itself, or that instructions work on, too."""
-    mine = {item for item in allocation.numbers(kernel) if used[item].is_queue}
+    mine = {number for number in allocation.numbers(kernel) if used[number].is_queue}
     others = (node for node in kernel.nodes if isinstance(node, (Instruction, Clear)))
-    touched = {item.buffer for node in others for _, item in accesses(node)}
+    touched = {child.buffer for node in others for _, child in accesses(node)}
     return frozenset(mine & touched).union(_held(body_parts(kernel), used, mine))
 
 
 def _held(parts: Sequence[Part], used: Mapping[Buffer, Use], among: set[Buffer]) -> Iterator[Buffer]:
-    for item in rounds(parts, used):
-        for side in (item.fills, item.takes):
+    for round_ in rounds(parts, used):
+        for side in (round_.fills, round_.takes):
             steps = [parts[place] for place in side]
             plain = any(isinstance(step, Step) and step.is_plain for step in steps)
-            if item.buffer in among and (plain or not (item.is_whole and is_one_step(side, parts))):
-                yield item.buffer
+            if round_.buffer in among and (plain or not (round_.is_whole and is_one_step(side, parts))):
+                yield round_.buffer
     for part in parts:
         if isinstance(part, Block):
             for body in part.bodies:
@@ -231,7 +231,9 @@ def _pipelines(
 ) -> Iterator[tuple[For, Node]]:
     """``loop``: the one around the parts, sections and choices between them left aside."""
     loaded = (Use.INPUT, Use.THROUGH)
-    filled = [item.fills[0] for item in rounds(parts, used) if item.is_whole and used[item.buffer] in loaded]
+    filled = [
+        round_.fills[0] for round_ in rounds(parts, used) if round_.is_whole and used[round_.buffer] in loaded
+    ]
     if loop is not None and filled:
         first = parts[min(filled)]
         assert isinstance(first, (Step, Block))
@@ -249,9 +251,9 @@ def hand_overs(kernel: Kernel) -> tuple[Node, ...]:
 
 
 def _hand_overs(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> Iterator[Node]:
-    for item in rounds(parts, used):
-        if item.is_whole:
-            first = parts[item.fills[0]]
+    for round_ in rounds(parts, used):
+        if round_.is_whole:
+            first = parts[round_.fills[0]]
             assert isinstance(first, (Step, Block))
             yield first.nodes[0] if isinstance(first, Step) else first.node
     for part in parts:
@@ -272,30 +274,30 @@ def ahead(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> int | None:
     if (
         numbers
         or _states_read(parts[: place + 1]) & _states_made(parts)
-        or any(not used[item].is_queue for item in _buffers(parts[place]))
+        or any(not used[buffer].is_queue for buffer in _buffers(parts[place]))
     ):
         return None  # what is read on the way to the load is what a turn of its own must bring
-    read = {item.source.buffer for item in flat(nodes_of(parts[place])) if isinstance(item, Get)}
+    read = {node.source.buffer for node in flat(nodes_of(parts[place])) if isinstance(node, Get)}
     others = (node for part in parts if part is not parts[place] for node in flat(nodes_of(part)))
-    if any(writes and item.buffer in read for node in others for writes, item in accesses(node)):
+    if any(writes and child.buffer in read for node in others for writes, child in accesses(node)):
         return None
     clears = any(isinstance(node, Clear) for node in flat(nodes_of(parts[place])))
     takes = (Use.INPUT, Use.THROUGH) if read or clears else (Use.INPUT,)
-    filled = [item for item in rounds(parts, used) if place in item.fills]
-    by_itself = (item.is_whole and item.fills == (place,) for item in filled)
-    inputs = (used[item.buffer] in takes and item.buffer.stages > 1 for item in filled)
+    filled = [round_ for round_ in rounds(parts, used) if place in round_.fills]
+    by_itself = (node.is_whole and node.fills == (place,) for node in filled)
+    inputs = (used[node.buffer] in takes and node.buffer.stages > 1 for node in filled)
     return place if filled and all(by_itself) and all(inputs) else None
 
 
 def _states_read(parts: Sequence[Part]) -> set[State]:
     nodes = (node for part in parts for node in flat(nodes_of(part)))
-    expressions = (item for node in nodes for item in expressions_of(node))
-    return {item for whole in expressions for item in whole.walk() if isinstance(item, State)}
+    expressions = (child for node in nodes for child in expressions_of(node))
+    return {node for whole in expressions for node in whole.walk() if isinstance(node, State)}
 
 
 def _states_made(parts: Sequence[Part]) -> set[State]:
     nodes = [node for part in parts for node in flat(nodes_of(part))]
-    told = {item.state for node in nodes if isinstance(node, Instruction) for item in node.told}
+    told = {child.state for node in nodes if isinstance(node, Instruction) for child in node.told}
     return told | {node.state for node in nodes if isinstance(node, Assign)}
 
 
@@ -326,9 +328,9 @@ def _unmatched(
     parts: Sequence[Part], used: Mapping[Buffer, Use], held: frozenset[Buffer]
 ) -> Iterator[Buffer]:
     found = list(rounds(parts, used))
-    yield from (item.buffer for item in found if not item.is_whole and item.buffer not in held)
+    yield from (node.buffer for node in found if not node.is_whole and node.buffer not in held)
     for place, part in enumerate(parts):
         if isinstance(part, Block):
-            around = frozenset(item.buffer for item in found if place in (*item.fills, *item.takes))
+            around = frozenset(node.buffer for node in found if place in (*node.fills, *node.takes))
             for body in part.bodies:
                 yield from _unmatched(body, used, around)

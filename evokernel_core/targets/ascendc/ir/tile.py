@@ -77,13 +77,13 @@ def _work_depends_on_turn(loop: For) -> bool:
             known.add(node.var)
         elif isinstance(node, If) and node.share != Int(1):
             continue
-        elif isinstance(node, (For, If)) and any(known & _variables(item) for item in expressions_of(node)):
+        elif isinstance(node, (For, If)) and any(known & _variables(child) for child in expressions_of(node)):
             return True
     return False
 
 
-def _variables(item: Expr) -> set[Var]:
-    return {part for part in item.walk() if isinstance(part, Var)}
+def _variables(expr: Expr) -> set[Var]:
+    return {part for part in expr.walk() if isinstance(part, Var)}
 
 
 @define
@@ -159,11 +159,11 @@ def known_values(
     """The values of symbols and of the tiling's fields, which all tiles share, on a chip with so many cores;
     and the first requirement that they do not meet, before which the fields end."""
     values = {**sizes, CORES: cores}
-    for item in kernel.params:
-        if isinstance(item, Param):
-            values[item.key] = item.evaluate(values)
-        elif isinstance(item, Require) and not compared(item.left, item.sign, item.right, values):
-            return values, item
+    for param in kernel.params:
+        if isinstance(param, Param):
+            values[param.key] = param.evaluate(values)
+        elif isinstance(param, Require) and not compared(param.left, param.sign, param.right, values):
+            return values, param
     return values, None
 
 

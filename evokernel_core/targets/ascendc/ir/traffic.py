@@ -85,8 +85,8 @@ def _cycles(tile: Tile, held: float, cores: int, buffers: tuple[int, int], chip:
     """Cycles from one tile to the next, and of a tile alone."""
     share = 1e3 / chip.mhz / cores
     spilled = max(0.0, held - chip.l2_bytes) / max(held, 1.0)
-    load = math.fsum(_engine(item, chip.mte.load_bytes_per_cycle, chip.mte) for item in tile.loads)
-    store = math.fsum(_engine(item, chip.mte.store_bytes_per_cycle, chip.mte) for item in tile.stores)
+    load = math.fsum(_engine(load, chip.mte.load_bytes_per_cycle, chip.mte) for load in tile.loads)
+    store = math.fsum(_engine(store, chip.mte.store_bytes_per_cycle, chip.mte) for store in tile.stores)
     store += tile.fenced
     unit = chip.mte.aligned_bytes
     read, written = (math.fsum(_wire(item, unit) for item in items) for items in (tile.loads, tile.stores))
@@ -113,20 +113,20 @@ def grain_of(places: Iterable[int]) -> int:
     return math.gcd(REQUEST_BYTES, *places)
 
 
-def _requests(item: Burst) -> float:
+def _requests(burst: Burst) -> float:
     """Requests of all bursts; each start within a request is as likely as another."""
-    blocks, length = (1.0, item.blocks * item.length) if item.dense else (item.blocks, item.length)
+    blocks, length = (1.0, burst.blocks * burst.length) if burst.dense else (burst.blocks, burst.length)
     whole, rest = divmod(max(length, 1.0) - 1, REQUEST_BYTES)
-    starts = REQUEST_BYTES // item.grain
-    crossing = max(0, starts - math.ceil((REQUEST_BYTES - rest) / item.grain))
-    return item.copies * blocks * (1 + whole + crossing / starts)
+    starts = REQUEST_BYTES // burst.grain
+    crossing = max(0, starts - math.ceil((REQUEST_BYTES - rest) / burst.grain))
+    return burst.copies * blocks * (1 + whole + crossing / starts)
 
 
-def _wire(item: Burst, unit: float) -> float:
-    return item.bytes if item.grain % unit == 0 else max(item.bytes, _requests(item) * REQUEST_BYTES)
+def _wire(burst: Burst, unit: float) -> float:
+    return burst.bytes if burst.grain % unit == 0 else max(burst.bytes, _requests(burst) * REQUEST_BYTES)
 
 
-def _engine(item: Burst, rate: float, mte: Mte) -> float:
-    wire = _wire(item, mte.aligned_bytes) / max(item.copies, 1e-9)
-    bursts = mte.min_burst_cycles * item.blocks
-    return item.copies * max(wire / rate, mte.min_copy_cycles, bursts)
+def _engine(burst: Burst, rate: float, mte: Mte) -> float:
+    wire = _wire(burst, mte.aligned_bytes) / max(burst.copies, 1e-9)
+    bursts = mte.min_burst_cycles * burst.blocks
+    return burst.copies * max(wire / rate, mte.min_copy_cycles, bursts)

@@ -71,33 +71,37 @@ class SearchingFamily(Generic[P, S]):
         self.read(task, chip)
 
     def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        found = self.read(task, chip)
-        return self.strategy_of(found, self._first(found, task.sizes, chip), "")
+        problem = self.read(task, chip)
+        return self.strategy_of(problem, self._first(problem, task.sizes, chip), "")
 
-    def _first(self, found: P, sizes: Sizes, chip: Chip) -> S:
-        starts = self.starts(found, sizes, chip)
+    def _first(self, problem: P, sizes: Sizes, chip: Chip) -> S:
+        starts = self.starts(problem, sizes, chip)
         asked = self.rough or self.refusal
         costs = {
-            item: self.cost_us(found, item, sizes, chip)
-            for item in starts
-            if asked(found, item, sizes, chip) is None
+            start: self.cost_us(problem, start, sizes, chip)
+            for start in starts
+            if asked(problem, start, sizes, chip) is None
         }
         most = self.alike * min(costs.values(), default=0)
-        likely = sorted(costs, key=lambda item: max(costs[item], most))
-        legal = (item for item in likely if not self.rough or not self.refusal(found, item, sizes, chip))
+        likely = sorted(costs, key=lambda cost: max(costs[cost], most))
+        legal = (
+            schedule
+            for schedule in likely
+            if not self.rough or not self.refusal(problem, schedule, sizes, chip)
+        )
         best = next(legal, None)
         if best is None:
             raise PlanError(self.too_large)
         return best
 
     def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        found, here, sizes = self.read(task, chip), self.schedule_of(strategy), task.sizes
+        problem, here, sizes = self.read(task, chip), self.schedule_of(strategy), task.sizes
         names: dict[S, str] = {}
-        for name, item in self.steps(found, here, sizes, chip):
-            if item != here and self.refusal(found, item, sizes, chip) is None:
-                names.setdefault(item, name)
+        for name, schedule in self.steps(problem, here, sizes, chip):
+            if schedule != here and self.refusal(problem, schedule, sizes, chip) is None:
+                names.setdefault(schedule, name)
         return tuple(
-            Move(name, self.strategy_of(found, item, name), self.name) for item, name in names.items()
+            Move(name, self.strategy_of(problem, key, name), self.name) for key, name in names.items()
         )
 
     def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
@@ -106,12 +110,12 @@ class SearchingFamily(Generic[P, S]):
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
         if self.why_illegal(task, strategy, chip) is not None:
             return None
-        found, item, sizes = self.read(task, chip), self.schedule_of(strategy), task.sizes
+        problem, schedule, sizes = self.read(task, chip), self.schedule_of(strategy), task.sizes
         if self.slowest_adapted < math.inf:
-            best = self.cost_us(found, self._first(found, sizes, chip), sizes, chip)
-            if self.cost_us(found, item, sizes, chip) > self.slowest_adapted * best:
+            best = self.cost_us(problem, self._first(problem, sizes, chip), sizes, chip)
+            if self.cost_us(problem, schedule, sizes, chip) > self.slowest_adapted * best:
                 return None
-        return self.strategy_of(found, item, "")
+        return self.strategy_of(problem, schedule, "")
 
     def descriptor(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Descriptor:
         return self.strategy_of(self.read(task, chip), self.schedule_of(strategy), "").descriptor

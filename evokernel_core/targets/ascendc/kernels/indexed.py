@@ -59,12 +59,12 @@ def steps_from(here: IndexedSchedule, counted: str) -> Iterator[tuple[str, Index
     yield "smaller tile", evolve(here, bytes=here.bytes // 2)
 
 
-def size_refusal(item: IndexedSchedule, unit: int) -> str | None:
+def size_refusal(schedule: IndexedSchedule, unit: int) -> str | None:
     """Why a schedule makes no tile; tiles have whole units of ``unit`` bytes."""
     most = most_of("DataCopyPadIn", "blockCount")
-    if not 16 <= item.runs <= most or item.runs % 16:
+    if not 16 <= schedule.runs <= most or schedule.runs % 16:
         return f"A tile has 16 to {most} indices, whole blocks of them."
-    if item.bytes < 4096 or item.bytes % unit:
+    if schedule.bytes < 4096 or schedule.bytes % unit:
         return "A tile has at least 4 KB."
     return None
 
@@ -111,18 +111,18 @@ class Indices:
 
     def place(self, entry: Expr) -> Expr:
         """The place that entry number ``entry`` of the tile means."""
-        found = []
+        result = []
         for number, size in enumerate(self.sizes):
             index = self.given(entry, number)
             if self._wraps:
                 index = _COUNTED(index, size)
             inside = (_NEAREST if self._clamps else _INSIDE)(index, size)
-            found.append(self._k.let(f"at{number}", inside, U64 if self._clamps else _SIGNED))
-        place: Expr = found[0]
-        for index, size in zip(found[1:], self.sizes[1:], strict=True):
+            result.append(self._k.let(f"at{number}", inside, U64 if self._clamps else _SIGNED))
+        place: Expr = result[0]
+        for index, size in zip(result[1:], self.sizes[1:], strict=True):
             place = place * size + index
-        if not self._clamps and len(found) > 1:
-            for index in found:
+        if not self._clamps and len(result) > 1:
+            for index in result:
                 place = Choice(index, "<", Int(0), Int(-1), place)
         return place
 

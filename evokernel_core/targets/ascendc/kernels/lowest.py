@@ -23,11 +23,11 @@ def lowest(
     ``at_least`` is what no item of a group costs less than. None where there is no item.
     """
     bounds = [(at_least(group), place, group) for place, group in enumerate(groups)]
-    found: list[tuple[float, int, T]] = []
+    result: list[tuple[float, int, T]] = []
     for bound, place, group in sorted(bounds, key=lambda entry: entry[:2]):
-        if found and bound * _ROUNDED > found[0][0]:
+        if result and bound * _ROUNDED > result[0][0]:
             break
         best = min(((cost(item), item) for item in items(group)), key=lambda pair: pair[0], default=None)
         if best is not None:
-            found = [min([*found, (best[0], place, best[1])], key=lambda entry: entry[:2])]
-    return found[0][2] if found else None
+            result = [min([*result, (best[0], place, best[1])], key=lambda entry: entry[:2])]
+    return result[0][2] if result else None

@@ -129,6 +129,6 @@ def lengths_of(count: Expr, run: Expr, ways: int) -> tuple[tuple[Expr, ...], tup
     return (least(count, run), *lengths), (Int(0), *places)
 
 
-def behind(item: Slice, count: Expr) -> Slice:
+def behind(slice_: Slice, count: Expr) -> Slice:
     """What lies so many elements further."""
-    return Slice(item.buffer, item.offset + count, item.read_as)
+    return Slice(slice_.buffer, slice_.offset + count, slice_.read_as)

@@ -74,10 +74,10 @@ def legalised(task: KernelTask, chip: Chip) -> KernelTask:
 def covered_ops() -> Mapping[str, str]:
     """ATen name to ``pointwise``, ``reduction``, ``kernel`` or ``view``: what families compute, and what
     is rewritten into that."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for family in FAMILIES:
-        found = {**family.ops, **found}
-    return dict.fromkeys(rewriting.rewrites(layers_together), "kernel") | found | dict(offered())
+        result = {**family.ops, **result}
+    return dict.fromkeys(rewriting.rewrites(layers_together), "kernel") | result | dict(offered())
 
 
 def single_ops() -> Mapping[str, str]:
@@ -106,4 +106,4 @@ def family_for(task: KernelTask, chip: Chip) -> Family:
             refusals.append(((kernels, len(known)), error))
         else:
             return family
-    raise max(refusals, key=lambda item: item[0])[1]
+    raise max(refusals, key=lambda refusal: refusal[0])[1]

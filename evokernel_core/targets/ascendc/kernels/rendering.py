@@ -72,10 +72,10 @@ def sized(
 ) -> dict[str, Any]:
     """Sizes under their names as C++ expressions, and ``symbols`` with what these take, and what is written
     ``also``."""
-    several = {key: [item] if isinstance(item, Extent) else list(item) for key, item in sizes.items()}
+    several = {key: [value] if isinstance(value, Extent) else list(value) for key, value in sizes.items()}
     texts = {
-        key: item.cpp() if isinstance(item, Extent) else [each.cpp() for each in item]
-        for key, item in sizes.items()
+        key: value.cpp() if isinstance(value, Extent) else [each.cpp() for each in value]
+        for key, value in sizes.items()
     }
     written = [each for items in several.values() for each in items]
     return {**texts, "symbols": symbols_of(task, [*written, *also])}
@@ -83,7 +83,7 @@ def sized(
 
 def tensors_of(task: KernelTask) -> list[str]:
     """The names of the inputs that a kernel takes addresses of."""
-    return [item.name for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
+    return [operand.name for operand in task.graph.inputs if operand.kind is not InputKind.SCALAR]
 
 
 def parameter(name: str, results: Sequence[str] = _RESULTS) -> str:

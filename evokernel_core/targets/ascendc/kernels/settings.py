@@ -47,16 +47,16 @@ class Settings:
         require_known(strategy)
         given, kinds = dict(strategy.settings), get_type_hints(cls)
         values = {
-            item.name: _value(kinds[item.name], item.name, given[item.name])
-            for item in fields(cls)
-            if item.name in given
+            field.name: _value(kinds[field.name], field.name, given[field.name])
+            for field in fields(cls)
+            if field.name in given
         }
-        for item in fields(cls):
-            if item.name not in values and item.default is NOTHING:
+        for field in fields(cls):
+            if field.name not in values and field.default is NOTHING:
                 raise StrategyError(
                     "A {family} strategy lacks {name}; draft it anew.",
                     family=strategy.family,
-                    name=repr(item.name),
+                    name=repr(field.name),
                 )
         return cls(**values)
 
@@ -89,7 +89,7 @@ def chosen(strategy: Strategy, name: str, table: Mapping[str, T]) -> T:
     return table[value]
 
 
-def _stored(_: object, item: Attribute[object] | None, value: Setting) -> Setting:
+def _stored(_: object, attribute: Attribute[object] | None, value: Setting) -> Setting:
     return str(value) if isinstance(value, Enum) else value
 
 

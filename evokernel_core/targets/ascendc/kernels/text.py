@@ -47,36 +47,38 @@ def instruction_lines(
     row values of a tile where neither form's own number is meant."""
     lines: list[str] = []
     origin = ""
-    for item in instructions:
-        if item.origin and item.origin != origin:
-            origin = item.origin
+    for instruction in instructions:
+        if instruction.origin and instruction.origin != origin:
+            origin = instruction.origin
             lines.append(f"// {origin}")
-        lines.extend(_statement(item, registers, packed, declare, rows or ("rows" if packed else "1")))
+        lines.extend(_statement(instruction, registers, packed, declare, rows or ("rows" if packed else "1")))
     return lines
 
 
-def _statement(item: Instruction, registers: Registers, packed: bool, declare: bool, rows: str) -> list[str]:
-    sources = [registers.name(source) for source in item.sources]
-    if item.target is None:
-        return _number(item, sources, declare)
-    target = registers.name(item.target)
-    count = rows if item.domain is Domain.ROW else "count"
-    if item.op in _BINARY:
-        return [f"{item.op}({target}, {sources[0]}, {sources[1]}, {count});"]
-    if item.op in _SCALAR:
-        return [f"{item.op}({target}, {sources[0]}, {item.scalar}, {count});"]
-    if item.op in _UNARY:
-        return [f"{item.op}({target}, {sources[0]}, {count});"]
-    if item.op.endswith(("Rows", "Columns")):
-        return [f"{item.op}({target}, {sources[0]}, {sources[1]}, rows);"]
-    return _SPECIAL[item.op](item, target, sources, count, packed)
+def _statement(
+    instruction: Instruction, registers: Registers, packed: bool, declare: bool, rows: str
+) -> list[str]:
+    sources = [registers.name(source) for source in instruction.sources]
+    if instruction.target is None:
+        return _number(instruction, sources, declare)
+    target = registers.name(instruction.target)
+    count = rows if instruction.domain is Domain.ROW else "count"
+    if instruction.op in _BINARY:
+        return [f"{instruction.op}({target}, {sources[0]}, {sources[1]}, {count});"]
+    if instruction.op in _SCALAR:
+        return [f"{instruction.op}({target}, {sources[0]}, {instruction.scalar}, {count});"]
+    if instruction.op in _UNARY:
+        return [f"{instruction.op}({target}, {sources[0]}, {count});"]
+    if instruction.op.endswith(("Rows", "Columns")):
+        return [f"{instruction.op}({target}, {sources[0]}, {sources[1]}, rows);"]
+    return _SPECIAL[instruction.op](instruction, target, sources, count, packed)
 
 
-def _number(item: Instruction, sources: list[str], declare: bool) -> list[str]:
+def _number(instruction: Instruction, sources: list[str], declare: bool) -> list[str]:
     """Statements that give the scalar unit a number."""
-    if item.op == "get_value":
-        return [f"{'const float ' if declare else ''}{item.scalar} = {sources[0]}.GetValue(0);"]
-    name, row, source = item.scalar, sources[0], sources[1]
+    if instruction.op == "get_value":
+        return [f"{'const float ' if declare else ''}{instruction.scalar} = {sources[0]}.GetValue(0);"]
+    name, row, source = instruction.scalar, sources[0], sources[1]
     return [
         f"if (!{name}Known) {{ // the mean of the row's first tile: what is near zero sums without loss",
         f"    SumRow({row}, {source}, count);",
@@ -89,21 +91,26 @@ def _number(item: Instruction, sources: list[str], declare: bool) -> list[str]:
 _Writer = Callable[[Instruction, str, list[str], str, bool], list[str]]
 
 
-def _duplicate(item: Instruction, target: str, _: list[str], count: str, __: bool) -> list[str]:
-    return [f"Duplicate({target}, {item.scalar}, {count});"]
+def _duplicate(instruction: Instruction, target: str, _: list[str], count: str, __: bool) -> list[str]:
+    return [f"Duplicate({target}, {instruction.scalar}, {count});"]
 
 
-def _round(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
-    return [f"Cast({target}, {sources[0]}, RoundMode::{item.detail}, {count});"]
+def _round(instruction: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
+    return [f"Cast({target}, {sources[0]}, RoundMode::{instruction.detail}, {count});"]
 
 
-def _compare_scalar(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
-    mode = f"CMPMODE::{item.detail}"
-    return [f"CompareScalar({target}, {sources[0]}, {item.scalar}, {mode}, WholeRepeats({count}));"]
+def _compare_scalar(
+    instruction: Instruction, target: str, sources: list[str], count: str, _: bool
+) -> list[str]:
+    mode = f"CMPMODE::{instruction.detail}"
+    return [f"CompareScalar({target}, {sources[0]}, {instruction.scalar}, {mode}, WholeRepeats({count}));"]
 
 
-def _compare(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
-    return [f"Compare({target}, {sources[0]}, {sources[1]}, CMPMODE::{item.detail}, WholeRepeats({count}));"]
+def _compare(instruction: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
+    return [
+        f"Compare({target}, {sources[0]}, {sources[1]}, "
+        f"CMPMODE::{instruction.detail}, WholeRepeats({count}));"
+    ]
 
 
 def _select(_: Instruction, target: str, sources: list[str], count: str, __: bool) -> list[str]:
@@ -111,49 +118,55 @@ def _select(_: Instruction, target: str, sources: list[str], count: str, __: boo
     return [f"Select({target}, {operands}, SELMODE::VSEL_TENSOR_TENSOR_MODE, {count});"]
 
 
-def _select_scalar(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
+def _select_scalar(
+    instruction: Instruction, target: str, sources: list[str], count: str, _: bool
+) -> list[str]:
     operands = ", ".join(sources)
-    return [f"Select({target}, {operands}, {item.scalar}, SELMODE::VSEL_TENSOR_SCALAR_MODE, {count});"]
+    return [f"Select({target}, {operands}, {instruction.scalar}, SELMODE::VSEL_TENSOR_SCALAR_MODE, {count});"]
 
 
-def _mask_logic(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
+def _mask_logic(instruction: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
     words = ", ".join(f"{name}.ReinterpretCast<uint16_t>()" for name in (target, *sources))
-    return [f"{item.op}({words}, WholeRepeats({count}) / MASK_BITS_PER_WORD);"]
+    return [f"{instruction.op}({words}, WholeRepeats({count}) / MASK_BITS_PER_WORD);"]
 
 
-def _rounded(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
-    stage = STAGES[item.detail]
+def _rounded(instruction: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
+    stage = STAGES[instruction.detail]
     return [
         f"Cast({stage}, {sources[0]}, RoundMode::CAST_RINT, {count});",
         f"Cast({target}, {stage}, RoundMode::CAST_NONE, {count});",
     ]
 
 
-def _cast_in(item: Instruction, target: str, sources: list[str], count: str, packed: bool) -> list[str]:
-    if item.detail in ONE_BYTE:
+def _cast_in(
+    instruction: Instruction, target: str, sources: list[str], count: str, packed: bool
+) -> list[str]:
+    if instruction.detail in ONE_BYTE:
         return [
-            _cast(STAGES["bool"], sources[0], "CAST_NONE", count, packed, item),
-            _cast(target, STAGES["bool"], "CAST_NONE", count, packed, item),
+            _cast(STAGES["bool"], sources[0], "CAST_NONE", count, packed, instruction),
+            _cast(target, STAGES["bool"], "CAST_NONE", count, packed, instruction),
         ]
-    mode = "CAST_RINT" if item.detail in INTEGERS else "CAST_NONE"
-    return [_cast(target, sources[0], mode, count, packed, item)]
+    mode = "CAST_RINT" if instruction.detail in INTEGERS else "CAST_NONE"
+    return [_cast(target, sources[0], mode, count, packed, instruction)]
 
 
-def _cast_out(item: Instruction, target: str, sources: list[str], count: str, packed: bool) -> list[str]:
-    if item.detail in ONE_BYTE:
+def _cast_out(
+    instruction: Instruction, target: str, sources: list[str], count: str, packed: bool
+) -> list[str]:
+    if instruction.detail in ONE_BYTE:
         return [
-            _cast(STAGES["bool"], sources[0], "CAST_RINT", count, packed, item),
-            _cast(target, STAGES["bool"], "CAST_RINT", count, packed, item),
+            _cast(STAGES["bool"], sources[0], "CAST_RINT", count, packed, instruction),
+            _cast(target, STAGES["bool"], "CAST_RINT", count, packed, instruction),
         ]
-    return [_cast(target, sources[0], "CAST_RINT", count, packed, item)]
+    return [_cast(target, sources[0], "CAST_RINT", count, packed, instruction)]
 
 
-def _cast(target: str, source: str, mode: str, count: str, packed: bool, item: Instruction) -> str:
-    if packed and item.domain is Domain.FULL:
+def _cast(target: str, source: str, mode: str, count: str, packed: bool, instruction: Instruction) -> str:
+    if packed and instruction.domain is Domain.FULL:
         return f"CastRows({target}, {source}, RoundMode::{mode}, rows);"
-    if item.domain is Domain.COLUMN:
+    if instruction.domain is Domain.COLUMN:
         # a copy ends with a whole block, which holds fewer numbers of eight bytes than a pitch has
-        whole = "tiling_.columns" if item.detail == "int64" else "tiling_.pitch"
+        whole = "tiling_.columns" if instruction.detail == "int64" else "tiling_.pitch"
         count = whole if packed else "count"
     return f"Cast({target}, {source}, RoundMode::{mode}, {count});"
 
@@ -170,8 +183,8 @@ def _lane_shift(_: Instruction, target: str, sources: list[str], count: str, __:
     ]
 
 
-def _fold_steps(item: Instruction, target: str, sources: list[str], _: str, __: bool) -> list[str]:
-    return [f"Fold{item.detail}({target}, {sources[0]});"]
+def _fold_steps(instruction: Instruction, target: str, sources: list[str], _: str, __: bool) -> list[str]:
+    return [f"Fold{instruction.detail}({target}, {sources[0]});"]
 
 
 def _expand_rows(_: Instruction, target: str, sources: list[str], __: str, ___: bool) -> list[str]:
@@ -182,8 +195,8 @@ def _expand_columns(_: Instruction, target: str, sources: list[str], __: str, __
     return [f"RepeatColumns({target}, {sources[0]}, rows);"]
 
 
-def _reduce(item: Instruction, target: str, sources: list[str], _: str, packed: bool) -> list[str]:
-    name = REDUCTION_NAMES[item.op]
+def _reduce(instruction: Instruction, target: str, sources: list[str], _: str, packed: bool) -> list[str]:
+    name = REDUCTION_NAMES[instruction.op]
     if packed:
         return [f"{name}Rows({target}, {sources[0]}, rows);"]
     return [f"{name}Row({target}, {sources[0]}, count);"]

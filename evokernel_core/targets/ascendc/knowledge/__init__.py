@@ -65,14 +65,14 @@ def common_knowledge(kind: KernelKind, chip: Chip) -> tuple[Experience, ...]:
 
 def further_cards(task: KernelTask, kind: KernelKind, kernels: Iterable[str]) -> tuple[Experience, ...]:
     """The cards that a task's operations and dtypes need, and those of what ``kernels`` call."""
-    dtypes = {item.spec.dtype for item in task.graph.inputs}
+    dtypes = {operand.spec.dtype for operand in task.graph.inputs}
     dtypes |= {spec.dtype for node in task.graph.nodes for spec in node.outputs}
     ops = {_base(node.op) for node in task.graph.nodes}
-    found = (
+    result = (
         *task_cards(frozenset(ops), frozenset(dtypes), kind.units),
         *used_cards(kernels, kind.units),
     )
-    return tuple({card.experience.id: card.experience for card in found}.values())
+    return tuple({card.experience.id: card.experience for card in result}.values())
 
 
 def _base(op: str) -> str:

@@ -58,9 +58,9 @@ def nearest(kind: KernelKind) -> Typical:
         lambda item: item.family == kind.family,
         lambda item: item.cores is kind.cores,
     ):
-        found = next(filter(same, known), None)
-        if found is not None:
-            return found
+        entry = next(filter(same, known), None)
+        if entry is not None:
+            return entry
     return known[0]
 
 

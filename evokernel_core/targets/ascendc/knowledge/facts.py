@@ -64,11 +64,11 @@ def limit_lines(keys: Sequence[str], *, repeats: bool = True) -> list[str]:
 
 def _limits(row: ApiRow, repeats: bool) -> str:
     usual = [
-        item for item in row.limits if row.units.get(item.parameter) in _REPEATED.get(item.parameter, ())
+        limit for limit in row.limits if row.units.get(limit.parameter) in _REPEATED.get(limit.parameter, ())
     ]
-    shown = [item for item in row.limits if repeats or item not in usual]
-    bounded = {item.parameter for item in row.limits}
-    ranges = [f"{item.parameter} {item.low}..{item.high}{_unit(row, item.parameter)}" for item in shown]
+    shown = [limit for limit in row.limits if repeats or limit not in usual]
+    bounded = {limit.parameter for limit in row.limits}
+    ranges = [f"{entry.parameter} {entry.low}..{entry.high}{_unit(row, entry.parameter)}" for entry in shown]
     counted = [f"{name}{_unit(row, name)}" for name in row.units if name not in bounded | {"count", "mask"}]
     whole = [f"{name} * sizeof(T) a multiple of {unit}" for name, unit in row.whole.items()]
     return ", ".join([*ranges, *(counted if shown or not bounded else []), *whole])

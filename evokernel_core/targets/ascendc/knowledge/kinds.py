@@ -45,8 +45,8 @@ def _kind_of(key: ById, chip: Chip) -> KernelKind:
 
 
 def _of_kernels(kernels: Sequence[Launched]) -> KernelKind:
-    on_cube = [item for item in kernels if item.cores is not Cores.VECTOR]
+    on_cube = [kernel for kernel in kernels if kernel.cores is not Cores.VECTOR]
     hardest = max(on_cube or kernels, key=lambda item: item.us)
-    all_cores = {item.cores for item in kernels}
+    all_cores = {kernel.cores for kernel in kernels}
     units = hardest.cores if len(all_cores) == 1 else Cores.BOTH
     return KernelKind(hardest.family, hardest.cores, units)

@@ -88,7 +88,7 @@ def _bindings(latency: Latency, chip: Chip) -> Iterator[str]:
         yield IMBALANCE
     if not latency.pipes:
         return
-    pipe, busy_us = max(latency.pipes, key=lambda item: item[1])
+    pipe, busy_us = max(latency.pipes, key=lambda pipe: pipe[1])
     yield pipe
     if busy_us < _MOST_OF_IT * max(latency.us - started_us, busy_us):
         yield OVERLAP

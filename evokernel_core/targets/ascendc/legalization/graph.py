@@ -70,10 +70,12 @@ class WordPlan:
 def plan_words(task: KernelTask) -> WordPlan:
     """Raises PlanError, with the reason, where the task is anything else than element-wise arithmetic on
     integers and truth values."""
-    for item in task.graph.inputs:
-        if item.kind is not InputKind.SCALAR and item.spec.dtype not in DTYPES:
+    for operand in task.graph.inputs:
+        if operand.kind is not InputKind.SCALAR and operand.spec.dtype not in DTYPES:
             raise PlanError(
-                "Input {name} has dtype {dtype}; integers take none.", name=item.name, dtype=item.spec.dtype
+                "Input {name} has dtype {dtype}; integers take none.",
+                name=operand.name,
+                dtype=operand.spec.dtype,
             )
     for node in task.graph.nodes:
         if node.op not in RULES and node.op not in VIEWS:
@@ -121,7 +123,7 @@ class _Walk:
 
     def __attrs_post_init__(self) -> None:
         graph = self.task.graph
-        self.inputs = {item.name: item for item in graph.inputs}
+        self.inputs = {operand.name: operand for operand in graph.inputs}
         self.nodes = {node.name: node for node in graph.nodes}
 
     def plan(self, specs: tuple[TensorSpec, ...]) -> WordPlan:
@@ -158,23 +160,26 @@ class _Walk:
     def value(self, ref: ValueRef, access: Access) -> Value:
         key = (ref, access)
         if key not in self.known:
-            item = self.inputs.get(ref.name)
-            self.known[key] = self._node(ref, access) if item is None else self._input(item, access)
+            operand = self.inputs.get(ref.name)
+            self.known[key] = self._node(ref, access) if operand is None else self._input(operand, access)
         return self.known[key]
 
-    def _input(self, item: GraphInput, access: Access) -> Value:
+    def _input(self, graph_input: GraphInput, access: Access) -> Value:
         atoms = flatten(access)
-        if item.kind is InputKind.SCALAR:
+        if graph_input.kind is InputKind.SCALAR:
             raise PlanError(
-                "{name} is a number with a fraction, which integers are not computed with.", name=item.name
+                "{name} is a number with a fraction, which integers are not computed with.",
+                name=graph_input.name,
             )
         if list(atoms) != sorted(set(atoms)):
-            raise PlanError("Input {name} is combined with itself along two dimensions.", name=item.name)
-        name = self._name(item.name, atoms)
-        if item.spec.dtype == "int64":
+            raise PlanError(
+                "Input {name} is combined with itself along two dimensions.", name=graph_input.name
+            )
+        name = self._name(graph_input.name, atoms)
+        if graph_input.spec.dtype == "int64":
             return Whole(self.words.read("low", name), self.words.read("high", name))
         word = self.words.read("narrow", name)
-        return Truth(self.words.mul(word, -1)) if item.spec.dtype == "bool" else Whole(word)
+        return Truth(self.words.mul(word, -1)) if graph_input.spec.dtype == "bool" else Whole(word)
 
     def _name(self, source: str, atoms: tuple[int, ...]) -> str:
         """The name of an input at an access, unlike any other."""

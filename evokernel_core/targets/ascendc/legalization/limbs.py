@@ -207,11 +207,11 @@ def _later(a: Operand, b: Operand) -> bool:
 
 def needed(roots: Iterable[Operand]) -> list[Word]:
     """The words that the roots are made of, themselves included, in the order in which they were made."""
-    found: dict[int, Word] = {}
+    result: dict[int, Word] = {}
     waiting = [root for root in roots if isinstance(root, Word)]
     while waiting:
         word = waiting.pop()
-        if word.index not in found:
-            found[word.index] = word
+        if word.index not in result:
+            result[word.index] = word
             waiting.extend(word.words())
-    return [found[index] for index in sorted(found)]
+    return [result[index] for index in sorted(result)]

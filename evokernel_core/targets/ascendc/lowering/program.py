@@ -103,7 +103,7 @@ class Lowerer:
     """Of those that take the value of a column."""
 
     def __attrs_post_init__(self) -> None:
-        self.inputs = {item.value.index: item for item in self.plan.inputs}
+        self.inputs = {operand.value.index: operand for operand in self.plan.inputs}
 
     # -- plumbing -----------------------------------------------------------------------------
 
@@ -131,7 +131,7 @@ class Lowerer:
     def forget_tile(self) -> None:
         """Start a new pass: what was in tile registers is gone, row tensors and scalars stay."""
         self.instructions = []
-        self._tensors = {key: item for key, item in self._tensors.items() if item.domain is Domain.ROW}
+        self._tensors = {key: value for key, value in self._tensors.items() if value.domain is Domain.ROW}
         self._spread.clear()
         self._fills.clear()
 
@@ -273,14 +273,14 @@ class Lowerer:
         return self.emit(_MASK_OPS[value.op], self._new(domain, value, Kind.MASK), *masks)
 
     def _load(self, value: Value) -> Virtual:
-        item = self.inputs[value.index]
-        queued = self.virtual(value.domain, home=item.name)
-        if item.dtype == "float32":
+        operand = self.inputs[value.index]
+        queued = self.virtual(value.domain, home=operand.name)
+        if operand.dtype == "float32":
             return queued
         if value.domain is Domain.FULL:
-            return self.emit("cast_in", self.virtual(Domain.FULL), queued, detail=item.dtype)
-        target = self.virtual(value.domain, name=f"{camel(item.name)}Float", home="")
-        return self.emit("cast_in", target, queued, detail=item.dtype)
+            return self.emit("cast_in", self.virtual(Domain.FULL), queued, detail=operand.dtype)
+        target = self.virtual(value.domain, name=f"{camel(operand.name)}Float", home="")
+        return self.emit("cast_in", target, queued, detail=operand.dtype)
 
     def _operands(self, value: Value, domain: Domain) -> tuple[list[str | None], list[Virtual | None]]:
         """For each argument its scalar expression or its tensor."""
@@ -459,4 +459,4 @@ def size_field(expression: str) -> str:
 def used_inputs(plan: Plan, values: Sequence[Value]) -> tuple[PlanInput, ...]:
     """The inputs whose loads are among the values, in plan order."""
     indices = {value.index for value in values}
-    return tuple(item for item in plan.inputs if item.value.index in indices)
+    return tuple(operand for operand in plan.inputs if operand.value.index in indices)

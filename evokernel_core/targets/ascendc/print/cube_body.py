@@ -109,14 +109,16 @@ class Body:
         handings, ends = self._handings(nodes), self._ends(nodes)
         lines: list[str] = []
         for place, node in enumerate(nodes):
-            for item in handings:
-                if place == item.places.first_fill:
-                    lines.append(f"const uint32_t {item.slot} = {item.slot}Count++ % {SLOTS[item.memory]};")
-                    lines.append(item.free("WaitFlag"))
-                if place == item.places.first_use and item.told:
-                    lines += [item.full(verb) for verb in ("SetFlag", "WaitFlag")]
+            for handing in handings:
+                if place == handing.places.first_fill:
+                    lines.append(
+                        f"const uint32_t {handing.slot} = {handing.slot}Count++ % {SLOTS[handing.memory]};"
+                    )
+                    lines.append(handing.free("WaitFlag"))
+                if place == handing.places.first_use and handing.told:
+                    lines += [handing.full(verb) for verb in ("SetFlag", "WaitFlag")]
             lines += self._node(node)
-            lines += [item.free("SetFlag") for item in handings if place == item.places.last_use]
+            lines += [handing.free("SetFlag") for handing in handings if place == handing.places.last_use]
             lines += ends.get(place, [])
         return lines
 
@@ -127,38 +129,38 @@ class Body:
     def _handings(self, nodes: Sequence[Node]) -> list[Handed]:
         """What units hand over among nodes."""
         return [
-            Handed(memory, slot, found)
+            Handed(memory, slot, result)
             for memory, memories, slot in ((Memory.L1, L1, self._panel), (Memory.L0A, L0, "step"))
-            if (found := handing_of(nodes, memories)) is not None
+            if (result := handing_of(nodes, memories)) is not None
         ]
 
     def _node(self, node: Node) -> list[str]:
         match node:
             case Let() | Assign():
-                found = let(node)
+                result = let(node)
             case Await() | Signal():
-                found = [flag(node)]
+                result = [flag(node)]
             case Meet():
-                found = ["SyncAll<false>();"]
+                result = ["SyncAll<false>();"]
             case For():
                 self._first.append(node.var)
-                found = framed(node, [self.lines(node.body)])
+                result = framed(node, [self.lines(node.body)])
                 self._first.pop()
             case If():
-                found = framed(node, [self.lines(body) for body in node.bodies])
+                result = framed(node, [self.lines(body) for body in node.bodies])
             case Section():
-                found = [self._section(node)]
+                result = [self._section(node)]
             case Fence():
-                found = [f"PipeBarrier<PIPE_{node.unit}>();"]
+                result = [f"PipeBarrier<PIPE_{node.unit}>();"]
             case Sum():
-                found = self._sum(node)
+                result = self._sum(node)
             case Keep():
-                found = self.kept(node, TURNS_OWN)
+                result = self.kept(node, TURNS_OWN)
             case Reach():
-                found = [f"ReachChunk({node.chunk.cpp()});"]
+                result = [f"ReachChunk({node.chunk.cpp()});"]
             case _:
-                found = self._instruction(node)
-        return found
+                result = self._instruction(node)
+        return result
 
     def kept(self, node: Keep, stage: str) -> list[str]:
         """Copies into a stage of a buffer, unless it holds them already. Of keys one more is kept, so that
@@ -168,7 +170,7 @@ class Body:
 
     def _instruction(self, node: Node) -> list[str]:
         assert isinstance(node, cube_methods.Instruction)
-        places = {item: self._place(item) for _, item in node.slices}
+        places = {child: self._place(child) for _, child in node.slices}
         match node:
             case Fixpipe(target=Region(tensor=Ring(of_turns=False) as ring)):
                 return [*_next_place(ring), cube_methods.call(node, places, f"{ring.name}Global[place]")]
@@ -188,15 +190,15 @@ class Body:
         """A sum begins when its place is free, and is stored when it is whole."""
         around, self._first = self._first, [] if node.over is None else [node.over]
         self._is_begun = any(
-            isinstance(item, Mmad) and (item.begins or item.fresh is not None) for item in flat(node.body)
+            isinstance(child, Mmad) and (child.begins or child.fresh is not None) for child in flat(node.body)
         )
         begins, ends = ("", "") if node.over is None else (f"{node.over.name} == 0", self._is_last)
         body = self.lines(node.body)
         stored = [full(verb, Memory.L0C, "sum") for verb in ("SetFlag", "WaitFlag")]
         stored += [*self.lines(node.stores), free("SetFlag", Memory.L0C, "sum")]
         self._first, self._is_begun = around, False
-        targets = [item.target.tensor for item in flat(node.stores) if isinstance(item, Fixpipe)]
-        if any(isinstance(item, Ring) and not item.of_turns for item in targets):
+        targets = [child.target.tensor for child in flat(node.stores) if isinstance(child, Fixpipe)]
+        if any(isinstance(target, Ring) and not target.of_turns for target in targets):
             stored.append("CrossCoreSetFlag<2, PIPE_FIX>(RESULT_READY);")
         count = "sumCount++" if does(node, L1, fills=True) else "sumCount"
         place = binary("+", Var(count), node.lane).cpp(Side.DEVICE, 2)
@@ -228,19 +230,19 @@ class Body:
 
     def _slots_from_outside(self, node: Node) -> list[str]:
         """The places of L1, L0 and L0C that a section works on and does not take itself."""
-        found = []
+        result = []
         if self._panel != TURNS_OWN and _one_side_of(node, L1):
-            found.append(self._panel)
-        found += [slot for memories, slot in self._sides if _one_side_of(node, memories)]
+            result.append(self._panel)
+        result += [slot for memories, slot in self._sides if _one_side_of(node, memories)]
         touches = any(does(node, {Memory.L0C}, fills=fills) for fills in (True, False))
-        return [*found, *(["sum"] if touches and not _has(node, Sum) else [])]
+        return [*result, *(["sum"] if touches and not _has(node, Sum) else [])]
 
-    def _place(self, item: Slice) -> str:
-        if item.buffer.stages == 1 or item.buffer.joined:
-            return f"{item.buffer.name}[{item.offset.cpp()}]"
-        slot = self._panel if item.buffer.memory is Memory.L1 else self._slots[item.buffer.memory]
-        stage = binary("*", Var(slot), item.buffer.elements)
-        return f"{item.buffer.name}[{binary('+', stage, item.offset).cpp()}]"
+    def _place(self, slice_: Slice) -> str:
+        if slice_.buffer.stages == 1 or slice_.buffer.joined:
+            return f"{slice_.buffer.name}[{slice_.offset.cpp()}]"
+        slot = self._panel if slice_.buffer.memory is Memory.L1 else self._slots[slice_.buffer.memory]
+        stage = binary("*", Var(slot), slice_.buffer.elements)
+        return f"{slice_.buffer.name}[{binary('+', stage, slice_.offset).cpp()}]"
 
 
 def _one_side_of(node: Node, memories: frozenset[Memory]) -> bool:
@@ -249,7 +251,7 @@ def _one_side_of(node: Node, memories: frozenset[Memory]) -> bool:
 
 
 def _has(node: Node, kind: type) -> bool:
-    return any(isinstance(item, kind) for item in flat((node,)))
+    return any(isinstance(child, kind) for child in flat((node,)))
 
 
 def _next_place(ring: Ring) -> list[str]:
@@ -263,12 +265,12 @@ def _next_place(ring: Ring) -> list[str]:
     ]
 
 
-def _region(item: Region) -> str:
-    if isinstance(item.tensor, Ring):
-        place = binary("+", Var("turn.slot") * item.tensor.elements, item.offset)
-        return f"{item.tensor.name}Global[{place.cpp()}]"
-    assert isinstance(item.tensor, Tensor)
-    return f"{item.tensor.name}Global[{item.offset.cpp()}]"
+def _region(region: Region) -> str:
+    if isinstance(region.tensor, Ring):
+        place = binary("+", Var("turn.slot") * region.tensor.elements, region.offset)
+        return f"{region.tensor.name}Global[{place.cpp()}]"
+    assert isinstance(region.tensor, Tensor)
+    return f"{region.tensor.name}Global[{region.offset.cpp()}]"
 
 
 def _where(condition: str, lines: Sequence[str]) -> list[str]:

@@ -40,7 +40,7 @@ def cube_class(kernel: Kernel, name: str) -> str:
 
 def addressed(kernel: Kernel) -> list[Tensor | Ring]:
     """What Init is given the addresses of, in their order."""
-    return [*(item for item in kernel.tensors if isinstance(item, Tensor)), *kernel.rings]
+    return [*(tensor for tensor in kernel.tensors if isinstance(tensor, Tensor)), *kernel.rings]
 
 
 def flags(rings: Sequence[Ring]) -> list[str]:
@@ -58,20 +58,20 @@ def init_text(kernel: Kernel, stages: Callable[[Buffer], str]) -> str:
     tensors, buffers = addressed(kernel), kernel.buffers
     lines = ["tiling_ = tiling;"]
     lines += [
-        f"{item.name}Global.SetGlobalBuffer(reinterpret_cast<__gm__ {item.ctype} *>({item.name}));"
-        for item in tensors
+        f"{tensor.name}Global.SetGlobalBuffer(reinterpret_cast<__gm__ {tensor.ctype} *>({tensor.name}));"
+        for tensor in tensors
     ]
-    memories = dict.fromkeys(item.memory for item in buffers)
-    lines += [f"LocalMemAllocator<Hardware::{item.value}> in{item.value};" for item in memories]
-    loads = (item for item in kernel.nodes if isinstance(item, (LoadData, LoadFractals)))
-    left = {item.source.buffer for item in loads if item.is_left}
+    memories = dict.fromkeys(buffer.memory for buffer in buffers)
+    lines += [f"LocalMemAllocator<Hardware::{memory.value}> in{memory.value};" for memory in memories]
+    loads = (node for node in kernel.nodes if isinstance(node, (LoadData, LoadFractals)))
+    left = {load.source.buffer for load in loads if load.is_left}
     for buffer in buffers:
         position = _POSITION.get(buffer.memory) or ("A1" if buffer in left else "B1")
         count, times = buffer.elements.cpp(Side.DEVICE, 2), stages(buffer)
         count = f"{times} * {count}" if times else count
         place = f"in{buffer.memory.value}.Alloc<TPosition::{position}, {buffer.ctype}, {count}>()"
         lines.append(f"{buffer.name} = {place};")
-    parameters = [*(f"GM_ADDR {item.name}" for item in tensors), "const OpTiling &tiling"]
+    parameters = [*(f"GM_ADDR {tensor.name}" for tensor in tensors), "const OpTiling &tiling"]
     return method("void", "Init", ", ".join(parameters), lines)
 
 
@@ -92,7 +92,7 @@ class _Printer:
         """The constants and the class."""
         load, use = self._load(), self._use()
         functions = dict.fromkeys(
-            item.function for item in self._kernel.expressions() if isinstance(item, Call)
+            expression.function for expression in self._kernel.expressions() if isinstance(expression, Call)
         )
         private = [
             *self._turns.methods(),
@@ -125,7 +125,9 @@ private:
             "SUMS": "in L0C: one is stored while the other is computed",
         }
         common = kept(self._kernel)
-        counts = {SLOTS[item.memory]: item.stages for item in self._kernel.buffers if item not in common}
+        counts = {
+            SLOTS[buffer.memory]: buffer.stages for buffer in self._kernel.buffers if buffer not in common
+        }
         lines = [
             f"constexpr uint32_t {name} = {count};" + (f" // {notes[name]}" if count > 1 else "")
             for name, count in counts.items()
@@ -149,12 +151,12 @@ private:
 
     def _init(self) -> str:
         common = kept(self._kernel)
-        return init_text(self._kernel, lambda item: "" if item in common else SLOTS[item.memory])
+        return init_text(self._kernel, lambda node: "" if node in common else SLOTS[node.memory])
 
     def _members(self) -> str:
         lines = ["OpTiling tiling_;"]
-        lines += [f"GlobalTensor<{item.ctype}> {item.name}Global;" for item in addressed(self._kernel)]
-        lines += [f"LocalTensor<{item.ctype}> {item.name};" for item in self._kernel.buffers]
+        lines += [f"GlobalTensor<{node.ctype}> {node.name}Global;" for node in addressed(self._kernel)]
+        lines += [f"LocalTensor<{buffer.ctype}> {buffer.name};" for buffer in self._kernel.buffers]
         lines += [*self._turns.members, "uint32_t stepCount = 0;", "uint32_t sumCount = 0;"]
         if self._turns.stream.rings:
             lines.append("uint32_t panelCount = 0;")
@@ -198,8 +200,8 @@ private:
         if self._reached is not None:
             lines.append(f"ReachChunk({self._reached.chunks.cpp(Side.DEVICE, 1)} - 1);")
         lines += every_slot("WaitFlag")
-        for item in self._kernel.rings if not self._turns.stream.rings else ():
-            most = item.places.name
+        for ring in self._kernel.rings if not self._turns.stream.rings else ():
+            most = ring.places.name
             lines += [
                 f"for (uint32_t left = storeCount < {most} ? storeCount : {most}; left > 0; --left) {{",
                 f"{STEP}CrossCoreWaitFlag(RESULT_TAKEN);",
@@ -266,8 +268,8 @@ private:
 
 def _lanes(nodes: Sequence[Node]) -> str:
     """How many sums a tile has: as many as the loop over their lanes has turns."""
-    lanes = {item.lane for item in flat(nodes) if isinstance(item, Sum)}
-    ends = [item.end.cpp() for item in flat(nodes) if isinstance(item, For) and item.var in lanes]
+    lanes = {node.lane for node in flat(nodes) if isinstance(node, Sum)}
+    ends = [node.end.cpp() for node in flat(nodes) if isinstance(node, For) and node.var in lanes]
     return ends[0] if ends else "1"
 
 

@@ -54,25 +54,25 @@ def _blocks(kernel: Kernel, workspace: str = "") -> list[str]:
     ]
 
 
-def _behind_vectors(kernel: Kernel, found: Before, task: KernelTask, name: str) -> tuple[str, str, str]:
+def _behind_vectors(kernel: Kernel, problem: Before, task: KernelTask, name: str) -> tuple[str, str, str]:
     """Constants and struct, ComputeTiling and kernel where vector cores write what cube cores read."""
-    taken = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(found.kernel)};"
-    before = vector_class(found.kernel, class_name(name, "Before"))
-    blocks = _blocks(kernel, found.workspace_bytes.cpp(Side.HOST))
+    taken = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(problem.kernel)};"
+    before = vector_class(problem.kernel, class_name(name, "Before"))
+    blocks = _blocks(kernel, problem.workspace_bytes.cpp(Side.HOST))
     cube = class_of(kernel, class_name(name, "Product"))
     return (
-        settings(kernel, [taken], beside=[found.kernel]),
+        settings(kernel, [taken], beside=[problem.kernel]),
         compute(kernel, task, checks=refusal("ubBytes < UB_BYTES_NEEDED"), blocks=blocks),
-        f"{cube}\n{before}\n{_entry_of_both(kernel, task, name, found)}",
+        f"{cube}\n{before}\n{_entry_of_both(kernel, task, name, problem)}",
     )
 
 
-def _before_vectors(made: CubeKernel, found: Behind, task: KernelTask, name: str) -> tuple[str, str, str]:
+def _before_vectors(made: CubeKernel, problem: Behind, task: KernelTask, name: str) -> tuple[str, str, str]:
     """The same where vector cores take results up."""
     kernel = made.kernel
-    if any(isinstance(item, Param) and item.name in _OF_TILES for item in kernel.params):
+    if any(isinstance(param, Param) and param.name in _OF_TILES for param in kernel.params):
         raise PlanError("What vector cores do behind a kernel has a pitch and columns of its own.")
-    written = found.written(class_name(name, "Epilogue"), _process_behind(made))
+    written = problem.written(class_name(name, "Epilogue"), _process_behind(made))
     computing = compute(
         kernel,
         task,
@@ -93,8 +93,8 @@ _RING_UNIT = Constant("RING_UNIT", 512, "bytes of which the workspace of a ring 
 def _beside_vectors(kernel: Kernel, beside: Kernel, task: KernelTask, name: str) -> tuple[str, str, str]:
     """The same where vector cores make of a turn's results what the rest of it reads."""
     fields = [
-        (f"float {item.name}", f"1.0f / std::sqrt(static_cast<float>({item.of.cpp(Side.HOST)}))")
-        for item in beside.roots()
+        (f"float {root.name}", f"1.0f / std::sqrt(static_cast<float>({root.of.cpp(Side.HOST)}))")
+        for root in beside.roots()
     ]
     offset = expr(0)
     for ring in kernel.rings:
@@ -208,8 +208,8 @@ extern "C" __global__ __mix__(1, 2) void {name}_kernel(
 def _arguments(kernel: Kernel) -> str:
     """What Init is given beside the tiling."""
     return ", ".join(
-        item.address if isinstance(item, Tensor) else "workspace + GetBlockIdx() * HANDED_BYTES"
-        for item in addressed(kernel)
+        node.address if isinstance(node, Tensor) else "workspace + GetBlockIdx() * HANDED_BYTES"
+        for node in addressed(kernel)
     )
 
 
@@ -238,7 +238,7 @@ def _taking(node: Node, ring: Ring) -> list[str]:
             "CrossCoreSetFlag<2, PIPE_MTE2>(RESULT_TAKEN);",
         ]
     assert isinstance(node, For)
-    inner = [line for item in node.body for line in _taking(item, ring)]
+    inner = [line for statement in node.body for line in _taking(statement, ring)]
     if not node.cores:
         return framed(node, [inner])
     name, end = node.var.name, node.end.cpp(Side.DEVICE, 1)

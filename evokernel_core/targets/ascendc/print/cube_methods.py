@@ -221,7 +221,7 @@ struct Span {
 def constants(kernel: Kernel) -> list[str]:
     """What the methods take: figures of the hardware."""
     ctype = _operand_type(kernel)
-    known = {item.name for item in kernel.expressions() if isinstance(item, Constant)}
+    known = {expression.name for expression in kernel.expressions() if isinstance(expression, Constant)}
     lines = []
     if "C0" not in known:
         lines += [
@@ -243,40 +243,40 @@ def constants(kernel: Kernel) -> list[str]:
 def methods(kernel: Kernel) -> list[str]:
     """One method for each kind of node that the kernel has."""
     made = [_method_of(node) for node in kernel.nodes]
-    found = [*dict.fromkeys(text for text in made if text), _WHOLE]
-    return [text.replace("$T", _operand_type(kernel)) for text in found]
+    result = [*dict.fromkeys(text for text in made if text), _WHOLE]
+    return [text.replace("$T", _operand_type(kernel)) for text in result]
 
 
 def _method_of(node: object) -> str:
     match node:
         case Nd2Nz():
-            found = _COPY_ROWS
+            result = _COPY_ROWS
         case Nd2NzMatrices():
-            found = _COPY_MATRICES
+            result = _COPY_MATRICES
         case CopyBlocks():
-            found = _COPY_BLOCKS
+            result = _COPY_BLOCKS
         case ClearBlocks():
-            found = _CLEAR_BLOCKS
+            result = _CLEAR_BLOCKS
         case LoadFractals():
-            found = _LOAD_FRACTALS
+            result = _LOAD_FRACTALS
         case LoadData(is_run=True):
-            found = _LOAD_RUN
+            result = _LOAD_RUN
         case LoadData():
             name, note, turn = _load(node)
-            found = _LOAD.replace("$NAME", name).replace("$NOTE", note).replace("$TURN", turn)
+            result = _LOAD.replace("$NAME", name).replace("$NOTE", note).replace("$TURN", turn)
         case InitConst():
-            found = _FILL if node.value else _ZEROS
+            result = _FILL if node.value else _ZEROS
         case Mmad():
             turn = "    params.kDirectionAlign = true;\n" if node.turned else ""
-            found = _MULTIPLY.replace("$TURN", turn)
+            result = _MULTIPLY.replace("$TURN", turn)
         case Fixpipe():
             quant = f"    params.quantPre = QuantMode_t::{node.quant};\n" if node.quant else ""
             store = _STORES[_store(node)]
             mode = quant + ("    params.reluEn = true;\n" if node.relu else "")
-            found = store.replace("$MODE", mode).replace("$O", node.target.tensor.ctype)
+            result = store.replace("$MODE", mode).replace("$O", node.target.tensor.ctype)
         case _:
-            found = ""
-    return found
+            result = ""
+    return result
 
 
 _STORES = {"Store": _STORE, "StoreMatrices": _STORE_MATRICES, "StoreFractals": _STORE_FRACTALS}
@@ -337,7 +337,7 @@ def _called(node: Instruction, place: dict[Slice, str], target: str) -> tuple[st
             value = [str(node.value)] if node.value else []
             name, given = "FillWith" if value else "Clear", [place[node.target], node.fractals.cpp(), *value]
         case Mmad():
-            operands = [place[item] for item in (node.target, node.left, node.right)]
+            operands = [place[choice] for choice in (node.target, node.left, node.right)]
             sizes = _texts(node.rows, node.columns, node.depth)
             name, given = "Multiply", [*operands, *sizes, target]
         case Fixpipe():

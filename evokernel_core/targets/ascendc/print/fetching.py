@@ -48,13 +48,13 @@ def _levels(fetch: Fetch, loop: For) -> Iterator[Level]:
             asked = () if fetch.only is None else (fetch.only,)
             yield Level(loop, tuple(lets), (*conditions, *asked))
             return
-        around = next(node for node in nodes if any(item is fetch for item in flat((node,))))
+        around = next(node for node in nodes if any(child is fetch for child in flat((node,))))
         if isinstance(around, For):
             yield Level(loop, tuple(lets), tuple(conditions))
             yield from _levels(fetch, around)
             return
         assert not isinstance(around, Let)
-        nodes = next(body for body in around.bodies if any(item is fetch for item in flat(body)))  # type: ignore[union-attr]
+        nodes = next(body for body in around.bodies if any(node is fetch for node in flat(body)))  # type: ignore[union-attr]
         if isinstance(around, If):
             sign = around.sign if nodes is around.then else _OPPOSITE[around.sign]
             conditions.append(Condition(around.left, sign, around.right))
@@ -73,15 +73,15 @@ class FetchingBody(Body):
         self._number = {node.buffer.name: place for place, node in enumerate(keeps)}
 
     def _handings(self, nodes: Sequence[Node]) -> list[Handed]:
-        found = {memory: handing_of(nodes, frozenset({memory})) for memory in _SIDES}
-        places = {memory: item for memory, item in found.items() if item is not None}
-        last = max((item.last_fill for item in places.values()), default=0)
+        result = {memory: handing_of(nodes, frozenset({memory})) for memory in _SIDES}
+        places = {memory: value for memory, value in result.items() if value is not None}
+        last = max((place.last_fill for place in places.values()), default=0)
         made = []
-        for memory, item in places.items():
+        for memory, value in places.items():
             slot, events = _SIDES[memory]
             # Units take their instructions in order: who waits for the operand that is loaded last has both.
-            deeper = any(does(nodes[item.first_use], {other}, fills=True) for other in _SIDES)
-            made.append(Handed(memory, slot, item, events, not deeper and item.last_fill == last))
+            deeper = any(does(nodes[value.first_use], {other}, fills=True) for other in _SIDES)
+            made.append(Handed(memory, slot, value, events, not deeper and value.last_fill == last))
         return made
 
     def _ends(self, nodes: Sequence[Node]) -> dict[int, list[str]]:
@@ -182,14 +182,15 @@ class Fetches:
     def _fields_of(self, node: Fetch) -> tuple[Var, ...]:
         """The loops' variables, and the local constants that copies and ends of loops take."""
         levels = self._levels[node.name]
-        lets = [item for level in levels for item in level.constants]
-        asked = [_asked(item) for level in levels for item in level.conditions]
+        lets = [constant for level in levels for constant in level.constants]
+        asked = [_asked(condition) for level in levels for condition in level.conditions]
         ends = [_asked(Condition(level.loop.end, "==", level.loop.end)) for level in levels[1:]]
-        used = {item.var for item in needed(lets, (*node.body, *asked, *ends))}
-        found = (
-            (level.loop.var, *(item.var for item in level.constants if item.var in used)) for level in levels
+        used = {child.var for child in needed(lets, (*node.body, *asked, *ends))}
+        result = (
+            (level.loop.var, *(constant.var for constant in level.constants if constant.var in used))
+            for level in levels
         )
-        return tuple(var for names in found for var in names)
+        return tuple(var for names in result for var in names)
 
     def _inside(self, node: Fetch) -> dict[Var, Var]:
         return {var: Var(f"turn.{var.name}", var.ctype) for var in self._fields[node.name]}
@@ -210,9 +211,9 @@ class Fetches:
                 if not _is_fixed(asked):
                     lines = framed(_asked(renamed(asked, names)), [lines, []])
             constants = [
-                f"{names[item.var].name} = {converted(renamed(item.value, names), item.var.ctype)};"
-                for item in level.constants
-                if item.var in names
+                f"{names[let.var].name} = {converted(renamed(let.value, names), let.var.ctype)};"
+                for let in level.constants
+                if let.var in names
             ]
             inner = f", {names[levels[place + 1].loop.var].name} = 0" if place + 1 < len(levels) else ""
             end = LAST_OF_CORE if place == 0 else renamed(level.loop.end, names)
@@ -226,15 +227,15 @@ class Fetches:
 
     def _fetch(self, node: Fetch) -> str:
         levels, names, name = self._levels[node.name], self._inside(node), _capital(node.name)
-        never = [item for level in levels for item in level.conditions if _is_fixed(item)]
+        never = [condition for level in levels for condition in level.conditions if _is_fixed(condition)]
         lines = []
-        for item in never:
-            opposite = Condition(item.left, _OPPOSITE[item.sign], item.right)
+        for child in never:
+            opposite = Condition(child.left, _OPPOSITE[child.sign], child.right)
             lines += framed(_asked(opposite), [["return;"], []])
         stage = Var("stage", node.stage.ctype)
         turn = f"{name}Turn &turn = {node.name}Next;"
         body = renamed(node.body, {**names, node.stage: stage})
-        place = next(i for i, item in enumerate(body) if does(item, {Memory.L1}, fills=True))
+        place = next(i for i, node in enumerate(body) if does(node, {Memory.L1}, fills=True))
         lines += [
             turn,
             f"Seek{name}(turn);",
@@ -280,22 +281,22 @@ def freed(node: Fetch, stage: str, verb: str = "SetFlag") -> str:
 
 def _uses(node: Node, fetch: Fetch) -> bool:
     """Whether a node takes what is fetched, or reads it."""
-    found = (item for each in flat((node,)) for item in accesses(each))
-    return node is fetch or any(not writes and item.buffer == fetch.buffer for writes, item in found)
+    result = (access for each in flat((node,)) for access in accesses(each))
+    return node is fetch or any(not writes and node.buffer == fetch.buffer for writes, node in result)
 
 
-def _asked(item: Condition) -> If:
-    return If(item.left, item.sign, item.right, ())
+def _asked(condition: Condition) -> If:
+    return If(condition.left, condition.sign, condition.right, ())
 
 
-def _is_fixed(item: Condition) -> bool:
+def _is_fixed(condition: Condition) -> bool:
     """Whether the tiling alone decides."""
-    parts = (part for side in (item.left, item.right) for part in side.walk())
+    parts = (part for side in (condition.left, condition.right) for part in side.walk())
     return not any(isinstance(part, (Var, State)) for part in parts)
 
 
-def _tight(item: Expr) -> str:
-    return item.cpp(tightness=1)
+def _tight(expr: Expr) -> str:
+    return expr.cpp(tightness=1)
 
 
 def _capital(name: str) -> str:

@@ -45,7 +45,9 @@ class _Printer:
     def text(self) -> str:
         """The constants and the class."""
         process, fetching = self._process(), self._fetches.methods()
-        calls = (item.function for item in self._kernel.expressions() if isinstance(item, Call))
+        calls = (
+            expression.function for expression in self._kernel.expressions() if isinstance(expression, Call)
+        )
         private = [
             *fetching,
             *self._body.methods,
@@ -74,7 +76,9 @@ private:
 
     def _constants(self) -> str:
         counts = {
-            SLOTS[item.memory]: item.stages for item in self._kernel.buffers if item.memory is not Memory.L1
+            SLOTS[buffer.memory]: buffer.stages
+            for buffer in self._kernel.buffers
+            if buffer.memory is not Memory.L1
         }
         lines = [f"constexpr uint32_t {name} = {count};" for name, count in counts.items()]
         lines += [*self._fetches.constants, *cube_methods.constants(self._kernel)]
@@ -83,9 +87,11 @@ private:
     def _members(self) -> str:
         kernel = self._kernel
         lines = ["OpTiling tiling_;"]
-        lines += [f"GlobalTensor<{item.ctype}> {item.name}Global;" for item in addressed(kernel)]
-        lines += [f"LocalTensor<{item.ctype}> {item.name};" for item in kernel.buffers]
-        lines += [f"{item.ctype} {item.name} = {item.first};{comment(item.note)}" for item in kernel.states()]
+        lines += [f"GlobalTensor<{node.ctype}> {node.name}Global;" for node in addressed(kernel)]
+        lines += [f"LocalTensor<{buffer.ctype}> {buffer.name};" for buffer in kernel.buffers]
+        lines += [
+            f"{state.ctype} {state.name} = {state.first};{comment(state.note)}" for state in kernel.states()
+        ]
         lines += [f"uint64_t {node.buffer.name}Key[1] = {{}}; // one more than that of what it holds"
                   for node in self._keeps]  # fmt: skip
         lines += self._fetches.members

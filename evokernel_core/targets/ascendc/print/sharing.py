@@ -58,12 +58,12 @@ def owners(alike: Sequence[Hashable], form: Callable[[int], StageText]) -> tuple
     ``form`` gives a kernel's text with numbers for all names; only those are asked for it that are ``alike``.
     """
     counts = Counter(alike)
-    found: list[int] = []
+    result: list[int] = []
     first: dict[tuple[str, str, KernelFacts], int] = {}
     for number, key in enumerate(alike):
         if counts[key] == 1:
-            found.append(number)
+            result.append(number)
             continue
         text = form(number)
-        found.append(first.setdefault((text.settings, text.kernel, text.facts), number))
-    return tuple(found)
+        result.append(first.setdefault((text.settings, text.kernel, text.facts), number))
+    return tuple(result)

@@ -46,8 +46,8 @@ def _broken(line: str) -> list[str]:
     width = max(_LONGEST - len(start) - len(STEP), 1)
     inner = [
         part
-        for item in between_words(kept, width)
-        for part in between_words(item.replace(_KEPT_SPACE, " "), width)
+        for between_word in between_words(kept, width)
+        for part in between_words(between_word.replace(_KEPT_SPACE, " "), width)
     ]
     return [f"{start}{STEP if place else ''}{part}" for place, part in enumerate(inner)]
 
@@ -147,10 +147,10 @@ def needed(lets: Sequence[Let], nodes: Sequence[Node]) -> tuple[Let, ...]:
     """The local constants that nodes use, and those that these are made of."""
     found: list[Let] = []
     used = set(free_variables(nodes))
-    for item in reversed(lets):
-        if item.var in used:
-            found.insert(0, item)
-            used |= set(free_variables((item,)))
+    for let in reversed(lets):
+        if let.var in used:
+            found.insert(0, let)
+            used |= set(free_variables((let,)))
     return tuple(found)
 
 
@@ -160,14 +160,14 @@ def free_variables(nodes: Sequence[Node]) -> list[Var]:
     defined: set[Var] = set()
     seen: dict[int, Expr] = {}  # most instructions of a step have the same count
     for node in flat(nodes):
-        for item in expressions_of(node):
-            if id(item) not in seen:
-                seen[id(item)] = item
-                used.update(dict.fromkeys(part for part in item.walk() if isinstance(part, Var)))
+        for child in expressions_of(node):
+            if id(child) not in seen:
+                seen[id(child)] = child
+                used.update(dict.fromkeys(part for part in child.walk() if isinstance(part, Var)))
         if isinstance(node, (Let, For, Get)):
             defined.add(node.var)
         elif isinstance(node, Instruction):
-            defined.update(item.var for item in node.operands if isinstance(item, SliceList))
+            defined.update(operand.var for operand in node.operands if isinstance(operand, SliceList))
     return [var for var in used if var not in defined]
 
 
@@ -177,11 +177,11 @@ def method(result: str, name: str, parameters: str, lines: Iterable[str]) -> str
     return f"__aicore__ inline {result} {name}({parameters})\n{{\n{body}}}\n"
 
 
-def function(item: Function) -> str:
+def function(function: Function) -> str:
     """An integer function as a method."""
-    parameters = ", ".join(f"{var.ctype} {var.name}" for var in item.parameters)
-    note = f"// {wrapped(item.note, '// ')}\n" if item.note else ""
-    return note + method(item.ctype, item.name, parameters, [f"return {item.result.cpp()};"])
+    parameters = ", ".join(f"{var.ctype} {var.name}" for var in function.parameters)
+    note = f"// {wrapped(function.note, '// ')}\n" if function.note else ""
+    return note + method(function.ctype, function.name, parameters, [f"return {function.result.cpp()};"])
 
 
 def call_lines(name: str, arguments: Sequence[str]) -> list[str]:
@@ -190,7 +190,7 @@ def call_lines(name: str, arguments: Sequence[str]) -> list[str]:
     if len(call) <= _WIDTH:
         return [call]
     *first, last = arguments
-    return [f"{name}({first[0]},", *(f"{STEP}{item}," for item in first[1:]), f"{STEP}{last});"]
+    return [f"{name}({first[0]},", *(f"{STEP}{node}," for node in first[1:]), f"{STEP}{last});"]
 
 
 def converted(value: Expr, ctype: str) -> str:

@@ -17,17 +17,22 @@ def settings(
 ) -> str:
     """The constants, those of ``also`` behind them, and the struct of the tiling, with ``more`` fields;
     ``beside``: kernels of other cores of the same launch."""
-    found = [item for one in (kernel, *beside) for item in one.expressions() if isinstance(item, Constant)]
+    parts = [
+        expression
+        for one in (kernel, *beside)
+        for expression in one.expressions()
+        if isinstance(expression, Constant)
+    ]
     constants = [
-        f"constexpr {item.ctype} {item.name} = {_number(item)};{comment(item.note)}"
-        for item in dict.fromkeys(found)
+        f"constexpr {part.ctype} {part.name} = {_number(part)};{comment(part.note)}"
+        for part in dict.fromkeys(parts)
     ]
     struct = [
         "struct OpTiling {",
         f"{STEP}uint32_t blockDim;",
         f"{STEP}uint64_t workspaceBytes;",
-        *(f"{STEP}{item}" for item in fields_of(kernel)),
-        *(f"{STEP}{item};" for item in more),
+        *(f"{STEP}{node}" for node in fields_of(kernel)),
+        *(f"{STEP}{node};" for node in more),
         "};",
     ]
     return "\n".join([*constants, *also, "", *struct, ""])
@@ -36,9 +41,9 @@ def settings(
 def fields_of(kernel: Kernel) -> list[str]:
     """The declarations of a kernel's own fields of OpTiling."""
     return [
-        f"{item.ctype} {item.name}{_length(item)};{comment(item.note)}"
-        for item in kernel.params
-        if not isinstance(item, Require) and not (isinstance(item, Param) and item.is_local)
+        f"{param.ctype} {param.name}{_length(param)};{comment(param.note)}"
+        for param in kernel.params
+        if not isinstance(param, Require) and not (isinstance(param, Param) and param.is_local)
     ]
 
 
@@ -61,7 +66,9 @@ def compute(
 ) -> str:
     """The host function that fills the struct. ``checks`` come first; ``blocks`` set how many cores take
     part, ``also`` further fields, which mention the symbols of what is ``symbolic``."""
-    written: list[Symbolic] = [item.extent for item in kernel.expressions() if isinstance(item, Size)]
+    written: list[Symbolic] = [
+        expression.extent for expression in kernel.expressions() if isinstance(expression, Size)
+    ]
     known = symbols_of(task, [*written, *symbolic])
     body = [f"const int64_t {name} = sizes[{place}];" for place, name in known]
     body += ["tiling = {};", *checks, *computed(kernel)]
@@ -78,44 +85,44 @@ def compute(
     )
 
 
-def _number(item: Constant) -> str:
-    return str(item.value) if item.ctype == "uint32_t" else f"{item.value:#x}"
+def _number(constant: Constant) -> str:
+    return str(constant.value) if constant.ctype == "uint32_t" else f"{constant.value:#x}"
 
 
-def _length(item: Param | Table) -> str:
-    return f"[{len(item.values)}]" if isinstance(item, Table) else ""
+def _length(node: Param | Table) -> str:
+    return f"[{len(node.values)}]" if isinstance(node, Table) else ""
 
 
-def _field(item: Param | Table) -> list[str]:
-    if isinstance(item, Param) and isinstance(item.value, Cheapest):
-        return _search(item, item.value)
-    if isinstance(item, Param) and item.is_local:
-        return [f"const {item.ctype} {item.name} = {item.value.cpp(Side.HOST)};{comment(item.note)}"]
-    fields = [(item.name, item.value)] if isinstance(item, Param) else []
-    if isinstance(item, Table):
-        fields = [(f"{item.name}[{place}]", value) for place, value in enumerate(item.values)]
+def _field(node: Param | Table) -> list[str]:
+    if isinstance(node, Param) and isinstance(node.value, Cheapest):
+        return _search(node, node.value)
+    if isinstance(node, Param) and node.is_local:
+        return [f"const {node.ctype} {node.name} = {node.value.cpp(Side.HOST)};{comment(node.note)}"]
+    fields = [(node.name, node.value)] if isinstance(node, Param) else []
+    if isinstance(node, Table):
+        fields = [(f"{node.name}[{place}]", value) for place, value in enumerate(node.values)]
     lines = []
     for name, value in fields:
         text = value.cpp(Side.HOST)
-        given = text if item.ctype == "uint64_t" else f"static_cast<{item.ctype}>({text})"
+        given = text if node.ctype == "uint64_t" else f"static_cast<{node.ctype}>({text})"
         lines.append(f"tiling.{name} = {given};")
     return lines
 
 
-def _search(item: Param, found: Cheapest) -> list[str]:
+def _search(param: Param, cheapest: Cheapest) -> list[str]:
     """Tries all values of a field."""
-    name, least = found.var.name, f"{found.var.name}Cost"
-    first, last = found.first.cpp(Side.HOST), found.last.cpp(Side.HOST, 1)
-    begin = [f"{item.ctype} {item.name} = {first};{comment(item.note)}"] if item.is_local else []
+    name, least = cheapest.var.name, f"{cheapest.var.name}Cost"
+    first, last = cheapest.first.cpp(Side.HOST), cheapest.last.cpp(Side.HOST, 1)
+    begin = [f"{param.ctype} {param.name} = {first};{comment(param.note)}"] if param.is_local else []
     return [
         *begin,
         f"uint64_t {least} = UINT64_MAX;",
         f"for (uint64_t {name} = {first}; {name} <= {last}; ++{name}) {{",
-        *(f"{STEP}const {var.ctype} {var.name} = {value.cpp(Side.HOST)};" for var, value in found.given),
-        f"{STEP}const uint64_t cost = {found.cost.cpp(Side.HOST)};",
+        *(f"{STEP}const {var.ctype} {var.name} = {value.cpp(Side.HOST)};" for var, value in cheapest.given),
+        f"{STEP}const uint64_t cost = {cheapest.cost.cpp(Side.HOST)};",
         f"{STEP}if (cost < {least}) {{",
         f"{STEP * 2}{least} = cost;",
-        f"{STEP * 2}{item.cpp(Side.HOST)} = {name};",
+        f"{STEP * 2}{param.cpp(Side.HOST)} = {name};",
         f"{STEP}}}",
         "}",
     ]
@@ -128,7 +135,7 @@ def _groups(items: Sequence[Param | Table | Require]) -> Iterator[list[Param | T
     """Fields one by one, and requirements that stand together and have one note."""
     for key, run in groupby(items, lambda item: item.note if isinstance(item, Require) else None):
         if key is None:
-            yield from ([item] for item in run)
+            yield from ([node] for node in run)
         else:
             yield list(run)
 

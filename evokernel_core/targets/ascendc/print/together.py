@@ -83,7 +83,7 @@ def declared(names: Sequence[str]) -> str:
 
 def tensor_names(task: KernelTask) -> tuple[str, ...]:
     """Parameters for the tensors of a task."""
-    inputs = [camel(item.name) for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
+    inputs = [camel(operand.name) for operand in task.graph.inputs if operand.kind is not InputKind.SCALAR]
     taken = [*inputs, *(f"output{number}" for number in range(len(task.graph.outputs)))]
     return tuple(f"{name}Memory" if taken.count(name) == 1 else f"memory{i}" for i, name in enumerate(taken))
 

@@ -96,8 +96,8 @@ class Turns:
         """What loads and uses take of a turn, and what the next one is made of."""
         stream = self.stream
         taken = {*free_variables((*stream.loads, *stream.uses)), *_variables_in(stream.panels.end)}
-        taken.update(*(_variables_in(item.value) for item in self._own))
-        constants = (item.var for item in (*stream.shared, *stream.own))
+        taken.update(*(_variables_in(node.value) for node in self._own))
+        constants = (part.var for part in (*stream.shared, *stream.own))
         return (stream.tiles.var, stream.panels.var, *(var for var in constants if var in taken))
 
     @cached_property
@@ -199,7 +199,7 @@ class Turns:
 
 
 def _variables_in(value: Expr) -> set[Var]:
-    return {item for item in value.walk() if isinstance(item, Var)}
+    return {node for node in value.walk() if isinstance(node, Var)}
 
 
 def _constants(items: Sequence[Let]) -> list[str]:

@@ -118,8 +118,8 @@ def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
     """The kernel's two texts under a name in snake case; its tensors are the task's."""
     tiles = kernel.tiles.most_cores.cpp(Side.HOST, 1)
     blocks = [f"tiling.blockDim = static_cast<uint32_t>({tiles} < coreNum ? {tiles} : coreNum);"]
-    for item, own in kernel.workspaces:
-        size = f"{own.cpp(Side.HOST, 2)} * sizeof({item.ctype})"
+    for node, own in kernel.workspaces:
+        size = f"{own.cpp(Side.HOST, 2)} * sizeof({node.ctype})"
         blocks.append(f"tiling.workspaceBytes = tiling.blockDim * {size};")
     taken = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(kernel)};"
     checks = refusal("ubBytes < UB_BYTES_NEEDED")
@@ -146,8 +146,8 @@ def arguments_of(kernel: Kernel) -> str:
 
 def addresses_of(kernel: Kernel) -> Iterator[tuple[str, str]]:
     """Init's parameter for each address, and what is passed: parts of the workspace begin at ``own``."""
-    for item in kernel.tensors:
-        tensors = item.tensors if isinstance(item, TensorList) else (item,)
+    for tensor in kernel.tensors:
+        tensors = tensor.tensors if isinstance(tensor, TensorList) else (tensor,)
         yield from ((one.name, one.address) for one in tensors)
     yield from ((ring.name, f"own + tiling.{ring.name}Offset") for ring in kernel.rings)
 
@@ -213,8 +213,8 @@ private:
 
     def _numbers(self) -> str:
         lines = [
-            f"constexpr float {item.name} = {_float(item.value)};{comment(item.note)}\n"
-            for item in self._kernel.numbers()
+            f"constexpr float {number.name} = {_float(number.value)};{comment(number.note)}\n"
+            for number in self._kernel.numbers()
         ]
         if any(isinstance(node, For) and node.ring is not None for node in self._kernel.nodes):
             lines.append(RING_FLAGS)
@@ -224,18 +224,18 @@ private:
 
     def _init(self) -> str:
         lines = ["tiling_ = tiling;"]
-        for item in (*self._kernel.tensors, *self._kernel.rings):
-            if isinstance(item, TensorList):
-                pairs = [(f"{item.name}[{place}]", one.name) for place, one in enumerate(item.tensors)]
+        for part in (*self._kernel.tensors, *self._kernel.rings):
+            if isinstance(part, TensorList):
+                pairs = [(f"{part.name}[{place}]", one.name) for place, one in enumerate(part.tensors)]
             else:
-                pairs = [(_global(item), item.name)]
-            own = item.own if isinstance(item, Tensor) else None
+                pairs = [(_global(part), part.name)]
+            own = part.own if isinstance(part, Tensor) else None
             behind = f" + GetBlockIdx() * {own.cpp(Side.DEVICE, 2)}" if own is not None else ""
             lines += [
-                f"{place}.SetGlobalBuffer(reinterpret_cast<__gm__ {item.ctype} *>({address}){behind});"
+                f"{place}.SetGlobalBuffer(reinterpret_cast<__gm__ {part.ctype} *>({address}){behind});"
                 for place, address in pairs
             ]
-            if item.bypass_l2:
+            if part.bypass_l2:
                 lines += [
                     f"{place}.SetL2CacheHint(CacheMode::CACHE_MODE_DISABLE); // L2 is left to others"
                     for place, _ in pairs
@@ -267,24 +267,27 @@ private:
             suffix = "Queue" if use.is_queue else "Buffer"
             depth = buffer.stages if buffer in self._fetched else 1
             lines.append(f"{_CLASSES[use].format(depth)} {buffer.name}{suffix};")
-        for item in (*self._kernel.tensors, *self._kernel.rings):
-            many = f"{item.name}[{len(item.tensors)}]" if isinstance(item, TensorList) else _global(item)
-            lines.append(f"GlobalTensor<{item.ctype}> {many};")
+        for part in (*self._kernel.tensors, *self._kernel.rings):
+            many = f"{part.name}[{len(part.tensors)}]" if isinstance(part, TensorList) else _global(part)
+            lines.append(f"GlobalTensor<{part.ctype}> {many};")
         lines += [
             f"LocalTensor<{buffer.ctype}> {buffer.name};"
             for buffer, use in self._uses.items()
             if not use.is_queue or buffer in self._kept
         ]
         lines += [
-            f"{item.ctype} {item.name} = {item.first};{comment(item.note)}" for item in self._kernel.states()
+            f"{state.ctype} {state.name} = {state.first};{comment(state.note)}"
+            for state in self._kernel.states()
         ]
         if any(isinstance(node, Instruction) and Kept() in node.operands for node in self._kernel.nodes):
             lines.append(f"uint64_t {Kept().name} = 0; // elements that were picked last")
         return "\n".join(lines) + "\n"
 
     def _functions(self) -> list[Function]:
-        found = dict.fromkeys(item.function for item in self._kernel.expressions() if isinstance(item, Call))
-        return list(found)
+        result = dict.fromkeys(
+            expression.function for expression in self._kernel.expressions() if isinstance(expression, Call)
+        )
+        return list(result)
 
     # -- steps ----------------------------------------------------------------------------------
 
@@ -305,16 +308,16 @@ private:
         lines: list[str] = []
         for place, part in enumerate(parts):
             held = frozenset(
-                item.buffer
-                for item in found
-                for side in (item.fills, item.takes)
-                if place in side and not (item.is_whole and is_one_step(side, parts))
+                node.buffer
+                for node in found
+                for side in (node.fills, node.takes)
+                if place in side and not (node.is_whole and is_one_step(side, parts))
             )
-            self._kept.update(dict.fromkeys(sorted(held, key=lambda item: item.name)))
-            whole = [item for item in found if item.is_whole]
-            lines += [line for item in whole for line in _taken_around(item, place, parts)]
+            self._kept.update(dict.fromkeys(sorted(held, key=lambda entry: entry.name)))
+            whole = [node for node in found if node.is_whole]
+            lines += [line for part in whole for line in _taken_around(part, place, parts)]
             lines += instead[place] if place in instead else self._part(part, held, names)
-            lines += [line for item in whole for line in _given_around(item, place, parts)]
+            lines += [line for part in whole for line in _given_around(part, place, parts)]
         return lines
 
     def _part(self, part: Part, held: frozenset[Buffer], names: Mapping[Kind, str]) -> list[str]:
@@ -352,7 +355,7 @@ private:
         copy that waits behind those of a whole tile comes too late."""
         step = parts[load]
         assert isinstance(step, Step)
-        lets = [item for item in parts[:load] if isinstance(item, Let)]
+        lets = [part for part in parts[:load] if isinstance(part, Let)]
         phase = _Phase(self._numbered(_IN_TILES[Kind.LOAD]), (*needed(lets, step.nodes), *step.nodes))
         call = self._called(phase, frozenset())
         self._fetched.update(_buffers_of(step.nodes))
@@ -365,8 +368,8 @@ private:
             "}",
         ]
         working = [part for part in parts if part is not step and not isinstance(part, Let)]
-        others = [item for part in working for item in nodes_of(part)]
-        kept = needed([item for item in parts if isinstance(item, Let)], others)
+        others = [node for part in working for node in nodes_of(part)]
+        kept = needed([part for part in parts if isinstance(part, Let)], others)
         unused: dict[int, list[str]] = {
             place: [] for place, part in enumerate(parts) if isinstance(part, Let) and part not in kept
         }
@@ -381,7 +384,7 @@ private:
         around it; a section inside another step works on those of that step."""
         place = len(self._methods)  # what it calls is written behind it
         around, self._held = self._held, held
-        queued = [item for item in _buffers_of(phase.body) if self._uses[item].is_queue and item not in held]
+        queued = [node for node in _buffers_of(phase.body) if self._uses[node].is_queue and node not in held]
         lines = self._statements(phase.body, queued if phase.transfers else ())
         self._held = around
         return self._method_call(phase, () if phase.transfers else queued, lines, place)
@@ -393,25 +396,25 @@ private:
         becomes free. Queues order copies with the vector unit, in whose place the scalar unit works on some:
         it waits for it, and it for the scalar unit."""
         touched = [_buffers_of((node,)) for node in body]
-        first = {item: next(i for i, found in enumerate(touched) if item in found) for item in queued}
-        last = {item: max(i for i, found in enumerate(touched) if item in found) for item in queued}
-        numbers = {item.source.buffer for item in flat(body) if isinstance(item, Get)}
-        numbers |= {item.target.buffer for item in flat(body) if isinstance(item, Put)}
+        first = {tensor: next(i for i, found in enumerate(touched) if tensor in found) for tensor in queued}
+        last = {tensor: max(i for i, found in enumerate(touched) if tensor in found) for tensor in queued}
+        numbers = {node.source.buffer for node in flat(body) if isinstance(node, Get)}
+        numbers |= {node.target.buffer for node in flat(body) if isinstance(node, Put)}
         lines: list[str] = []
         for place, node in enumerate(body):
-            begun = [item for item in queued if first[item] == place]
-            ended = [item for item in queued if last[item] == place]
-            lines += [f"LocalTensor<{item.ctype}> {_taking(item, self._fills(body, item))}" for item in begun]
+            begun = [tensor for tensor in queued if first[tensor] == place]
+            ended = [tensor for tensor in queued if last[tensor] == place]
+            lines += [f"LocalTensor<{node.ctype}> {_taking(node, self._fills(body, node))}" for node in begun]
             lines += _wait("V_S") if numbers & {*begun} else []
             lines += self._lines(node)
             lines += _wait("S_V") if numbers & {*ended} else []
-            lines += [_giving(item, self._fills(body, item)) for item in ended]
+            lines += [_giving(node, self._fills(body, node)) for node in ended]
         return lines
 
     def _method_call(self, phase: _Phase, queued: Sequence[Buffer], lines: Sequence[str], place: int) -> str:
         """The call of a method, which is kept at its place: it is given buffers and variables."""
         free = sorted(free_variables(phase.body), key=self._order.__getitem__)
-        given = [(f"LocalTensor<{item.ctype}>", item.name) for item in queued]
+        given = [(f"LocalTensor<{tensor.ctype}>", tensor.name) for tensor in queued]
         given += [(var.ctype, var.name) for var in free]
         parameters = ", ".join(f"{ctype} {name}" for ctype, name in given)
         note = f"// {wrapped(phase.note, '// ')}\n" if phase.note else ""
@@ -422,9 +425,9 @@ private:
         """Whether a step makes a queue's tensor: loads for one that they fill, instructions for others."""
         by_load = self._uses[buffer] in (Use.INPUT, Use.THROUGH)
         return any(
-            writes and item.buffer == buffer and isinstance(node, Copy) is by_load
+            writes and child.buffer == buffer and isinstance(node, Copy) is by_load
             for node in flat(body)
-            for writes, item in accesses(node)
+            for writes, child in accesses(node)
         )
 
     # -- statements -----------------------------------------------------------------------------
@@ -490,18 +493,18 @@ def _clear(node: Clear, use: Use) -> list[str]:
     return [*stored, *_instruction(node.instruction), *_wait("V_MTE2")]
 
 
-def _taken_around(item: Round, place: int, parts: Sequence[Part]) -> Iterator[str]:
+def _taken_around(round_: Round, place: int, parts: Sequence[Part]) -> Iterator[str]:
     """What a body takes of a queue in front of a part."""
-    for side, fills in ((item.fills, True), (item.takes, False)):
+    for side, fills in ((round_.fills, True), (round_.takes, False)):
         if place == side[0] and not is_one_step(side, parts):
-            yield _taking(item.buffer, fills)
+            yield _taking(round_.buffer, fills)
 
 
-def _given_around(item: Round, place: int, parts: Sequence[Part]) -> Iterator[str]:
+def _given_around(round_: Round, place: int, parts: Sequence[Part]) -> Iterator[str]:
     """What a body gives to a queue behind a part."""
-    for side, fills in ((item.fills, True), (item.takes, False)):
+    for side, fills in ((round_.fills, True), (round_.takes, False)):
         if place == side[-1] and not is_one_step(side, parts):
-            yield _giving(item.buffer, fills)
+            yield _giving(round_.buffer, fills)
 
 
 def _taking(buffer: Buffer, fills: bool) -> str:
@@ -515,13 +518,13 @@ def _giving(buffer: Buffer, fills: bool) -> str:
 def _called_with(call: str, name: str, value: str) -> str:
     """A call whose argument of a name is another value."""
     function, _, arguments = call.removesuffix(");").partition("(")
-    given = (value if item == name else item for item in arguments.split(", "))
+    given = (value if part == name else part for part in arguments.split(", "))
     return f"{function}({', '.join(given)});"
 
 
 def _buffers_of(nodes: Iterable[Node]) -> list[Buffer]:
-    found = (item.buffer for node in flat(nodes) for _, item in accesses(node))
-    return list(dict.fromkeys(found))
+    result = (child.buffer for node in flat(nodes) for _, child in accesses(node))
+    return list(dict.fromkeys(result))
 
 
 def _copy(node: Copy) -> list[str]:
@@ -542,7 +545,7 @@ def _copy(node: Copy) -> list[str]:
     if node.zeros != Int(0) or node.before != Int(0):
         value = _filler(node.filler, ctype)
         sides = ", ".join(
-            "0" if item == Int(0) else converted(item, "uint8_t") for item in (node.before, node.zeros)
+            "0" if choice == Int(0) else converted(choice, "uint8_t") for choice in (node.before, node.zeros)
         )
         padding = f"DataCopyPadExtParams<{ctype}>{{true, {sides}, {value}}}"
     return call_lines("DataCopyPad", [f"{place}, {region}", run, padding])
@@ -555,108 +558,110 @@ def _filler(value: Number | Expr | None, ctype: str) -> str:
 
 
 def _instruction(node: Instruction) -> list[str]:
-    lists = [item for item in node.operands if isinstance(item, SliceList)]
-    structures = [item for item in node.operands if isinstance(item, Fields) and not item.is_short]
+    lists = [operand for operand in node.operands if isinstance(operand, SliceList)]
+    structures = [
+        operand for operand in node.operands if isinstance(operand, Fields) and not operand.is_short
+    ]
     template = f"<{node.template}>" if node.template else ""
     operands = ", ".join(map(_operand, node.operands))
     call = f"{node.former or api_row(node.key).name}{template}({operands});"
     note = [f"// {node.note}"] if node.note else []
-    given = (line for item in structures for line in _fields(item))
-    runs = [item for item in node.operands if isinstance(item, Runs)]
-    lengths = (_lengths(item) for item in runs)
-    told = (f"GetMrgSortResult({', '.join(one.name for one in item.told)});" for item in runs if item.told)
+    given = (line for structure in structures for line in _fields(structure))
+    runs = [operand for operand in node.operands if isinstance(operand, Runs)]
+    lengths = (_lengths(run) for run in runs)
+    told = (f"GetMrgSortResult({', '.join(one.name for one in run.told)});" for run in runs if run.told)
     return [*note, *_lists(lists), *given, *lengths, call, *told]
 
 
-def _lengths(item: Runs) -> str:
-    return f"const uint16_t lengths[] = {{{', '.join(converted(one, 'uint16_t') for one in item.lengths)}}};"
+def _lengths(runs: Runs) -> str:
+    return f"const uint16_t lengths[] = {{{', '.join(converted(one, 'uint16_t') for one in runs.lengths)}}};"
 
 
-def _runs(item: Runs) -> str:
+def _runs(runs: Runs) -> str:
     """The lists of an instruction that merges runs, and what it does with them."""
-    places = ", ".join(map(_slice, item.slices))
-    stops = "true" if item.told else "false"
-    count = converted((Int(1) << item.count) - 1, "uint16_t")
-    taking = f"lengths, {stops}, {count}, {converted(item.times, 'uint16_t')}"
-    return f"MrgSortSrcList<{item.slices[0].ctype}>({places}), MrgSort4Info({taking})"
+    places = ", ".join(map(_slice, runs.slices))
+    stops = "true" if runs.told else "false"
+    count = converted((Int(1) << runs.count) - 1, "uint16_t")
+    taking = f"lengths, {stops}, {count}, {converted(runs.times, 'uint16_t')}"
+    return f"MrgSortSrcList<{runs.slices[0].ctype}>({places}), MrgSort4Info({taking})"
 
 
 def _lists(lists: Sequence[SliceList]) -> list[str]:
     """Arrays of slices; those over the same numbers are filled together."""
-    lines = [f"LocalTensor<{item.slice.ctype}> {item.name}[{item.count.cpp()}];" for item in lists]
-    for (var, count), run in groupby(lists, lambda item: (item.var, item.count)):
-        filled = [f"{STEP}{item.name}[{var.name}] = {_slice(item.slice)};" for item in run]
+    lines = [f"LocalTensor<{list_.slice.ctype}> {list_.name}[{list_.count.cpp()}];" for list_ in lists]
+    for (var, count), run in groupby(lists, lambda list_: (list_.var, list_.count)):
+        filled = [f"{STEP}{node.name}[{var.name}] = {_slice(node.slice)};" for node in run]
         head = f"for ({var.ctype} {var.name} = 0; {var.name} < {count.cpp()}; ++{var.name}) {{"
         lines += [head, *filled, "}"]
     return lines
 
 
-def _fields(item: Fields) -> list[str]:
-    name = _structure(item)
+def _fields(fields: Fields) -> list[str]:
+    name = _structure(fields)
     assigned = [
-        f"{name}.{key} = {converted(value, item.types[key])};"
-        if key in item.types
+        f"{name}.{key} = {converted(value, fields.types[key])};"
+        if key in fields.types
         else f"{name}.{key} = {value.cpp()};"
-        for key, value in item.values.items()
+        for key, value in fields.values.items()
     ]
-    return [f"{item.struct} {name};", *assigned]
+    return [f"{fields.struct} {name};", *assigned]
 
 
-def _short(item: Fields) -> str:
+def _short(fields: Fields) -> str:
     values = (
-        value.cpp() if _is_constant(value) else converted(value, item.types[name])
-        for name, value in item.values.items()
+        value.cpp() if _is_constant(value) else converted(value, fields.types[name])
+        for name, value in fields.values.items()
     )
-    return f"{item.struct}{{{', '.join(values)}}}"
+    return f"{fields.struct}{{{', '.join(values)}}}"
 
 
-def _structure(item: Fields) -> str:
+def _structure(fields: Fields) -> str:
     return "params"
 
 
-def _operand(item: Operand) -> str:
-    match item:
+def _operand(operand: Operand) -> str:
+    match operand:
         case Slice():
-            return _slice(item)
+            return _slice(operand)
         case SliceList() | Enumerator() | Number() | Kept() | Told():
-            return item.name
+            return operand.name
         case Fields():
-            return _short(item) if item.is_short else _structure(item)
+            return _short(operand) if operand.is_short else _structure(operand)
         case Ratio() | Difference() | InverseRoot():
-            return _computed(item)
+            return _computed(operand)
         case Expr():
-            return item.cpp()
-    return _value(item)
+            return operand.cpp()
+    return _value(operand)
 
 
-def _value(item: Converted | Runs) -> str:
-    if isinstance(item, Runs):
-        return _runs(item)
-    value = item.value
+def _value(node: Converted | Runs) -> str:
+    if isinstance(node, Runs):
+        return _runs(node)
+    value = node.value
     if isinstance(value, Number):
-        return _in_type(value, item.ctype)
-    if isinstance(value, Int) and item.ctype == U32:
+        return _in_type(value, node.ctype)
+    if isinstance(value, Int) and node.ctype == U32:
         return f"{value.value}U"
-    return converted(value, item.ctype)
+    return converted(value, node.ctype)
 
 
 def _in_type(value: Number, ctype: str) -> str:
     return value.name if ctype == "float" else f"static_cast<{ctype}>({value.name})"
 
 
-def _computed(item: Ratio | Difference | InverseRoot) -> str:
+def _computed(node: Ratio | Difference | InverseRoot) -> str:
     """A float that is computed of integers."""
-    match item:
+    match node:
         case InverseRoot():
-            return f"tiling_.{item.name}"
+            return f"tiling_.{node.name}"
         case Ratio():
-            return f"{converted(item.over, 'float')} / {converted(item.under, 'float')}"
-    left, right = (f"static_cast<int64_t>({side.cpp()})" for side in (item.left, item.right))
+            return f"{converted(node.over, 'float')} / {converted(node.under, 'float')}"
+    left, right = (f"static_cast<int64_t>({side.cpp()})" for side in (node.left, node.right))
     return f"static_cast<float>({left} - {right})"
 
 
 def _is_constant(value: Expr) -> bool:
-    return not any(isinstance(item, (Var, Param)) for item in value.walk())
+    return not any(isinstance(node, (Var, Param)) for node in value.walk())
 
 
 def _float(value: float) -> str:
@@ -664,18 +669,18 @@ def _float(value: float) -> str:
     return f"{sign}__builtin_inff()" if math.isinf(value) else f"{value!r}f"
 
 
-def _slice(item: Slice) -> str:
-    offset = item.offset.cpp()
-    place = item.buffer.name if offset == "0" else f"{item.buffer.name}[{offset}]"
-    return f"{place}.ReinterpretCast<{item.read_as}>()" if item.read_as else place
+def _slice(slice_: Slice) -> str:
+    offset = slice_.offset.cpp()
+    place = slice_.buffer.name if offset == "0" else f"{slice_.buffer.name}[{offset}]"
+    return f"{place}.ReinterpretCast<{slice_.read_as}>()" if slice_.read_as else place
 
 
-def _region(item: Region) -> str:
-    tensor = item.tensor
+def _region(region: Region) -> str:
+    tensor = region.tensor
     if isinstance(tensor, TensorList):
-        assert item.index is not None
-        return f"{tensor.name}[{item.index.cpp()}][{item.offset.cpp()}]"
-    return f"{_global(tensor)}[{item.offset.cpp()}]"
+        assert region.index is not None
+        return f"{tensor.name}[{region.index.cpp()}][{region.offset.cpp()}]"
+    return f"{_global(tensor)}[{region.offset.cpp()}]"
 
 
 def _global(tensor: Tensor | Ring) -> str:

@@ -48,10 +48,10 @@ def _rewrite(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     kind = (_PLACES | _BOTH)[packet]
     rows, shape = _rows(node, writer, _converted(writer, x, dtype))
     best = _fold(writer, rows, kind)
-    found = [_shaped(node, writer, best, shape)] if packet in _BOTH else []
+    members = [_shaped(node, writer, best, shape)] if packet in _BOTH else []
     if packet in _PLACES or len(node.outputs) > 1:
-        found.append(_shaped(node, writer, _place(writer, rows, best), shape, len(found)))
-    return tuple(found)
+        members.append(_shaped(node, writer, _place(writer, rows, best), shape, len(members)))
+    return tuple(members)
 
 
 def _is_long(node: Node, writer: GraphWriter, x: ValueRef) -> bool:
@@ -78,10 +78,10 @@ def _dims(node: Node, rank: int) -> list[int]:
     dims = argument(node, 1, "dim")
     if dims is None or dims == ():
         return list(range(rank))
-    found = dims if isinstance(dims, tuple) else (dims,)
-    if not all(isinstance(dim, int) for dim in found):
+    result = dims if isinstance(dims, tuple) else (dims,)
+    if not all(isinstance(dim, int) for dim in result):
         raise PlanError("{op} reduces a dimension that is not a literal.", op=node.op)
-    return sorted({literal(dim) % max(rank, 1) for dim in found})
+    return sorted({literal(dim) % max(rank, 1) for dim in result})
 
 
 def _rows(node: Node, writer: GraphWriter, x: ValueRef) -> tuple[ValueRef, tuple[Dim, ...]]:
@@ -110,11 +110,11 @@ def _fold(writer: GraphWriter, rows: ValueRef, kind: str) -> ValueRef:
 
 
 def _shaped(
-    node: Node, writer: GraphWriter, found: ValueRef, stays: tuple[Dim, ...], index: int = 0
+    node: Node, writer: GraphWriter, value_ref: ValueRef, stays: tuple[Dim, ...], index: int = 0
 ) -> ValueRef:
     """A reduced value as the node's result."""
     spec = node.outputs[index]
-    return _cast(writer, view(writer, found, spec.shape), spec.dtype)
+    return _cast(writer, view(writer, value_ref, spec.shape), spec.dtype)
 
 
 def _place(writer: GraphWriter, rows: ValueRef, best: ValueRef) -> ValueRef:
@@ -122,10 +122,10 @@ def _place(writer: GraphWriter, rows: ValueRef, best: ValueRef) -> ValueRef:
     count, columns = writer.shape(rows)
     wanted = view(writer, best, (count, 1))
     shape: tuple[Dim, ...] = (count, columns)
-    found = writer.call("aten.eq.Tensor", rows, wanted, shape=shape, dtype="bool")
+    result = writer.call("aten.eq.Tensor", rows, wanted, shape=shape, dtype="bool")
     places = view(writer, numbers(writer, columns, "int64"), (1, columns))
     behind = (1 << 62) - 1
-    chosen = writer.call("aten.where.ScalarOther", found, places, behind, shape=shape, dtype="int64")
+    chosen = writer.call("aten.where.ScalarOther", result, places, behind, shape=shape, dtype="int64")
     return _fold(writer, chosen, "min")
 
 
@@ -139,8 +139,8 @@ def _running(node: Node, writer: GraphWriter, x: ValueRef, kind: str) -> ValueRe
         return _cast(writer, wide, spec.dtype)
     order = (*(other for other in range(len(shape)) if other != dim % len(shape)), dim % len(shape))
     rows = _permuted(writer, wide, order)
-    found = writer.call(
+    result = writer.call(
         SCAN_INTEGERS.name, rows, kind, shape=writer.shape(rows), dtype=writer.spec(rows).dtype
     )
     back = tuple(order.index(other) for other in range(len(shape)))
-    return _cast(writer, _permuted(writer, found, back), spec.dtype)
+    return _cast(writer, _permuted(writer, result, back), spec.dtype)

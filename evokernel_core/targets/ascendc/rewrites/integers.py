@@ -68,10 +68,10 @@ class _Rewriter:
             return None
         self._writing = True
         try:
-            found = self._rewrite(node, writer)
+            result = self._rewrite(node, writer)
         finally:
             self._writing = False
-        return None if found is None else (found,)
+        return None if result is None else (result,)
 
     def _rewrite(self, node: Node, writer: GraphWriter) -> ValueRef | None:
         packet = node.op.split(".")[1]
@@ -88,9 +88,9 @@ class _Rewriter:
         if whole is None or not isinstance(whole.value, ValueRef):
             return None
         spec = node.outputs[0]
-        found = writer.call("aten._to_copy.default", whole.value, shape=spec.shape, dtype=spec.dtype)
-        self._known[found] = whole
-        return found
+        result = writer.call("aten._to_copy.default", whole.value, shape=spec.shape, dtype=spec.dtype)
+        self._known[result] = whole
+        return result
 
     def _whole(self, node: Node, packet: str, writer: GraphWriter) -> _Whole | None:
         """The result of a node with integer results, None where its bounds are not known."""

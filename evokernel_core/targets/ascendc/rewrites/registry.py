@@ -102,10 +102,10 @@ _TABLES: tuple[Mapping[str, Rewrite], ...] = (
 @cache
 def rewrites(layers_together: LayersTogether) -> Mapping[str, Rewrite]:
     """ATen or own name to its rewrite; ``layers_together`` says how recurrent layers are grouped."""
-    found: dict[str, Rewrite] = {}
+    result: dict[str, Rewrite] = {}
     for table in (*_TABLES, recurrent.rewrites_with(layers_together)):
-        found |= table
-    return found
+        result |= table
+    return result
 
 
 def legalised(task: KernelTask, chip: Chip, layers_together: LayersTogether) -> KernelTask:

@@ -55,9 +55,9 @@ def _audit_tree(task: KernelTask, files: Mapping[str, str], twin: Twin) -> GateR
     with temporary.folder("audit") as name:
         work = Path(name)
         texts = seen.own_texts(twin, files, work)
-        found = [item for text in texts for item in (*text.findings, *check_words(text))]
-        if found:
-            return _result(found)
+        contents = [part for text in texts for part in (*text.findings, *check_words(text))]
+        if contents:
+            return _result(contents)
         errors: list[ParseError] = []
         for index, text in enumerate(texts):
             is_kernel = index == 0 or bool(text.of(KERNEL).lines)
@@ -67,22 +67,22 @@ def _audit_tree(task: KernelTask, files: Mapping[str, str], twin: Twin) -> GateR
                 message = Sentence(
                     "The file is nested too deeply or too long for the audit; write it plainly."
                 )
-                return _result([*found, Finding("audit-size", message, KERNEL, 1)])
+                return _result([*contents, Finding("audit-size", message, KERNEL, 1)])
             errors += unit.errors
-            found += findings(unit, eyes.interface, len(task.graph.nodes))
-            found += check_arguments(unit, task)
+            contents += findings(unit, eyes.interface, len(task.graph.nodes))
+            contents += check_arguments(unit, task)
             if is_kernel:
-                found += check_launcher(unit, files[KERNEL], task)
-        if not found and errors:
+                contents += check_launcher(unit, files[KERNEL], task)
+        if not contents and errors:
             seen.explain(twin, work)
             first = errors[0]
             message = Sentence("The audit does not understand this: {message}.", message=first.message)
-            found.append(Finding("audit-parse", message, first.file, first.line))
-    return _result(found)
+            contents.append(Finding("audit-parse", message, first.file, first.line))
+    return _result(contents)
 
 
-def _result(found: Iterable[Finding]) -> GateResult:
-    ordered = sorted(dict.fromkeys(found), key=lambda item: (item.file, item.line))
+def _result(findings: Iterable[Finding]) -> GateResult:
+    ordered = sorted(dict.fromkeys(findings), key=lambda finding: (finding.file, finding.line))
     if not ordered:
         return GateResult(GateName.AUDIT, GateStatus.PASSED)
     lines = [

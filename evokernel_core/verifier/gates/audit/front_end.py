@@ -101,8 +101,8 @@ def _build(twin: Twin, folder: Path) -> None:
         if _run_parser(twin, folder, ("names", prefix, header, *language), work):
             raise BuildError("libclang does not list the twin's headers; report this.")
         with (work / "output").open() as lines:
-            found = interface_of(read(lines, b""), twin.include)
-    (folder / "interface.json").write_text(json.dumps(found.to_json()))
+            result = interface_of(read(lines, b""), twin.include)
+    (folder / "interface.json").write_text(json.dumps(result.to_json()))
 
 
 def _run_parser(twin: Twin, folder: Path, command: tuple[str, ...], work: Path) -> int:
@@ -149,10 +149,10 @@ def _options(twin: Twin) -> tuple[str, ...]:
 def _library() -> Path:
     spec = find_spec("clang")
     folder = Path(next(iter(spec.submodule_search_locations or ()))) / "native" if spec else Path()
-    found = [path for path in folder.glob("libclang.*") if re.search(r"\.(so|dylib|dll)$", path.name)]
-    if not found:
+    paths = [path for path in folder.glob("libclang.*") if re.search(r"\.(so|dylib|dll)$", path.name)]
+    if not paths:
         raise BuildError("The audit needs libclang; run `pip install libclang`.")
-    return found[0].resolve()
+    return paths[0].resolve()
 
 
 def preprocess(twin: Twin, work: Path, file: str, image: tuple[str, ...] = ()) -> tuple[int, str, str]:

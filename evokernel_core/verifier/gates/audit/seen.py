@@ -54,14 +54,14 @@ def _preprocessed(twin: Twin, work: Path, file: str, image: tuple[str, ...]) -> 
     if status:
         raise CandidateError("compile", candidate_feedback(messages, OWN))
     includes = (*SYSTEM_FOLDERS, *compiler_folders(twin.compiler), str(twin.include))
-    found = own_text(output, (*OWN, *((GLUE,) if file == GLUE else ())), includes)
-    if sum(len(text) for _, _, text in found.lines) > MAX_OWN_TEXT:
+    result = own_text(output, (*OWN, *((GLUE,) if file == GLUE else ())), includes)
+    if sum(len(text) for _, _, text in result.lines) > MAX_OWN_TEXT:
         raise CandidateError(
             "compile",
             "The kernel's macros expand to more than {most} MiB; write plain code.",
             most=MAX_OWN_TEXT >> 20,
         )
-    return found
+    return result
 
 
 def explain(twin: Twin, work: Path) -> None:

@@ -74,7 +74,7 @@ class Choice:
 def choose(task: KernelTask, draw: Draw, enough: int = 0) -> Choice | Sentence:
     """The slices of a draw, or why there are none; ``enough``: other bytes of
     them than ``ENOUGH``, beyond the least."""
-    if any(item.kind is not InputKind.SCALAR and _is_index(item.spec) for item in task.graph.inputs):
+    if any(operand.kind is not InputKind.SCALAR and _is_index(operand.spec) for operand in task.graph.inputs):
         return Sentence("inputs of integers may say where others are read")
     names = independent_symbols(task)
     if not names:
@@ -100,7 +100,7 @@ def _choice(
 
 def _touched(task: KernelTask, choice: Choice) -> int:
     """Bytes of the tiles that hold what is chosen."""
-    inputs = (item.spec for item in task.graph.inputs if item.kind is not InputKind.SCALAR)
+    inputs = (operand.spec for operand in task.graph.inputs if operand.kind is not InputKind.SCALAR)
     parts = [choice.part(spec, task.sizes) for spec in (*inputs, *task.graph.output_specs())]
     pieces = [(part.nbytes, *_pieces(part)) for part in parts]
     return sum(min(nbytes, chosen + TILE * count) for nbytes, count, chosen in pieces)

@@ -48,15 +48,15 @@ class _Walk:
 
     def places(self) -> dict[ValueRef, Along | None]:
         """By value. Raises Mixed where an operation mixes slices."""
-        found: dict[ValueRef, Along | None] = {}
-        for item in self.task.graph.inputs:
-            is_scalar = item.kind is InputKind.SCALAR
-            found[ValueRef(item.name)] = None if is_scalar else self._own_place(item.spec)
+        result: dict[ValueRef, Along | None] = {}
+        for operand in self.task.graph.inputs:
+            is_scalar = operand.kind is InputKind.SCALAR
+            result[ValueRef(operand.name)] = None if is_scalar else self._own_place(operand.spec)
         for node in self.task.graph.nodes:
-            place = self._place(node, found)
+            place = self._place(node, result)
             for index in range(len(node.outputs)):
-                found[ValueRef(node.name, index)] = place
-        return found
+                result[ValueRef(node.name, index)] = place
+        return result
 
     def _own_place(self, spec: TensorSpec) -> Along | None:
         """Where the slices lie by the shape alone: of an input, or of a tensor of one value."""
@@ -65,14 +65,14 @@ class _Walk:
             raise Mixed
         return Along(dims[0]) if dims else None
 
-    def _place(self, node: Node, found: dict[ValueRef, Along | None]) -> Along | None:
+    def _place(self, node: Node, known: dict[ValueRef, Along | None]) -> Along | None:
         packet = node.op.split(".")[1]
         if packet not in SIZED | CONSTANT and self.symbol in _names(node):
             raise Mixed
-        if any(found[ref] is not None for ref in node.operands()):
+        if any(known[ref] is not None for ref in node.operands()):
             if packet not in RULES:
                 raise Mixed
-            return self._alone(node, RULES[packet](self._call(node, found)))
+            return self._alone(node, RULES[packet](self._call(node, known)))
         spreads = packet in CONSTANT or packet in ("expand", "broadcast_to")
         places = [self._own_place(spec) for spec in node.outputs]
         if any(place is not None for place in places) and not (spreads and len(places) == 1):
@@ -87,10 +87,10 @@ class _Walk:
                 raise Mixed
         return place
 
-    def _call(self, node: Node, found: dict[ValueRef, Along | None]) -> Call:
+    def _call(self, node: Node, known: dict[ValueRef, Along | None]) -> Call:
         sizes = self.task.sizes
         operands = {
-            ref: Operand(self.task.graph.spec(ref).sizes(sizes), found[ref]) for ref in node.operands()
+            ref: Operand(self.task.graph.spec(ref).sizes(sizes), known[ref]) for ref in node.operands()
         }
         shapes = tuple(spec.sizes(sizes) for spec in node.outputs)
         return Call(node, operands, shapes, sizes[self.symbol])

@@ -53,7 +53,7 @@ class Call:
         """The argument of a parameter, None where the call leaves it out."""
         by_name = dict(self.node.kwargs)
         order = operations()[self.node.op].positional
-        given = dict(zip((item.name for item in order), self.node.args, strict=False))
+        given = dict(zip((position.name for position in order), self.node.args, strict=False))
         return by_name.get(name, given.get(name))
 
     def operand(self, name: str) -> Operand | None:
@@ -72,9 +72,9 @@ class Call:
         """The dimensions that a parameter names, from the front. Raises Mixed for all or unknown ones."""
         value = self.argument(name)
         numbers = value if isinstance(value, tuple) else (value,)
-        if not numbers or not all(isinstance(item, int) for item in numbers):
+        if not numbers or not all(isinstance(number, int) for number in numbers):
             raise Mixed
-        return tuple(int(item) % max(rank, 1) for item in numbers if isinstance(item, int))
+        return tuple(int(number) % max(rank, 1) for number in numbers if isinstance(number, int))
 
 
 Rule = Callable[[Call], Along]
@@ -165,7 +165,7 @@ def joined(call: Call) -> Along:
     """Tensors one behind the other along another dimension."""
     operands = [call.values[ref] for ref in call.node.operands()]
     places = [operand.along for operand in operands]
-    place = _one([item for item in places if item is not None] if None not in places else [])
+    place = _one([place for place in places if place is not None] if None not in places else [])
     if place.dim in call.dims("dim", len(operands[0].shape)):
         raise Mixed
     return place
@@ -227,9 +227,9 @@ def multiplied(call: Call) -> Along:
         if operand.along is not None and operand.along.dim >= batch and operand.along.dim != free:
             raise Mixed
         places.append(operand.along)
-    if any(item is not None and item.dim < batch for item in places):
-        return _one([item for item in places if item is not None] if None not in places else [])
-    found = [item for item in places if item is not None]
+    if any(place is not None and place.dim < batch for place in places):
+        return _one([place for place in places if place is not None] if None not in places else [])
+    found = [place for place in places if place is not None]
     if len(found) != 1:
         raise Mixed
     return found[0]
@@ -246,7 +246,7 @@ def attended(call: Call) -> Along:
     if call.argument("attn_mask") is not None:
         raise Mixed
     places = [operand.along for operand in operands if operand is not None]
-    place = _one([item for item in places if item is not None] if None not in places else [])
+    place = _one([place for place in places if place is not None] if None not in places else [])
     if place.dim >= len(call.shapes[0]) - 2:
         raise Mixed
     return place

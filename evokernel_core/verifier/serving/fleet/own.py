@@ -47,6 +47,6 @@ def close_token(home: Path) -> None:
     """A token that an earlier Ray has left is its owner's alone. Raises OSError."""
     token = home / ".ray" / "auth_token"
     with contextlib.suppress(FileNotFoundError):
-        found = token.lstat()
-        if stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() and found.st_mode & _OTHERS:
+        result = token.lstat()
+        if stat.S_ISREG(result.st_mode) and result.st_uid == os.getuid() and result.st_mode & _OTHERS:
             token.chmod(0o600)

@@ -57,18 +57,18 @@ _NOTES = {
 }
 
 
-def build(found: ArgReduction, schedule: ArgSchedule) -> Kernel:
+def build(problem: ArgReduction, schedule: ArgSchedule) -> Kernel:
     """The kernel of a legal schedule."""
     k = Builder(_NOTES[schedule.form])
-    return {"lanes": _lanes, "short": _short, "long": _long}[schedule.form](k, found, schedule)
+    return {"lanes": _lanes, "short": _short, "long": _long}[schedule.form](k, problem, schedule)
 
 
-def _lanes(k: Builder, found: ArgReduction, item: ArgSchedule) -> Kernel:
-    wide = Constant("TILE_LANES", item.lanes, "of one tile")
-    high = Constant("TILE_STEPS", item.steps, "that travel together")
-    outer = k.param("outer", Size(found.outer))
-    steps = k.param("steps", Size(found.steps), "which are searched")
-    lanes = k.param("lanes", Size(found.lanes), "behind them, side by side")
+def _lanes(k: Builder, problem: ArgReduction, schedule: ArgSchedule) -> Kernel:
+    wide = Constant("TILE_LANES", schedule.lanes, "of one tile")
+    high = Constant("TILE_STEPS", schedule.steps, "that travel together")
+    outer = k.param("outer", Size(problem.outer))
+    steps = k.param("steps", Size(problem.steps), "which are searched")
+    lanes = k.param("lanes", Size(problem.lanes), "behind them, side by side")
     for size in (outer, steps, lanes):
         k.require(size, ">=", 1)
     k.require(steps, "<=", _MOST_COUNTED)
@@ -76,7 +76,7 @@ def _lanes(k: Builder, found: ArgReduction, item: ArgSchedule) -> Kernel:
     positions = k.param("positions", outer * lanes)
     share = _repeats_of(ceil_div(positions, CoreCount())) * _REPEAT
     share = k.param("share", share, "positions of a core, whose chunks end where an outer row ends")
-    work = _Search(k, found, item, high * wide, wide)
+    work = _Search(k, problem, schedule, high * wide, wide)
     with k.cores("core", k.param("shares", ceil_div(positions, share))) as core:
         begin = k.let("begin", core * share, U64)
         end = k.let("end", least(positions, begin + share), U64)
@@ -86,13 +86,13 @@ def _lanes(k: Builder, found: ArgReduction, item: ArgSchedule) -> Kernel:
             first = k.let("first", greatest(begin, above), U64)
             last = k.let("last", least(end, above + lanes), U64)
             with k.pieces("position", (first, last), wide) as (position, count):
-                _search_lanes(k, item, work, (above, position, count), (steps, lanes, high))
+                _search_lanes(k, schedule, work, (above, position, count), (steps, lanes, high))
     return k.kernel()
 
 
 def _search_lanes(
     k: Builder,
-    item: ArgSchedule,
+    schedule: ArgSchedule,
     work: _Search,
     chunk: tuple[Expr, Expr, Expr],
     sizes: tuple[Expr, Expr, Constant],
@@ -109,20 +109,20 @@ def _search_lanes(
         with k.otherwise():
             k.load(work.taken, work.source, place, count, rows=number, apart=lanes, pitch=pitch)
         work.keep_best(number * pitch, count, number, pitch, step)
-    if item.steps > 1:
-        work.merge_steps(high, item.steps.bit_length() - 1, pitch)
+    if schedule.steps > 1:
+        work.merge_steps(high, schedule.steps.bit_length() - 1, pitch)
     work.store(position, count, work.best, work.place)
 
 
-def _short(k: Builder, found: ArgReduction, item: ArgSchedule) -> Kernel:
-    high = Constant("TILE_ROWS", item.rows, "most rows of one tile")
-    size = Constant("TILE", item.elements, "most elements of a tile")
-    rows = k.param("rows", Size(found.outer))
-    columns = k.param("columns", Size(found.steps), "which are searched", U32)
+def _short(k: Builder, problem: ArgReduction, schedule: ArgSchedule) -> Kernel:
+    high = Constant("TILE_ROWS", schedule.rows, "most rows of one tile")
+    size = Constant("TILE", schedule.elements, "most elements of a tile")
+    rows = k.param("rows", Size(problem.outer))
+    columns = k.param("columns", Size(problem.steps), "which are searched", U32)
     k.require(rows, ">=", 1)
     k.require(columns, ">=", 1)
     share = k.param("share", ceil_div(rows, CoreCount()), "rows of a core")
-    if item.chunked:  # as many rows as a core has, in equal tiles, and of each as much as fits
+    if schedule.chunked:  # as many rows as a core has, in equal tiles, and of each as much as fits
         k.require(columns, "<=", _MOST_COUNTED)
         tall = k.param("tileRows", ceil_div(share, ceil_div(share, high)), ctype=U32)
         room = k.param("room", least(size // tall, _MOST_PITCH) // _REPEAT * _REPEAT, "for a row")
@@ -133,13 +133,13 @@ def _short(k: Builder, found: ArgReduction, item: ArgSchedule) -> Kernel:
         k.require(pitch, "<=", least(size, _MOST_PITCH))
         fitting = k.param("fittingRows", least(size // pitch, high))
         tall = k.param("tileRows", ceil_div(share, ceil_div(share, fitting)), "equal tiles", U32)
-    work = _Search(k, found, item, size, high, lanes=high * _REPEAT)
+    work = _Search(k, problem, schedule, size, high, lanes=high * _REPEAT)
     with k.cores("tile", k.param("tiles", ceil_div(rows, tall))) as tile:
         first = k.let("first", tile * tall, U64)
         left = k.let("left", rows - first, U64)
         count = k.let("count", least(left, tall))
         work.reset(count * _REPEAT)
-        with _pieces(k, item, columns, pitch) as (start, length):
+        with _pieces(k, schedule, columns, pitch) as (start, length):
             place = first * columns + start
             k.load(work.taken, work.source, place, length, rows=count, apart=columns, pitch=pitch)
             work.keep_best_of_rows(start, length, count, pitch)
@@ -149,23 +149,23 @@ def _short(k: Builder, found: ArgReduction, item: ArgSchedule) -> Kernel:
 
 
 @contextmanager
-def _pieces(k: Builder, item: ArgSchedule, columns: Expr, pitch: Expr) -> Iterator[tuple[Expr, Expr]]:
+def _pieces(k: Builder, schedule: ArgSchedule, columns: Expr, pitch: Expr) -> Iterator[tuple[Expr, Expr]]:
     """The columns of rows piece by piece, or whole."""
-    if not item.chunked:
+    if not schedule.chunked:
         yield Int(0), columns
         return
     with k.pieces("start", (0, columns), pitch) as piece:
         yield piece
 
 
-def _long(k: Builder, found: ArgReduction, item: ArgSchedule) -> Kernel:
-    size = Constant("TILE", item.elements, "of a row that are searched at a time")
-    rows = k.param("rows", Size(found.outer))
-    columns = k.param("columns", Size(found.steps), "which are searched")
+def _long(k: Builder, problem: ArgReduction, schedule: ArgSchedule) -> Kernel:
+    size = Constant("TILE", schedule.elements, "of a row that are searched at a time")
+    rows = k.param("rows", Size(problem.outer))
+    columns = k.param("columns", Size(problem.steps), "which are searched")
     for length in (rows, columns):
         k.require(length, ">=", 1)
     k.require(columns, "<=", _MOST_COLUMNS)
-    work = _Search(k, found, item, size, _REPEAT)
+    work = _Search(k, problem, schedule, size, _REPEAT)
     with k.cores("row", rows) as row:
         work.reset(size)
         with k.pieces("column", (0, columns), size) as (column, count):
@@ -188,21 +188,21 @@ class _Search:
     def __init__(
         self,
         k: Builder,
-        found: ArgReduction,
-        item: ArgSchedule,
+        problem: ArgReduction,
+        schedule: ArgSchedule,
         size: Expr,
         results: Expr,
         lanes: Expr | None = None,
     ) -> None:
-        self._k, self._found, self._is_long = k, found, item.form == "long"
-        self._is_broad = item.form == "lanes" and item.lanes > _MOST_PITCH.value
-        ctype, width = CPP_TYPE[found.dtype], ITEM_SIZE[found.dtype]
-        self.source = k.input("x", parameter(found.source, found.results), ctype, width)
+        self._k, self._problem, self._is_long = k, problem, schedule.form == "long"
+        self._is_broad = schedule.form == "lanes" and schedule.lanes > _MOST_PITCH.value
+        ctype, width = CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype]
+        self.source = k.input("x", parameter(problem.source, problem.results), ctype, width)
         types = {"values": (ctype, width), "indices": ("int64_t", 8)}
-        self._outputs = {name: k.output(name, name, *types[name]) for name in found.results}
-        self._results = {name: Buffer(f"{name}Tile", *types[name], results) for name in found.results}
+        self._outputs = {name: k.output(name, name, *types[name]) for name in problem.results}
+        self._results = {name: Buffer(f"{name}Tile", *types[name], results) for name in problem.results}
         lanes = size if lanes is None else lanes
-        self.taken = Buffer("taken", ctype, width, size, item.buffers)
+        self.taken = Buffer("taken", ctype, width, size, schedule.buffers)
         self._wide = Buffer("wide", "float", 4, size) if width < 4 else self.taken
         self.best, self.place, self._flag = (
             Buffer(name, "float", 4, lanes) for name in ("best", "place", "undefined")
@@ -212,12 +212,12 @@ class _Search:
             Buffer(name, "float", 4, results, cleared=True)
             for name in ("rowBest", "rowUndefined", "rowPlace")
         )
-        worst = -math.inf if found.largest else math.inf
+        worst = -math.inf if problem.largest else math.inf
         self._worst, self._unbeaten = Number("WORST", worst), Number("UNBEATEN", -worst, "nothing beats NaN")
-        self._reduces = "Max" if found.largest else "Min"
-        self._sign = "GE" if found.largest else "LE"
+        self._reduces = "Max" if problem.largest else "Min"
+        self._sign = "GE" if problem.largest else "LE"
         self._numbers = Buffer("lanes", "float", 4, size if self._is_long else _REPEAT)
-        if item.form != "lanes":
+        if schedule.form != "lanes":
             count = self._numbers.elements
             k.call("CreateVecIndex", self._numbers, _ZERO, count, repeats=_repeats_of(count))
 
@@ -322,7 +322,7 @@ class _Search:
     def store_rows(self, offset: Expr, count: Expr, places: Buffer) -> None:
         """Where a row has a NaN its best is infinite, and the difference of infinities is NaN."""
         k, rows = self._k, self.row_flag.elements
-        if self._found.values:
+        if self._problem.values:
             operands = self._keep, self.row_flag, _ZERO, self._mode("EQ"), rows
             k.call("Compares", *operands, repeats=_repeats_of(rows), former="CompareScalar")
             k.call("Sub", self.row_flag, self.row_best, self.row_best, count, repeats=_repeats_of(count))
@@ -335,7 +335,7 @@ class _Search:
         mode = Enumerator("RoundMode::CAST_RINT")
         index_mode = mode if places.ctype == "float" else Enumerator("RoundMode::CAST_NONE")
         k.call("Cast", self._results["indices"], places, index_mode, count, repeats=repeats * 2)
-        if self._found.values:
+        if self._problem.values:
             values = self._results["values"]
             if values.ctype == "float":
                 k.call("Adds", values, best, _ZERO, count, repeats=repeats)

@@ -52,7 +52,7 @@ def schedules() -> Iterator[ArgSchedule]:
         yield ArgSchedule("long", elements=elements)
 
 
-def neighbours(found: ArgReduction, here: ArgSchedule) -> Iterator[tuple[str, ArgSchedule]]:
+def neighbours(problem: ArgReduction, here: ArgSchedule) -> Iterator[tuple[str, ArgSchedule]]:
     """Named changes of a schedule."""
     if here.form == "lanes":
         yield "twice the lanes", evolve(here, lanes=here.lanes * 2)
@@ -75,46 +75,46 @@ def neighbours(found: ArgReduction, here: ArgSchedule) -> Iterator[tuple[str, Ar
     yield "double buffer" if here.buffers == 1 else "single buffer", evolve(here, buffers=3 - here.buffers)
 
 
-def why_illegal(found: ArgReduction, item: ArgSchedule) -> str | None:
+def why_illegal(problem: ArgReduction, schedule: ArgSchedule) -> str | None:
     """Why a schedule makes no kernel of the problem at all."""
-    if item.form not in _NOTES or (item.form == "lanes") == found.lanes.is_one:
+    if schedule.form not in _NOTES or (schedule.form == "lanes") == problem.lanes.is_one:
         return "The searched elements lie otherwise than the schedule is for."
-    return {"lanes": _lanes_illegal, "short": _short_illegal, "long": _long_illegal}[item.form](item)
+    return {"lanes": _lanes_illegal, "short": _short_illegal, "long": _long_illegal}[schedule.form](schedule)
 
 
-def _lanes_illegal(item: ArgSchedule) -> str | None:
-    tile = item.lanes * item.steps
-    if item.lanes < LANES or item.lanes % LANES or tile % 256:
+def _lanes_illegal(schedule: ArgSchedule) -> str | None:
+    tile = schedule.lanes * schedule.steps
+    if schedule.lanes < LANES or schedule.lanes % LANES or tile % 256:
         return "A chunk is a whole number of repeats, and its masks whole blocks."
-    if item.steps < 1 or item.steps & (item.steps - 1) or tile > _MOST_ELEMENTS:
+    if schedule.steps < 1 or schedule.steps & (schedule.steps - 1) or tile > _MOST_ELEMENTS:
         return f"A copy has a power of two of steps, and {_MOST_ELEMENTS} elements or less."
     return None
 
 
-def _short_illegal(item: ArgSchedule) -> str | None:
-    if item.rows not in (64, 128, 192) or item.elements < 1024:
+def _short_illegal(schedule: ArgSchedule) -> str | None:
+    if schedule.rows not in (64, 128, 192) or schedule.elements < 1024:
         return "A tile has 64, 128 or 192 rows, whole repeats of row values."
-    if item.chunked and item.elements < item.rows * LANES:
+    if schedule.chunked and schedule.elements < schedule.rows * LANES:
         return "A tile has a repeat of each row."
     return None
 
 
-def _long_illegal(item: ArgSchedule) -> str | None:
-    if 512 <= item.elements <= LANES * LANES:
+def _long_illegal(schedule: ArgSchedule) -> str | None:
+    if 512 <= schedule.elements <= LANES * LANES:
         return None
     return "A tile has 512 to 4096 elements, so that one repeat holds one number of each of its repeats."
 
 
-def strategy_of(found: ArgReduction, item: ArgSchedule, move: str) -> Strategy:
+def strategy_of(problem: ArgReduction, schedule: ArgSchedule, move: str) -> Strategy:
     """The schedule in settings and words."""
-    notes = (_NOTES[item.form], Sentence("{buffers} buffer(s) of the input.", buffers=item.buffers))
-    return Strategy("arg", item.settings(), notes, _descriptor(item), move)
+    notes = (_NOTES[schedule.form], Sentence("{buffers} buffer(s) of the input.", buffers=schedule.buffers))
+    return Strategy("arg", schedule.settings(), notes, _descriptor(schedule), move)
 
 
-def _descriptor(item: ArgSchedule) -> Descriptor:
+def _descriptor(schedule: ArgSchedule) -> Descriptor:
     dataflow, split = {
         "lanes": (Dataflow.LANES, Split.COLUMNS),
-        "short": (Dataflow.BLOCKS if item.chunked else Dataflow.PACKED_ROWS, Split.ROWS),
+        "short": (Dataflow.BLOCKS if schedule.chunked else Dataflow.PACKED_ROWS, Split.ROWS),
         "long": (Dataflow.STREAMED, Split.ROWS),
-    }[item.form]
-    return Descriptor(dataflow, Reuse.NONE, split, Algorithm.SINGLE_PASS, Overlap.of(item.buffers))
+    }[schedule.form]
+    return Descriptor(dataflow, Reuse.NONE, split, Algorithm.SINGLE_PASS, Overlap.of(schedule.buffers))

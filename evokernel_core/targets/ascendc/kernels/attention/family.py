@@ -38,8 +38,8 @@ _HANDOVER = 2000.0
 """Cycles of a step in which the vector cores wait: for the flag, the store and their first load."""
 
 
-def _text(found: Attention, schedule: AttentionSchedule, task: KernelTask, name: str) -> CubeKernel:
-    return build(found, schedule)
+def _text(problem: Attention, schedule: AttentionSchedule, task: KernelTask, name: str) -> CubeKernel:
+    return build(problem, schedule)
 
 
 _SHAPES = (
@@ -59,8 +59,8 @@ _SHAPES = (
 """Keys of a step, and rows of a chunk; the first ones take a larger unified buffer than that of the 910B."""
 
 
-def _starts(found: Attention, sizes: Sizes, chip: Chip) -> Iterator[AttentionSchedule]:
-    size = ITEM_SIZE[found.dtype]
+def _starts(problem: Attention, sizes: Sizes, chip: Chip) -> Iterator[AttentionSchedule]:
+    size = ITEM_SIZE[problem.dtype]
     base_k = 128 // size
     for queries in (256, 128, 64, 32):
         for keys, chunk in _SHAPES:
@@ -71,34 +71,39 @@ def _starts(found: Attention, sizes: Sizes, chip: Chip) -> Iterator[AttentionSch
                     yield AttentionSchedule(queries, keys, chunk, base_n, deep, 4 * deep, buffers, slots)
 
 
-def _refusal(found: Attention, item: AttentionSchedule, sizes: Sizes, chip: Chip) -> str | None:
-    keys, width = found.keys.evaluate(sizes), found.width.evaluate(sizes)
+def _refusal(problem: Attention, schedule: AttentionSchedule, sizes: Sizes, chip: Chip) -> str | None:
+    keys, width = problem.keys.evaluate(sizes), problem.width.evaluate(sizes)
     padded = -(-width // 8) * 8
-    parts = 0 if keys <= item.keys else item.queries // 2 * padded * 4
-    if item.queries % 32 or item.keys % 64 or item.chunk % 8 or not 8 <= item.chunk <= item.queries // 2:
+    parts = 0 if keys <= schedule.keys else schedule.queries // 2 * padded * 4
+    if (
+        schedule.queries % 32
+        or schedule.keys % 64
+        or schedule.chunk % 8
+        or not 8 <= schedule.chunk <= schedule.queries // 2
+    ):
         return "Tiles are whole repeats, and a vector core has at least one chunk of rows."
-    if max(item.keys, padded) // 8 > _MOST_BLOCKS:
+    if max(schedule.keys, padded) // 8 > _MOST_BLOCKS:
         return "A row is too long to step over in one repeat."
-    if fixed_bytes(found, item) + parts > chip.ub_bytes or padded * 8 > item.chunk * item.keys:
+    if fixed_bytes(problem, schedule) + parts > chip.ub_bytes or padded * 8 > schedule.chunk * schedule.keys:
         return "Scores, weights and parts of the output do not fit the unified buffer."
-    return _cube_refusal(item, ITEM_SIZE[found.dtype], chip.memory)
+    return _cube_refusal(schedule, ITEM_SIZE[problem.dtype], chip.memory)
 
 
-def _cube_refusal(item: AttentionSchedule, size: int, memory: Memory) -> str | None:
-    steps = (item.base_n, item.base_k)
-    if min(steps) < 16 or any(length % 16 for length in steps) or item.panel_k % item.base_k:
+def _cube_refusal(schedule: AttentionSchedule, size: int, memory: Memory) -> str | None:
+    steps = (schedule.base_n, schedule.base_k)
+    if min(steps) < 16 or any(length % 16 for length in steps) or schedule.panel_k % schedule.base_k:
         return "Tiles are whole fractals, and panels whole steps."
-    if 2 * max(item.queries, item.base_n) * item.base_k * size > memory.l0_bytes:
+    if 2 * max(schedule.queries, schedule.base_n) * schedule.base_k * size > memory.l0_bytes:
         return "Two steps of an operand do not fit L0."
-    if 2 * (item.queries + item.base_n) * item.panel_k * size > memory.l1_bytes:
+    if 2 * (schedule.queries + schedule.base_n) * schedule.panel_k * size > memory.l1_bytes:
         return "Two panels of each operand do not fit L1."
-    if item.c_slots * item.queries * item.base_n * 4 > memory.l0c_bytes:
+    if schedule.c_slots * schedule.queries * schedule.base_n * 4 > memory.l0c_bytes:
         return "The results do not fit L0C."
     return None
 
 
 def _steps(
-    found: Attention, here: AttentionSchedule, sizes: Sizes, chip: Chip
+    problem: Attention, here: AttentionSchedule, sizes: Sizes, chip: Chip
 ) -> Iterator[tuple[str, AttentionSchedule]]:
     yield "more queries a unit", evolve(here, queries=here.queries * 2)
     yield "fewer queries a unit", evolve(here, queries=here.queries // 2)
@@ -132,31 +137,34 @@ class _Step:
     online: bool
 
 
-def _cost_us(found: Attention, item: AttentionSchedule, sizes: Sizes, chip: Chip) -> float:
+def _cost_us(problem: Attention, schedule: AttentionSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds: the slower of cube and vector cores in each step, all steps of a core."""
     queries, keys, depth, width = (
-        getattr(found, key).evaluate(sizes) for key in ("queries", "keys", "depth", "width")
+        getattr(problem, key).evaluate(sizes) for key in ("queries", "keys", "depth", "width")
     )
-    tiles = math.ceil(queries / item.queries)
-    units = found.matrices.evaluate(sizes) * tiles
+    tiles = math.ceil(queries / schedule.queries)
+    units = problem.matrices.evaluate(sizes) * tiles
     cores = min(units, chip.aic)
-    seen = [min(keys, (tile + 1) * item.queries) if found.causal else keys for tile in range(tiles)]
-    steps = sum(math.ceil(each / item.keys) for each in seen) / tiles
+    seen = [min(keys, (tile + 1) * schedule.queries) if problem.causal else keys for tile in range(tiles)]
+    steps = sum(math.ceil(each / schedule.keys) for each in seen) / tiles
     columns = math.ceil(sum(seen) / tiles / steps)
-    step = _Step(min(queries, item.queries), columns, depth, width, keys > item.keys)
+    step = _Step(min(queries, schedule.queries), columns, depth, width, keys > schedule.keys)
     share = min(chip.gm.l2_bytes_us / chip.mhz / cores, chip.mte.cube_load_hit_bytes_per_cycle)
-    cube = _cube_cycles(found.dtype, item, step, share, chip)
-    vector = _vector_cycles(found, item, step, 1 / steps if found.causal else 0.0, chip)
+    cube = _cube_cycles(problem.dtype, schedule, step, share, chip)
+    vector = _vector_cycles(problem, schedule, step, 1 / steps if problem.causal else 0.0, chip)
     busy = math.ceil(units / cores) * steps * max(cube, vector + _HANDOVER) + cube + vector
     return float(busy / chip.mhz + mixed_launch_us(chip, cores))
 
 
-def _cube_cycles(dtype: str, item: AttentionSchedule, step: _Step, share: float, chip: Chip) -> float:
+def _cube_cycles(dtype: str, schedule: AttentionSchedule, step: _Step, share: float, chip: Chip) -> float:
     """``share``: bytes a cycle that the core loads from L2."""
     high, size = -(-step.rows // 16) * 16, ITEM_SIZE[dtype]
-    score_tiles, result_tiles = math.ceil(step.columns / item.base_n), math.ceil(step.width / item.base_n)
+    score_tiles, result_tiles = (
+        math.ceil(step.columns / schedule.base_n),
+        math.ceil(step.width / schedule.base_n),
+    )
     macs = high * step.columns * (step.depth + step.width) / FRACTAL**2 / chip.cube.depth_a_cycle(size)
-    score_steps, result_steps = (math.ceil(length / item.base_k) for length in (step.depth, step.columns))
+    score_steps, result_steps = (math.ceil(length / schedule.base_k) for length in (step.depth, step.columns))
     starts = chip.cube.mmad_overhead_cycles * (score_tiles * score_steps + result_tiles * result_steps)
     right = step.columns * (step.depth + step.width)
     left = high * (step.depth * score_tiles + step.columns * result_tiles)
@@ -165,55 +173,55 @@ def _cube_cycles(dtype: str, item: AttentionSchedule, step: _Step, share: float,
 
 
 def _vector_cycles(
-    found: Attention, item: AttentionSchedule, step: _Step, hiding: float, chip: Chip
+    problem: Attention, schedule: AttentionSchedule, step: _Step, hiding: float, chip: Chip
 ) -> float:
     """``hiding``: the share of steps in which some rows see fewer keys than others."""
-    mine, size = math.ceil(step.rows / 2), ITEM_SIZE[found.dtype]
+    mine, size = math.ceil(step.rows / 2), ITEM_SIZE[problem.dtype]
     start, copied_a_cycle = chip.vector.startup_cycles, chip.mte.load_bytes_per_cycle
-    height = min(item.chunk, mine)
+    height = min(schedule.chunk, mine)
     flat = height * step.columns / LANES
     slabs = math.ceil(step.columns / LANES) * (start + height)
-    passes = 3 + (size < 4) + (found.mask is not None)  # scaling, and exp at half rate
+    passes = 3 + (size < 4) + (problem.mask is not None)  # scaling, and exp at half rate
     chunk = passes * flat + (3 if step.online else 4) * slabs + 14 * height + 14 * start
-    chunk += 2 * (start + item.queries / LANES) * height * hiding
-    cycles = math.ceil(mine / item.chunk) * chunk
+    chunk += 2 * (start + schedule.queries / LANES) * height * hiding
+    cycles = math.ceil(mine / schedule.chunk) * chunk
     copied = mine * step.columns * (4 + size) / copied_a_cycle
     if step.online:
         cycles += math.ceil(step.width / LANES) * (start + mine) + mine * step.width / 32 + 4 * start
         copied += mine * step.width * 4 / copied_a_cycle
-    return max(cycles, copied) if item.buffers > 1 else cycles + copied
+    return max(cycles, copied) if schedule.buffers > 1 else cycles + copied
 
 
-def _strategy(found: Attention, item: AttentionSchedule, move: str) -> Strategy:
+def _strategy(problem: Attention, schedule: AttentionSchedule, move: str) -> Strategy:
     notes = (
         Sentence(
             "Steps of {queries} queries and {keys} keys; scores stay in L2.",
-            queries=item.queries,
-            keys=item.keys,
+            queries=schedule.queries,
+            keys=schedule.keys,
         ),
         Sentence(
             "Tiles {width} wide, {depth} deep in L0; {rows} rows in UB at a time.",
-            width=item.base_n,
-            depth=item.base_k,
-            rows=item.chunk,
+            width=schedule.base_n,
+            depth=schedule.base_k,
+            rows=schedule.chunk,
         ),
     )
-    return Strategy("attention", item.settings(), notes, _descriptor(found, item), move)
+    return Strategy("attention", schedule.settings(), notes, _descriptor(problem, schedule), move)
 
 
-def _descriptor(found: Attention, item: AttentionSchedule) -> Descriptor:
+def _descriptor(problem: Attention, schedule: AttentionSchedule) -> Descriptor:
     """Whether the weights of all keys are there at once or step by step, whether scores come to the unified
     buffer together or some rows after others, whether queries are read again for other keys of a step, and
     what a unit is; sizes not known count as long."""
-    keys, queries = found.keys.constant, found.queries.constant
-    at_once = keys is not None and keys <= item.keys
-    together = item.chunk * 2 >= item.queries
+    keys, queries = problem.keys.constant, problem.queries.constant
+    at_once = keys is not None and keys <= schedule.keys
+    together = schedule.chunk * 2 >= schedule.queries
     return Descriptor(
         Dataflow.RESIDENT_ROWS if together else Dataflow.STREAMED,
-        Reuse.L0 if item.keys <= item.base_n else Reuse.L2,
-        Split.HEADS if queries is not None and queries <= item.queries else Split.ROWS,
+        Reuse.L0 if schedule.keys <= schedule.base_n else Reuse.L2,
+        Split.HEADS if queries is not None and queries <= schedule.queries else Split.ROWS,
         Algorithm.SINGLE_PASS if at_once else Algorithm.ONLINE,
-        Overlap.of(item.buffers),
+        Overlap.of(schedule.buffers),
     )
 
 

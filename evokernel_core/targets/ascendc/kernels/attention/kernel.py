@@ -57,19 +57,19 @@ class _Bases:
 class _Design:
     """An attention in a schedule, and what its kernel is built of."""
 
-    def __init__(self, found: Attention, schedule: AttentionSchedule) -> None:
+    def __init__(self, problem: Attention, schedule: AttentionSchedule) -> None:
         note = "The cube core: scores of the next step, then weights times values."
-        self.k, self.found = Builder(note), found
+        self.k, self.problem = Builder(note), problem
         self.bases = _Bases(
             Constant("BASE_N", schedule.base_n, "columns of one result in L0C"),
             Constant("BASE_K", schedule.base_k, "depth of one step in L0A and L0B"),
             Constant("PANEL_K", schedule.panel_k, "depth of one step in L1"),
         )
-        self.tiling = sizes_of(self.k, found, schedule)
+        self.tiling = sizes_of(self.k, problem, schedule)
         self.query, self.key, self.value = (
-            self._operand(name, getattr(found, name)) for name in ("query", "key", "value")
+            self._operand(name, getattr(problem, name)) for name in ("query", "key", "value")
         )
-        ctype, size, base = CPP_TYPE[found.dtype], ITEM_SIZE[found.dtype], self.bases
+        ctype, size, base = CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype], self.bases
         queries = self.tiling.tile_queries
         self.output = self.k.output("output", "output", ctype, size)
         self.panels = [
@@ -91,7 +91,7 @@ class _Design:
         self.rings = Rings(scores_ring, weights, self._ring("results", "float", 4, parts, Role.OUTPUT))
 
     def _operand(self, name: str, side: Side) -> _Operand:
-        ctype, size = CPP_TYPE[self.found.dtype], ITEM_SIZE[self.found.dtype]
+        ctype, size = CPP_TYPE[self.problem.dtype], ITEM_SIZE[self.problem.dtype]
         tensor = self.k.input(name, parameter(side.name), ctype, size)
         return _Operand(tensor, *_place_of(self.k, name, side))
 
@@ -150,7 +150,7 @@ class _Design:
 
     def _store(self, target: Region, shape: tuple[Var, Var], pitch: Expr) -> None:
         rows, columns = shape
-        quant = QUANT[self.found.dtype] if target.tensor is self.output else ""
+        quant = QUANT[self.problem.dtype] if target.tensor is self.output else ""
         self.k.do(Fixpipe(target, whole(self.sum), rows, columns, rows, pitch, quant))
 
 
@@ -165,16 +165,16 @@ def _place_of(k: Builder, name: str, side: Side) -> tuple[Param, Function | None
     return pitch, start_of(k, side, name)
 
 
-def build(found: Attention, schedule: AttentionSchedule) -> CubeKernel:
+def build(problem: Attention, schedule: AttentionSchedule) -> CubeKernel:
     """The kernel of a legal schedule."""
-    design = _Design(found, schedule)
+    design = _Design(problem, schedule)
     k, sizes = design.k, design.tiling
-    mask = None if found.mask is None else _mask(k, found.mask)
-    widest = widest_parts(found, schedule)
+    mask = None if problem.mask is None else _mask(k, problem.mask)
+    widest = widest_parts(problem, schedule)
     kept = Choice(sizes.is_whole, "==", Int(1), Int(0), sizes.part_pitch)
     k.require(kept, "<=", widest, "parts of the output do not fit the unified buffer")
-    with walk(k, sizes, causal=found.causal) as step:
+    with walk(k, sizes, causal=problem.causal) as step:
         design.scores_of(step)
         design.results_of(step)
-    vectors = Softmax(found, schedule, sizes, design.rings, mask, widest)
+    vectors = Softmax(problem, schedule, sizes, design.rings, mask, widest)
     return CubeKernel(k.kernel(), beside=vectors.kernel())

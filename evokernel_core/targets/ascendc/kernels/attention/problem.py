@@ -58,23 +58,24 @@ class AttentionSchedule(Settings):
     c_slots: int = 1
 
 
-def fixed_bytes(found: Attention, item: AttentionSchedule) -> int:
+def fixed_bytes(problem: Attention, schedule: AttentionSchedule) -> int:
     """Bytes of the unified buffer that do not depend on sizes at run time."""
-    chunk = item.chunk * item.keys
-    queues = item.buffers * chunk * (4 + ITEM_SIZE[found.dtype]) + (chunk * 4 if found.mask else 0)
-    numbers = item.chunk * 256 + item.queries // 2 * (32 + 24)
-    seen = -(-item.keys // 8 // BLOCK_BYTES) * BLOCK_BYTES
-    return queues + numbers + (item.keys * 4 + seen if found.causal else 0)
+    chunk = schedule.chunk * schedule.keys
+    queues = schedule.buffers * chunk * (4 + ITEM_SIZE[problem.dtype]) + (chunk * 4 if problem.mask else 0)
+    numbers = schedule.chunk * 256 + schedule.queries // 2 * (32 + 24)
+    seen = -(-schedule.keys // 8 // BLOCK_BYTES) * BLOCK_BYTES
+    return queues + numbers + (schedule.keys * 4 + seen if problem.causal else 0)
 
 
-def widest_parts(found: Attention, item: AttentionSchedule) -> int:
+def widest_parts(problem: Attention, schedule: AttentionSchedule) -> int:
     """Columns, in whole blocks, of the output's parts that a vector core may keep; 0: none, so that one step
     has to hold all keys."""
     room = min(
-        (found.room - fixed_bytes(found, item)) // (item.queries // 2 * 4), item.chunk * item.keys // 8
+        (problem.room - fixed_bytes(problem, schedule)) // (schedule.queries // 2 * 4),
+        schedule.chunk * schedule.keys // 8,
     )
-    known, keys = found.width.constant, found.keys.constant
-    if keys is not None and keys <= item.keys:
+    known, keys = problem.width.constant, problem.keys.constant
+    if keys is not None and keys <= schedule.keys:
         return 0
     wanted = room // 8 * 8 if known is None else -(-known // 8) * 8
     return wanted if 0 < wanted <= room else 0
@@ -83,10 +84,10 @@ def widest_parts(found: Attention, item: AttentionSchedule) -> int:
 def read_attention(task: KernelTask, chip: Chip) -> Attention:
     """The one attention of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
-    found = [node for node in graph.nodes if node.op == ATTENTION]
-    if len(found) != 1 or len(graph.outputs) != 1:
+    nodes = [node for node in graph.nodes if node.op == ATTENTION]
+    if len(nodes) != 1 or len(graph.outputs) != 1:
         raise PlanError("The kernel has not exactly one attention with one result.")
-    node = found[0]
+    node = nodes[0]
     if below_views(graph, graph.outputs[0]).name != node.name:
         raise PlanError("The result is more than an attention.")
     query, key, value, mask, dropout, causal, scale = attention_arguments(node)

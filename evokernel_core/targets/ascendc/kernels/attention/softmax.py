@@ -105,7 +105,7 @@ class Softmax:
 
     def __init__(
         self,
-        found: Attention,
+        problem: Attention,
         schedule: AttentionSchedule,
         sizes: Sizes,
         rings: Rings,
@@ -115,8 +115,8 @@ class Softmax:
         self.k = Builder(
             "A vector core: scores become weights by an online softmax, and parts of the output are summed."
         )
-        self.found, self.sizes, self.rings, self.mask, self.widest = found, sizes, rings, mask, widest
-        self.ctype, self.width = CPP_TYPE[found.dtype], ITEM_SIZE[found.dtype]
+        self.problem, self.sizes, self.rings, self.mask, self.widest = problem, sizes, rings, mask, widest
+        self.ctype, self.width = CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype]
         self.block = Constant("C0_ROW", BLOCK_BYTES // self.width, "elements of a block of results")
         self.half, self.chunk = sizes.half, sizes.chunk
         elements = self.chunk * sizes.tile_keys
@@ -139,14 +139,14 @@ class Softmax:
 
     def kernel(self) -> Kernel:
         """The loops of a cube core, with what its vector cores do in each step."""
-        k, found = self.k, self.found
+        k, problem = self.k, self.problem
         output = k.output("output", "output", self.ctype, self.width)
         numbers = (self.highest, self.higher, self.totals, self.fading)
         # What instructions read and write at a time lies in banks apart so.
         k.lay_out(self.incoming, self.outgoing, self.fold, self.spread, *numbers, self.part, self.masking)
-        if found.causal:
+        if problem.causal:
             k.call("CreateVecIndex", self.columns, _float(0), self.sizes.tile_keys, repeats=1)
-        with walk(k, self.sizes, causal=found.causal, with_cube=True) as step:
+        with walk(k, self.sizes, causal=problem.causal, with_cube=True) as step:
             half = k.let("upper", ceil_div(step.queries, 2))
             first = k.let("first", Choice(VectorCore(), "==", Int(0), Int(0), half))
             rows = k.let("rows", Choice(VectorCore(), "==", Int(0), half, step.queries - half))
@@ -226,12 +226,14 @@ class Softmax:
         score = self.incoming
         elements = count * pitch
         scale = (
-            Number("SCALE", self.found.scale) if self.found.scale else InverseRoot("scale", self.sizes.depth)
+            Number("SCALE", self.problem.scale)
+            if self.problem.scale
+            else InverseRoot("scale", self.sizes.depth)
         )
         self._on("Muls", score, score, scale, count=elements)
         if self.mask is not None:
             self._add_mask(self.mask, count, pitch)
-        if self.found.causal:
+        if self.problem.causal:
             self._hide(step, first + row, count, pitch)
         higher, highest, fade = (
             whole(self.higher),

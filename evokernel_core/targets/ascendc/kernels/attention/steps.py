@@ -53,18 +53,18 @@ class Sizes:
     part_rows: Param
 
 
-def sizes_of(k: Builder, found: Attention, schedule: AttentionSchedule) -> Sizes:
+def sizes_of(k: Builder, problem: Attention, schedule: AttentionSchedule) -> Sizes:
     """The fields of the tiling, and what a call must meet."""
     tile_queries = Constant("TILE_QUERIES", schedule.queries, "rows of one unit")
     tile_keys = Constant("TILE_KEYS", schedule.keys, "keys of one step")
     half = Constant("HALF_QUERIES", schedule.queries // 2, "rows of one vector core")
     chunk = Constant("CHUNK_ROWS", schedule.chunk, "rows in the unified buffer at a time")
     names = ("matrices", "queries", "keys", "depth", "width")
-    matrices, queries, keys, depth, width = (k.param(name, Size(getattr(found, name))) for name in names)
+    matrices, queries, keys, depth, width = (k.param(name, Size(getattr(problem, name))) for name in names)
     for size in (matrices, queries, keys, depth, width):
         k.require(size, ">=", 1)
     note = "matrices of queries that share one of keys and values"
-    sharing = k.param("sharing", Size(found.sharing), note)
+    sharing = k.param("sharing", Size(problem.sharing), note)
     tiles = k.param("queryTiles", ceil_div(queries, tile_queries))
     units = k.param("units", matrices * tiles, "tiles of queries over all matrices")
     is_whole = Choice(keys, "<=", tile_keys, Int(1), Int(0))

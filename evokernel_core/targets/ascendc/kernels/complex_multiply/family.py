@@ -74,26 +74,28 @@ def read_paired(task: KernelTask) -> Paired:
     return Paired(names[0], names[1], grid)
 
 
-def _strategy(found: Paired, item: PairedSchedule, move: str) -> Strategy:
+def _strategy(problem: Paired, schedule: PairedSchedule, move: str) -> Strategy:
     notes = (
-        Sentence("Tiles of {tile} elements, {buffers} under way.", tile=item.tile, buffers=item.buffers),
+        Sentence(
+            "Tiles of {tile} elements, {buffers} under way.", tile=schedule.tile, buffers=schedule.buffers
+        ),
         Sentence("The parts of a number stay together; transpositions let them change places."),
     )
     cell = Descriptor(
-        Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.TRANSPOSE, Overlap.of(item.buffers)
+        Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.TRANSPOSE, Overlap.of(schedule.buffers)
     )
-    return Strategy("paired", item.settings(), notes, cell, move)
+    return Strategy("paired", schedule.settings(), notes, cell, move)
 
 
-def _neighbours(found: Paired, here: PairedSchedule) -> Iterator[tuple[str, PairedSchedule]]:
+def _neighbours(problem: Paired, here: PairedSchedule) -> Iterator[tuple[str, PairedSchedule]]:
     yield "larger tiles", PairedSchedule(here.tile * 2, here.buffers)
     yield "smaller tiles", PairedSchedule(here.tile // 2, here.buffers)
     yield "one more tile under way", PairedSchedule(here.tile, here.buffers + 1)
     yield "one tile less under way", PairedSchedule(here.tile, here.buffers - 1)
 
 
-def _why_illegal(found: Paired, item: PairedSchedule) -> str | None:
-    if item.tile % _SQUARE:
+def _why_illegal(problem: Paired, schedule: PairedSchedule) -> str | None:
+    if schedule.tile % _SQUARE:
         return f"A tile has whole squares of {_SQUARE} elements."
     return None
 
@@ -115,11 +117,13 @@ _FROM_FLOATS = 2**32 // _FLOAT - 1
 """A copy of several rows counts the bytes between them in 32 bits."""
 
 
-def build(found: Paired, schedule: PairedSchedule) -> Kernel:
+def build(problem: Paired, schedule: PairedSchedule) -> Kernel:
     """The kernel of a schedule, whose tile has rows and the factors behind them."""
     tile = Constant("TILE", schedule.tile, "most elements of a tile, with its factors")
-    k, grid = Builder(_NOTE), found.grid
-    x, w = (k.input(key, parameter(name), "float", _FLOAT) for key, name in (("x", found.x), ("w", found.w)))
+    k, grid = Builder(_NOTE), problem.grid
+    x, w = (
+        k.input(key, parameter(name), "float", _FLOAT) for key, name in (("x", problem.x), ("w", problem.w))
+    )
     y = k.output("y", "output", "float", _FLOAT)
     factors = k.param("factors", Size(grid.factors), "rows of factors: group g takes row g % factors")
     groups = k.param("groups", Size(grid.outer) * factors, "of rows that are multiplied by the same factors")

@@ -81,9 +81,9 @@ def fitted(epilogue: Epilogue, dtype: str, phases: int, chip: Chip) -> Behind:
     few, row_bytes = (TILE_STEP, ROW_BYTES // 2) if phases > 1 else (_FEW_OUTPUTS, ROW_BYTES)
     for buffers, least in ((2, few), (1, TILE_STEP)):
         for outputs in range(_MOST_OUTPUTS, least - 1, -TILE_STEP):
-            found = Behind(epilogue, outputs, buffers, dtype, chip, 1, row_bytes, phases)
-            if _fits(found):
-                return found
+            problem = Behind(epilogue, outputs, buffers, dtype, chip, 1, row_bytes, phases)
+            if _fits(problem):
+                return problem
     raise PlanError("What follows the convolution takes more than the unified buffer of a vector core.")
 
 
@@ -98,56 +98,56 @@ def fitted_channels(epilogue: Epilogue, channels: int, dtype: str, phases: int, 
         )
     for outputs in range(_MOST_OUTPUTS, _LEAST_REDUCED - 1, -TILE_STEP):
         for buffers in (2, 1):
-            found = Behind(epilogue, outputs, buffers, dtype, chip, fractals, ROW_BYTES // 2, phases)
-            if _fits(found):
-                return found
+            problem = Behind(epilogue, outputs, buffers, dtype, chip, fractals, ROW_BYTES // 2, phases)
+            if _fits(problem):
+                return problem
     raise PlanError("What reduces the channels of the convolution does not fit the unified buffer.")
 
 
 def _require_source(epilogue: Epilogue) -> None:
-    sources = [item for item in epilogue.plan.inputs if item.source == epilogue.source]
+    sources = [operand for operand in epilogue.plan.inputs if operand.source == epilogue.source]
     if len(sources) != 1 or sources[0].domain is not Domain.FULL:
         raise PlanError("What follows the convolution does not take its result as it is.")
-    of_steps = (item for item in epilogue.plan.inputs if item.mid and not item.inner)
+    of_steps = (operand for operand in epilogue.plan.inputs if operand.mid and not operand.inner)
     if epilogue.plan.family == "columnwise" and any(item.dtype != "float32" for item in of_steps):
         raise PlanError("Numbers of channels are taken in float32 behind a convolution.")
 
 
-def _fits(found: Behind) -> bool:
-    kernel = found.kernel()
-    queues = max(len(kernel.queued), len(kernel.plan.outputs)) * found.buffers
-    return queues <= _MOST_EVENTS and needed_bytes(found, kernel) <= found.chip.ub_bytes - RESERVED_BYTES
+def _fits(problem: Behind) -> bool:
+    kernel = problem.kernel()
+    queues = max(len(kernel.queued), len(kernel.plan.outputs)) * problem.buffers
+    return queues <= _MOST_EVENTS and needed_bytes(problem, kernel) <= problem.chip.ub_bytes - RESERVED_BYTES
 
 
-def needed_bytes(found: Behind, kernel: Kernel) -> int:
+def needed_bytes(problem: Behind, kernel: Kernel) -> int:
     """Of the unified buffer: two slots of the input, two of results and one of a turned piece."""
-    return kernel.layout.total + 2 * found.row_bytes + (2 * found.phases + 1) * found.turn_bytes
+    return kernel.layout.total + 2 * problem.row_bytes + (2 * problem.phases + 1) * problem.turn_bytes
 
 
-def _kernel(found: Behind) -> Kernel:
+def _kernel(problem: Behind) -> Kernel:
     schedule = Schedule(
         Form.REGION,
-        CHANNELS * found.outputs,
-        found.buffers,
+        CHANNELS * problem.outputs,
+        problem.buffers,
         rows=LANES,
-        columns=found.outputs,
+        columns=problem.outputs,
         spread="columns",
     )
-    plan = found.epilogue.plan
-    return Kernel(plan, schedule, (whole_program(plan, schedule),), handed=found.epilogue.source)
+    plan = problem.epilogue.plan
+    return Kernel(plan, schedule, (whole_program(plan, schedule),), handed=problem.epilogue.source)
 
 
-def _channels_kernel(found: Behind) -> Kernel:
-    rows = found.fractals * CHANNELS
+def _channels_kernel(problem: Behind) -> Kernel:
+    rows = problem.fractals * CHANNELS
     schedule = Schedule(
         Form.CHANNELS,
-        rows * found.outputs,
-        found.buffers,
+        rows * problem.outputs,
+        problem.buffers,
         rows=-(-rows // LANES) * LANES,
-        columns=found.outputs,
+        columns=problem.outputs,
         spread="columns",
         whole=True,
     )
-    plan = found.epilogue.plan
+    plan = problem.epilogue.plan
     program = steps.whole_program(plan, steps.ChannelLowerer(plan, True, False))
-    return Kernel(plan, schedule, (program,), accumulators=1, handed=found.epilogue.source)
+    return Kernel(plan, schedule, (program,), accumulators=1, handed=problem.epilogue.source)

@@ -20,10 +20,10 @@ from evokernel_core.targets.ascendc.kernels.text import instruction_lines
 from evokernel_core.targets.ascendc.lowering.program import camel
 
 
-def write(found: Behind, class_name: str, volume: str) -> EpilogueText:
+def write(problem: Behind, class_name: str, volume: str) -> EpilogueText:
     """The class with the methods of ``epilogue.write``, for pieces with all channels: the steps of its plan.
     ``volume``: the field of the tiling with the outputs of a channel."""
-    kernel, source = found.kernel(), found.epilogue.source
+    kernel, source = problem.kernel(), problem.epilogue.source
     once, each, _ = numbers(kernel)
     program, outputs = kernel.programs[0], kernel.plan.outputs
     parameter = turned_parameter(kernel, source)
@@ -52,10 +52,10 @@ def write(found: Behind, class_name: str, volume: str) -> EpilogueText:
         (f"tiling.columns = tiling.{volume};", *behind.assignments),
         behind.symbols,
     )
-    constants = tiling_constants(kernel, needed_bytes(found, kernel))
+    constants = tiling_constants(kernel, needed_bytes(problem, kernel))
     return EpilogueText(
         f"{constants}{TILE_STEP_TEXT}", shape, f"{REGION}\n{text}", class_name,
-        ", ".join(kernel.used_tensors), tuple(camel(item.name) for item in outputs),
+        ", ".join(kernel.used_tensors), tuple(camel(output.name) for output in outputs),
     )  # fmt: skip
 
 

@@ -57,7 +57,7 @@ class _Cube(Design):
             k.take(WEIGHTS_READY)
         else:
             k.do(Meet())
-        if self.found.needs_constant:
+        if self.problem.needs_constant:
             k.do(CopyBlocks(whole(self.one), Region(self.ones, Int(0)), WHOLE))
         self.clear_tails()
         with k.cores("index", t["tiles"], in_a_row=True) as index:
@@ -69,7 +69,7 @@ class _Cube(Design):
             with k.loop("m", t["tilesM"]) as m:
                 first = k.let("firstM", m * t["tileM"])
                 rows = k.let("rowsM", least(t["paddedM"] - first, t["tileM"]))
-                if self.found.needs_constant:
+                if self.problem.needs_constant:
                     self.keep_constant(tile, m, (first, rows))
                 with k.loop("phase", self.phases) as number:
                     self.add_phase(index, tile, (m, number), (first, rows))
@@ -88,14 +88,14 @@ class _Cube(Design):
     def keep_weights(self, tile: Tile) -> None:
         """All weights of a group stay in L1 where they fit."""
         k, t = self.k, self.t
-        group = k.let("group", tile.group(self.found.groups))
+        group = k.let("group", tile.group(self.problem.groups))
         with k.when(t["resident"], "!=", 0), k.kept(self.panel, group):
             blocks = t["kernelTaps"] * t["blocks"] * t["paddedM"]
             k.do(CopyBlocks(whole(self.panel), Region(self.packed, group * t["groupWeights"]), blocks))
 
     def keep_constant(self, tile: Tile, m: Var, along_m: tuple[Var, Var]) -> None:
         k, t, (first, rows) = self.k, self.t, along_m
-        group = tile.group(self.found.groups)
+        group = tile.group(self.problem.groups)
         with k.kept(self.bias, group * t["tilesM"] + m):
             place = (group + 1) * t["groupWeights"] - (t["paddedM"] - first) * self.c0
             k.do(CopyBlocks(whole(self.bias), Region(self.packed, place), rows))
@@ -116,9 +116,9 @@ class _Cube(Design):
                 with k.fetched(_SLAB, self.slab, Condition(fetches, "!=", Int(0))):
                     self.fetch_slab(index, (start, held))
                 self.add_chunk(tile, phase, runs, taps, along_m, (start, held))
-            if self.found.bias is not None:
+            if self.problem.bias is not None:
                 self.add_constant(runs, rows)
-            elif self.found.needs_constant:
+            elif self.problem.needs_constant:
                 with k.when(self.fresh, "!=", 0):  # no tap reaches this phase
                     self.add_constant(runs, rows)
         with k.stored():
@@ -161,7 +161,7 @@ class _Cube(Design):
         all_taps = t["kernelTaps"]
         block = phase.before * t["blocks"] + start * phase.count + first * held
         inside = (first_m * all_taps * t["blocks"] + block * rows) * self.c0
-        source = Region(self.packed, tile.group(self.found.groups) * t["groupWeights"] + inside)
+        source = Region(self.packed, tile.group(self.problem.groups) * t["groupWeights"] + inside)
         target = at(self.panel, stage_of(_PANEL) * self.panel_elements)
         self.k.do(CopyBlocks(target, source, count * held * rows))
 
@@ -287,7 +287,7 @@ class _Cube(Design):
         self, tile: Tile, phase: Phase, runs: Runs, numbers: tuple[Var, Var, Var], along_m: tuple[Var, Var]
     ) -> None:
         k, t, (index, m, number), (first, rows) = self.k, self.t, numbers, along_m
-        quant = QUANT[self.found.dtype]
+        quant = QUANT[self.problem.dtype]
         if self.schedule.turned:  # pixels of 16 channels lie together, for the vector cores to turn
             slot = (index - FIRST_OF_CORE) % self.ring
             place = slot * t["tileResults"] + (m * self.phases + number) * t["phaseResults"]
@@ -316,7 +316,7 @@ class _Cube(Design):
             k.do(Fixpipe(Region(self.target, place), source, made, runs.pixels, rows, volume, quant))
 
 
-def build(found: Transposed, schedule: Schedule, output: str) -> Kernel:
+def build(problem: Transposed, schedule: Schedule, output: str) -> Kernel:
     """The kernel of the cube cores in a legal schedule, beside what the vector cores' text computes.
     ``output``: the address of what they store, where no vector core does."""
-    return _Cube(found, schedule, output).build()
+    return _Cube(problem, schedule, output).build()

@@ -86,14 +86,14 @@ class Runs:
 class Design:
     """A transposed convolution in a schedule, and what its kernel is built of."""
 
-    def __init__(self, found: Transposed, schedule: Schedule, output: str) -> None:
+    def __init__(self, problem: Transposed, schedule: Schedule, output: str) -> None:
         self.k = Builder(
             "The cube core multiplies the weights of each tap by the slab, shifted to where the tap reads."
         )
-        self.found, self.schedule = found, schedule
-        self.t = fields_of(self.k, found, schedule)
+        self.problem, self.schedule = problem, schedule
+        self.t = fields_of(self.k, problem, schedule)
         self.along = self.t.along
-        self.size = ITEM_SIZE[found.dtype]
+        self.size = ITEM_SIZE[problem.dtype]
         self.c0, self.ring = self.t.c0, self.t.ring
         depth, height, width = (item.phases for item in self.along)
         self.strides = (
@@ -109,7 +109,7 @@ class Design:
         self._buffers()
 
     def _tensors(self, output: str) -> None:
-        own, (ctype, size) = self.schedule.own_weights, (CPP_TYPE[self.found.dtype], self.size)
+        own, (ctype, size) = self.schedule.own_weights, (CPP_TYPE[self.problem.dtype], self.size)
         packed = "workspace + GetBlockIdx() * tiling.packedBytes" if own else "workspace"
         if self.schedule.turned:
             place = "GetBlockIdx() * RING * tiling.tileResults * ELEMENT_BYTES"
@@ -120,15 +120,15 @@ class Design:
         ring = "GetBlockIdx() * (tiling.blocks * tiling.ringRows * tiling.slabW * BLOCK_BYTES)"
         self.packed = self.k.in_workspace("packed", packed, ctype, size)
         self.slabs = self.k.in_workspace("slabs", f"workspace + tiling.slabOffset + {ring}", ctype, size)
-        if self.found.needs_constant:
+        if self.problem.needs_constant:
             self.ones = self.k.in_workspace("ones", f"{packed} + tiling.onesOffset", ctype, size)
 
     def _buffers(self) -> None:
-        schedule, ctype, size = self.schedule, CPP_TYPE[self.found.dtype], self.size
+        schedule, ctype, size = self.schedule, CPP_TYPE[self.problem.dtype], self.size
         self.slab_elements = Constant("SLAB_ELEMENTS", schedule.slab_kb * 1024 // size)
         self.panel_elements = Constant("PANEL_ELEMENTS", schedule.panel_kb * 1024 // size)
-        step = Constant("STEP_ELEMENTS", schedule.step_fractals(self.found) * FRACTAL * BLOCK_BYTES // size)
-        memory = self.found.chip.memory
+        step = Constant("STEP_ELEMENTS", schedule.step_fractals(self.problem) * FRACTAL * BLOCK_BYTES // size)
+        memory = self.problem.chip.memory
         sums = Constant("SUM_ELEMENTS", memory.l0c_bytes // schedule.c_slots // 4)
 
         def l1(name: str, elements: Expr, stages: int = 1) -> Buffer:
@@ -150,7 +150,7 @@ class Design:
     def tile_of(self, index: Var) -> Tile:
         """Tiles of a sweep follow each other, down the depth or the height."""
         k, t = self.k, self.t
-        if not self.found.sweeps_depth:
+        if not self.problem.sweeps_depth:
             depth = k.let("depth", 0)
             row = k.let("row", index % t["tilesH"] * t["tileH"])
             rows = k.let("tileRows", _ROWS(t["outH"], self.strides[1], 0, row, t["tileH"]))
@@ -208,7 +208,7 @@ class Design:
         planes of others are padding. At least one is left, which gives zeros."""
         k, depth = self.k, self.along[0]
         plane = k.let("planeTaps", phase.taps[1] * phase.taps[2])
-        if not self.found.sweeps_depth:
+        if not self.problem.sweeps_depth:
             return Int(0), plane
         # Places count from below the lowest that any tap reads, so that none is negative.
         here = k.let("firstPlace", tile.depth + depth.at[phase.place[0]] + depth.highest)

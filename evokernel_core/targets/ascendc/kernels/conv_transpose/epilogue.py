@@ -52,11 +52,11 @@ __aicore__ inline DataCopyExtParams RowsTo(uint32_t rows, uint32_t columns, uint
 """
 
 
-def write(found: Behind, class_name: str, volume: str) -> EpilogueText:
+def write(problem: Behind, class_name: str, volume: str) -> EpilogueText:
     """The class with ``Start()`` once, ``Fetch(region)`` for what else a piece takes, and ``Take(region,
     turned)`` when it has been turned. ``volume``: the field of the tiling with the outputs of a channel."""
     columns = f"tiling_.{volume}"
-    kernel, source = found.kernel(), found.epilogue.source
+    kernel, source = problem.kernel(), problem.epilogue.source
     once, each = copies.read_numbers(kernel)
     parameter = turned_parameter(kernel, source)
     kernel.public += [
@@ -71,11 +71,11 @@ def write(found: Behind, class_name: str, volume: str) -> EpilogueText:
         ROWS_OF,
     ]
     behind = shape_fields(kernel.plan, kernel.schedule)
-    constants = tiling_constants(kernel, needed_bytes(found, kernel))
+    constants = tiling_constants(kernel, needed_bytes(problem, kernel))
     return EpilogueText(
         f"{constants}{TILE_STEP_TEXT}",
         behind, f"{REGION}\n{tile_text(kernel, class_name)}", class_name,
-        ", ".join(kernel.used_tensors), tuple(camel(item.name) for item in kernel.plan.outputs),
+        ", ".join(kernel.used_tensors), tuple(camel(output.name) for output in kernel.plan.outputs),
     )  # fmt: skip
 
 
@@ -86,5 +86,5 @@ def taken(parameter: str) -> list[str]:
 
 def turned_parameter(kernel: Kernel, source: str) -> str:
     """The parameter that a turned piece is."""
-    item = next(item for item in kernel.plan.inputs if item.source == source)
+    item = next(operand for operand in kernel.plan.inputs if operand.source == source)
     return f"const LocalTensor<{CPP_TYPE[item.dtype]}> &{camel(item.name)}Local"

@@ -37,37 +37,37 @@ _PART_CYCLES = 800
 """Of one part of the weights that is laid out."""
 
 
-def estimate_us(found: Transposed, item: Schedule, symbols: Mapping[str, int], chip: Chip) -> float:
+def estimate_us(problem: Transposed, schedule: Schedule, symbols: Mapping[str, int], chip: Chip) -> float:
     """Modelled microseconds: the slowest of the pipes of the busiest core and of device memory."""
-    planned = plan(found, item, symbols)
+    planned = plan(problem, schedule, symbols)
     if planned is None:
         return math.inf
-    sizes = found.sizes(symbols)
-    width = ITEM_SIZE[found.dtype]
+    sizes = problem.sizes(symbols)
+    width = ITEM_SIZE[problem.dtype]
     tiles = -(-planned.tiles // min(chip.aic, planned.tiles))
-    cube = _cube_cycles(found, planned, sizes, item, width)
-    cost = found.behind.cost if found.behind is not None else None
-    vector = _vector_cycles(found, planned, sizes, item, width, cost)
+    cube = _cube_cycles(problem, planned, sizes, schedule, width)
+    cost = problem.behind.cost if problem.behind is not None else None
+    vector = _vector_cycles(problem, planned, sizes, schedule, width, cost)
     cycles = max(cube, vector) * tiles + min(cube, vector)
-    read = _read_bytes(found, planned, sizes, item, width)
+    read = _read_bytes(problem, planned, sizes, schedule, width)
     outputs = sizes.images * sizes.results * math.prod(sizes.made)
     written = outputs * (width if cost is None else cost.written_of(sizes.results))
     read += 0 if cost is None else outputs * cost.read
     busy = cycles / chip.mhz
-    packing = _packing_cycles(found, planned, sizes, chip, item) / chip.mhz
-    if item.turned:
+    packing = _packing_cycles(problem, planned, sizes, chip, schedule) / chip.mhz
+    if schedule.turned:
         cores = min(chip.aic, planned.tiles)
         work = _turned_us(busy, read, written, tiles * cores / planned.tiles, chip)
     else:
-        work = _direct_us(busy, read, written, item, chip)
+        work = _direct_us(busy, read, written, schedule, chip)
     return work + packing + mixed_launch_us(chip, chip.aic)
 
 
-def _direct_us(busy: float, read: float, written: float, item: Schedule, chip: Chip) -> float:
+def _direct_us(busy: float, read: float, written: float, schedule: Schedule, chip: Chip) -> float:
     """Where cube cores store what they compute: microseconds of all tiles, from those of the busiest core's
     pipes and the bytes that all cores read and write."""
     moved = max(read, _written_back(read, written, chip)) / chip.gm.memory_bytes_us
-    exposed = 1.0 if item.c_slots == 1 else 0.1  # of one result, nothing is computed while it is stored
+    exposed = 1.0 if schedule.c_slots == 1 else 0.1  # of one result, nothing is computed while it is stored
     return max(busy, moved) + exposed * min(busy, moved)
 
 
@@ -88,49 +88,53 @@ def _written_back(read: float, written: float, chip: Chip) -> float:
     return max(0.0, read + written - chip.l2_bytes) * written / (read + written) * chip.gm.write_back_cost
 
 
-def _packing_cycles(found: Transposed, planned: Plan, sizes: Sizes, chip: Chip, item: Schedule) -> float:
+def _packing_cycles(
+    problem: Transposed, planned: Plan, sizes: Sizes, chip: Chip, schedule: Schedule
+) -> float:
     """Until all weights lie in blocks, and cores have waited for those of others."""
-    blocks = found.groups * planned.blocks * math.prod(sizes.kernel)
+    blocks = problem.groups * planned.blocks * math.prod(sizes.kernel)
     rows = planned.tiles_m * planned.tile_m
     each = chip.mte.min_copy_cycles + 2 * rows
-    parts = found.groups * planned.blocks * planned.tiles_m
+    parts = problem.groups * planned.blocks * planned.tiles_m
     cycles = (blocks * each + parts * _PART_CYCLES) / 2
-    return cycles if item.own_weights else cycles / min(chip.aic, planned.tiles) + chip.sync.sync_all_cycles
+    return (
+        cycles if schedule.own_weights else cycles / min(chip.aic, planned.tiles) + chip.sync.sync_all_cycles
+    )
 
 
-def _read_bytes(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule, width: int) -> float:
+def _read_bytes(problem: Transposed, planned: Plan, sizes: Sizes, schedule: Schedule, width: int) -> float:
     """Bytes that device memory moves for the input: rows of neighbouring sweeps come anew, and rows that
     begin at any address are moved in whole pieces."""
-    spread = 1 if item.turned else found.axes[2].stride
+    spread = 1 if schedule.turned else problem.axes[2].stride
     columns = min(-(-planned.slab[2] // spread), sizes.inputs[2])
     row = columns * width
-    is_aligned = columns == sizes.inputs[2] and row % found.chip.mte.aligned_bytes == 0
+    is_aligned = columns == sizes.inputs[2] and row % problem.chip.mte.aligned_bytes == 0
     inside = min(1.0, sizes.inputs[1] / planned.slab[1])
     rows = planned.tiles * planned.rows * inside * sizes.channels
     return rows * (row + (0 if is_aligned else REQUEST_BYTES))
 
 
-def _run(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule) -> int:
+def _run(problem: Transposed, planned: Plan, sizes: Sizes, schedule: Schedule) -> int:
     """Turned outputs that are stored together."""
     _, height, columns = planned.tile
     run = height * columns if planned.is_flat else columns
-    _, rows, phases = found.alternating
-    joined = joined_lines(found, item, sizes, planned)
+    _, rows, phases = problem.alternating
+    joined = joined_lines(problem, schedule, sizes, planned)
     if joined > 0:
         return joined * rows * sizes.made[2]
-    held = turned_outputs(found, item) // phases // FRACTAL * FRACTAL
+    held = turned_outputs(problem, schedule) // phases // FRACTAL * FRACTAL
     return min(run, whole(-(-run // -(-run // held)))) * phases
 
 
-def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule, width: int) -> float:
+def _cube_cycles(problem: Transposed, planned: Plan, sizes: Sizes, schedule: Schedule, width: int) -> float:
     """Cycles of one tile on the cube core, all phases and tiles of channels."""
-    axis_d, axis_h, _ = found.axes
-    rows, cube = planned.tile_m // FRACTAL, found.chip.cube
-    hit = found.chip.mte.cube_load_hit_bytes_per_cycle
+    axis_d, axis_h, _ = problem.axes
+    rows, cube = planned.tile_m // FRACTAL, problem.chip.cube
+    hit = problem.chip.mte.cube_load_hit_bytes_per_cycle
     fractals = fractals_of(planned.tile, planned.slab[2], planned.is_flat or planned.is_dense)
     runs = 1 if planned.is_flat else planned.tile[0] * (1 if planned.is_dense else planned.tile[1])
     taps = math.prod(sizes.kernel)
-    phases = axis_d.stride * axis_h.stride * item.phases_w(found)
+    phases = axis_d.stride * axis_h.stride * schedule.phases_w(problem)
     # Taps whose planes are padding are left out, the others are of all phases together.
     planes = sizes.inputs[0] + planned.tile[0] - 1
     products = taps * planned.blocks * min(1.0, planes * axis_d.stride / sizes.outputs[0])
@@ -138,25 +142,25 @@ def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule,
     matrix = products * rows * fractals * cube.fractal_cycles(width) + steps * cube.mmad_overhead_cycles
     fractal = FRACTAL * BLOCK_BYTES
     sides = fractal / cube.l1_l0a_bytes_per_cycle, fractal / cube.l1_l0b_bytes_per_cycle
-    cycles = sides if item.turned else sides[::-1]  # of a fractal of pixels, and of weights
-    held = item.step_fractals(found) // rows // planned.step_blocks if item.turned else 1
+    cycles = sides if schedule.turned else sides[::-1]  # of a fractal of pixels, and of weights
+    held = schedule.step_fractals(problem) // rows // planned.step_blocks if schedule.turned else 1
     groups = steps / held  # of weights
     each = runs * cube.load_overhead_cycles + fractals * cycles[0] + rows * cycles[1]
     loads = products * each + groups * cube.load_overhead_cycles
     slab = planned.blocks * planned.plane * BLOCK_BYTES / hit
-    axes = found.axes if item.turned else found.axes[:2]
+    axes = problem.axes if schedule.turned else problem.axes[:2]
     used = math.prod(min(axis.tap_step, taps) for axis, taps in zip(axes, sizes.kernel, strict=False))
     reloads = 1 if planned.chunks == 1 else used * planned.tiles_m
     weights = 0.0 if planned.is_resident else products * planned.tile_m * BLOCK_BYTES / hit * planned.tiles_m
-    burst = planned.tile_m * FRACTAL * fractals * width if item.turned else planned.tile[2] * width
-    ragged = 1 if item.turned else 1 + _RAGGED_STORE / burst
+    burst = planned.tile_m * FRACTAL * fractals * width if schedule.turned else planned.tile[2] * width
+    ragged = 1 if schedule.turned else 1 + _RAGGED_STORE / burst
     each = max(width / cube.fixpipe_gm_bytes_per_cycle, 1 / cube.fixpipe_b32_elements_per_cycle)
     stored = phases * fractals * planned.tile_m * FRACTAL * each * planned.tiles_m * ragged
-    in_turn = (matrix + loads + steps * _STEP_CYCLES) / item.step_slots
-    if item.turned and item.c_slots > 1 and phases > 1:
-        matrix += phases * _IDLE_CYCLES[item.step_slots]
+    in_turn = (matrix + loads + steps * _STEP_CYCLES) / schedule.step_slots
+    if schedule.turned and schedule.c_slots > 1 and phases > 1:
+        matrix += phases * _IDLE_CYCLES[schedule.step_slots]
     work = max(matrix, loads, in_turn) * planned.tiles_m
-    if item.c_slots == 1:
+    if schedule.c_slots == 1:
         work += stored + phases * planned.tiles_m * _HANDOVER_CYCLES
     else:  # nothing is multiplied while results are stored that no tap reaches
         work += stored * max(0.0, 1 - used / phases)
@@ -164,29 +168,29 @@ def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule,
 
 
 def _vector_cycles(
-    found: Transposed, planned: Plan, sizes: Sizes, item: Schedule, width: int, cost: Cost | None
+    problem: Transposed, planned: Plan, sizes: Sizes, schedule: Schedule, width: int, cost: Cost | None
 ) -> float:
     """Cycles of one tile on one of the two vector cores of a cube core."""
-    spread = 1 if item.turned else found.axes[2].stride
+    spread = 1 if schedule.turned else problem.axes[2].stride
     rows = planned.rows * planned.blocks / 2
-    stored = rows * planned.slab[2] * BLOCK_BYTES / found.chip.mte.store_bytes_per_cycle
-    channels, mte = BLOCK_BYTES // width, found.chip.mte
+    stored = rows * planned.slab[2] * BLOCK_BYTES / problem.chip.mte.store_bytes_per_cycle
+    channels, mte = BLOCK_BYTES // width, problem.chip.mte
     loaded = rows * channels * (planned.slab[2] / spread * width + _RAGGED_STORE)
     loaded /= mte.load_bytes_per_cycle
     batches = math.ceil(rows / planned.row_batch)
-    turned = rows * (found.chip.vector.startup_cycles + planned.slab[2] * 2 / FRACTAL / spread) + stored / 4
+    turned = rows * (problem.chip.vector.startup_cycles + planned.slab[2] * 2 / FRACTAL / spread) + stored / 4
     laid_out = max(stored, loaded, turned) + batches * _VECTOR_CYCLES * 4 + 500
-    if not item.turned:
+    if not schedule.turned:
         return laid_out
-    outputs = math.prod(planned.tile) * math.prod(found.alternating)
-    run = _run(found, planned, sizes, item)
-    together = FRACTAL * fractals_of_piece(found)  # channels of a piece
+    outputs = math.prod(planned.tile) * math.prod(problem.alternating)
+    run = _run(problem, planned, sizes, schedule)
+    together = FRACTAL * fractals_of_piece(problem)  # channels of a piece
     pieces = outputs / run * planned.tiles_m * planned.tile_m / together / 2
     most = min(together, sizes.results)
     stored = most * (run * width + _RAGGED_STORE) / mte.store_bytes_per_cycle
-    pooled = math.prod(found.strides) if found.is_pooled else 1
+    pooled = math.prod(problem.strides) if problem.is_pooled else 1
     turn = pooled * together * run * width / mte.load_hit_bytes_per_cycle + 2 * _VECTOR_CYCLES
-    turn += (pooled - 1) * (together * run / LANES + found.chip.vector.startup_cycles) / 2
+    turn += (pooled - 1) * (together * run / LANES + problem.chip.vector.startup_cycles) / 2
     if cost is None:
         return laid_out + pieces * (max(stored, turn) + _VECTOR_CYCLES)
     steps = together * run * cost.each + cost.tile + math.ceil(run / LANES) * cost.slab

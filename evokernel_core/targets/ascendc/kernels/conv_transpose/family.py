@@ -56,42 +56,42 @@ _CONSTANT_BYTES = 16 * 1024
 """L1 for a block of biases, of at most 256 results, and one of ones."""
 
 
-def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) -> Beside:
-    given = {found.x: "xAddress", found.weight: "weightAddress", found.bias: "biasAddress"}
+def _text(problem: Transposed, schedule: Schedule, task: KernelTask, name: str) -> Beside:
+    given = {problem.x: "xAddress", problem.weight: "weightAddress", problem.bias: "biasAddress"}
     names = {item: given.get(item, camel(item)) for item in tensors_of(task)}
     behind = None
-    if found.behind is not None:
-        names = {item: camel(item) for item in names}  # the class behind takes tensors by these
-        write = channels.write if found.behind.reduces_channels else epilogue.write
-        behind = write(found.behind, class_name(name, "Steps"), "volume")
+    if problem.behind is not None:
+        names = {name: camel(name) for name in names}  # the class behind takes tensors by these
+        write = channels.write if problem.behind.reduces_channels else epilogue.write
+        behind = write(problem.behind, class_name(name, "Steps"), "volume")
     outputs = behind.outputs if behind is not None else ("outputAddress",)
-    is_wide = found.dtype == "float32"
+    is_wide = problem.dtype == "float32"
     facts = KernelFacts(
         Cores.BOTH,
         waits_for_all=not schedule.own_weights,  # each packs a part of the weights that all read
         uses_workspace=True,
-        reads_numbers=found.behind is not None and found.behind.epilogue.reads_numbers,
+        reads_numbers=problem.behind is not None and problem.behind.epilogue.reads_numbers,
     )
-    made, multiplier = cube.build(found, schedule, outputs[0]), class_name(name, "Multiplier")
+    made, multiplier = cube.build(problem, schedule, outputs[0]), class_name(name, "Multiplier")
     context = {
         "s": schedule,
         "cube_class": multiplier,
-        "element": CPP_TYPE[found.dtype],
+        "element": CPP_TYPE[problem.dtype],
         "moved": "float" if is_wide else "half",
         "wide": not is_wide,
         "lanes": "0x0101010101010101" if is_wide else "0x0001000100010001",
-        "constant": found.needs_constant,
-        "sweeps_depth": found.sweeps_depth,
-        "turns": found.alternating[2] // math.gcd(16, found.alternating[2]),
+        "constant": problem.needs_constant,
+        "sweeps_depth": problem.sweeps_depth,
+        "turns": problem.alternating[2] // math.gcd(16, problem.alternating[2]),
         "parameters": addresses(*names.values(), *outputs),
         "output": outputs[0],
         "epilogue": behind,
-        "ahead": found.behind is not None and found.behind.buffers > 1,
-        "fractals": fractals_of_piece(found),
-        "pooled": found.is_pooled,
-        "x": names[found.x],
-        "weight": names[found.weight],
-        "bias": names[found.bias] if found.bias is not None else "",
+        "ahead": problem.behind is not None and problem.behind.buffers > 1,
+        "fractals": fractals_of_piece(problem),
+        "pooled": problem.is_pooled,
+        "x": names[problem.x],
+        "weight": names[problem.weight],
+        "bias": names[problem.bias] if problem.bias is not None else "",
         "name": name,
     }
 
@@ -99,14 +99,14 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
         text = render("conv_transpose/kernel", cube=printed, **context)
         return StageText("", "", text, f"{name}_kernel", facts)
 
-    return Beside(made, multiplier, around, facts, _added(found, schedule, behind))
+    return Beside(made, multiplier, around, facts, _added(problem, schedule, behind))
 
 
-def _added(found: Transposed, schedule: Schedule, behind: EpilogueText | None) -> Added:
+def _added(problem: Transposed, schedule: Schedule, behind: EpilogueText | None) -> Added:
     """What the text of the vector cores adds to the tiling."""
     end = "resultsEnd" if schedule.turned else "slabsEnd"
     blocks = ("tiling.blockDim = static_cast<uint32_t>(cubeCores);", f"tiling.workspaceBytes = {end};")
-    constants = (*_constants(found, schedule), *(_turned(found, schedule) if schedule.turned else ()))
+    constants = (*_constants(problem, schedule), *(_turned(problem, schedule) if schedule.turned else ()))
     if behind is None:
         return Added(constants, (), (), "", blocks, frozenset())
     volume = "tiling.volume = tiling.madeD * tiling.madeH * tiling.madeW;"
@@ -120,28 +120,28 @@ def _added(found: Transposed, schedule: Schedule, behind: EpilogueText | None) -
     )
 
 
-def _constants(found: Transposed, schedule: Schedule) -> tuple[str, ...]:
-    spread = 1 if schedule.turned else found.axes[2].stride
-    steps = [axis.tap_step for axis in found.axes]
+def _constants(problem: Transposed, schedule: Schedule) -> tuple[str, ...]:
+    spread = 1 if schedule.turned else problem.axes[2].stride
+    steps = [axis.tap_step for axis in problem.axes]
     if not schedule.turned:
         steps[2] = 1
     return (
-        f"constexpr uint32_t GROUPS = {found.groups};",
+        f"constexpr uint32_t GROUPS = {problem.groups};",
         f"constexpr int32_t SPREAD_W = {spread}; // zeros part the inputs where outputs along W lie together",
         *(
             f"constexpr int32_t TAP_STEP_{letter} = {step}; // taps of one phase are this far apart"
             for letter, step in zip("DHW", steps, strict=True)
         ),
         f"constexpr uint32_t BLOCK_BYTES = {BLOCK_BYTES};",
-        f"constexpr uint32_t ELEMENT_BYTES = {ITEM_SIZE[found.dtype]};",
+        f"constexpr uint32_t ELEMENT_BYTES = {ITEM_SIZE[problem.dtype]};",
     )
 
 
-def _turned(found: Transposed, schedule: Schedule) -> tuple[str, ...]:
+def _turned(problem: Transposed, schedule: Schedule) -> tuple[str, ...]:
     """Of pieces that vector cores turn."""
-    fractals, turn_bytes = fractals_of_piece(found), memory_of(found, schedule)[1]
-    elements = turn_bytes // ITEM_SIZE[found.dtype]
-    phases = math.prod(found.strides) if found.is_pooled else 1
+    fractals, turn_bytes = fractals_of_piece(problem), memory_of(problem, schedule)[1]
+    elements = turn_bytes // ITEM_SIZE[problem.dtype]
+    phases = math.prod(problem.strides) if problem.is_pooled else 1
     return (
         f"constexpr uint32_t TURN_BYTES = {turn_bytes}; // results in the unified buffer, one of two slots",
         f"constexpr uint32_t TURN_ELEMENTS = {elements};",
@@ -150,7 +150,7 @@ def _turned(found: Transposed, schedule: Schedule) -> tuple[str, ...]:
         f"constexpr uint32_t SOURCE_ELEMENTS = {phases * elements}; // of all phases",
         *(
             f"constexpr uint32_t TURN_{letter} = {count}; // outputs that alternate in the result"
-            for letter, count in zip("DHW", found.alternating, strict=True)
+            for letter, count in zip("DHW", problem.alternating, strict=True)
         ),
     )
 
@@ -169,7 +169,7 @@ def _shares(chip: Chip) -> Iterator[tuple[int, int]]:
     return ((slabs * part, (6 - slabs) * part) for slabs in (4, 3, 5))
 
 
-def _starts(found: Transposed, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
+def _starts(problem: Transposed, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
     for most_m in (128, 64):
         for most_n in (128, 256, 512, 1024):
             for c_slots in (1, 2):
@@ -180,38 +180,38 @@ def _starts(found: Transposed, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
                         yield Schedule(*tile, 3, True, own, steps)
 
 
-def _refusal(found: Transposed, item: Schedule, sizes: Sizes, chip: Chip) -> str | None:
-    broken = _broken_rule(found, item)
+def _refusal(problem: Transposed, schedule: Schedule, sizes: Sizes, chip: Chip) -> str | None:
+    broken = _broken_rule(problem, schedule)
     if broken is not None:
         return broken
-    if (found.behind is not None or found.is_pooled) and not item.turned:
+    if (problem.behind is not None or problem.is_pooled) and not schedule.turned:
         return "What follows the convolution is done to results that are turned."
-    if fractals_of_piece(found) > item.most_m // FRACTAL:
+    if fractals_of_piece(problem) > schedule.most_m // FRACTAL:
         return "What reduces all channels takes tiles with all of them."
-    most = min(_MOST_TURNED, turned_outputs(found, item) // _LEAST_TURNED)
-    if item.turned and found.alternating[2] > most:
+    most = min(_MOST_TURNED, turned_outputs(problem, schedule) // _LEAST_TURNED)
+    if schedule.turned and problem.alternating[2] > most:
         return "Too many outputs along W alternate in one turn of results."
-    return "The taps do not fit a slab." if plan(found, item, sizes) is None else None
+    return "The taps do not fit a slab." if plan(problem, schedule, sizes) is None else None
 
 
-def _broken_rule(found: Transposed, item: Schedule) -> str | None:
+def _broken_rule(problem: Transposed, schedule: Schedule) -> str | None:
     """Why no convolution can be computed with a schedule."""
-    if min(item.most_m, item.most_n) < 16 or item.most_m % 16 or item.most_n % 16:
+    if min(schedule.most_m, schedule.most_n) < 16 or schedule.most_m % 16 or schedule.most_n % 16:
         return "Tiles are whole fractals."
-    if item.step_slots not in _STEP_SLOTS or item.c_slots not in (1, 2):
+    if schedule.step_slots not in _STEP_SLOTS or schedule.c_slots not in (1, 2):
         return "L0 holds two or three steps, and L0C one or two results."
-    memory = found.chip.memory
-    wide = max(item.most_m, item.most_n) * BLOCK_BYTES > memory.l0_bytes // 2
-    if wide or item.most_m > 256 or item.c_slots * item.most_m * FRACTAL * 4 > memory.l0c_bytes:
+    memory = problem.chip.memory
+    wide = max(schedule.most_m, schedule.most_n) * BLOCK_BYTES > memory.l0_bytes // 2
+    if wide or schedule.most_m > 256 or schedule.c_slots * schedule.most_m * FRACTAL * 4 > memory.l0c_bytes:
         return "A block of one operand does not fit L0, or the results L0C."
-    if 2 * (item.slab_kb + item.panel_kb) * 1024 + _CONSTANT_BYTES > memory.l1_bytes - RESERVED_BYTES:
+    if 2 * (schedule.slab_kb + schedule.panel_kb) * 1024 + _CONSTANT_BYTES > memory.l1_bytes - RESERVED_BYTES:
         return "Two slabs and two panels do not fit L1."
-    if min(item.slab_kb, item.panel_kb) < 16 or not 2 + item.turned <= item.ring <= 4:
+    if min(schedule.slab_kb, schedule.panel_kb) < 16 or not 2 + schedule.turned <= schedule.ring <= 4:
         return "Slabs and panels hold several fractals, and at least one slab lies ahead."
     return None
 
 
-def _steps(found: Transposed, here: Schedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, Schedule]]:
+def _steps(problem: Transposed, here: Schedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, Schedule]]:
     yield "taller tile", evolve(here, most_m=here.most_m * 2)
     yield "lower tile", evolve(here, most_m=here.most_m // 2)
     yield "wider tile", evolve(here, most_n=here.most_n * 2)
@@ -233,24 +233,24 @@ def _steps(found: Transposed, here: Schedule, sizes: Sizes, chip: Chip) -> Itera
     yield "one slab ahead less", evolve(here, ring=here.ring - 1)
 
 
-def _strategy(found: Transposed, item: Schedule, move: str) -> Strategy:
+def _strategy(problem: Transposed, schedule: Schedule, move: str) -> Strategy:
     notes = (
         Sentence(
             "Tiles of at most {channels} channels by {pixels} pixels.",
-            channels=item.most_m,
-            pixels=item.most_n,
+            channels=schedule.most_m,
+            pixels=schedule.most_n,
         ),
         Sentence("Vector cores lay the input of the next tile out while the cube core multiplies."),
     )
-    return Strategy("transposed", item.settings(), notes, _descriptor(item), move)
+    return Strategy("transposed", schedule.settings(), notes, _descriptor(schedule), move)
 
 
-def _descriptor(item: Schedule) -> Descriptor:
+def _descriptor(schedule: Schedule) -> Descriptor:
     """Whether pixels or outputs are the rows of the product; and whether all cores read the same laid out
     weights, which L2 then keeps."""
-    way = Algorithm.TRANSPOSED_PRODUCT if item.turned else Algorithm.MATRIX_PRODUCT
-    reuse = Reuse.L1 if item.own_weights else Reuse.L2
-    return Descriptor(Dataflow.OUTPUT_STATIONARY, reuse, Split.TILES, way, Overlap.of(item.c_slots))
+    way = Algorithm.TRANSPOSED_PRODUCT if schedule.turned else Algorithm.MATRIX_PRODUCT
+    reuse = Reuse.L1 if schedule.own_weights else Reuse.L2
+    return Descriptor(Dataflow.OUTPUT_STATIONARY, reuse, Split.TILES, way, Overlap.of(schedule.c_slots))
 
 
 FAMILY = SearchingFamily(

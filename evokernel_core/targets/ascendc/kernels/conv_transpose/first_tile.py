@@ -42,14 +42,14 @@ _Three = tuple[Param, Param, Param]
 class Tiles:
     """Adds the fields one after the other; each is made of those before."""
 
-    def __init__(self, k: Builder, found: Transposed, schedule: Schedule) -> None:
-        self.k, self.found, self.schedule = k, found, schedule
+    def __init__(self, k: Builder, problem: Transposed, schedule: Schedule) -> None:
+        self.k, self.problem, self.schedule = k, problem, schedule
         self.known: dict[str, Param] = {}
-        self.size = ITEM_SIZE[found.dtype]
+        self.size = ITEM_SIZE[problem.dtype]
         self.ring = Constant("RING", schedule.ring, "slabs that lie in the workspace for each cube core")
         self.c0 = Constant("C0", BLOCK_BYTES // self.size, "channels of one block")
-        axis_w = found.axes[2] if schedule.turned else evolve(found.axes[2], stride=1)
-        self.axes = (*found.axes[:2], axis_w)
+        axis_w = problem.axes[2] if schedule.turned else evolve(problem.axes[2], stride=1)
+        self.axes = (*problem.axes[:2], axis_w)
         """As they are computed: outputs along W lie together unless results are turned."""
         self.strides = tuple(axis.stride for axis in self.axes)
 
@@ -57,15 +57,15 @@ class Tiles:
         return self.known[name]
 
     def add(self, name: str, value: Index, note: str = "", ctype: str = U32) -> Param:
-        found = self.k.param(name, expr(value), note, ctype)
-        self.known[name] = found
-        return found
+        result = self.k.param(name, expr(value), note, ctype)
+        self.known[name] = result
+        return result
 
     def host(self, name: str, value: Index, note: str = "") -> Param:
         """A number on the way to fields."""
-        found = self.k.on_host(name, expr(value), note)
-        self.known[name] = found
-        return found
+        result = self.k.on_host(name, expr(value), note)
+        self.known[name] = result
+        return result
 
     def equal(self, name: str, length: Expr, most: Expr) -> Expr:
         """The length of equal pieces of at most ``most``."""
@@ -78,23 +78,23 @@ class Tiles:
     # -- sizes ----------------------------------------------------------------------------------
 
     def sizes(self) -> tuple[Along, Along, Along]:
-        k, found = self.k, self.found
-        images = self.host("images", Size(found.batch) * found.groups, "times groups")
-        channels = self.add("channels", Size(found.channels), "of the input, in one group")
-        results = self.add("results", Size(found.results), "output channels of one group")
-        for letter, length, taps in zip(SIDES, found.inputs, found.kernel, strict=True):
+        k, problem = self.k, self.problem
+        images = self.host("images", Size(problem.batch) * problem.groups, "times groups")
+        channels = self.add("channels", Size(problem.channels), "of the input, in one group")
+        results = self.add("results", Size(problem.results), "output channels of one group")
+        for letter, length, taps in zip(SIDES, problem.inputs, problem.kernel, strict=True):
             self.add(f"in{letter}", Size(length), "", U64)
             self.add(f"kernel{letter}", Size(taps))
-        for item in (images, channels, results, *self.three("in"), *self.three("kernel")):
-            k.require(item, ">=", 1)
-        for axis, letter in zip(found.axes, SIDES, strict=True):
+        for part in (images, channels, results, *self.three("in"), *self.three("kernel")):
+            k.require(part, ">=", 1)
+        for axis, letter in zip(problem.axes, SIDES, strict=True):
             whole = (self[f"in{letter}"] - 1) * axis.stride + (self[f"kernel{letter}"] - 1) * axis.dilation
             whole = self.host(f"whole{letter}", whole + axis.output_padding + 1, "with the paddings")
             k.require(whole, ">", 2 * axis.padding)
             self.add(f"out{letter}", whole - 2 * axis.padding, "", U64)
         if self.schedule.turned:
-            for axis, letter in zip(found.axes, SIDES, strict=True):
-                made = self[f"out{letter}"] // (axis.stride if found.is_pooled else 1)
+            for axis, letter in zip(problem.axes, SIDES, strict=True):
+                made = self[f"out{letter}"] // (axis.stride if problem.is_pooled else 1)
                 self.add(f"made{letter}", made, "what is stored of them", U64)
                 k.require(self[f"made{letter}"], ">=", 1)
         first, second, third = (
@@ -118,14 +118,14 @@ class Tiles:
 
     def tile(self, spans: tuple[Along, Along, Along]) -> None:
         """The largest tile whose results lie in L0C and whose pixels lie in one step of L0."""
-        found, schedule, span = self.found, self.schedule, spans[2].span
+        problem, schedule, span = self.problem, self.schedule, spans[2].span
         out_w = self["outW"]
-        sums = found.chip.memory.l0c_bytes // schedule.c_slots // 4
+        sums = problem.chip.memory.l0c_bytes // schedule.c_slots // 4
         held = self.host("heldPixels", self._down(Int(sums) // self["tileM"]), "in L0C")
-        step = min(schedule.most_n, schedule.step_fractals(found) * FRACTAL)
+        step = min(schedule.most_n, schedule.step_fractals(problem) * FRACTAL)
         most_n = Constant("MOST_N", step, "output pixels of one tile")
         most = self.host("mostPixels", least(most_n, held))
-        axis_h, axis_w = found.axes[1:]
+        axis_h, axis_w = problem.axes[1:]
         shares_zeros = axis_w.padding == axis_w.output_padding == 0 and axis_h.stride == self.strides[2] == 1
         flat = Choice(out_w * 2, "<=", most, Int(1), Int(0)) if shares_zeros else Int(0)
         self.add("flat", flat, "whole rows follow one another in a tile, without gaps")
@@ -261,7 +261,7 @@ class Tiles:
         )
 
     def _slab(self, tile: tuple[Expr, Expr, Expr], spans: tuple[Along, Along, Along]) -> tuple[Expr, ...]:
-        depth, height, width = (side + item.span for side, item in zip(tile, spans, strict=True))
+        depth, height, width = (side + span.span for side, span in zip(tile, spans, strict=True))
         return depth, height, self._flat(self["outW"], width)
 
     def _plane(self, tile: tuple[Expr, Expr, Expr], spans: tuple[Along, Along, Along]) -> Expr:

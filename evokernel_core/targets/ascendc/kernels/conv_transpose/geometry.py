@@ -160,10 +160,10 @@ def read_transposed(task: KernelTask, chip: Chip) -> Transposed:
     """The one transposed convolution of a task and what follows it element by element. Raises PlanError
     where the task is anything else."""
     graph = task.graph
-    found = [node for node in graph.nodes if node.op == CONVOLUTION]
-    if len(found) != 1:
+    nodes = [node for node in graph.nodes if node.op == CONVOLUTION]
+    if len(nodes) != 1:
         raise PlanError("The kernel has not exactly one convolution.")
-    node = found[0]
+    node = nodes[0]
     convolution = _read_convolution(task, node, chip)
     pooled = _pooled(graph, node, convolution)
     if pooled is not None:
@@ -174,37 +174,43 @@ def read_transposed(task: KernelTask, chip: Chip) -> Transposed:
     return evolve(convolution, behind=_behind(task, convolution, ValueRef(node.name), shape, chip))
 
 
-def _pooled(graph: Graph, node: Node, found: Transposed) -> Node | None:
+def _pooled(graph: Graph, node: Node, problem: Transposed) -> Node | None:
     """The pooling whose windows are the outputs of all phases at a place, where nothing else reads these."""
-    readers = [item for item in graph.nodes if ValueRef(node.name) in item.operands()]
+    readers = [child for child in graph.nodes if ValueRef(node.name) in child.operands()]
     if len(readers) != 1 or readers[0].op not in MAX_POOLS or ValueRef(node.name) in graph.outputs:
         return None
-    (pool,), strides = readers, found.strides
+    (pool,), strides = readers, problem.strides
     rank = len(node.outputs[0].shape) - 2
     defaults: tuple[Arg, ...] = ((), (), 0, 1, False)
     window, steps, padding, dilation, ceils = (*pool.args[1:], *defaults[len(pool.args) - 1 :])
-    windows = [literals(item, rank) for item in (window, steps or window)]
-    if any(item != strides[3 - rank :] for item in windows) or found.dtype not in _POOLED or strides[2] == 1:
+    windows = [literals(choice, rank) for choice in (window, steps or window)]
+    if (
+        any(window != strides[3 - rank :] for window in windows)
+        or problem.dtype not in _POOLED
+        or strides[2] == 1
+    ):
         return None
     plain = literals(padding, rank) == (0,) * rank and literals(dilation, rank) == (1,) * rank
-    read = {ref for item in graph.nodes for ref in item.operands()} | set(graph.outputs)
+    read = {ref for node in graph.nodes for ref in node.operands()} | set(graph.outputs)
     if not plain or literal(ceils) or ValueRef(pool.name, 1) in read:
         return None
     return pool
 
 
-def _behind(task: KernelTask, found: Transposed, ref: ValueRef, shape: tuple[Dim, ...], chip: Chip) -> Behind:
+def _behind(
+    task: KernelTask, problem: Transposed, ref: ValueRef, shape: tuple[Dim, ...], chip: Chip
+) -> Behind:
     """What follows element by element, or reduces the channels of each pixel."""
-    phases = math.prod(found.strides) if found.is_pooled else 1
+    phases = math.prod(problem.strides) if problem.is_pooled else 1
     try:
         epilogue = read_epilogue(task, ref, shape[:2], shape[2:], chip)
     except PlanError:
-        channels = found.results.constant
-        if channels is None or found.groups > 1:
+        channels = problem.results.constant
+        if channels is None or problem.groups > 1:
             raise
         reduced = read_channels(task, ref, shape[:1], shape[1:2], shape[2:], chip)
-        return fitted_channels(reduced, channels, found.dtype, phases, chip)
-    return fitted(epilogue, found.dtype, phases, chip)
+        return fitted_channels(reduced, channels, problem.dtype, phases, chip)
+    return fitted(epilogue, problem.dtype, phases, chip)
 
 
 def _read_convolution(task: KernelTask, node: Node, chip: Chip) -> Transposed:
@@ -222,7 +228,7 @@ def _read_convolution(task: KernelTask, node: Node, chip: Chip) -> Transposed:
     if channels is None:
         raise PlanError("The channels do not divide into the groups for every size.")
     rank = len(shape) - 2
-    numbers = [literals(item, rank) for item in (strides, paddings, dilations, output_paddings)]
+    numbers = [literals(choice, rank) for choice in (strides, paddings, dilations, output_paddings)]
     axes = [Axis(*values) for values in zip(*numbers, strict=True)]
     missing = 3 - rank
     return Transposed(

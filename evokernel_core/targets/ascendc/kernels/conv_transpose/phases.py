@@ -69,20 +69,20 @@ def along(k: Builder, axis: Axis, letter: str, kernel: Param) -> Along:
     )
 
 
-def phases_with_taps(item: Along) -> Expr:
+def phases_with_taps(along: Along) -> Expr:
     """How many phases have any tap."""
     total: Expr = Int(0)
-    for place in range(item.phases):
-        total = total + Choice(item.taps.values[place], ">", Int(0), Int(1), Int(0))
+    for place in range(along.phases):
+        total = total + Choice(along.taps.values[place], ">", Int(0), Int(1), Int(0))
     return total
 
 
 def _first(axis: Axis, phase: int) -> int | None:
     """The first tap of a phase in a kernel that is large enough; None where no kernel is."""
-    found = (
+    result = (
         tap for tap in range(axis.tap_step) if (phase + axis.padding - tap * axis.dilation) % axis.stride == 0
     )
-    return next(found, None)
+    return next(result, None)
 
 
 def _place(axis: Axis, phase: int, first: int | None) -> int:

@@ -43,13 +43,13 @@ class Schedule(Settings):
     own_weights: bool = False
     step_slots: int = 2
 
-    def step_fractals(self, found: Transposed) -> int:
+    def step_fractals(self, problem: Transposed) -> int:
         """What a step in L0 holds of each operand."""
-        return found.chip.memory.l0_bytes // self.step_slots // (FRACTAL * BLOCK_BYTES)
+        return problem.chip.memory.l0_bytes // self.step_slots // (FRACTAL * BLOCK_BYTES)
 
-    def phases_w(self, found: Transposed) -> int:
+    def phases_w(self, problem: Transposed) -> int:
         """Outputs along W that are computed apart from one another."""
-        return found.axes[2].stride if self.turned else 1
+        return problem.axes[2].stride if self.turned else 1
 
 
 @frozen
@@ -73,43 +73,43 @@ class Plan:
     rows: float
 
 
-def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan | None:
+def plan(problem: Transposed, schedule: Schedule, symbols: Mapping[str, int]) -> Plan | None:
     """The tiles, None where no tile fits the buffers or the sizes leave no output."""
-    sizes = found.sizes(symbols)
+    sizes = problem.sizes(symbols)
     if min(*sizes.outputs, sizes.images, sizes.channels, sizes.results) < 1:
         return None
-    blocks = -(-sizes.channels // (BLOCK_BYTES // ITEM_SIZE[found.dtype]))
+    blocks = -(-sizes.channels // (BLOCK_BYTES // ITEM_SIZE[problem.dtype]))
     padded = whole(sizes.results)
-    tile_m = whole(-(-padded // -(-padded // item.most_m)))
-    tile, is_flat, is_dense = _first_tile(found, item, sizes, tile_m)
+    tile_m = whole(-(-padded // -(-padded // schedule.most_m)))
+    tile, is_flat, is_dense = _first_tile(problem, schedule, sizes, tile_m)
     while True:
-        slab, plane = _slab(found, item, sizes, tile, is_flat)
-        if plane * BLOCK_BYTES <= item.slab_kb * 1024:
+        slab, plane = _slab(problem, schedule, sizes, tile, is_flat)
+        if plane * BLOCK_BYTES <= schedule.slab_kb * 1024:
             break
         smaller = _halved(tile, is_flat)
         if smaller is None:
             return None
         tile = smaller
-    spread = 1 if item.turned else found.axes[2].stride
+    spread = 1 if schedule.turned else problem.axes[2].stride
     pitch = slab[2] + FRACTAL * spread
     load = whole(-(-slab[2] // spread))
-    held = min(memory_of(found, item)[0] // ((pitch + load) * BLOCK_BYTES), slab[0] * slab[1])
+    held = min(memory_of(problem, schedule)[0] // ((pitch + load) * BLOCK_BYTES), slab[0] * slab[1])
     if held < 1 or load > _MOST_ROW:
         return None
-    new_rows = tile[0] * slab[1] if found.sweeps_depth else tile[1]
+    new_rows = tile[0] * slab[1] if problem.sweeps_depth else tile[1]
     shared = new_rows if blocks % 2 == 0 else -(-new_rows // 2)
-    panel = item.panel_kb * 1024 // (tile_m * BLOCK_BYTES)
-    most = min(blocks, item.slab_kb * 1024 // (plane * BLOCK_BYTES), panel)
+    panel = schedule.panel_kb * 1024 // (tile_m * BLOCK_BYTES)
+    most = min(blocks, schedule.slab_kb * 1024 // (plane * BLOCK_BYTES), panel)
     chunk = -(-blocks // -(-blocks // most))
     chunks = -(-blocks // chunk)
     taps = math.prod(sizes.kernel)
     rows = -(-padded // tile_m)
-    steps = [-(-out // axis.stride) for out, axis in zip(sizes.outputs[:2], found.axes[:2], strict=True)]
-    steps.append(-(-sizes.outputs[2] // item.phases_w(found)))
+    steps = [-(-out // axis.stride) for out, axis in zip(sizes.outputs[:2], problem.axes[:2], strict=True)]
+    steps.append(-(-sizes.outputs[2] // schedule.phases_w(problem)))
     counts = [-(-length // part) for length, part in zip(steps, tile, strict=True)]
     tiles = sizes.images * math.prod(counts)
     # A sweep begins anew where the core before leaves off.
-    sweeps = max(tiles / counts[0 if found.sweeps_depth else 1], found.chip.aic)
+    sweeps = max(tiles / counts[0 if problem.sweeps_depth else 1], problem.chip.aic)
     anew = min(1.0, sweeps / tiles)
     fractals = fractals_of(tile, slab[2], is_flat or is_dense)
     return Plan(
@@ -124,51 +124,51 @@ def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan 
         blocks,
         chunks,
         chunks == 1 and rows == 1 and taps * blocks <= 2 * panel,
-        item.step_fractals(found) // max(fractals, tile_m // FRACTAL),
+        schedule.step_fractals(problem) // max(fractals, tile_m // FRACTAL),
         -(-shared // -(-shared // held)),
         anew * slab[0] * slab[1] + (1 - anew) * new_rows,
     )
 
 
-def memory_of(found: Transposed, item: Schedule) -> tuple[int, int]:
+def memory_of(problem: Transposed, schedule: Schedule) -> tuple[int, int]:
     """Bytes of the unified buffer: of one slot of the input's rows and of one of turned results."""
-    if found.behind is not None:
-        return found.behind.row_bytes, found.behind.turn_bytes
-    rows = _row_bytes(found)
-    if found.is_pooled:
-        step = FRACTAL * FRACTAL * ITEM_SIZE[found.dtype]
-        left = found.chip.ub_bytes - _KEPT_BYTES - 2 * _POOLED_ROW_BYTES
-        return _POOLED_ROW_BYTES, left // (2 * math.prod(found.strides) + 2) // step * step
-    return (rows // 2, rows // 4) if item.turned else (rows, 0)
+    if problem.behind is not None:
+        return problem.behind.row_bytes, problem.behind.turn_bytes
+    rows = _row_bytes(problem)
+    if problem.is_pooled:
+        step = FRACTAL * FRACTAL * ITEM_SIZE[problem.dtype]
+        left = problem.chip.ub_bytes - _KEPT_BYTES - 2 * _POOLED_ROW_BYTES
+        return _POOLED_ROW_BYTES, left // (2 * math.prod(problem.strides) + 2) // step * step
+    return (rows // 2, rows // 4) if schedule.turned else (rows, 0)
 
 
-def _row_bytes(found: Transposed) -> int:
+def _row_bytes(problem: Transposed) -> int:
     """Of the input's rows, one of two slots, where the unified buffer holds nothing else."""
-    return (found.chip.ub_bytes - _KEPT_BYTES) // 2 // BLOCK_BYTES * BLOCK_BYTES
+    return (problem.chip.ub_bytes - _KEPT_BYTES) // 2 // BLOCK_BYTES * BLOCK_BYTES
 
 
-def turned_outputs(found: Transposed, item: Schedule) -> int:
+def turned_outputs(problem: Transposed, schedule: Schedule) -> int:
     """Outputs of 16 channels that vector cores turn at a time, at most."""
-    if found.behind is not None:
-        return found.behind.outputs
-    return memory_of(found, item)[1] // (FRACTAL * ITEM_SIZE[found.dtype])
+    if problem.behind is not None:
+        return problem.behind.outputs
+    return memory_of(problem, schedule)[1] // (FRACTAL * ITEM_SIZE[problem.dtype])
 
 
-def fractals_of_piece(found: Transposed) -> int:
+def fractals_of_piece(problem: Transposed) -> int:
     """Of 16 channels, in what vector cores turn at a time."""
-    return 1 if found.behind is None else found.behind.fractals
+    return 1 if problem.behind is None else problem.behind.fractals
 
 
-def joined_lines(found: Transposed, item: Schedule, sizes: Sizes, planned: Plan) -> int:
+def joined_lines(problem: Transposed, schedule: Schedule, sizes: Sizes, planned: Plan) -> int:
     """Rows of each phase along the height that vector cores turn at a time, 0 where less than one; see
     ``turns`` in ``tiling.py``."""
-    out_w, (depths, stride, phases) = sizes.made[2], found.alternating
+    out_w, (depths, stride, phases) = sizes.made[2], problem.alternating
     if planned.is_flat or planned.tile[2] * phases < out_w:
         return 0
-    held = turned_outputs(found, item)
+    held = turned_outputs(problem, schedule)
     pitch = planned.slab[2] if planned.is_dense else whole(planned.tile[2])
     tail = FRACTAL if out_w % FRACTAL else 0
-    step = TILE_STEP if found.behind is not None else FRACTAL
+    step = TILE_STEP if problem.behind is not None else FRACTAL
 
     def taken(lines: int) -> int:
         pixels = whole((lines - 1) * pitch + planned.tile[2] + tail)
@@ -179,7 +179,7 @@ def joined_lines(found: Transposed, item: Schedule, sizes: Sizes, planned: Plan)
     if most == 0:
         return 0
     parts = -(-height // most)
-    parts_m = whole(sizes.results) // (FRACTAL * fractals_of_piece(found))
+    parts_m = whole(sizes.results) // (FRACTAL * fractals_of_piece(problem))
     beside = parts_m * planned.tile[0] * depths
     parts += parts * beside % 2 if parts < height else 0
     return -(-height // parts)
@@ -197,21 +197,21 @@ def fractals_of(tile: tuple[int, int, int], pitch: int, is_dense: bool) -> int:
 
 
 def _first_tile(
-    found: Transposed, item: Schedule, sizes: Sizes, tile_m: int
+    problem: Transposed, schedule: Schedule, sizes: Sizes, tile_m: int
 ) -> tuple[tuple[int, int, int], bool, bool]:
     """The largest tile, whether it is flat and whether it is dense."""
-    held = found.chip.memory.l0c_bytes // (item.c_slots * tile_m * 4) // FRACTAL * FRACTAL
-    most = min(item.most_n, held, item.step_fractals(found) * FRACTAL)
+    held = problem.chip.memory.l0c_bytes // (schedule.c_slots * tile_m * 4) // FRACTAL * FRACTAL
+    most = min(schedule.most_n, held, schedule.step_fractals(problem) * FRACTAL)
     out_d, out_h, out_w = sizes.outputs
-    axis_d, axis_h, axis_w = found.axes
+    axis_d, axis_h, axis_w = problem.axes
     depths, heights = -(-out_d // axis_d.stride), -(-out_h // axis_h.stride)
     shares_zeros = axis_w.padding == axis_w.output_padding == 0
-    phases = item.phases_w(found)
+    phases = schedule.phases_w(problem)
     is_flat = shares_zeros and axis_h.stride == phases == 1 and out_w * 2 <= most
-    is_dense = is_flat and item.turned
+    is_dense = is_flat and schedule.turned
     if is_flat:
         width = out_w
-    elif item.turned:
+    elif schedule.turned:
         halo = axis_w.highest - axis_w.lowest(sizes.kernel[2])
         width, is_dense = _turned_width(-(-out_w // phases), heights, most, halo)
     else:
@@ -256,12 +256,12 @@ def _turned_width(columns: int, heights: int, most: int, halo: int) -> tuple[int
 
 
 def _slab(
-    found: Transposed, item: Schedule, sizes: Sizes, tile: tuple[int, int, int], is_flat: bool
+    problem: Transposed, schedule: Schedule, sizes: Sizes, tile: tuple[int, int, int], is_flat: bool
 ) -> tuple[tuple[int, int, int], int]:
-    axis = found.axes[2] if item.turned else evolve(found.axes[2], stride=1)
+    axis = problem.axes[2] if schedule.turned else evolve(problem.axes[2], stride=1)
     halo = axis.highest - axis.lowest(sizes.kernel[2])
     depth, height = (
-        tile[i] + found.axes[i].highest - found.axes[i].lowest(sizes.kernel[i]) for i in range(2)
+        tile[i] + problem.axes[i].highest - problem.axes[i].lowest(sizes.kernel[i]) for i in range(2)
     )
     width = sizes.outputs[2] if is_flat else tile[2] + halo
     return (depth, height, width), depth * height * width + halo + FRACTAL

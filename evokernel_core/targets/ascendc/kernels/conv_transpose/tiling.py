@@ -53,18 +53,18 @@ class _Tiling(Tiles):
 
     def rows(self) -> None:
         """Rows that a vector core lays out at a time."""
-        spread = 1 if self.schedule.turned else self.found.axes[2].stride
+        spread = 1 if self.schedule.turned else self.problem.axes[2].stride
         slab_w, repeats = self["slabW"], most_of("LoadData2D", "repeatTimes")
         note = "pixels from row to row of a slab in the unified buffer: its last fractal may reach beyond it"
         pitch = self.add("rowPitch", slab_w + FRACTAL * spread, note)
         note = "input pixels of such a row, in whole fractals"
         load = self.add("rowLoad", round_up(ceil_div(slab_w, spread), WHOLE), note)
-        room = memory_of(self.found, self.schedule)[0] // BLOCK_BYTES
+        room = memory_of(self.problem, self.schedule)[0] // BLOCK_BYTES
         most = Constant("ROW_PIXELS", room, "of a slab in the unified buffer, a slot")
         rows = self.host("fittingRows", most // (pitch + load))
         self.k.require(rows, ">=", 1, "a row does not fit the unified buffer")
         self.k.require(load, "<=", repeats * FRACTAL, "a row does not fit the unified buffer")
-        new = self["tileD"] * self["slabH"] if self.found.sweeps_depth else self["tileH"]
+        new = self["tileD"] * self["slabH"] if self.problem.sweeps_depth else self["tileH"]
         new = self.add("newRows", new, "of a tile that the slab before has not")
         held = self.add("heldRows", least(rows, self["slabD"] * self["slabH"]), "rows that the buffers hold")
         shared = self.host("sharedRows", Choice(self["blocks"] % 2, "==", Int(0), new, ceil_div(new, 2)))
@@ -99,7 +99,7 @@ class _Tiling(Tiles):
         else:
             run = self._flat(tile_h * self["outW"], tile_w)
             fractals = self._flat(1, tile_d * tile_h) * ceil_div(run, WHOLE)
-        room = schedule.step_fractals(self.found)
+        room = schedule.step_fractals(self.problem)
         step = Constant("STEP_FRACTALS", room, "of one step in L0A and in L0B")
         fractals = self.host("tileFractals", fractals)
         widest = self.host("widest", greatest(fractals, tile_m // WHOLE))
@@ -114,10 +114,10 @@ class _Tiling(Tiles):
         depth, height, width = self.three("tiles")
         self.add("tiles", self["images"] * depth * height * width, "", U64)
         note = "tiles along the dimension in which they follow one another"
-        self.add("tilesS", depth if self.found.sweeps_depth else height, note)
+        self.add("tilesS", depth if self.problem.sweeps_depth else height, note)
         phases: Expr = Int(1)
-        for letter, item in zip(SIDES, spans, strict=True):
-            phases = phases * self.host(f"phases{letter}", phases_with_taps(item), "with taps")
+        for letter, span in zip(SIDES, spans, strict=True):
+            phases = phases * self.host(f"phases{letter}", phases_with_taps(span), "with taps")
         each = Choice(self["chunks"], "==", Int(1), Int(1), self["chunks"] * self["tilesM"] * phases)
         self.add("slabLoads", each, "copies of a tile's slab into L1")
 
@@ -131,7 +131,7 @@ class _Tiling(Tiles):
         taken = self.host("cubeCores", least(self["tiles"], cubes))
         blocks = self["kernelTaps"] * self["blocks"] + 1  # the one behind them is the bias
         group = self.add("groupWeights", blocks * self["paddedM"] * self.c0, "elements in blocks", U64)
-        ones = round_up(group * self.found.groups * self.size, _FRACTAL_BYTES)
+        ones = round_up(group * self.problem.groups * self.size, _FRACTAL_BYTES)
         ones = self.add("onesOffset", ones, "bytes from packed weights on", U64)
         packed = self.add("packedBytes", ones + _FRACTAL_BYTES, "of weights and ones", U64)
         slabs = taken * packed if schedule.own_weights else packed
@@ -151,11 +151,11 @@ class _Tiling(Tiles):
     def turns(self) -> None:
         """Rows that lie side by side in memory are turned and stored together, where at least one of each
         phase fits; else a row, or an equal part of one."""
-        found, (tile_d, tile_h, tile_w), made_w = self.found, self.three("tile"), self["madeW"]
-        pieces = FRACTAL * fractals_of_piece(found)
-        turn_d, turn_h, turn_w = found.alternating
-        held = memory_of(found, self.schedule)[1] // self.size // pieces
-        step = TILE_STEP if found.behind is not None else FRACTAL
+        problem, (tile_d, tile_h, tile_w), made_w = self.problem, self.three("tile"), self["madeW"]
+        pieces = FRACTAL * fractals_of_piece(problem)
+        turn_d, turn_h, turn_w = problem.alternating
+        held = memory_of(problem, self.schedule)[1] // self.size // pieces
+        step = TILE_STEP if problem.behind is not None else FRACTAL
         apart = Choice(self["dense"], "!=", Int(0), self["slabW"], round_up(tile_w, WHOLE))
         pitch = self.add("linePitch", apart, "pixels of one phase from row to row")
 
@@ -197,9 +197,9 @@ class _Tiling(Tiles):
         self.add("tileResults", phase * self["tilesM"] * count, "", U64)
 
 
-def fields_of(k: Builder, found: Transposed, schedule: Schedule) -> Fields:
+def fields_of(k: Builder, problem: Transposed, schedule: Schedule) -> Fields:
     """Adds the tiling of a legal schedule to a kernel."""
-    made = _Tiling(k, found, schedule)
+    made = _Tiling(k, problem, schedule)
     spans = made.sizes()
     made.channels()
     made.tile(spans)

@@ -63,36 +63,36 @@ class Frames:
     chunk_planes: Param
 
 
-def framed_width(found: Convolution, pixels: Expr) -> Expr:
+def framed_width(problem: Convolution, pixels: Expr) -> Expr:
     """Elements of one phase for a row of so many pixels of the result."""
-    reach = (found.kernel[2] - 1) * (found.dilation[2].constant or 1) // found.phases
+    reach = (problem.kernel[2] - 1) * (problem.dilation[2].constant or 1) // problem.phases
     return round_up(pixels + reach, WHOLE)
 
 
-def _framed_height(found: Convolution, rows: Expr) -> Expr:
+def _framed_height(problem: Convolution, rows: Expr) -> Expr:
     """Rows for so many rows of the result."""
-    reach = (found.kernel[1] - 1) * (found.dilation[1].constant or 1)
-    return (rows - 1) * found.stride[1] + (reach + 1)
+    reach = (problem.kernel[1] - 1) * (problem.dilation[1].constant or 1)
+    return (rows - 1) * problem.stride[1] + (reach + 1)
 
 
 def chunks_of(
-    k: Builder, found: Convolution, chunk_kib: int, known: tuple[Counts, Tiles], pitch: Param, chip: Chip
+    k: Builder, problem: Convolution, chunk_kib: int, known: tuple[Counts, Tiles], pitch: Param, chip: Chip
 ) -> Frames:
     """Chunks of whole images, or of pieces of one, small enough that L2 keeps what is framed until it is
     read; ``pitch``: elements of a framed row."""
-    (counts, tiles), across = known, is_cut_across(found)
-    taps, gap = found.kernel[0], found.dilation[0].constant or 1
-    planes = (counts.made[0] - 1) * found.stride[0] + ((taps - 1) * gap + 1)
+    (counts, tiles), across = known, is_cut_across(problem)
+    taps, gap = problem.kernel[0], problem.dilation[0].constant or 1
+    planes = (counts.made[0] - 1) * problem.stride[0] + ((taps - 1) * gap + 1)
     depth = k.param("frameMadeDepth", planes, "of a chunk")
 
     def elements(number: Expr) -> Expr:
         """Of an image's piece with so many tiles."""
-        of_planes = counts.channels * found.groups * depth
+        of_planes = counts.channels * problem.groups * depth
         if across:
-            return of_planes * found.phases * framed_width(found, number * tiles.width)
-        return of_planes * _framed_height(found, number * tiles.rows) * pitch
+            return of_planes * problem.phases * framed_width(problem, number * tiles.width)
+        return of_planes * _framed_height(problem, number * tiles.rows) * pitch
 
-    size = ITEM_SIZE[found.dtype]
+    size = ITEM_SIZE[problem.dtype]
     bytes_ = Constant("CHUNK_BYTES", chunk_kib * 1024, "about what is framed before cube cores read it")
     number = tiles.across if across else tiles.down
     image = k.param("imageBytes", elements(number) * size, "of a framed image")
@@ -105,22 +105,24 @@ def chunks_of(
     if across:
         step = k.param("framePieceStep", piece_tiles * tiles.width, "elements of a phase from piece to piece")
         height = k.param("frameMadeHeight", Int(1))
-        width = k.param("frameMadeWidth", framed_width(found, step), "of one phase")
+        width = k.param("frameMadeWidth", framed_width(problem, step), "of one phase")
         of_piece = k.param("tilesOfPiece", piece_tiles)
     else:
         rows = k.param("pieceRows", piece_tiles * tiles.rows)
-        step = k.param("framePieceStep", rows * found.stride[1], "rows from piece to piece")
-        height = k.param("frameMadeHeight", _framed_height(found, rows))
-        width = k.param("frameMadeWidth", pitch // found.phases, "of one phase")
+        step = k.param("framePieceStep", rows * problem.stride[1], "rows from piece to piece")
+        height = k.param("frameMadeHeight", _framed_height(problem, rows))
+        width = k.param("frameMadeWidth", pitch // problem.phases, "of one phase")
         of_piece = k.param("tilesOfPiece", counts.made[0] * piece_tiles * tiles.across)
-    of_chunk = k.param("tilesOfChunk", tiles.of_outputs * found.groups * images * of_piece, "empty ones too")
-    all_planes = k.param("framePlanes", counts.channels * found.groups * counts.batch, "of all images")
-    of_images = k.param("frameChunkPlanes", counts.channels * found.groups * images)
+    of_chunk = k.param(
+        "tilesOfChunk", tiles.of_outputs * problem.groups * images * of_piece, "empty ones too"
+    )
+    all_planes = k.param("framePlanes", counts.channels * problem.groups * counts.batch, "of all images")
+    of_images = k.param("frameChunkPlanes", counts.channels * problem.groups * images)
     chunk_elements = k.param("frameChunkElements", images * elements(piece_tiles))
     made = depth, height, width
-    sizes = _image_sizes(k, found)
+    sizes = _image_sizes(k, problem)
     at_once = pieces_of(
-        k, frame_of(found, chip), sizes, (depth if sizes[0] != Int(1) else Int(1), height, width), _of_frame
+        k, frame_of(problem, chip), sizes, (depth if sizes[0] != Int(1) else Int(1), height, width), _of_frame
     )
     of_plane = k.param("frameTilesOfPlane", depth * at_once.down * at_once.across, "of a channel of an image")
     return Frames(
@@ -134,11 +136,11 @@ def _of_frame(name: str) -> str:
     return f"frame{name[0].upper()}{name[1:]}"
 
 
-def _image_sizes(k: Builder, found: Convolution) -> tuple[Expr, Expr, Expr]:
+def _image_sizes(k: Builder, problem: Convolution) -> tuple[Expr, Expr, Expr]:
     """Planes, rows and elements of an image; a single plane in which all of a frame lies is a number."""
-    assert found.frame is not None
-    planes, *area = found.frame.sizes
-    is_flat = planes.is_one and found.made[0].is_one and not found.frame.before[0]
+    assert problem.frame is not None
+    planes, *area = problem.frame.sizes
+    is_flat = planes.is_one and problem.made[0].is_one and not problem.frame.before[0]
     height, width = (
         k.param(_of_frame(name), Size(item)) for name, item in zip(("height", "width"), area, strict=True)
     )
@@ -148,17 +150,17 @@ def _image_sizes(k: Builder, found: Convolution) -> tuple[Expr, Expr, Expr]:
     return depth, height, width
 
 
-def frame_of(found: Convolution, chip: Chip) -> Frame:
+def frame_of(problem: Convolution, chip: Chip) -> Frame:
     """How images lie among zeros."""
-    assert found.frame is not None
-    return Frame(found.frame.before, found.phases, ITEM_SIZE[found.dtype], frame_tile_bytes(chip))
+    assert problem.frame is not None
+    return Frame(problem.frame.before, problem.phases, ITEM_SIZE[problem.dtype], frame_tile_bytes(chip))
 
 
-def framing(found: Convolution, frames: Frames, chip: Chip) -> Before:
+def framing(problem: Convolution, frames: Frames, chip: Chip) -> Before:
     """The vector cores that frame images into a ring of chunks, which stays in L2."""
-    frame = frame_of(found, chip)
+    frame = frame_of(problem, chip)
     k = Builder("Images in a frame of zeros, their rows cut into phases, chunk by chunk for the cube cores.")
-    x = k.input("x", camel(found.x), BITS[frame.size], frame.size)
+    x = k.input("x", camel(problem.x), BITS[frame.size], frame.size)
     framed = k.output("framed", "workspace", BITS[frame.size], frame.size)
     framer = Framer(k, frame, frames.tiles, x, framed)
     framer.prepare()
@@ -167,7 +169,7 @@ def framing(found: Convolution, frames: Frames, chip: Chip) -> Before:
         start = k.let("pieceStart", chunk % frames.pieces * frames.piece_step, U64)
         place = k.let("chunkPlace", chunk % frames.ring * frames.chunk_elements, U64)
         tiles = k.let("tiles", least(frames.planes - image, frames.chunk_planes) * frames.tiles_of_plane, U64)
-        down, across = (Int(0), start) if is_cut_across(found) else (start, Int(0))
+        down, across = (Int(0), start) if is_cut_across(problem) else (start, Int(0))
         with k.cores("index", tiles, beside=True) as index:
             framer.tile(index, Origin(image, down, across, place))
     return Before(k.kernel(), frames.ring * frames.chunk_elements * frame.size)

@@ -80,7 +80,7 @@ class Design:
     """A convolution, and what its kernel is built of."""
 
     k: Builder
-    found: Convolution
+    problem: Convolution
     bases: Bases
     tiling: Tiling
     x: Tensor
@@ -96,22 +96,22 @@ class Design:
 
 
 def operands(
-    k: Builder, found: Convolution, bases: Bases, *, is_handed: bool
+    k: Builder, problem: Convolution, bases: Bases, *, is_handed: bool
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | Ring]:
     """x, weights, biases, and where results go; ``is_handed``: vector cores take them."""
-    ctype, size = CPP_TYPE[found.dtype], ITEM_SIZE[found.dtype]
-    x = k.input("x", "workspace" if found.frame is not None else camel(found.x), ctype, size)
-    weight = k.input("weight", camel(found.weight), ctype, size)
-    bias = k.input("bias", camel(found.bias), ctype, size) if found.bias is not None else None
+    ctype, size = CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype]
+    x = k.input("x", "workspace" if problem.frame is not None else camel(problem.x), ctype, size)
+    weight = k.input("weight", camel(problem.weight), ctype, size)
+    bias = k.input("bias", camel(problem.bias), ctype, size) if problem.bias is not None else None
     if not is_handed:
         return x, weight, bias, k.output("y", "output", ctype, size)
     places = Constant("HANDED", 2 * bases.parts.value, "results of a cube core in the workspace at a time")
     return x, weight, bias, k.ring("y", ctype, size, places, bases.m * bases.n)
 
 
-def buffers_of(found: Convolution, bases: Bases, weights: Buffer, pixels: Buffer) -> Buffers:
+def buffers_of(problem: Convolution, bases: Bases, weights: Buffer, pixels: Buffer) -> Buffers:
     """Those of L1 that are given, and what both forms have beside them."""
-    ctype, size = CPP_TYPE[found.dtype], ITEM_SIZE[found.dtype]
+    ctype, size = CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype]
 
     def of(name: str, elements: Expr, stages: int, memory: Memory) -> Buffer:
         return Buffer(name, ctype, size, elements, stages, memory=memory)
@@ -120,7 +120,7 @@ def buffers_of(found: Convolution, bases: Bases, weights: Buffer, pixels: Buffer
     return Buffers(
         weights,
         pixels,
-        None if found.bias is None else biases,
+        None if problem.bias is None else biases,
         of("weightStep", bases.m * bases.k, 2, Memory.L0A),
         of("pixelStep", bases.n * bases.k, 2, Memory.L0B),
         Buffer("result", "float", 4, bases.m * bases.n, bases.parts.value, memory=Memory.L0C),
@@ -141,24 +141,24 @@ def extent_of(design: Design, k: Builder, place: Place) -> Tile:
 
 def tap_of(design: Design, place: Var, *, in_row: bool = False) -> Expr:
     """Where a channel's tap lies from the first pixel on; ``in_row``: of those in a row of the kernel."""
-    k, found, steps = design.k, design.found, design.tiling.steps
-    depth, height, width = found.kernel
+    k, problem, steps = design.k, design.problem, design.tiling.steps
+    depth, height, width = problem.kernel
     down: Expr = Int(0)
-    if found.rows_first and not in_row:
+    if problem.rows_first and not in_row:
         of_row = k.let("ofRow", design.tiling.counts.channels * (depth * width), U64)
         down = place // of_row
         place = k.let("placeInRow", place % of_row, U64)
-    if found.rows_first:
+    if problem.rows_first:
         height = 1
     tap = k.let("tap", place % (depth * height * width))
     channel = place // (depth * height * width)
     behind = tap // (height * width)
-    if not found.rows_first:
+    if not problem.rows_first:
         down = tap // width % height
     across: Expr = tap % width * steps.across
-    if found.phases > 1:
-        right = k.let("right", tap % width * (found.dilation[2].constant or 1))
-        across = right % found.phases * (steps.row // found.phases) + right // found.phases
+    if problem.phases > 1:
+        right = k.let("right", tap % width * (problem.dilation[2].constant or 1))
+        across = right % problem.phases * (steps.row // problem.phases) + right // problem.phases
     return channel * steps.channel + behind * steps.behind + down * steps.down + across
 
 
@@ -213,14 +213,14 @@ def _pixels(design: Design, k: Builder, tile: Tile, first: Var) -> Pixels:
 def _pixel(design: Design, tile: Tile, part: Pixels) -> tuple[Expr, Expr]:
     """The channel over all images, and the first pixel."""
     place, counts = tile.place, design.tiling.counts
-    channel = (place.image * design.found.groups + place.group) * counts.outputs + place.output
+    channel = (place.image * design.problem.groups + place.group) * counts.outputs + place.output
     row = place.plane * counts.made[1] + place.row + part.row
     return channel, row * counts.made[2] + place.column + part.column
 
 
 def store(design: Design, tile: Tile, first: Var) -> None:
     """One result, without the gaps between rows."""
-    k, found, counts = design.k, design.found, design.tiling.counts
+    k, problem, counts = design.k, design.problem, design.tiling.counts
     with k.section("StorePixels", "One result, without the gaps between rows."):
         part = _pixels(design, k, tile, first)
         if isinstance(design.target, Ring):
@@ -231,7 +231,7 @@ def store(design: Design, tile: Tile, first: Var) -> None:
         sizes = (tile.outputs, part.width, tile.outputs, pitch)
         shape = (part.rows, tile.pitch, part.width)
         target, source = Region(design.target, offset), whole(design.buffers.result)
-        k.do(Fixpipe(target, source, *sizes, QUANT[found.dtype], found.relu, *shape))
+        k.do(Fixpipe(target, source, *sizes, QUANT[problem.dtype], problem.relu, *shape))
 
 
 def takes_of(

@@ -47,18 +47,20 @@ class _Sizes:
     beside_bytes: int = 0
 
 
-def _sizes(found: Convolution, sizes: Mapping[str, int]) -> _Sizes:
-    batch, channels, outputs = (each.evaluate(sizes) for each in (found.batch, found.channels, found.outputs))
-    read = tuple(each.evaluate(sizes) for each in found.read)
-    made = tuple(each.evaluate(sizes) for each in found.made)
-    depth, size = channels * math.prod(found.kernel), ITEM_SIZE[found.dtype]
-    x_bytes = batch * found.groups * channels * math.prod(read) * size
-    if found.frame is not None:
-        read = framed_sizes(found, made)
+def _sizes(problem: Convolution, sizes: Mapping[str, int]) -> _Sizes:
+    batch, channels, outputs = (
+        each.evaluate(sizes) for each in (problem.batch, problem.channels, problem.outputs)
+    )
+    read = tuple(each.evaluate(sizes) for each in problem.read)
+    made = tuple(each.evaluate(sizes) for each in problem.made)
+    depth, size = channels * math.prod(problem.kernel), ITEM_SIZE[problem.dtype]
+    x_bytes = batch * problem.groups * channels * math.prod(read) * size
+    if problem.frame is not None:
+        read = framed_sizes(problem, made)
     else:
-        x_bytes *= found.phases
-    y_bytes = batch * found.groups * outputs * math.prod(made) * size
-    weight_bytes = found.groups * outputs * depth * size
+        x_bytes *= problem.phases
+    y_bytes = batch * problem.groups * outputs * math.prod(made) * size
+    weight_bytes = problem.groups * outputs * depth * size
     return _Sizes(batch, channels, outputs, read, made, depth, size, x_bytes, y_bytes, weight_bytes)
 
 
@@ -85,43 +87,43 @@ class _Tile:
 
 
 def estimate_us(
-    found: Convolution,
-    item: ConvolutionSchedule | RowsSchedule,
+    problem: Convolution,
+    schedule: ConvolutionSchedule | RowsSchedule,
     sizes: Mapping[str, int],
     chip: Chip,
     behind: Cost | None = None,
 ) -> float:
     """Modelled microseconds: the slowest pipe of the busiest core, or the chip's memory. ``behind``: what
     vector cores do to the results."""
-    return estimator(found, sizes, chip, behind)(item)
+    return estimator(problem, sizes, chip, behind)(schedule)
 
 
 def estimator(
-    found: Convolution, sizes: Mapping[str, int], chip: Chip, behind: Cost | None = None
+    problem: Convolution, sizes: Mapping[str, int], chip: Chip, behind: Cost | None = None
 ) -> Callable[[ConvolutionSchedule | RowsSchedule], float]:
     """``estimate_us`` of any schedule, for thousands of which the sizes are read once."""
-    known = _sizes_with(found, sizes, behind)
-    return lambda item: _estimate_us(found, item, known, chip, behind)
+    known = _sizes_with(problem, sizes, behind)
+    return lambda item: _estimate_us(problem, item, known, chip, behind)
 
 
 def bounder(
-    found: Convolution, sizes: Mapping[str, int], chip: Chip, behind: Cost | None = None
+    problem: Convolution, sizes: Mapping[str, int], chip: Chip, behind: Cost | None = None
 ) -> Callable[[TileShape], float]:
     """Modelled microseconds that no schedule with tiles of a shape goes below: weights stay, panels hold the
     whole depth, steps are as deep as two of them fit L0, and framing takes no time."""
-    known = _sizes_with(found, sizes, behind)
+    known = _sizes_with(problem, sizes, behind)
 
     def at_least_us(shape: TileShape) -> float:
         base_m, part_n, parts = shape.base_m, shape.part_n, shape.parts
         base_k = whole(max(1, chip.memory.l0_bytes // 2 // known.size // max(base_m, part_n)))
         depth = whole(known.depth)
         least = []
-        for flat in (False, True)[: 1 + has_rows(found)]:
-            item = ConvolutionSchedule(
+        for flat in (False, True)[: 1 + has_rows(problem)]:
+            schedule = ConvolutionSchedule(
                 base_m, part_n, parts, base_k, depth, MOST_SLOTS, stay=True, flat=flat, outputs_first=True
             )
-            tile = evolve(_tile_of_panels(found, item, known, chip), before=0.0)
-            least.append(max(_products_us(found, tile, parts, known, chip, behind)))
+            tile = evolve(_tile_of_panels(problem, schedule, known, chip), before=0.0)
+            least.append(max(_products_us(problem, tile, parts, known, chip, behind)))
         return float(_launch_us(behind, chip) + min(least))
 
     return at_least_us
@@ -132,9 +134,9 @@ def _launch_us(behind: Cost | None, chip: Chip) -> float:
     return launch_us(chip, chip.aic) if behind is None else mixed_launch_us(chip, chip.aic)
 
 
-def _sizes_with(found: Convolution, sizes: Mapping[str, int], behind: Cost | None) -> _Sizes:
+def _sizes_with(problem: Convolution, sizes: Mapping[str, int], behind: Cost | None) -> _Sizes:
     """With vector cores ``behind``, what is written is theirs, and they read more."""
-    known = _sizes(found, sizes)
+    known = _sizes(problem, sizes)
     if behind is None:
         return known
     elements = known.y_bytes // known.size
@@ -142,33 +144,39 @@ def _sizes_with(found: Convolution, sizes: Mapping[str, int], behind: Cost | Non
 
 
 def _estimate_us(
-    found: Convolution,
-    item: ConvolutionSchedule | RowsSchedule,
+    problem: Convolution,
+    schedule: ConvolutionSchedule | RowsSchedule,
     known: _Sizes,
     chip: Chip,
     behind: Cost | None,
 ) -> float:
-    make = _tile_of_rows if isinstance(item, RowsSchedule) else _tile_of_panels
-    tile = make(found, item, known, chip)  # type: ignore[arg-type]
-    products_us, memory = _products_us(found, tile, item.parts, known, chip, behind)
-    if found.frame is None or isinstance(item, RowsSchedule):
+    make = _tile_of_rows if isinstance(schedule, RowsSchedule) else _tile_of_panels
+    tile = make(problem, schedule, known, chip)  # type: ignore[arg-type]
+    products_us, memory = _products_us(problem, tile, schedule.parts, known, chip, behind)
+    if problem.frame is None or isinstance(schedule, RowsSchedule):
         return float(_launch_us(behind, chip) + max(products_us, memory))
     framing = framing_of(
-        found, known.batch, found.groups * known.channels, known.made, known.size, item.chunk_kib * 1024, chip
+        problem,
+        known.batch,
+        problem.groups * known.channels,
+        known.made,
+        known.size,
+        schedule.chunk_kib * 1024,
+        chip,
     )
     taken_us = max(products_us, memory + framing.between_us, framing.busy_us) + _FRICTION * products_us
     return float(mixed_launch_us(chip, chip.aic) + taken_us + framing.busy_us / framing.chunks)
 
 
 def _products_us(
-    found: Convolution, tile: _Tile, tile_parts: int, known: _Sizes, chip: Chip, behind: Cost | None
+    problem: Convolution, tile: _Tile, tile_parts: int, known: _Sizes, chip: Chip, behind: Cost | None
 ) -> tuple[float, float]:
     """Microseconds of the busiest core, and of the device's memory; a tile is for ``tile_parts`` results in
     L0C."""
     mine = math.ceil(tile.count / chip.aic)
     multiplied = tile.outputs * tile.columns / FRACTAL**2 * tile.depth / chip.cube.depth_a_cycle(known.size)
     multiplied += chip.cube.mmad_overhead_cycles * tile.steps
-    if found.bias is not None:  # one more product
+    if problem.bias is not None:  # one more product
         multiplied += tile.parts * chip.cube.mmad_overhead_cycles
         multiplied += tile.outputs * tile.columns / FRACTAL**2 * chip.cube.fractal_cycles(known.size)
     loaded = tile.depth * known.size * tile.outputs * tile.parts / chip.cube.l1_l0a_bytes_per_cycle
@@ -180,7 +188,7 @@ def _products_us(
     back = max(0, total - chip.l2_bytes) / total * known.y_bytes * chip.gm.write_back_cost
     device = chip.gm.memory_bytes_us / chip.mhz / chip.aic
     # Images that vector cores frame are in L2 when they are read.
-    from_memory = known.x_bytes * tile.again if found.frame is None else 0
+    from_memory = known.x_bytes * tile.again if problem.frame is None else 0
     missed = (from_memory + known.beside_bytes) / tile.count
     pushed = back / tile.count / device
     copied = tile.copied + missed / chip.mte.load_bytes_per_cycle
@@ -206,75 +214,78 @@ def _products_us(
     read = known.x_bytes * tile.again + known.beside_bytes + known.weight_bytes
     memory = (read + back) / chip.gm.memory_bytes_us
     first = copied * tile.before + stored + taken / tile.parts
-    first += known.weight_bytes / found.groups / chip.mte.load_bytes_per_cycle
+    first += known.weight_bytes / problem.groups / chip.mte.load_bytes_per_cycle
     return (mine * busy + first) / chip.mhz, memory
 
 
-def _tile_of_panels(found: Convolution, item: ConvolutionSchedule, known: _Sizes, chip: Chip) -> _Tile:
+def _tile_of_panels(problem: Convolution, schedule: ConvolutionSchedule, known: _Sizes, chip: Chip) -> _Tile:
     """The tiles that ComputeTiles of the kernel makes, each panel read anew."""
     height, width = known.made[1:]
-    of_outputs = math.ceil(known.outputs / item.base_m)
+    of_outputs = math.ceil(known.outputs / schedule.base_m)
     outputs = whole(math.ceil(known.outputs / of_outputs))
-    if width > item.part_n:
-        across = math.ceil(width / item.base_n)
+    if width > schedule.part_n:
+        across = math.ceil(width / schedule.base_n)
         width = pitch = whole(math.ceil(width / across))
         rows, of_plane, run = 1, height * math.ceil(known.made[2] / width), True
     else:
         pitch = known.read[2]
-        run = item.flat and pitch % FRACTAL == 0 and pitch <= item.part_n
+        run = schedule.flat and pitch % FRACTAL == 0 and pitch <= schedule.part_n
         pitch = pitch if run else whole(width)
-        most = min(height, item.parts * (item.part_n // pitch))
+        most = min(height, schedule.parts * (schedule.part_n // pitch))
         rows = math.ceil(height / math.ceil(height / most))
         of_plane, run = math.ceil(height / rows), run or rows == 1
     columns = whole((rows - 1) * pitch + width)
-    parts = math.ceil(columns / item.part_n)
-    a_tap, asked = _copy(found, known, chip, rows, width, (rows - 1) * pitch + width if run else 0)
+    parts = math.ceil(columns / schedule.part_n)
+    a_tap, asked = _copy(problem, known, chip, rows, width, (rows - 1) * pitch + width if run else 0)
     copied, asked = a_tap * known.depth, asked * known.depth
-    panels = math.ceil(known.depth / item.panel_k)
-    if not item.stay:
+    panels = math.ceil(known.depth / schedule.panel_k)
+    if not schedule.stay:
         burst, hit = chip.mte.min_burst_cycles, chip.mte.cube_load_hit_bytes_per_cycle
-        nbytes, aligned = item.panel_k * known.size, known.depth * known.size % chip.mte.aligned_bytes == 0
+        nbytes, aligned = (
+            schedule.panel_k * known.size,
+            known.depth * known.size % chip.mte.aligned_bytes == 0,
+        )
         copied += outputs * panels * max(burst, _moved(nbytes, aligned) / hit)
         asked += outputs * panels * _requests(nbytes, aligned)
-    ahead = min(1.0, (item.slots - 1) * item.panel_k / known.depth)
+    ahead = min(1.0, (schedule.slots - 1) * schedule.panel_k / known.depth)
     return _Tile(
-        count=known.batch * known.made[0] * of_plane * of_outputs * found.groups,
+        count=known.batch * known.made[0] * of_plane * of_outputs * problem.groups,
         outputs=outputs,
         columns=columns,
         parts=parts,
         rows=rows,
         width=width,
-        steps=math.ceil(known.depth / item.base_k) * parts,
+        steps=math.ceil(known.depth / schedule.base_k) * parts,
         depth=whole(known.depth, int(chip.cube.depth_a_cycle(known.size))),
         copied=copied,
         asked=asked,
         ahead=ahead,
         before=ahead,
         again=of_outputs
-        if not item.outputs_first and known.x_bytes > chip.l2_bytes and found.frame is None
+        if not schedule.outputs_first and known.x_bytes > chip.l2_bytes and problem.frame is None
         else 1,
     )
 
 
-def _tile_of_rows(found: Convolution, item: RowsSchedule, known: _Sizes, chip: Chip) -> _Tile:
+def _tile_of_rows(problem: Convolution, schedule: RowsSchedule, known: _Sizes, chip: Chip) -> _Tile:
     """Tiles below each other share rows; the first of a strip reads those below it too."""
-    tiles = tiles_of(found, item, known.outputs, known.read[2] * found.phases, known.made)
+    tiles = tiles_of(problem, schedule, known.outputs, known.read[2] * problem.phases, known.made)
     columns = whole((tiles.rows - 1) * tiles.pitch + tiles.width)
-    parts = math.ceil(columns / item.part_n)
+    parts = math.ceil(columns / schedule.part_n)
     length = (tiles.rows - 1) * tiles.pitch + tiles.width if tiles.run else 0
-    a_tap, asked = _copy(found, known, chip, tiles.rows, tiles.width, length)
-    more = 1 + halo(found) * tiles.strips / tiles.of_plane / tiles.rows
-    inner = found.inner
+    a_tap, asked = _copy(problem, known, chip, tiles.rows, tiles.width, length)
+    more = 1 + halo(problem) * tiles.strips / tiles.of_plane / tiles.rows
+    inner = problem.inner
     each = whole(inner, BLOCK_BYTES // known.size)
     return _Tile(
-        count=known.batch * known.made[0] * tiles.of_plane * tiles.of_outputs * found.groups,
+        count=known.batch * known.made[0] * tiles.of_plane * tiles.of_outputs * problem.groups,
         outputs=tiles.outputs,
         columns=columns,
         parts=parts,
         rows=tiles.rows,
         width=tiles.width,
-        steps=found.kernel[1] * math.ceil(inner / item.base_k) * parts,
-        depth=found.kernel[1] * each,
+        steps=problem.kernel[1] * math.ceil(inner / schedule.base_k) * parts,
+        depth=problem.kernel[1] * each,
         copied=a_tap * inner * more,
         asked=asked * inner * more,
         ahead=1.0,
@@ -284,7 +295,7 @@ def _tile_of_rows(found: Convolution, item: RowsSchedule, known: _Sizes, chip: C
 
 
 def _copy(
-    found: Convolution, known: _Sizes, chip: Chip, rows: int, width: int, length: int
+    problem: Convolution, known: _Sizes, chip: Chip, rows: int, width: int, length: int
 ) -> tuple[float, float]:
     """Cycles and requests of the copies of one channel's tap: one run of ``length`` pixels, or rows."""
     hit, shortest = chip.mte.cube_load_hit_bytes_per_cycle, chip.mte.min_copy_cycles
@@ -292,9 +303,9 @@ def _copy(
     if not length:
         nbytes = width * known.size
         return max(rows * max(burst, _moved(nbytes, False) / hit), shortest), rows * _requests(nbytes, False)
-    aligned = found.kernel[2] == 1 and known.read[2] * known.size % chip.mte.aligned_bytes == 0
+    aligned = problem.kernel[2] == 1 and known.read[2] * known.size % chip.mte.aligned_bytes == 0
     nbytes = length * known.size
-    cycles = max(_moved(nbytes, aligned) / hit, shortest / _run(found, known.channels))
+    cycles = max(_moved(nbytes, aligned) / hit, shortest / _run(problem, known.channels))
     return cycles, _requests(nbytes, aligned)
 
 
@@ -308,8 +319,8 @@ def _requests(nbytes: int, aligned: bool) -> float:
     return -(-nbytes // REQUEST_BYTES) if aligned else nbytes / REQUEST_BYTES + 1
 
 
-def _run(found: Convolution, channels: int) -> int:
+def _run(problem: Convolution, channels: int) -> int:
     """Taps along the innermost dimension that has several, which one copy fetches."""
-    if found.phases > 1:
+    if problem.phases > 1:
         return 1
-    return next((taps for taps in reversed(found.kernel) if taps > 1), channels)
+    return next((taps for taps in reversed(problem.kernel) if taps > 1), channels)

@@ -56,15 +56,15 @@ class ConvolutionFamily:
     def initial(self, task: KernelTask, chip: Chip) -> Strategy:
         layer = read_layer(task, chip)
         kinds = (best_of_panels(layer, task, chip), _best_of_rows(layer, task, chip))
-        legal = [item for item in kinds if item is not None]
-        return _strategy(min(legal, key=lambda item: _cost(layer, item, task, chip)), "")
+        legal = [kind for kind in kinds if kind is not None]
+        return _strategy(min(legal, key=lambda schedule: _cost(layer, schedule, task, chip)), "")
 
     def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
         layer, here = read_layer(task, chip), _schedule(strategy)
         return tuple(
-            Move(name, _strategy(item, name), self.name)
-            for name, item in _steps(layer, here, task, chip)
-            if item != here and refusal(layer, item, chip) is None
+            Move(name, _strategy(schedule, name), self.name)
+            for name, schedule in _steps(layer, here, task, chip)
+            if schedule != here and refusal(layer, schedule, chip) is None
         )
 
     def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
@@ -101,79 +101,81 @@ def _schedule(strategy: Strategy) -> _Schedule:
     return (RowsSchedule if strategy.family == _ROWS else ConvolutionSchedule).of(strategy)
 
 
-def refusal(layer: Layer, item: _Schedule, chip: Chip) -> str | None:
-    if layer.epilogue is not None and (item.base_m > MOST_OUTPUTS or item.part_n > MOST_PIXELS):
+def refusal(layer: Layer, schedule: _Schedule, chip: Chip) -> str | None:
+    if layer.epilogue is not None and (schedule.base_m > MOST_OUTPUTS or schedule.part_n > MOST_PIXELS):
         return "The vector cores take smaller results."
-    if isinstance(item, RowsSchedule):
-        return conv_rows.refusal(layer.convolution, item, chip)
-    return conv_schedule.refusal(layer.convolution, item, chip)
+    if isinstance(schedule, RowsSchedule):
+        return conv_rows.refusal(layer.convolution, schedule, chip)
+    return conv_schedule.refusal(layer.convolution, schedule, chip)
 
 
-def _cost(layer: Layer, item: _Schedule, task: KernelTask, chip: Chip) -> float:
-    return estimate_us(layer.convolution, item, task.sizes, chip, layer.cost)
+def _cost(layer: Layer, schedule: _Schedule, task: KernelTask, chip: Chip) -> float:
+    return estimate_us(layer.convolution, schedule, task.sizes, chip, layer.cost)
 
 
 def best_of_panels(layer: Layer, task: KernelTask, chip: Chip) -> ConvolutionSchedule | None:
-    found = layer.convolution
+    convolution = layer.convolution
     return lowest(
-        conv_schedule.shapes(found),
-        at_least=bounder(found, task.sizes, chip, layer.cost),
+        conv_schedule.shapes(convolution),
+        at_least=bounder(convolution, task.sizes, chip, layer.cost),
         items=lambda shape: (
-            item for item in conv_schedule.of_shape(found, shape, chip) if refusal(layer, item, chip) is None
+            schedule
+            for schedule in conv_schedule.of_shape(convolution, shape, chip)
+            if refusal(layer, schedule, chip) is None
         ),
-        cost=estimator(found, task.sizes, chip, layer.cost),
+        cost=estimator(convolution, task.sizes, chip, layer.cost),
     )
 
 
 def _best_of_rows(layer: Layer, task: KernelTask, chip: Chip) -> RowsSchedule | None:
-    found = layer.convolution
-    legal = (item for item in conv_rows.starts(found, chip) if refusal(layer, item, chip) is None)
-    return min(legal, key=estimator(found, task.sizes, chip, layer.cost), default=None)
+    convolution = layer.convolution
+    legal = (start for start in conv_rows.starts(convolution, chip) if refusal(layer, start, chip) is None)
+    return min(legal, key=estimator(convolution, task.sizes, chip, layer.cost), default=None)
 
 
 def _steps(layer: Layer, here: _Schedule, task: KernelTask, chip: Chip) -> Iterator[tuple[str, _Schedule]]:
     """Steps from a schedule, and the best one of the other kind."""
-    found = layer.convolution
+    convolution = layer.convolution
     other: _Schedule | None
     if isinstance(here, RowsSchedule):
-        yield from conv_rows.steps(found, here)
+        yield from conv_rows.steps(convolution, here)
         name, other = Sentence("rows come anew for each tap"), best_of_panels(layer, task, chip)
     else:
-        yield from conv_schedule.steps(found, here, chip)
+        yield from conv_schedule.steps(convolution, here, chip)
         name, other = Sentence("rows stay in L1"), _best_of_rows(layer, task, chip)
     if other is not None:
         yield name, other
 
 
-def _strategy(item: _Schedule, move: str) -> Strategy:
-    if isinstance(item, RowsSchedule):
+def _strategy(schedule: _Schedule, move: str) -> Strategy:
+    if isinstance(schedule, RowsSchedule):
         family = _ROWS
-        held = Sentence("{pixels} pixels of rows and the weights stay in L1", pixels=item.ring_n)
+        held = Sentence("{pixels} pixels of rows and the weights stay in L1", pixels=schedule.ring_n)
     else:
         family = _PANELS
-        told = {"panels": f"{item.slots} * {item.panel_k}"}
+        told = {"panels": f"{schedule.slots} * {schedule.panel_k}"}
         held = Sentence("{panels} in L1; weights come in panels", **told)
-        if item.stay:
+        if schedule.stay:
             held = Sentence("{panels} in L1; weights stay in L1", **told)
-    if isinstance(item, ConvolutionSchedule) and item.chunk_kib:
+    if isinstance(schedule, ConvolutionSchedule) and schedule.chunk_kib:
         held = Sentence(
-            "{held}; vector cores frame {size} KiB of images ahead", held=held, size=item.chunk_kib
+            "{held}; vector cores frame {size} KiB of images ahead", held=held, size=schedule.chunk_kib
         )
-    pixels = f"{item.parts} * {item.part_n}"
-    tile = Sentence("{channels} output channels x {pixels} pixels", channels=item.base_m, pixels=pixels)
+    pixels = f"{schedule.parts} * {schedule.part_n}"
+    tile = Sentence("{channels} output channels x {pixels} pixels", channels=schedule.base_m, pixels=pixels)
     notes = (
-        Sentence("Tiles of {tile}, {depth} deep in L0; {held}.", tile=tile, depth=item.base_k, held=held),
+        Sentence("Tiles of {tile}, {depth} deep in L0; {held}.", tile=tile, depth=schedule.base_k, held=held),
         Sentence("Copies, loads, products and stores overlap."),
     )
-    return Strategy(family, item.settings(), notes, _descriptor(item), move)
+    return Strategy(family, schedule.settings(), notes, _descriptor(schedule), move)
 
 
-def _descriptor(item: _Schedule) -> Descriptor:
+def _descriptor(schedule: _Schedule) -> Descriptor:
     """What stays in L1, and whether neighbouring tiles are other pixels or other outputs of the same ones."""
     product = Algorithm.MATRIX_PRODUCT
-    if isinstance(item, RowsSchedule):
+    if isinstance(schedule, RowsSchedule):
         return Descriptor(Dataflow.ROW_STATIONARY, Reuse.L1, Split.IMAGES, product, Overlap.PIPELINED)
-    dataflow = Dataflow.WEIGHT_STATIONARY if item.stay else Dataflow.IM2COL_PANELS
-    near = Reuse.L1 if item.stay or item.parts > 1 else Reuse.L0
-    split = Split.CHANNELS if item.outputs_first else Split.IMAGES
-    return Descriptor(dataflow, Reuse.L2 if item.chunk_kib else near, split, product, Overlap.PIPELINED)
+    dataflow = Dataflow.WEIGHT_STATIONARY if schedule.stay else Dataflow.IM2COL_PANELS
+    near = Reuse.L1 if schedule.stay or schedule.parts > 1 else Reuse.L0
+    split = Split.CHANNELS if schedule.outputs_first else Split.IMAGES
+    return Descriptor(dataflow, Reuse.L2 if schedule.chunk_kib else near, split, product, Overlap.PIPELINED)

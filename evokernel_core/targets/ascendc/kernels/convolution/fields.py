@@ -93,24 +93,24 @@ def bases_of(schedule: ConvolutionSchedule | RowsSchedule, panel_k: Constant) ->
     )
 
 
-def counts_of(k: Builder, found: Convolution) -> Counts:
+def counts_of(k: Builder, problem: Convolution) -> Counts:
     batch, channels, outputs = (
-        k.param(name, Size(getattr(found, name)), note)
+        k.param(name, Size(getattr(problem, name)), note)
         for name, note in (("batch", ""), ("channels", "of a group"), ("outputs", "of a group"))
     )
     depth, height, width = (
-        k.param(name, Size(size)) for name, size in zip(("outD", "outH", "outW"), found.made, strict=True)
+        k.param(name, Size(size)) for name, size in zip(("outD", "outH", "outW"), problem.made, strict=True)
     )
     for size in (batch, channels, outputs, depth, height, width):
         k.require(size.value, ">=", 1)
     pixels = k.param("pixels", depth * height * width, "of a channel of the result")
-    taps = k.param("depth", channels * math.prod(found.kernel), "channels and taps")
+    taps = k.param("depth", channels * math.prod(problem.kernel), "channels and taps")
     return Counts(batch, channels, outputs, (depth, height, width), pixels, taps)
 
 
 def tiles_of(
     k: Builder,
-    found: Convolution,
+    problem: Convolution,
     schedule: ConvolutionSchedule,
     bases: Bases,
     counts: Counts,
@@ -125,14 +125,14 @@ def tiles_of(
     m = k.param("tileM", round_up(equal(counts.outputs, bases.m), WHOLE), "", U32)
     of_outputs = k.param("tilesM", ceil_div(counts.outputs, m), "", U32)
     flat: Expr = Int(0)
-    if schedule.flat and found.stride[1] == 1:  # rows that begin on fractals by themselves are one run
+    if schedule.flat and problem.stride[1] == 1:  # rows that begin on fractals by themselves are one run
         flat = Choice(row % WHOLE, "==", Int(0), Choice(row, "<=", n, row, Int(0)), Int(0))
     note = "columns from row to row where they are those of memory, else 0"
     pitch = k.param("panelPitch", wide(Int(0), flat), note, U32)
     own = Choice(pitch, ">", Int(0), pitch, round_up(width, WHOLE))
     held = k.param("rowPitch", own, "columns from row to row", U32)
     most = k.param("mostRows", n // held, "of a part", U32)
-    is_far = Choice(row * found.stride[1], ">", MOST_PITCH, Int(1), equal(height, parts * most))
+    is_far = Choice(row * problem.stride[1], ">", MOST_PITCH, Int(1), equal(height, parts * most))
     tile_w = k.param("tileW", wide(round_up(equal(width, parts * n), WHOLE), width), "", U32)
     rows = k.param("tileRows", wide(Int(1), is_far), "of the result in one tile, each from a fractal on", U32)
     part_rows = k.param("partRows", wide(Int(1), equal(rows, most)), "", U32)
@@ -145,12 +145,12 @@ def tiles_of(
 
 
 def steps_of(
-    k: Builder, found: Convolution, counts: Counts, width: Expr, strides: tuple[Param, Param, Param]
+    k: Builder, problem: Convolution, counts: Counts, width: Expr, strides: tuple[Param, Param, Param]
 ) -> Steps:
     row, plane, channel = strides
-    down = k.param("tapStepH", Size(found.dilation[1]) * row, "elements of x from tap to tap")
-    behind = k.param("tapStepD", Size(found.dilation[0]) * plane)
-    kernel, phases, gap = found.kernel, found.phases, found.dilation[2]
+    down = k.param("tapStepH", Size(problem.dilation[1]) * row, "elements of x from tap to tap")
+    behind = k.param("tapStepD", Size(problem.dilation[0]) * plane)
+    kernel, phases, gap = problem.kernel, problem.phases, problem.dilation[2]
     if phases > 1:
         apart = gap.constant or 1
         across = k.param("tapStepW", apart % phases * width + apart // phases)
@@ -159,18 +159,18 @@ def steps_of(
         step = across
     else:
         across = k.param("tapStepW", Size(gap))
-        number, step = _run(found, counts, (behind, down, across), channel)
+        number, step = _run(problem, counts, (behind, down, across), channel)
     many = Choice(step, ">", MOST_PITCH, Int(1), number)
     run = k.param("run", many, "taps that one copy can fetch", U32)
     return Steps(row, plane, channel, across, down, behind, run, k.param("runStep", step))
 
 
 def _run(
-    found: Convolution, counts: Counts, steps: tuple[Param, Param, Param], channel: Param
+    problem: Convolution, counts: Counts, steps: tuple[Param, Param, Param], channel: Param
 ) -> tuple[Expr, Param]:
     """Taps that lie at equal distances: of a row, else of a column, else behind each other, else channels."""
-    kernel = found.kernel
-    if found.rows_first:
+    kernel = problem.kernel
+    if problem.rows_first:
         return Int(kernel[2]), steps[2]
     for axis in (2, 1, 0):
         if kernel[axis] > 1:

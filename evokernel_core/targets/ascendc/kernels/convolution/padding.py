@@ -17,9 +17,9 @@ _A_TILE = 200
 """Cycles from tile to tile that no copy hides (as in family phases)."""
 
 
-def is_cut_across(found: Convolution) -> bool:
+def is_cut_across(problem: Convolution) -> bool:
     """Whether pieces of an image are pieces of its only row."""
-    return found.made[0].is_one and found.made[1].is_one
+    return problem.made[0].is_one and problem.made[1].is_one
 
 
 @frozen
@@ -37,18 +37,18 @@ def frame_tile_bytes(chip: Chip) -> int:
     return 1 << ((chip.ub_bytes - TABLE_BYTES) // 4).bit_length() - 1
 
 
-def framed_sizes(found: Convolution, made: tuple[int, ...]) -> tuple[int, ...]:
+def framed_sizes(problem: Convolution, made: tuple[int, ...]) -> tuple[int, ...]:
     """Rows and columns of a framed image that a result of ``made`` pixels reads; the width is one phase's."""
     depth, height, width = (
         (size - 1) * step + (taps - 1) * (gap.constant or 1) + 1
-        for size, step, taps, gap in zip(made, found.stride, found.kernel, found.dilation, strict=True)
+        for size, step, taps, gap in zip(made, problem.stride, problem.kernel, problem.dilation, strict=True)
     )
-    reach = (found.kernel[2] - 1) * (found.dilation[2].constant or 1) // found.phases
-    return depth, height, whole(width if found.phases == 1 else made[2] + reach, FRACTAL)
+    reach = (problem.kernel[2] - 1) * (problem.dilation[2].constant or 1) // problem.phases
+    return depth, height, whole(width if problem.phases == 1 else made[2] + reach, FRACTAL)
 
 
 def framing_of(
-    found: Convolution,
+    problem: Convolution,
     batch: int,
     planes: int,
     made: tuple[int, ...],
@@ -57,29 +57,29 @@ def framing_of(
     chip: Chip,
 ) -> Framing:
     """What framing costs: ``planes`` channels of ``batch`` images, ``size`` bytes an element."""
-    depth, height, width = framed_sizes(found, made)
-    image = planes * depth * height * width * found.phases * size
+    depth, height, width = framed_sizes(problem, made)
+    image = planes * depth * height * width * problem.phases * size
     pieces = math.ceil(image / chunk_bytes)
-    reach = (found.kernel[1] - 1) * (found.dilation[1].constant or 1)
-    if is_cut_across(found):
-        image += planes * (pieces - 1) * (width - made[2]) * found.phases * size
+    reach = (problem.kernel[1] - 1) * (problem.dilation[1].constant or 1)
+    if is_cut_across(problem):
+        image += planes * (pieces - 1) * (width - made[2]) * problem.phases * size
     else:  # rows that neighbouring pieces share
-        image += planes * depth * (pieces - 1) * reach * width * found.phases * size
+        image += planes * depth * (pieces - 1) * reach * width * problem.phases * size
     images = max(1, chunk_bytes // image)
     chunks = math.ceil(batch / images) * pieces
     total = image * batch
-    row = width * found.phases * size
+    row = width * problem.phases * size
     most = frame_tile_bytes(chip)
     tile = min(most // row * row or most, height * row)
     tiles = math.ceil(total / chunks / tile / chip.aiv) * chunks
     rows = max(1.0, tile / row)
     loaded = max(tile / chip.mte.load_bytes_per_cycle, rows * chip.mte.min_burst_cycles)
     stored = tile / chip.mte.store_bytes_per_cycle
-    stored = max(stored, rows * found.phases * chip.mte.min_burst_cycles)
+    stored = max(stored, rows * problem.phases * chip.mte.min_burst_cycles)
     picked = 0.0
-    if found.phases > 1:
+    if problem.phases > 1:
         lanes = chip.vector.elements_per_cycle.of("gather_mask", size * 8)
-        picked = found.phases * (tile / size / lanes + chip.vector.startup_cycles)
+        picked = problem.phases * (tile / size / lanes + chip.vector.startup_cycles)
     first = chip.mte.load_latency_cycles + loaded + stored + picked + 4 * chip.sync.cross_core_cycles
     busy = tiles * (max(loaded, stored, picked) + _A_TILE) + chunks * first
     return Framing(chunks, busy / chip.mhz, chunks * first / chip.mhz)

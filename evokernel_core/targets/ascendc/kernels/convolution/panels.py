@@ -45,7 +45,7 @@ from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 
 def build(
-    found: Convolution,
+    problem: Convolution,
     schedule: ConvolutionSchedule,
     chip: Chip,
     behind: Behind | None = None,
@@ -54,45 +54,45 @@ def build(
     is_handed = behind is not None
     note = "The cube core: products, handed over to the vector cores result by result."
     k = Builder(note if is_handed else "Convolutions as products of weights and shifted pixels.")
-    design = _design(k, found, schedule, chip, is_handed=is_handed)
+    design = _design(k, problem, schedule, chip, is_handed=is_handed)
 
     def tile_of(builder: Builder, index: Var) -> Tile:
         return extent_of(design, builder, _place(design, schedule, builder, index))
 
     with k.cores("index", design.tiling.total) as index:
         place = _place(design, schedule, k, index)
-        if found.frame is None:
+        if problem.frame is None:
             _panels(design, schedule, extent_of(design, k, place))
         else:
             with k.where(_has_pixels(design, place)):
                 _panels(design, schedule, extent_of(design, k, place))
     frames = design.tiling.frames
-    before = None if frames is None else framing(found, frames, chip)
+    before = None if frames is None else framing(problem, frames, chip)
     return CubeKernel(k.kernel(), takes_of(tile_of, design) if is_handed else (), behind, before)
 
 
 def _design(
-    k: Builder, found: Convolution, schedule: ConvolutionSchedule, chip: Chip, *, is_handed: bool
+    k: Builder, problem: Convolution, schedule: ConvolutionSchedule, chip: Chip, *, is_handed: bool
 ) -> Design:
     bases = bases_of(schedule, Constant("PANEL_K", schedule.panel_k, "depth of one step in L1"))
-    x, weight, bias, target = operands(k, found, bases, is_handed=is_handed)
-    tiling = tiling_of(k, found, schedule, bases, chip)
-    ctype, size = CPP_TYPE[found.dtype], ITEM_SIZE[found.dtype]
+    x, weight, bias, target = operands(k, problem, bases, is_handed=is_handed)
+    tiling = tiling_of(k, problem, schedule, bases, chip)
+    ctype, size = CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype]
     weights, stages = bases.m * bases.panel_k, schedule.slots
     if schedule.stay:
-        weights, stages = bases.m * round_up(_depth(found), WHOLE), 1
+        weights, stages = bases.m * round_up(_depth(problem), WHOLE), 1
     pixels = bases.parts * bases.n * bases.panel_k
     buffers = buffers_of(
-        found,
+        problem,
         bases,
         Buffer("weights", ctype, size, weights, stages, memory=Memory.L1),
         Buffer("pixels", ctype, size, pixels, schedule.slots, memory=Memory.L1),
     )
-    return Design(k, found, bases, tiling, x, weight, bias, target, buffers)
+    return Design(k, problem, bases, tiling, x, weight, bias, target, buffers)
 
 
-def _depth(found: Convolution) -> Constant:
-    return Constant("DEPTH", depth_of(found), "of all weights of an output channel")
+def _depth(problem: Convolution) -> Constant:
+    return Constant("DEPTH", depth_of(problem), "of all weights of an output channel")
 
 
 # -- tiles ----------------------------------------------------------------------------------------
@@ -125,11 +125,11 @@ def _place(design: Design, schedule: ConvolutionSchedule, k: Builder, index: Var
     images = k.let("images", planes // counts.made[0], U64)
     image = k.let("image", images % counts.batch, U64)
     group = k.let("group", images // counts.batch, U64)
-    steps, found = tiling.steps, design.found
+    steps, problem = tiling.steps, design.problem
     source = (
-        (image * found.groups + group) * counts.channels * steps.channel
-        + plane * found.stride[0] * steps.plane
-        + row * found.stride[1] * steps.row
+        (image * problem.groups + group) * counts.channels * steps.channel
+        + plane * problem.stride[0] * steps.plane
+        + row * problem.stride[1] * steps.row
         + column
     )
     return Place(group, output, image, plane, row, column, None, source)
@@ -137,13 +137,13 @@ def _place(design: Design, schedule: ConvolutionSchedule, k: Builder, index: Var
 
 def _place_in_chunk(design: Design, k: Builder, output: Var, rest: Var, chunk: Var) -> Place:
     """Chunks are whole images or pieces of one; its pixels lie in a ring of chunks."""
-    tiling, frames, found = design.tiling, design.tiling.frames, design.found
+    tiling, frames, problem = design.tiling, design.tiling.frames, design.problem
     assert frames is not None
     tiles, counts, steps = tiling.tiles, tiling.counts, tiling.steps
     piece = k.let("piece", chunk % frames.pieces * frames.piece_tiles, U64)
     in_piece = rest % frames.piece_tiles
     row: Var | Int
-    if is_cut_across(found):
+    if is_cut_across(problem):
         plane: Expr = Int(0)
         row = Int(0)
         column = k.let("column", (piece + in_piece) * tiles.width, U64)
@@ -156,13 +156,13 @@ def _place_in_chunk(design: Design, k: Builder, output: Var, rest: Var, chunk: V
         rest = k.let("pieces", rest // frames.piece_tiles, U64)
         plane = k.let("plane", rest % counts.made[0], U64)
         rest = k.let("images", rest // counts.made[0], U64)
-        inside = (row - piece * tiles.rows) * found.stride[1] * steps.row + column
+        inside = (row - piece * tiles.rows) * problem.stride[1] * steps.row + column
     own = k.let("own", rest % frames.images, U64)
     group = k.let("group", rest // frames.images, U64)
     source = (
         chunk % frames.ring * frames.chunk_elements
-        + (own * found.groups + group) * counts.channels * steps.channel
-        + plane * found.stride[0] * steps.plane
+        + (own * problem.groups + group) * counts.channels * steps.channel
+        + plane * problem.stride[0] * steps.plane
         + inside
     )
     image = k.let("image", own + chunk // frames.pieces * frames.images, U64)
@@ -239,7 +239,7 @@ def _load_pixels(design: Design, tile: Tile, start: Var, count: Var) -> None:
 def _copy_taps(design: Design, tile: Tile, place: Expr, source: Var, taps: Var, height: Var) -> None:
     """Taps at equal distances: rows of the panel below each other."""
     k, steps, panel = design.k, design.tiling.steps, at(design.buffers.pixels, place)
-    found, one = design.found, Int(1)
+    problem, one = design.problem, Int(1)
     is_run = Choice(tile.rows, "==", one, one, design.tiling.tiles.pitch)
     from_ = Region(design.x, source)
     with k.when(is_run, ">", 0):  # one run of memory
@@ -247,7 +247,7 @@ def _copy_taps(design: Design, tile: Tile, place: Expr, source: Var, taps: Var, 
         k.do(Nd2NzMatrices(panel, from_, one, taps, tile.last, Int(0), step, height, one, Int(0)))
     with k.otherwise():
         apart = Choice(taps, ">", one, steps.run_step, Int(0))
-        pitch, row_step = steps.row * found.stride[1], tile.pitch // design.block * height
+        pitch, row_step = steps.row * problem.stride[1], tile.pitch // design.block * height
         k.do(Nd2NzMatrices(panel, from_, taps, tile.rows, tile.width, apart, pitch, height, row_step, one))
 
 
@@ -267,7 +267,7 @@ def _add_steps(
     with k.section("AddSteps", note), k.pieces("place", (0, depth), design.bases.k) as (place, count):
         rows = Span(Int(0), tile.outputs, tile.outputs)
         if schedule.stay:
-            across = Span(k.let("along", start + place), count, _depth(design.found))
+            across = Span(k.let("along", start + place), count, _depth(design.problem))
         else:
             across = Span(place, count, depth)
         k.do(LoadData(whole(buffers.left), whole(buffers.weights), rows, across, turned=False))

@@ -75,12 +75,12 @@ class _Ring:
     at_once: Param
 
 
-def build(found: Convolution, schedule: RowsSchedule, behind: Behind | None = None) -> CubeKernel:
+def build(problem: Convolution, schedule: RowsSchedule, behind: Behind | None = None) -> CubeKernel:
     """The kernel of a legal schedule; ``behind``: what vector cores do to its results."""
     is_handed = behind is not None
     note = "The cube core: products, handed over to the vector cores result by result."
     k = Builder(note if is_handed else "Convolutions whose rows stay in L1 for all rows of the kernel.")
-    design, ring = _design(k, found, schedule, is_handed=is_handed)
+    design, ring = _design(k, problem, schedule, is_handed=is_handed)
 
     def tile_of(builder: Builder, index: Var) -> Tile:
         return extent_of(design, builder, _place(design, builder, index))
@@ -94,47 +94,47 @@ def build(found: Convolution, schedule: RowsSchedule, behind: Behind | None = No
 
 
 def _design(
-    k: Builder, found: Convolution, schedule: RowsSchedule, *, is_handed: bool
+    k: Builder, problem: Convolution, schedule: RowsSchedule, *, is_handed: bool
 ) -> tuple[Design, _Ring]:
-    height = Constant("HEIGHT", -(-found.inner // FRACTAL) * FRACTAL, "of a panel, in whole fractals")
+    height = Constant("HEIGHT", -(-problem.inner // FRACTAL) * FRACTAL, "of a panel, in whole fractals")
     bases = bases_of(schedule, height)
-    x, weight, bias, target = operands(k, found, bases, is_handed=is_handed)
-    tiling, ring = _tiling(k, found, schedule, bases)
-    ctype, size = CPP_TYPE[found.dtype], ITEM_SIZE[found.dtype]
+    x, weight, bias, target = operands(k, problem, bases, is_handed=is_handed)
+    tiling, ring = _tiling(k, problem, schedule, bases)
+    ctype, size = CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype]
     held = Constant("RING_N", schedule.ring_n, "pixels that L1 holds for each channel and tap of a row")
     weights = bases.m * ring.taps * height
     pixels = held // _TURNS * height
     buffers = buffers_of(
-        found,
+        problem,
         bases,
         Buffer("weights", ctype, size, weights, memory=Memory.L1),
         Buffer("pixels", ctype, size, pixels, _TURNS, memory=Memory.L1, joined=True),
     )
-    return Design(k, found, bases, tiling, x, weight, bias, target, buffers), ring
+    return Design(k, problem, bases, tiling, x, weight, bias, target, buffers), ring
 
 
 # -- the tiling -----------------------------------------------------------------------------------
 
 
-def _tiling(k: Builder, found: Convolution, schedule: RowsSchedule, bases: Bases) -> tuple[Tiling, _Ring]:
-    counts = counts_of(k, found)
-    width = Size(found.read[2])
-    row = k.param("rowStride", width * found.phases, "elements of x from row to row")
-    tiles, ring = _tiles(k, found, schedule, bases, counts, row)
+def _tiling(k: Builder, problem: Convolution, schedule: RowsSchedule, bases: Bases) -> tuple[Tiling, _Ring]:
+    counts = counts_of(k, problem)
+    width = Size(problem.read[2])
+    row = k.param("rowStride", width * problem.phases, "elements of x from row to row")
+    tiles, ring = _tiles(k, problem, schedule, bases, counts, row)
     of_outputs = counts.batch * k.param("tilesOfImage", counts.made[0] * tiles.down * tiles.across)
-    total = k.param("tiles", found.groups * tiles.of_outputs * of_outputs)
+    total = k.param("tiles", problem.groups * tiles.of_outputs * of_outputs)
     note = "from plane to plane, and from channel to channel"
-    plane = k.param("planeStride", Size(found.read[1]) * row, note)
-    channel = k.param("channelStride", Size(found.read[0]) * plane)
-    steps = steps_of(k, found, counts, width, (row, plane, channel))
+    plane = k.param("planeStride", Size(problem.read[1]) * row, note)
+    channel = k.param("channelStride", Size(problem.read[0]) * plane)
+    steps = steps_of(k, problem, counts, width, (row, plane, channel))
     return Tiling(counts, steps, tiles, of_outputs, total, None), ring
 
 
 def _tiles(
-    k: Builder, found: Convolution, schedule: RowsSchedule, bases: Bases, counts: Counts, row: Param
+    k: Builder, problem: Convolution, schedule: RowsSchedule, bases: Bases, counts: Counts, row: Param
 ) -> tuple[Tiles, _Ring]:
     """Wide rows are cut; of narrow ones several make a tile. L1 holds the rows of two tiles."""
-    below = Constant("HALO", halo(found), "rows below a row that its taps reach")
+    below = Constant("HALO", halo(problem), "rows below a row that its taps reach")
     most = schedule.ring_n // (_TURNS * (1 + below.value)) // FRACTAL * FRACTAL
     widest = Constant("WIDEST", min(schedule.base_n, most), "columns of a tile of one row")
     narrow = Constant("NARROW", min(schedule.part_n, most), "columns of a row of which a tile has several")
@@ -163,8 +163,8 @@ def _tiles(
     across = k.param("tilesW", ceil_div(width, tile_w), "", U32)
     ring_rows = k.param("ringRows", _TURNS * (rows + below), "rows that L1 holds", U32)
     at_once = k.param("rowsAtOnce", Choice(row, ">", MOST_PITCH, Int(1), ring_rows), "of one copy", U32)
-    inner = Constant("INNER", found.inner, "channels and taps of one row of the kernel")
-    taps = Constant("KERNEL_H", found.kernel[1])
+    inner = Constant("INNER", problem.inner, "channels and taps of one row of the kernel")
+    taps = Constant("KERNEL_H", problem.kernel[1])
     ring = _Ring(inner, bases.panel_k, taps, below, ring_rows, is_run, at_once)
     return Tiles(m, tile_w, rows, pitch, part_rows, columns, of_outputs, down, across), ring
 
@@ -174,7 +174,12 @@ def _tiles(
 
 def _place(design: Design, k: Builder, index: Var) -> Place:
     """Tiles of a strip follow each other."""
-    tiles, counts, steps, found = design.tiling.tiles, design.tiling.counts, design.tiling.steps, design.found
+    tiles, counts, steps, problem = (
+        design.tiling.tiles,
+        design.tiling.counts,
+        design.tiling.steps,
+        design.problem,
+    )
     row = k.let("row", index % tiles.down * tiles.rows, U64)
     strip = k.let("strip", index // tiles.down, U64)
     column = k.let("column", strip % tiles.across * tiles.width, U64)
@@ -186,8 +191,8 @@ def _place(design: Design, k: Builder, index: Var) -> Place:
     output = k.let("output", rest % tiles.of_outputs * tiles.m, U64)
     group = k.let("group", rest // tiles.of_outputs, U64)
     source = (
-        (image * found.groups + group) * counts.channels * steps.channel
-        + plane * found.stride[0] * steps.plane
+        (image * problem.groups + group) * counts.channels * steps.channel
+        + plane * problem.stride[0] * steps.plane
         + column
     )
     return Place(group, output, image, plane, row, column, None, source)
@@ -272,7 +277,7 @@ def _copy_rows(design: Design, ring: _Ring, tile: Tile, row: Expr, target: tuple
 def _add_rows(design: Design, ring: _Ring, tile: Tile, ring_row: Var, part: tuple[Var, Var]) -> None:
     """Each row of the kernel, step by step."""
     k, (first, columns) = design.k, part
-    gap = design.found.dilation[1].constant or 1
+    gap = design.problem.dilation[1].constant or 1
     note = "Each row of the kernel, step by step, into one of the sums."
     with k.section("AddRows", note), k.loop("down", ring.taps) as down:
         row = k.let("partRow", (ring_row + down * gap + first // tile.pitch) % ring.rows)

@@ -32,26 +32,26 @@ class RowsSchedule(Settings):
         return self.parts * self.part_n
 
 
-def halo(found: Convolution) -> int:
+def halo(problem: Convolution) -> int:
     """Rows below a row that its taps reach."""
-    return (found.kernel[1] - 1) * (found.dilation[1].constant or 1)
+    return (problem.kernel[1] - 1) * (problem.dilation[1].constant or 1)
 
 
-def starts(found: Convolution, chip: Chip) -> Iterator[RowsSchedule]:
+def starts(problem: Convolution, chip: Chip) -> Iterator[RowsSchedule]:
     """Schedules among which a draft chooses; none where rows do not stay."""
-    outputs, inner, size = found.outputs.constant, found.inner, ITEM_SIZE[found.dtype]
-    if not found.rows_first or not inner:
+    outputs, inner, size = problem.outputs.constant, problem.inner, ITEM_SIZE[problem.dtype]
+    if not problem.rows_first or not inner:
         return
     widest = whole(min(outputs, 128)) if outputs else 128
     for base_m in sorted({widest, *(rows for rows in (16, 32, 64) if rows < widest)}):
         for part_n, parts in ((256, 2), (128, 2), (64, 2), (256, 1), (128, 1)):
-            left = (chip.memory.l1_bytes - 2 * bias_bytes(found, base_m)) // size
-            fitting = (left - base_m * found.kernel[1] * whole(inner)) // whole(inner)
-            base_k = step_depth(found, base_m, part_n, inner, chip)
+            left = (chip.memory.l1_bytes - 2 * bias_bytes(problem, base_m)) // size
+            fitting = (left - base_m * problem.kernel[1] * whole(inner)) // whole(inner)
+            base_k = step_depth(problem, base_m, part_n, inner, chip)
             yield RowsSchedule(base_m, part_n, parts, base_k, fitting // FRACTAL * FRACTAL)
 
 
-def steps(found: Convolution, here: RowsSchedule) -> Iterator[tuple[str, RowsSchedule]]:
+def steps(problem: Convolution, here: RowsSchedule) -> Iterator[tuple[str, RowsSchedule]]:
     """What one named step away is, legal or not."""
     yield "more output channels a tile", evolve(here, base_m=here.base_m * 2)
     yield "fewer output channels a tile", evolve(here, base_m=whole(here.base_m // 2))
@@ -64,32 +64,34 @@ def steps(found: Convolution, here: RowsSchedule) -> Iterator[tuple[str, RowsSch
     yield "fewer rows in L1", evolve(here, ring_n=whole(here.ring_n // 2))
 
 
-def refusal(found: Convolution, item: RowsSchedule, chip: Chip) -> str | None:
+def refusal(problem: Convolution, schedule: RowsSchedule, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
     if (
-        found.frame is not None
-        or not found.rows_first
-        or not found.inner
-        or found.stride[1] != 1
-        or found.dilation[1].constant is None
+        problem.frame is not None
+        or not problem.rows_first
+        or not problem.inner
+        or problem.stride[1] != 1
+        or problem.dilation[1].constant is None
     ):
         return "The rows of the kernel do not meet the same rows of the input."
-    lengths = (item.base_m, item.part_n, item.base_k, item.ring_n)
-    if min(lengths) < FRACTAL or any(length % FRACTAL for length in lengths) or item.parts < 1:
+    lengths = (schedule.base_m, schedule.part_n, schedule.base_k, schedule.ring_n)
+    if min(lengths) < FRACTAL or any(length % FRACTAL for length in lengths) or schedule.parts < 1:
         return "Tiles are whole fractals."
-    return _too_large(found, item, chip.memory)
+    return _too_large(problem, schedule, chip.memory)
 
 
-def _too_large(found: Convolution, item: RowsSchedule, memory: Memory) -> str | None:
-    size, inner = ITEM_SIZE[found.dtype], found.inner
-    if item.ring_n < 2 * (1 + halo(found)) * FRACTAL:
+def _too_large(problem: Convolution, schedule: RowsSchedule, memory: Memory) -> str | None:
+    size, inner = ITEM_SIZE[problem.dtype], problem.inner
+    if schedule.ring_n < 2 * (1 + halo(problem)) * FRACTAL:
         return "L1 does not hold the rows of two tiles."
-    if 2 * max(item.base_m, item.part_n) * item.base_k * size > memory.l0_bytes:
+    if 2 * max(schedule.base_m, schedule.part_n) * schedule.base_k * size > memory.l0_bytes:
         return "Two steps of an operand do not fit L0."
-    if item.parts * item.base_m * item.part_n * 4 > memory.l0c_bytes:
+    if schedule.parts * schedule.base_m * schedule.part_n * 4 > memory.l0c_bytes:
         return "The results do not fit L0C."
-    biases = 2 * bias_bytes(found, item.base_m)
-    if (item.base_m * found.kernel[1] + item.ring_n) * whole(inner) * size + biases > memory.l1_bytes:
+    biases = 2 * bias_bytes(problem, schedule.base_m)
+    if (schedule.base_m * problem.kernel[1] + schedule.ring_n) * whole(
+        inner
+    ) * size + biases > memory.l1_bytes:
         return "Weights and rows do not fit L1."
     return None
 
@@ -110,19 +112,19 @@ class RowTiles:
 
 
 def tiles_of(
-    found: Convolution, item: RowsSchedule, outputs: int, row_stride: int, made: tuple[int, ...]
+    problem: Convolution, schedule: RowsSchedule, outputs: int, row_stride: int, made: tuple[int, ...]
 ) -> RowTiles:
     """The tiles that ComputeTiles of the kernel makes."""
-    widest = item.ring_n // (2 * (1 + halo(found))) // FRACTAL * FRACTAL
-    narrow = min(item.part_n, widest)
-    of_outputs = math.ceil(outputs / item.base_m)
+    widest = schedule.ring_n // (2 * (1 + halo(problem))) // FRACTAL * FRACTAL
+    narrow = min(schedule.part_n, widest)
+    of_outputs = math.ceil(outputs / schedule.base_m)
     tile_m = whole(math.ceil(outputs / of_outputs))
     run = row_stride % FRACTAL == 0 and row_stride <= narrow
     pitch = row_stride if run else whole(made[2])
     if pitch > narrow:
-        width = whole(math.ceil(made[2] / math.ceil(made[2] / min(item.base_n, widest))))
+        width = whole(math.ceil(made[2] / math.ceil(made[2] / min(schedule.base_n, widest))))
         strips = math.ceil(made[2] / width)
         return RowTiles(tile_m, 1, width, width, True, of_outputs, made[1] * strips, strips)
-    most = min(item.parts * (item.part_n // pitch), item.ring_n // pitch // 2 - halo(found))
+    most = min(schedule.parts * (schedule.part_n // pitch), schedule.ring_n // pitch // 2 - halo(problem))
     rows = math.ceil(made[1] / math.ceil(made[1] / most))
     return RowTiles(tile_m, rows, made[2], pitch, run or rows == 1, of_outputs, math.ceil(made[1] / rows), 1)

@@ -57,48 +57,48 @@ class TileShape:
     parts: int
 
 
-def shapes(found: Convolution) -> Iterator[TileShape]:
+def shapes(problem: Convolution) -> Iterator[TileShape]:
     """The tiles among which a draft chooses."""
-    outputs = found.outputs.constant
+    outputs = problem.outputs.constant
     widest = whole(min(outputs, 128)) if outputs else 128
     for base_m in sorted({widest, *(rows for rows in (16, 32, 64) if rows < widest)}):
         for part_n, parts in ((512, 1), (256, 2), (256, 1), (128, 2), (128, 1), (64, 2), (32, 2)):
             yield TileShape(base_m, part_n, parts)
 
 
-def of_shape(found: Convolution, shape: TileShape, chip: Chip) -> Iterator[ConvolutionSchedule]:
+def of_shape(problem: Convolution, shape: TileShape, chip: Chip) -> Iterator[ConvolutionSchedule]:
     """The schedules with tiles of a shape."""
-    outputs, depth = found.outputs.constant, depth_of(found)
+    outputs, depth = problem.outputs.constant, depth_of(problem)
     panels = {32, 64, 96, 128, 192, 256}
-    chunks = (0,) if found.frame is None else (_most_chunk_kib(chip) // 4, _most_chunk_kib(chip))
+    chunks = (0,) if problem.frame is None else (_most_chunk_kib(chip) // 4, _most_chunk_kib(chip))
     panels |= {whole(math.ceil(depth / count)) for count in (1, 2, 3, 4)} if depth else set()
     base_m, part_n, parts = shape.base_m, shape.part_n, shape.parts
     orders = (False, True) if outputs is None or outputs > base_m else (False,)
-    flats = (False, True)[: 1 + has_rows(found)]
+    flats = (False, True)[: 1 + has_rows(problem)]
     for panel_k, slots in product(sorted(panels), (2, 3, 4)):
-        base_k = step_depth(found, base_m, part_n, panel_k, chip)
+        base_k = step_depth(problem, base_m, part_n, panel_k, chip)
         for stay, order, flat, chunk in product((False, True), orders, flats, chunks):
             yield ConvolutionSchedule(base_m, part_n, parts, base_k, panel_k, slots, stay, flat, order, chunk)
 
 
-def step_depth(found: Convolution, base_m: int, part_n: int, panel_k: int, chip: Chip) -> int:
+def step_depth(problem: Convolution, base_m: int, part_n: int, panel_k: int, chip: Chip) -> int:
     """The depth of equal steps through a panel, as deep as L0 holds two of."""
-    deepest = chip.memory.l0_bytes // 2 // ITEM_SIZE[found.dtype] // max(base_m, part_n)
+    deepest = chip.memory.l0_bytes // 2 // ITEM_SIZE[problem.dtype] // max(base_m, part_n)
     return whole(math.ceil(panel_k / math.ceil(panel_k / deepest)))
 
 
-def has_rows(found: Convolution) -> bool:
+def has_rows(problem: Convolution) -> bool:
     """Whether neighbouring rows of the result can lie in one run of the input."""
-    return found.phases == 1 and found.stride[1] == 1 and not found.made[1].is_one
+    return problem.phases == 1 and problem.stride[1] == 1 and not problem.made[1].is_one
 
 
-def depth_of(found: Convolution) -> int:
+def depth_of(problem: Convolution) -> int:
     """Channels times taps, 0 where it is not known before the kernel runs."""
-    return (found.channels.constant or 0) * math.prod(found.kernel)
+    return (problem.channels.constant or 0) * math.prod(problem.kernel)
 
 
 def steps(
-    found: Convolution, here: ConvolutionSchedule, chip: Chip
+    problem: Convolution, here: ConvolutionSchedule, chip: Chip
 ) -> Iterator[tuple[str, ConvolutionSchedule]]:
     """What one named step away is, legal or not."""
     yield "more output channels a tile", evolve(here, base_m=here.base_m * 2)
@@ -111,9 +111,9 @@ def steps(
     for name, panel_k in (
         (Sentence("deeper panels in L1"), here.panel_k * 2),
         (Sentence("shallower panels in L1"), whole(here.panel_k // 2)),
-        (Sentence("the whole depth in one panel"), whole(depth_of(found))),
+        (Sentence("the whole depth in one panel"), whole(depth_of(problem))),
     ):
-        base_k = step_depth(found, here.base_m, here.part_n, max(panel_k, 1), chip)
+        base_k = step_depth(problem, here.base_m, here.part_n, max(panel_k, 1), chip)
         yield name, evolve(here, panel_k=panel_k, base_k=base_k)
     yield "one more panel in L1", evolve(here, slots=here.slots + 1)
     yield "one panel less in L1", evolve(here, slots=here.slots - 1)
@@ -126,18 +126,22 @@ def steps(
     yield "smaller chunks in L2", evolve(here, chunk_kib=here.chunk_kib // 2)
 
 
-def refusal(found: Convolution, item: ConvolutionSchedule, chip: Chip) -> str | None:
+def refusal(problem: Convolution, schedule: ConvolutionSchedule, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
-    lengths = (item.base_m, item.part_n, item.base_k)
-    if min(lengths) < FRACTAL or any(length % FRACTAL for length in lengths) or item.parts < 1:
+    lengths = (schedule.base_m, schedule.part_n, schedule.base_k)
+    if min(lengths) < FRACTAL or any(length % FRACTAL for length in lengths) or schedule.parts < 1:
         return "Tiles are whole fractals."
-    if item.panel_k < item.base_k or item.panel_k % FRACTAL or not 2 <= item.slots <= MOST_SLOTS:
+    if (
+        schedule.panel_k < schedule.base_k
+        or schedule.panel_k % FRACTAL
+        or not 2 <= schedule.slots <= MOST_SLOTS
+    ):
         return "Panels hold a step, and there are two to four of them."
-    if item.flat and not has_rows(found):
+    if schedule.flat and not has_rows(problem):
         return "Rows of the result do not follow each other in the input."
-    if (item.chunk_kib > 0) != (found.frame is not None) or item.chunk_kib > _most_chunk_kib(chip):
+    if (schedule.chunk_kib > 0) != (problem.frame is not None) or schedule.chunk_kib > _most_chunk_kib(chip):
         return "Chunks are for images that the kernel frames, and L2 holds several."
-    return _too_large(found, item, chip.memory)
+    return _too_large(problem, schedule, chip.memory)
 
 
 def _most_chunk_kib(chip: Chip) -> int:
@@ -145,24 +149,24 @@ def _most_chunk_kib(chip: Chip) -> int:
     return chip.l2_bytes // 2 // RING // 1024
 
 
-def _too_large(found: Convolution, item: ConvolutionSchedule, memory: Memory) -> str | None:
-    size, depth = ITEM_SIZE[found.dtype], depth_of(found)
-    if 2 * max(item.base_m, item.part_n) * item.base_k * size > memory.l0_bytes:
+def _too_large(problem: Convolution, schedule: ConvolutionSchedule, memory: Memory) -> str | None:
+    size, depth = ITEM_SIZE[problem.dtype], depth_of(problem)
+    if 2 * max(schedule.base_m, schedule.part_n) * schedule.base_k * size > memory.l0_bytes:
         return "Two steps of an operand do not fit L0."
-    if item.parts * item.base_m * item.part_n * 4 > memory.l0c_bytes:
+    if schedule.parts * schedule.base_m * schedule.part_n * 4 > memory.l0c_bytes:
         return "The results do not fit L0C."
-    if item.stay and not 0 < depth <= _MOST_REPEATED_WEIGHTS:
+    if schedule.stay and not 0 < depth <= _MOST_REPEATED_WEIGHTS:
         return "Weights of a depth that is not known do not stay in L1."
-    weights = item.base_m * (whole(depth) if item.stay else item.slots * item.panel_k)
-    biases = item.slots * bias_bytes(found, item.base_m)
-    if (weights + item.slots * item.base_n * item.panel_k) * size + biases > memory.l1_bytes:
+    weights = schedule.base_m * (whole(depth) if schedule.stay else schedule.slots * schedule.panel_k)
+    biases = schedule.slots * bias_bytes(problem, schedule.base_m)
+    if (weights + schedule.slots * schedule.base_n * schedule.panel_k) * size + biases > memory.l1_bytes:
         return "The panels do not fit L1."
     return None
 
 
-def bias_bytes(found: Convolution, base_m: int) -> int:
+def bias_bytes(problem: Convolution, base_m: int) -> int:
     """Bytes in L1 of a column of biases, a block for each output channel."""
-    return 0 if found.bias is None else base_m * BLOCK_BYTES
+    return 0 if problem.bias is None else base_m * BLOCK_BYTES
 
 
 def whole(length: int, unit: int = FRACTAL) -> int:

@@ -35,30 +35,30 @@ class Tiling:
 
 
 def tiling_of(
-    k: Builder, found: Convolution, schedule: ConvolutionSchedule, bases: Bases, chip: Chip
+    k: Builder, problem: Convolution, schedule: ConvolutionSchedule, bases: Bases, chip: Chip
 ) -> Tiling:
     """The fields; tiles of framed images need the pitch of their rows, and chunks of them the tiles."""
-    counts = counts_of(k, found)
-    if found.frame is None:
-        width: Expr = Size(found.read[2])
-        row = k.param("rowStride", width * found.phases, "elements of x from row to row")
-        tiles = tiles_of(k, found, schedule, bases, counts, row)
+    counts = counts_of(k, problem)
+    if problem.frame is None:
+        width: Expr = Size(problem.read[2])
+        row = k.param("rowStride", width * problem.phases, "elements of x from row to row")
+        tiles = tiles_of(k, problem, schedule, bases, counts, row)
         frames: Frames | None = None
-        height: Expr = Size(found.read[1])
-        depth: Expr = Size(found.read[0])
+        height: Expr = Size(problem.read[1])
+        depth: Expr = Size(problem.read[0])
         of_outputs = counts.batch * k.param("tilesOfImage", counts.made[0] * tiles.down * tiles.across)
-        total = k.param("tiles", found.groups * tiles.of_outputs * of_outputs)
+        total = k.param("tiles", problem.groups * tiles.of_outputs * of_outputs)
     else:
-        framed = framed_width(found, counts.made[2]) * found.phases
+        framed = framed_width(problem, counts.made[2]) * problem.phases
         pitch = k.param("framedStride", framed, "of rows in a frame")
-        tiles = tiles_of(k, found, schedule, bases, counts, pitch)
-        frames = chunks_of(k, found, schedule.chunk_kib, (counts, tiles), pitch, chip)
+        tiles = tiles_of(k, problem, schedule, bases, counts, pitch)
+        frames = chunks_of(k, problem, schedule.chunk_kib, (counts, tiles), pitch, chip)
         depth, height, width = frames.made
         of_outputs = frames.images * frames.of_piece
-        row = k.param("rowStride", width * found.phases, "elements of x from row to row")
+        row = k.param("rowStride", width * problem.phases, "elements of x from row to row")
         total = k.param("tiles", frames.chunks * frames.of_chunk)
     plane = k.param("planeStride", height * row, "from plane to plane, and from channel to channel")
     channel = k.param("channelStride", depth * plane)
     return Tiling(
-        counts, steps_of(k, found, counts, width, (row, plane, channel)), tiles, of_outputs, total, frames
+        counts, steps_of(k, problem, counts, width, (row, plane, channel)), tiles, of_outputs, total, frames
     )

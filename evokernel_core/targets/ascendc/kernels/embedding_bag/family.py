@@ -23,26 +23,28 @@ from evokernel_core.targets.ascendc.kernels.indexed import IndexedSchedule, size
 _CELL = Descriptor(Dataflow.BLOCKS, Reuse.NONE, Split.ROWS, Algorithm.SINGLE_PASS, Overlap.PIPELINED)
 
 
-def _why_illegal(found: Bag, item: IndexedSchedule) -> str | None:
-    if item.bytes < MOST_RUN * 4:
+def _why_illegal(problem: Bag, schedule: IndexedSchedule) -> str | None:
+    if schedule.bytes < MOST_RUN * 4:
         return "A tile has at least one row."
-    return size_refusal(item, 512)
+    return size_refusal(schedule, 512)
 
 
-def _neighbours(found: Bag, here: IndexedSchedule) -> Iterator[tuple[str, IndexedSchedule]]:
+def _neighbours(problem: Bag, here: IndexedSchedule) -> Iterator[tuple[str, IndexedSchedule]]:
     yield "more indices", evolve(here, runs=here.runs * 2)
     yield "larger tile", evolve(here, bytes=here.bytes * 2)
     yield "smaller tile", evolve(here, bytes=here.bytes // 2)
 
 
-def _strategy(found: Bag, item: IndexedSchedule, move: str) -> Strategy:
+def _strategy(problem: Bag, schedule: IndexedSchedule, move: str) -> Strategy:
     notes = (
         Sentence(
-            "Tiles of {bytes} bytes of rows, {runs} indices at a time.", bytes=item.bytes, runs=item.runs
+            "Tiles of {bytes} bytes of rows, {runs} indices at a time.",
+            bytes=schedule.bytes,
+            runs=schedule.runs,
         ),
         Sentence("Halves are combined."),
     )
-    return Strategy("bag", item.settings(), notes, _CELL, move)
+    return Strategy("bag", schedule.settings(), notes, _CELL, move)
 
 
 FAMILY = family_of(

@@ -48,29 +48,29 @@ _AMONG = Function(
 )
 
 
-def build(found: Bag, schedule: IndexedSchedule) -> Kernel:
+def build(problem: Bag, schedule: IndexedSchedule) -> Kernel:
     """The kernel of a legal schedule."""
-    return _Combining(found, schedule).kernel()
+    return _Combining(problem, schedule).kernel()
 
 
 class _Combining:
     """Indices stay known from bag to bag as far as there is room for them."""
 
-    def __init__(self, found: Bag, item: IndexedSchedule) -> None:
-        self._found, self._k = found, Builder(_NOTES[found.mode])
-        k, width, ctype = self._k, ITEM_SIZE[found.dtype], CPP_TYPE[found.dtype]
+    def __init__(self, problem: Bag, schedule: IndexedSchedule) -> None:
+        self._problem, self._k = problem, Builder(_NOTES[problem.mode])
+        k, width, ctype = self._k, ITEM_SIZE[problem.dtype], CPP_TYPE[problem.dtype]
         self._block = Constant("BLOCK", BLOCK_BYTES // width, "elements")
-        self._known = Constant("TILE_INDICES", item.runs, "that are known at a time")
-        self._most = Constant("TILE_ELEMENTS", item.bytes // width)
+        self._known = Constant("TILE_INDICES", schedule.runs, "that are known at a time")
+        self._most = Constant("TILE_ELEMENTS", schedule.bytes // width)
         self._segment = Constant("MOST_RUN", MOST_RUN, "elements of a row that are combined at a time")
-        self._halvings = Constant("HALVINGS", (item.bytes // BLOCK_BYTES - 1).bit_length(), "of a tile")
-        self._neutral = Number("NEUTRAL", -math.inf if found.mode == "max" else 0.0, "changes nothing")
-        self._table = k.input("table", parameter(found.table), ctype, width)
-        self._indices = Indices(k, [(*found.indices, found.rows)], self._known, wraps=False, clamps=True)
-        if found.offsets:
-            self._starts = self._numbers("offsets", *found.offsets, _BAGS + 8)
-        if found.weights:
-            self._weights = self._numbers("weights", found.weights, "float32", self._known)
+        self._halvings = Constant("HALVINGS", (schedule.bytes // BLOCK_BYTES - 1).bit_length(), "of a tile")
+        self._neutral = Number("NEUTRAL", -math.inf if problem.mode == "max" else 0.0, "changes nothing")
+        self._table = k.input("table", parameter(problem.table), ctype, width)
+        self._indices = Indices(k, [(*problem.indices, problem.rows)], self._known, wraps=False, clamps=True)
+        if problem.offsets:
+            self._starts = self._numbers("offsets", *problem.offsets, _BAGS + 8)
+        if problem.weights:
+            self._weights = self._numbers("weights", problem.weights, "float32", self._known)
         self._result = k.output("result", "output", ctype, width)
         self._tile = Buffer("tile", ctype, width, self._most, 2)
         self._made = Buffer("made", ctype, width, self._segment, 2)
@@ -87,10 +87,10 @@ class _Combining:
         return self._k.input(f"{name}In", parameter(tensor), ctype, width), Buffer(name, ctype, width, count)
 
     def kernel(self) -> Kernel:
-        k, found = self._k, self._found
-        self._run = k.param("run", Size(found.run), "elements of a row")
-        bags = k.param("bags", Size(found.bags))
-        self._count = k.param("count", Size(found.count), "indices of all bags")
+        k, problem = self._k, self._problem
+        self._run = k.param("run", Size(problem.run), "elements of a row")
+        bags = k.param("bags", Size(problem.bags))
+        self._count = k.param("count", Size(problem.count), "indices of all bags")
         for size in (*self._indices.sizes, self._run, bags):
             k.require(size, ">=", 1)
         self._length = k.param("length", self._count // bags, "indices of a bag, on average")
@@ -120,11 +120,11 @@ class _Combining:
 
     def _load_offsets(self, first: Expr, number: Expr, bags: Expr) -> Expr:
         """Those of the bags of a unit, and the one behind them where there is one; how many these are."""
-        if not self._found.offsets:
+        if not self._problem.offsets:
             return Int(0)
         k, (tensor, buffer) = self._k, self._starts
         more: Expr = Int(1)
-        if not self._found.whole:
+        if not self._problem.whole:
             more = Choice(first + number, "<", bags, Int(1), Int(0))
         known = k.let("known", number + more)
         k.load(buffer, tensor, first, known)
@@ -132,8 +132,8 @@ class _Combining:
 
     def _entries_of(self, bag: Expr, i: Expr, known: Expr) -> tuple[Expr, Expr]:
         """The first entry of a bag, and the first behind it; the last bag ends with the entries."""
-        k, found = self._k, self._found
-        if not found.offsets:
+        k, problem = self._k, self._problem
+        if not problem.offsets:
             return bag * self._length, (bag + 1) * self._length
         buffer = self._starts[1]
         begin = k.get("given", at(buffer, i), bag * self._length, _SIGNED)
@@ -143,10 +143,10 @@ class _Combining:
         return entry, greatest(entry, k.let("last", last, U64))
 
     def _combine(self, bag: Expr, entry: Expr, end: Expr) -> None:
-        k, found = self._k, self._found
+        k, problem = self._k, self._problem
         end = k.let("end", end, U64)
         self._on("Duplicate", self._total, self._neutral, count=self._elements)
-        if found.padding >= 0:
+        if problem.padding >= 0:
             k.assign(self._counted, end - entry)
         with k.pieces("entry", (entry, end), self._high) as (start, rows):
             self._see_indices(start, rows)
@@ -159,7 +159,7 @@ class _Combining:
                     self._elements,
                 )
             self._fold(start, rows)
-        self._finish(end - entry if found.padding < 0 else self._counted)
+        self._finish(end - entry if problem.padding < 0 else self._counted)
         k.store(self._result, bag * self._run + self._begin, self._made, self._elements)
 
     def _see_indices(self, entry: Expr, rows: Expr) -> None:
@@ -171,22 +171,22 @@ class _Combining:
             k.assign(self._behind, least(entry + self._known, self._count))
             number = k.let("inWindow", self._behind - self._window)
             self._indices.load(entry, number)
-            if self._found.weights:
+            if self._problem.weights:
                 k.load(self._weights[1], self._weights[0], entry, number)
                 k.get("firstWeight", at(self._weights[1], 0), 1, "float")
             self._indices.given(Int(0))  # read here, so that it is here that the scalar unit waits
 
     def _fold(self, entry: Expr, rows: Expr) -> None:
         """Combines halves of the rows until one is left, and that with the total."""
-        k, found, wide, pitch = self._k, self._found, self._wide, self._pitch
+        k, problem, wide, pitch = self._k, self._problem, self._wide, self._pitch
         with k.section("Fold"):
             if wide is not self._tile:
                 self._on("Cast", wide, self._tile, Enumerator("RoundMode::CAST_NONE"), count=rows * pitch)
-            if found.weights:
+            if problem.weights:
                 with k.loop("row", rows) as row:
                     weight = k.get("weight", at(self._weights[1], entry - self._window + row), 1, "float")
                     self._on("Muls", at(wide, row * pitch), at(wide, row * pitch), weight, count=pitch)
-            if found.padding >= 0:
+            if problem.padding >= 0:
                 self._leave_padding_out(entry, rows)
             with k.loop("round", self._halvings) as turn:
                 left = k.let("held", (rows - 1 >> turn) + 1)
@@ -199,16 +199,16 @@ class _Combining:
         k, pitch = self._k, self._pitch
         with k.loop("row", rows) as row:
             index = self._indices.given(entry - self._window + row)
-            with k.when(index, "==", self._found.padding, share=self._indices.places):
+            with k.when(index, "==", self._problem.padding, share=self._indices.places):
                 self._on("Duplicate", at(self._wide, row * pitch), self._neutral, count=pitch)
                 k.assign(self._counted, self._counted - 1)
 
     def _finish(self, counted: Expr) -> None:
         """What becomes of the total of a bag, an empty one among them."""
         total, count = self._total, self._elements
-        if self._found.mode == "mean":
+        if self._problem.mode == "mean":
             self._on("Muls", total, total, Ratio(Int(1), greatest(counted, 1)), count=count)
-        elif self._found.mode == "max":
+        elif self._problem.mode == "max":
             with self._k.when(counted, "==", 0):
                 self._on("Duplicate", total, Number("ZERO", 0.0), count=count)
         if total is not self._made:
@@ -216,7 +216,7 @@ class _Combining:
 
     @property
     def _key(self) -> str:
-        return "Max" if self._found.mode == "max" else "Add"
+        return "Max" if self._problem.mode == "max" else "Add"
 
     def _on(self, key: str, to: Place, *operands: Operand | Buffer, count: Index) -> None:
         """An instruction on so many elements."""

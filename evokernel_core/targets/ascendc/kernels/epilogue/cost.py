@@ -85,35 +85,35 @@ def cost_of(kernel: Kernel, source: str, chip: Chip) -> Cost:
     """The cost of an epilogue from the instructions of its tile."""
     each = tile = slab = 0.0
     rates = chip.vector.elements_per_cycle
-    for item in kernel.programs[0].body:
+    for statement in kernel.programs[0].body:
         start = chip.vector.startup_cycles + chip.vector.counter_tail_cycles
-        if item.op in _SLOW:
+        if statement.op in _SLOW:
             start = chip.vector.startup_transcendental_cycles
-        if item.op == "fold_steps":  # halves of a tile, a quarter, and so on
+        if statement.op == "fold_steps":  # halves of a tile, a quarter, and so on
             each += 1 / rates.simple_b32
             tile += start * (2 + math.log2(kernel.schedule.rows))
             continue
-        if item.domain is not Domain.FULL:
+        if statement.domain is not Domain.FULL:
             tile += start + 1
             if kernel.form is Form.CHANNELS:
-                rate = rates.transcendental if item.op in _SLOW else rates.simple_b32
+                rate = rates.transcendental if statement.op in _SLOW else rates.simple_b32
                 each += 1 / rate / kernel.schedule.rows
             continue
-        twice = 2 if item.op == "rounded" else 1
-        each += twice / (rates.transcendental if item.op in _SLOW else rates.simple_b32)
-        if item.op.startswith("expand_") or item.op.endswith(("Rows", "Columns")):
+        twice = 2 if statement.op == "rounded" else 1
+        each += twice / (rates.transcendental if statement.op in _SLOW else rates.simple_b32)
+        if statement.op.startswith("expand_") or statement.op.endswith(("Rows", "Columns")):
             slab += start
         else:
             tile += start * twice
-    inputs = [item for item in kernel.queued if item.domain is Domain.FULL]
+    inputs = [tensor for tensor in kernel.queued if tensor.domain is Domain.FULL]
     return Cost(
         each,
         tile,
         slab,
-        tuple(ITEM_SIZE[item.dtype] for item in inputs if item.source != source),
-        sum(ITEM_SIZE[item.dtype] for item in inputs if item.source == source),
-        tuple(ITEM_SIZE[item.dtype] for item in kernel.plan.outputs if item.domain is Domain.FULL),
-        tuple(ITEM_SIZE[item.dtype] for item in kernel.plan.outputs if item.domain is not Domain.FULL),
+        tuple(ITEM_SIZE[operand.dtype] for operand in inputs if operand.source != source),
+        sum(ITEM_SIZE[operand.dtype] for operand in inputs if operand.source == source),
+        tuple(ITEM_SIZE[output.dtype] for output in kernel.plan.outputs if output.domain is Domain.FULL),
+        tuple(ITEM_SIZE[output.dtype] for output in kernel.plan.outputs if output.domain is not Domain.FULL),
         kernel.schedule.tile,
         chip.gm.requests_per_cycle,
         chip.mte,

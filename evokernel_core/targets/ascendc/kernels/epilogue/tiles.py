@@ -66,7 +66,7 @@ def behind(task: KernelTask, ref: ValueRef) -> KernelTask:
             waiting.extend(nodes[item.name].operands())
     if not names:
         raise PlanError("Nothing is computed behind the result.")
-    inputs = [item for item in graph.inputs if item.kind is InputKind.SCALAR or item.name in read]
+    inputs = [operand for operand in graph.inputs if operand.kind is InputKind.SCALAR or operand.name in read]
     kept: tuple[Node, ...] = tuple(node for node in graph.nodes if node.name in names)
     part = Graph((*inputs, GraphInput(ref.name, graph.spec(ref))), kept, graph.outputs)
     return evolve(task, graph=part)
@@ -79,7 +79,7 @@ def read_epilogue(
     that is not element-wise, and where the matrix is a single column, which is handed over in blocks and not
     dense, as a plan reads one value a row."""
     plan = plan_matrix(behind(task, ref), rows, columns, chip)
-    if any(item.source == ref.name and not item.inner for item in plan.inputs):
+    if any(operand.source == ref.name and not operand.inner for operand in plan.inputs):
         raise PlanError("A product of a single column has no epilogue.")
     return Epilogue(plan, ref.name)
 
@@ -168,7 +168,7 @@ class EpilogueText:
 
 
 def write(
-    found: Epilogue, kernel: Kernel, class_name: str, process: Sequence[str], columns: str, memory: str
+    problem: Epilogue, kernel: Kernel, class_name: str, process: Sequence[str], columns: str, memory: str
 ) -> EpilogueText:
     """The class whose ``Process`` runs the statements ``process``, which call ``Take(region)`` for each
     region and ``Finish()`` behind the last one. ``columns``: what the tiling calls the columns of the
@@ -177,7 +177,7 @@ def write(
     kernel.process += [*once, *process]
     kernel.methods += [
         *_walk(kernel),
-        method("CopyIn", "const Region &part", operand_copies(kernel, found.source, columns)),
+        method("CopyIn", "const Region &part", operand_copies(kernel, problem.source, columns)),
         method("Compute", "const Region &part", steps(kernel, each, _DENSE_ROWS)),
         method("CopyOut", "const Region &part", result_copies(kernel, columns)),
         _ROWS_OF,
@@ -185,10 +185,10 @@ def write(
     text = tile_text(kernel, class_name)
     shape = shape_fields(kernel.plan, kernel.schedule)
     constants = tiling_constants(kernel, kernel.layout.total)
-    arguments = [memory if name == camel(found.source) else name for name in kernel.used_tensors]
+    arguments = [memory if name == camel(problem.source) else name for name in kernel.used_tensors]
     return EpilogueText(
         constants, shape, f"{REGION}\n{text}", class_name,
-        ", ".join(arguments), tuple(camel(item.name) for item in kernel.plan.outputs),
+        ", ".join(arguments), tuple(camel(output.name) for output in kernel.plan.outputs),
     )  # fmt: skip
 
 
@@ -259,10 +259,10 @@ def _walk(kernel: Kernel) -> list[str]:
         "    waiting.rows = 0;",
         "}",
     ]
-    found = [method("Take", "const Region &region", take)]
+    result = [method("Take", "const Region &region", take)]
     if kernel.schedule.ahead:
-        found.append(method("Finish", "", finish))
-    widest = _WIDEST_BLOCK // min(ITEM_SIZE[item.dtype] for item in kernel.tensors)
+        result.append(method("Finish", "", finish))
+    widest = _WIDEST_BLOCK // min(ITEM_SIZE[tensor.dtype] for tensor in kernel.tensors)
     measure = [
         f"const uint32_t fitting = TILE_ELEMENTS / Whole(columns, {widest});",
         "const uint32_t most = fitting < ROW_CAPACITY ? fitting : ROW_CAPACITY;",
@@ -270,20 +270,20 @@ def _walk(kernel: Kernel) -> list[str]:
         "return (rows + tiles - 1) / tiles;",
     ]
     rows_at_a_time = method("RowsAtATime", "uint32_t rows, uint32_t columns", measure)
-    found.append("// Equal tiles of a region.\n" + rows_at_a_time.replace("void", "uint32_t", 1))
-    return found
+    result.append("// Equal tiles of a region.\n" + rows_at_a_time.replace("void", "uint32_t", 1))
+    return result
 
 
 def operand_copies(kernel: Kernel, source: str, columns: str) -> list[str]:
     """The statements that copy in what the tile ``part`` takes."""
     lines: list[str] = []
-    for item in kernel.queued:
-        stem, cpp_type = camel(item.name), CPP_TYPE[item.dtype]
-        if item.source == source:
+    for tensor in kernel.queued:
+        stem, cpp_type = camel(tensor.name), CPP_TYPE[tensor.dtype]
+        if tensor.source == source:
             start, shape = "part.place", f"RowsOf<{cpp_type}>(part.rows, part.columns, part.columns)"
         else:
-            start = access.offset(kernel.plan, item, Form.REGION, columns)
-            shape = _shape_in(item, cpp_type, columns)
+            start = access.offset(kernel.plan, tensor, Form.REGION, columns)
+            shape = _shape_in(tensor, cpp_type, columns)
         lines += [
             f"LocalTensor<{cpp_type}> {stem}Local = {stem}Queue.AllocTensor<{cpp_type}>();",
             f"DataCopyPad({stem}Local, {stem}Global[{start}],",
@@ -294,19 +294,19 @@ def operand_copies(kernel: Kernel, source: str, columns: str) -> list[str]:
     return lines
 
 
-def _shape_in(item: PlanInput, cpp_type: str, columns: str) -> str:
-    if item.domain is Domain.FULL:
+def _shape_in(plan_input: PlanInput, cpp_type: str, columns: str) -> str:
+    if plan_input.domain is Domain.FULL:
         return f"RowsOf<{cpp_type}>(part.rows, part.columns, {columns})"
-    elements = "part.rows" if item.domain is Domain.ROW else "part.columns"
+    elements = "part.rows" if plan_input.domain is Domain.ROW else "part.columns"
     return f"RowsOf<{cpp_type}>(1, {elements}, {elements})"
 
 
 def result_copies(kernel: Kernel, columns: str) -> list[str]:
     """The statements that copy the results of the tile ``part`` out."""
     lines: list[str] = []
-    for item in kernel.plan.outputs:
-        stem, cpp_type = camel(item.name), CPP_TYPE[item.dtype]
-        start = access.output_offset(kernel.plan, item, Form.REGION, columns)
+    for output in kernel.plan.outputs:
+        stem, cpp_type = camel(output.name), CPP_TYPE[output.dtype]
+        start = access.output_offset(kernel.plan, output, Form.REGION, columns)
         lines += [
             f"LocalTensor<{cpp_type}> {stem}Local = {stem}Queue.DeQue<{cpp_type}>();",
             f"DataCopyPad({stem}Global[{start}], {stem}Local,",

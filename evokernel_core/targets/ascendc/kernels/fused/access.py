@@ -18,25 +18,25 @@ def _at(form: Form) -> tuple[str, str]:
     return ("part.row", "part.column") if form is Form.REGION else ("row", "column")
 
 
-def varies(item: PlanInput) -> bool:
+def varies(plan_input: PlanInput) -> bool:
     """Whether the input has more than one row."""
-    return any(item.outer) or item.mid
+    return any(plan_input.outer) or plan_input.mid
 
 
-def row_index(plan: Plan, item: PlanInput, form: Form) -> str:
+def row_index(plan: Plan, plan_input: PlanInput, form: Form) -> str:
     """The index, among the rows that the input has, of the tile's row of the iteration space."""
     row, _ = _at(form)
-    if all(item.outer) and item.mid:
+    if all(plan_input.outer) and plan_input.mid:
         return row
-    if not varies(item):
+    if not varies(plan_input):
         return "0"
-    if not any(item.outer):
+    if not any(plan_input.outer):
         return f"{row} % tiling_.mid"
     terms: list[str] = []
-    for axis, present in enumerate(item.outer):
+    for axis, present in enumerate(plan_input.outer):
         if present:
-            terms.append(_times(_outer_index(plan, axis, (row, "tiling_.mid")), _stride(item, axis)))
-    if item.mid:
+            terms.append(_times(_outer_index(plan, axis, (row, "tiling_.mid")), _stride(plan_input, axis)))
+    if plan_input.mid:
         terms.append(f"{row} % tiling_.mid")
     return " + ".join(terms)
 
@@ -48,23 +48,23 @@ def _outer_index(plan: Plan, axis: int, row: Sequence[str]) -> str:
     return quotient if axis == 0 else f"{quotient} % tiling_.outer{axis}"
 
 
-def _stride(item: PlanInput, axis: int) -> list[str]:
-    factors = [f"tiling_.outer{i}" for i in range(axis + 1, len(item.outer)) if item.outer[i]]
-    return [*factors, "tiling_.mid"] if item.mid else factors
+def _stride(plan_input: PlanInput, axis: int) -> list[str]:
+    factors = [f"tiling_.outer{i}" for i in range(axis + 1, len(plan_input.outer)) if plan_input.outer[i]]
+    return [*factors, "tiling_.mid"] if plan_input.mid else factors
 
 
 def _times(index: str, factors: list[str]) -> str:
     return " * ".join([f"({index})", *factors]) if factors else index
 
 
-def offset(plan: Plan, item: PlanInput, form: Form, columns: str = _COLUMNS) -> str:
+def offset(plan: Plan, plan_input: PlanInput, form: Form, columns: str = _COLUMNS) -> str:
     """Where the tile begins in the input's memory; ``columns``: the expression for a row's length."""
     if form is Form.FLAT:
-        return "offset" if item.inner else "0"
+        return "offset" if plan_input.inner else "0"
     if form in _NESTED:
-        return _nested_offset(plan, item.outer, item.mid, item.inner, form)
-    index, (row, column) = row_index(plan, item, form), _at(form)
-    if not item.inner:
+        return _nested_offset(plan, plan_input.outer, plan_input.mid, plan_input.inner, form)
+    index, (row, column) = row_index(plan, plan_input, form), _at(form)
+    if not plan_input.inner:
         return index
     start = column if form in (Form.SEGMENTS, Form.STREAM, Form.REGION) else ""
     if index == "0":
@@ -122,26 +122,30 @@ def invariant_columns(plan: Plan, form: Form) -> tuple[PlanInput, ...]:
     """Column inputs that one load per core serves: whole rows, the same for every row."""
     if form not in (Form.PACKED, Form.RESIDENT):
         return ()
-    return tuple(item for item in plan.inputs if item.domain is Domain.COLUMN and not any(item.outer))
+    return tuple(
+        operand for operand in plan.inputs if operand.domain is Domain.COLUMN and not any(operand.outer)
+    )
 
 
 def as_numbers(plan: Plan, form: Form) -> tuple[PlanInput, ...]:
     """Inputs that are read as single numbers through the scalar unit."""
     if form is Form.CHANNELS:
-        return tuple(item for item in plan.inputs if not item.inner and not item.mid)
+        return tuple(operand for operand in plan.inputs if not operand.inner and not operand.mid)
     if form in _NESTED:
-        return tuple(item for item in plan.inputs if not item.inner)
+        return tuple(operand for operand in plan.inputs if not operand.inner)
     single = form not in (Form.PACKED, Form.REGION)
     return tuple(
-        item for item in plan.inputs if item.domain is Domain.SCALAR or (single and item.domain is Domain.ROW)
+        operand
+        for operand in plan.inputs
+        if operand.domain is Domain.SCALAR or (single and operand.domain is Domain.ROW)
     )
 
 
-def read_number(plan: Plan, item: PlanInput, form: Form) -> str:
+def read_number(plan: Plan, plan_input: PlanInput, form: Form) -> str:
     """The C++ expression that reads the number of the tile's row, or of its step."""
-    index = offset(plan, item, form) if form in _COUNTER else row_index(plan, item, form)
-    value = f"{camel(item.name)}Global.GetValue({index})"
+    index = offset(plan, plan_input, form) if form in _COUNTER else row_index(plan, plan_input, form)
+    value = f"{camel(plan_input.name)}Global.GetValue({index})"
     return {
         "float32": value,
         "bfloat16": f"ToFloat({value})",
-    }.get(item.dtype, f"static_cast<float>({value})")
+    }.get(plan_input.dtype, f"static_cast<float>({value})")

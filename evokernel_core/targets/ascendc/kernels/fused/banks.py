@@ -23,13 +23,13 @@ Conflicts = Mapping[frozenset[str], int]
 
 def conflicts(programs: Iterable[TileProgram]) -> Conflicts:
     """How many instructions read each pair of tile tensors together."""
-    found: Counter[frozenset[str]] = Counter()
+    counter: Counter[frozenset[str]] = Counter()
     for program in programs:
-        for item in program.body:
-            names = {program.registers.name(s) for s in item.sources if s.domain is Domain.FULL}
-            if len(names) == 2 and len(item.sources) == 2:
-                found[frozenset(names)] += 1
-    return found
+        for statement in program.body:
+            names = {program.registers.name(s) for s in statement.sources if s.domain is Domain.FULL}
+            if len(names) == 2 and len(statement.sources) == 2:
+                counter[frozenset(names)] += 1
+    return counter
 
 
 def shifted(pairs: Conflicts, movable: Iterable[str]) -> frozenset[str]:

@@ -86,9 +86,11 @@ class Kernel:
     @property
     def queued(self) -> tuple[PlanInput, ...]:
         """Inputs that are loaded tile by tile."""
-        others = {item.name for item in (*self.numbers, *self.invariants)}
+        others = {part.name for part in (*self.numbers, *self.invariants)}
         return tuple(
-            item for item in self.plan.inputs if item.name not in others and item.source != self.handed
+            operand
+            for operand in self.plan.inputs
+            if operand.name not in others and operand.source != self.handed
         )
 
     @property
@@ -96,19 +98,22 @@ class Kernel:
         """Inputs with one number a lane, which stay loaded while a unit's steps pass."""
         if self.form not in IN_LANES or self.schedule.whole:
             return ()
-        return tuple(item for item in self.queued if item.domain is Domain.ROW)
+        return tuple(tensor for tensor in self.queued if tensor.domain is Domain.ROW)
 
-    def buffers_of(self, item: PlanInput | PlanOutput) -> int:
+    def buffers_of(self, tensor: PlanInput | PlanOutput) -> int:
         """Buffers of a tensor's queue: one where it is not fetched ahead, since it stays for a whole unit
         or kernel."""
-        stays = self.form in IN_LANES and item.domain is Domain.ROW and not self.schedule.whole
-        once = item in self.invariants or stays
+        stays = self.form in IN_LANES and tensor.domain is Domain.ROW and not self.schedule.whole
+        once = tensor in self.invariants or stays
         return 1 if once else self.schedule.buffers
 
     @property
     def tensors(self) -> tuple[PlanInput | PlanOutput, ...]:
         """Every tensor in device memory, inputs first."""
-        return (*(item for item in self.plan.inputs if item.source != self.handed), *self.plan.outputs)
+        return (
+            *(operand for operand in self.plan.inputs if operand.source != self.handed),
+            *self.plan.outputs,
+        )
 
     @property
     def queue_owners(self) -> tuple[PlanInput | PlanOutput, ...]:
@@ -120,7 +125,7 @@ class Kernel:
         """The most numbers that the cores of a row tell each other after a pass."""
         if self.form is not Form.SHARED:
             return 0
-        shifts = (sum(item.op == "shift" for item in program.body) for program in self.programs)
+        shifts = (sum(statement.op == "shift" for statement in program.body) for program in self.programs)
         return self.accumulators + max(shifts)
 
     @property
@@ -137,7 +142,7 @@ class Kernel:
         return self.schedule.rows if self.schedule.packed else SINGLE_ROW_FLOATS
 
     def calls(self, op: str) -> bool:
-        return any(item.op == op for program in self.programs for item in program.instructions)
+        return any(instruction.op == op for program in self.programs for instruction in program.instructions)
 
     @property
     def compares(self) -> bool:
@@ -146,9 +151,9 @@ class Kernel:
     @property
     def passes_bytes(self) -> bool:
         return any(
-            item.detail in ONE_BYTE and item.op in ("cast_in", "cast_out")
+            instruction.detail in ONE_BYTE and instruction.op in ("cast_in", "cast_out")
             for program in self.programs
-            for item in program.instructions
+            for instruction in program.instructions
         )
 
     @property
@@ -156,7 +161,9 @@ class Kernel:
         """The 16-bit tiles by name, with their type."""
         used = ["bool"] if self.passes_bytes else []
         for program in self.programs:
-            used += [item.detail for item in program.instructions if item.op == "rounded"]
+            used += [
+                instruction.detail for instruction in program.instructions if instruction.op == "rounded"
+            ]
         types = {"halfStage": "half", "bfloat16Stage": "bfloat16_t"}
         return {STAGES[dtype]: types[STAGES[dtype]] for dtype in used}
 
@@ -170,9 +177,9 @@ class Kernel:
     @property
     def casts_rows(self) -> bool:
         return self.schedule.packed and any(
-            item.op in ("cast_in", "cast_out") and item.domain is Domain.FULL
+            instruction.op in ("cast_in", "cast_out") and instruction.domain is Domain.FULL
             for program in self.programs
-            for item in program.instructions
+            for instruction in program.instructions
         )
 
     @property
@@ -195,9 +202,9 @@ class Kernel:
     @property
     def narrow_ops(self) -> list[str]:
         """Operations with one value a row or a column, such as ``MulRows``."""
-        found = (item.op for program in self.programs for item in program.instructions)
+        result = (instruction.op for program in self.programs for instruction in program.instructions)
         called = {"SubColumns"} if any("SubColumns(" in text for text in self.methods) else set()
-        return sorted(called | {op for op in found if op.endswith(("Rows", "Columns"))})
+        return sorted(called | {op for op in result if op.endswith(("Rows", "Columns"))})
 
     @property
     def broadcasts_rows(self) -> bool:
@@ -243,7 +250,7 @@ private:
     @property
     def used_tensors(self) -> tuple[str, ...]:
         """The tensors that the class takes, in order."""
-        names = [item.source if isinstance(item, PlanInput) else item.name for item in self.tensors]
+        names = [tensor.source if isinstance(tensor, PlanInput) else tensor.name for tensor in self.tensors]
         return tuple(dict.fromkeys(map(camel, names)))
 
     def constants(self, others: Collection[str] = ()) -> str:
@@ -286,9 +293,9 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
 
     def _globals(self) -> list[str]:
         lines = []
-        for item in self.tensors:
-            source = item.source if isinstance(item, PlanInput) else item.name
-            cpp_type, name = CPP_TYPE[item.dtype], camel(item.name)
+        for tensor in self.tensors:
+            source = tensor.source if isinstance(tensor, PlanInput) else tensor.name
+            cpp_type, name = CPP_TYPE[tensor.dtype], camel(tensor.name)
             lines.append(
                 f"{name}Global.SetGlobalBuffer(reinterpret_cast<__gm__ {cpp_type} *>({camel(source)}));"
             )
@@ -297,9 +304,9 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
         if self.schedule.bypass_l2:
             lines.append("// Every element is used once: keep it out of the shared L2 cache.")
             lines += [
-                f"{camel(item.name)}Global.SetL2CacheHint(CacheMode::CACHE_MODE_DISABLE);"
-                for item in self.queue_owners
-                if item.domain is Domain.FULL
+                f"{camel(queue_owner.name)}Global.SetL2CacheHint(CacheMode::CACHE_MODE_DISABLE);"
+                for queue_owner in self.queue_owners
+                if queue_owner.domain is Domain.FULL
             ]
         return lines
 
@@ -389,11 +396,11 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
         for queued in (*self.queued, *self.invariants):
             depth = "BUFFER_NUM" if self.buffers_of(queued) > 1 else "1"
             lines.append(f"TQue<TPosition::VECIN, {depth}> {camel(queued.name)}Queue;")
-        lines += [f"TQue<TPosition::VECOUT, 1> {camel(item.name)}Queue;" for item in self.plan.outputs]
+        lines += [f"TQue<TPosition::VECOUT, 1> {camel(output.name)}Queue;" for output in self.plan.outputs]
         scratch = [buffer.name for buffer in self.layout.buffers if not buffer.queue]
         lines += [f"TBuf<TPosition::VECCALC> {name};" for name in scratch]
-        for item in self.tensors:
-            lines.append(f"GlobalTensor<{CPP_TYPE[item.dtype]}> {camel(item.name)}Global;")
+        for tensor in self.tensors:
+            lines.append(f"GlobalTensor<{CPP_TYPE[tensor.dtype]}> {camel(tensor.name)}Global;")
         if self.exchanged:
             lines.append("GlobalTensor<float> exchangeGlobal;")
             lines += [
@@ -408,15 +415,15 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
 
     def _shifts(self) -> list[str]:
         """The numbers that a row's first tile gives."""
-        items = (item for program in self.programs for item in program.body)
+        items = (statement for program in self.programs for statement in program.body)
         return [item.scalar for item in items if item.op == "shift"]
 
     def _number_members(self) -> list[str]:
-        names = [f"{camel(item.name)}Value" for item in self.numbers]
+        names = [f"{camel(number.name)}Value" for number in self.numbers]
         if (
             self.form is Form.STREAM or self.form in IN_PIECES
         ):  # numbers of a row outlive the pass that made them
-            items = [item for program in self.programs for item in program.instructions]
+            items = [instruction for program in self.programs for instruction in program.instructions]
             names += [item.scalar for item in items if item.op in ("get_value", "shift")]
         return names
 
@@ -431,8 +438,8 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             names += ["foldEven", "foldOdd"]
         lines = [f"LocalTensor<float> {name};" for name in names]
         lines += [
-            f"LocalTensor<{CPP_TYPE[item.dtype]}> {camel(item.name)}Local;"
-            for item in (*self.invariants, *self.held)
+            f"LocalTensor<{CPP_TYPE[part.dtype]}> {camel(part.name)}Local;"
+            for part in (*self.invariants, *self.held)
         ]
         lines += [f"LocalTensor<uint8_t> mask{i};" for i in range(self.masks)]
         lines += [f"LocalTensor<uint8_t> {name};" for name in self.row_masks]

@@ -55,7 +55,7 @@ class Layout:
 
 def layout(kernel: Kernel) -> Layout:
     """Tile tensors first, in two groups that keep tensors read together in different banks."""
-    queues = {f"{camel(item.name)}Local": item for item in _tile_owners(kernel)}
+    queues = {f"{camel(tile_owner.name)}Local": tile_owner for tile_owner in _tile_owners(kernel)}
     registers = kernel.register_names
     shifted = (
         banks.shifted(banks.conflicts(kernel.programs), [*queues, *registers])
@@ -65,19 +65,27 @@ def layout(kernel: Kernel) -> Layout:
     first = _group(kernel, [n for n in queues if n not in shifted], registers, shifted, "workBuffer")
     second = _group(kernel, sorted(shifted & set(queues)), registers, shifted, "shiftedBuffer")
     gap = [Buffer("bankShift", 1, "BANK_SHIFT_BYTES", "uint8_t", banks.SHIFT_BYTES)] if shifted else []
-    rest = [_queue(kernel, item) for item in kernel.queue_owners if item not in queues.values()]
+    rest = [
+        _queue(kernel, queue_owner)
+        for queue_owner in kernel.queue_owners
+        if queue_owner not in queues.values()
+    ]
     return Layout((*first, *gap, *second, *rest, *_scratch(kernel)), shifted)
 
 
 def _tile_owners(kernel: Kernel) -> list[PlanInput | PlanOutput]:
     """Tile-sized queues whose buffers are whole turns over the banks."""
-    return [item for item in kernel.queue_owners if item.domain is Domain.FULL and item.dtype not in ONE_BYTE]
+    return [
+        queue_owner
+        for queue_owner in kernel.queue_owners
+        if queue_owner.domain is Domain.FULL and queue_owner.dtype not in ONE_BYTE
+    ]
 
 
 def _group(
     kernel: Kernel, locals_: list[str], registers: list[str], shifted: frozenset[str], buffer: str
 ) -> list[Buffer]:
-    owners = {f"{camel(item.name)}Local": item for item in _tile_owners(kernel)}
+    owners = {f"{camel(tile_owner.name)}Local": tile_owner for tile_owner in _tile_owners(kernel)}
     found = [_queue(kernel, owners[name]) for name in locals_]
     mine = [name for name in registers if (name in shifted) == (buffer == "shiftedBuffer")]
     if mine:
@@ -86,11 +94,11 @@ def _group(
     return found
 
 
-def _queue(kernel: Kernel, item: PlanInput | PlanOutput) -> Buffer:
-    text, elements = capacity(kernel, item.domain)
-    number = kernel.buffers_of(item)
-    size = elements * ITEM_SIZE[item.dtype]
-    return Buffer(f"{camel(item.name)}Queue", number, text, CPP_TYPE[item.dtype], size, queue=True)
+def _queue(kernel: Kernel, tensor: PlanInput | PlanOutput) -> Buffer:
+    text, elements = capacity(kernel, tensor.domain)
+    number = kernel.buffers_of(tensor)
+    size = elements * ITEM_SIZE[tensor.dtype]
+    return Buffer(f"{camel(tensor.name)}Queue", number, text, CPP_TYPE[tensor.dtype], size, queue=True)
 
 
 def capacity(kernel: Kernel, domain: Domain) -> tuple[str, int]:
@@ -106,21 +114,21 @@ def capacity(kernel: Kernel, domain: Domain) -> tuple[str, int]:
 
 def _scratch(kernel: Kernel) -> list[Buffer]:
     tile = kernel.schedule.tile
-    found = []
+    result = []
     if kernel.masks:
-        found.append(
+        result.append(
             Buffer("maskBuffer", 1, times(kernel.masks, "MASK_BYTES"), "uint8_t", kernel.masks * tile // 8)
         )
     for stage, cpp_type in kernel.stages.items():
-        found.append(Buffer(f"{stage}Buffer", 1, "TILE_ELEMENTS", cpp_type, tile * 2))
-    found += _row_scratch(kernel)
+        result.append(Buffer(f"{stage}Buffer", 1, "TILE_ELEMENTS", cpp_type, tile * 2))
+    result += _row_scratch(kernel)
     if count := kernel.exchanged:
         most = "MOST_EXCHANGED * MOST_SHARERS"
-        found.append(Buffer("exchangeBuffer", 1, most, "float", count * LANES * 4))
+        result.append(Buffer("exchangeBuffer", 1, most, "float", count * LANES * 4))
     text, elements = capacity(kernel, Domain.COLUMN)
     for name in column_tensors(kernel.programs):
-        found.append(Buffer(f"{name}Buffer", 1, text, "float", elements * 4))
-    return found
+        result.append(Buffer(f"{name}Buffer", 1, text, "float", elements * 4))
+    return result
 
 
 def _row_scratch(kernel: Kernel) -> list[Buffer]:

@@ -131,14 +131,16 @@ def numbers(kernel: Kernel) -> tuple[list[str], list[str], list[str]]:
     once: list[str] = []
     unit: list[str] = []
     step: list[str] = []
-    for item in kernel.numbers:
-        line = copies.read_number(kernel, item)
-        (step if item.mid else unit if any(item.outer) else once).append(line)
+    for number in kernel.numbers:
+        line = copies.read_number(kernel, number)
+        (step if number.mid else unit if any(number.outer) else once).append(line)
     return once, unit, step
 
 
 def _tile_inputs(kernel: Kernel, program: TileProgram) -> list[PlanInput]:
-    return [item for item in program.inputs if item in kernel.queued and item.domain is not Domain.ROW]
+    return [
+        operand for operand in program.inputs if operand in kernel.queued and operand.domain is not Domain.ROW
+    ]
 
 
 def _copy_in(kernel: Kernel, program: TileProgram) -> str:

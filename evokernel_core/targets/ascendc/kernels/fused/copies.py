@@ -24,22 +24,22 @@ def read_numbers(kernel: Kernel) -> tuple[list[str], list[str]]:
     """Statements that read single numbers: those read once, and those read for each row."""
     once: list[str] = []
     each: list[str] = []
-    for item in kernel.numbers:
-        line = read_number(kernel, item)
-        (each if access.varies(item) else once).append(line)
+    for number in kernel.numbers:
+        line = read_number(kernel, number)
+        (each if access.varies(number) else once).append(line)
     return once, each
 
 
-def read_number(kernel: Kernel, item: PlanInput) -> str:
+def read_number(kernel: Kernel, plan_input: PlanInput) -> str:
     """The statement that reads a single number."""
-    return f"{camel(item.name)}Value = {access.read_number(kernel.plan, item, kernel.form)};"
+    return f"{camel(plan_input.name)}Value = {access.read_number(kernel.plan, plan_input, kernel.form)};"
 
 
 def load_invariants(kernel: Kernel) -> list[str]:
     """Statements that load the column tensors which stay for the whole kernel."""
     lines: list[str] = []
-    for item in kernel.invariants:
-        name, cpp_type = camel(item.name), CPP_TYPE[item.dtype]
+    for invariant in kernel.invariants:
+        name, cpp_type = camel(invariant.name), CPP_TYPE[invariant.dtype]
         lines += [
             f"{name}Local = {name}Queue.AllocTensor<{cpp_type}>();",
             *_copy_call(f"{name}Local", f"{name}Global", _piece("tiling_.columns", cpp_type), cpp_type),
@@ -52,12 +52,12 @@ def load_invariants(kernel: Kernel) -> list[str]:
 def copy_in(kernel: Kernel, inputs: Sequence[PlanInput]) -> list[str]:
     """Statements that fetch a tile of the inputs."""
     lines: list[str] = []
-    for item in inputs:
-        stem, cpp_type = camel(item.name), CPP_TYPE[item.dtype]
-        start = access.offset(kernel.plan, item, kernel.form)
+    for operand in inputs:
+        stem, cpp_type = camel(operand.name), CPP_TYPE[operand.dtype]
+        start = access.offset(kernel.plan, operand, kernel.form)
         lines += [
             f"LocalTensor<{cpp_type}> {stem}Local = {stem}Queue.AllocTensor<{cpp_type}>();",
-            *_copy_call(f"{stem}Local", f"{stem}Global[{start}]", _shape(kernel, item), cpp_type),
+            *_copy_call(f"{stem}Local", f"{stem}Global[{start}]", _shape(kernel, operand), cpp_type),
             f"{stem}Queue.EnQue({stem}Local);",
         ]
     return lines
@@ -66,30 +66,30 @@ def copy_in(kernel: Kernel, inputs: Sequence[PlanInput]) -> list[str]:
 def copy_out(kernel: Kernel, outputs: Sequence[PlanOutput]) -> list[str]:
     """Statements that store a tile of the outputs."""
     lines: list[str] = []
-    for item in outputs:
-        stem, cpp_type = camel(item.name), CPP_TYPE[item.dtype]
-        start = access.output_offset(kernel.plan, item, kernel.form)
+    for output in outputs:
+        stem, cpp_type = camel(output.name), CPP_TYPE[output.dtype]
+        start = access.output_offset(kernel.plan, output, kernel.form)
         lines += [
             f"LocalTensor<{cpp_type}> {stem}Local = {stem}Queue.DeQue<{cpp_type}>();",
-            *_copy_call(f"{stem}Global[{start}]", f"{stem}Local", _shape(kernel, item)),
+            *_copy_call(f"{stem}Global[{start}]", f"{stem}Local", _shape(kernel, output)),
             f"{stem}Queue.FreeTensor({stem}Local);",
         ]
     return lines
 
 
-def _shape(kernel: Kernel, item: PlanInput | PlanOutput) -> str:
-    cpp_type, packed = CPP_TYPE[item.dtype], kernel.schedule.packed
-    if packed and item.domain is Domain.FULL:
+def _shape(kernel: Kernel, tensor: PlanInput | PlanOutput) -> str:
+    cpp_type, packed = CPP_TYPE[tensor.dtype], kernel.schedule.packed
+    if packed and tensor.domain is Domain.FULL:
         return f"RowCopy<{cpp_type}>(rows)"
     if kernel.form is Form.CHANNELS:
-        way = "Of" if isinstance(item, PlanInput) else "To"
-        return f"Rows{way}<{cpp_type}>({_of_channels(item.domain)})"
+        way = "Of" if isinstance(tensor, PlanInput) else "To"
+        return f"Rows{way}<{cpp_type}>({_of_channels(tensor.domain)})"
     if kernel.form is Form.STEPS:
-        if item.domain is Domain.ROW:
+        if tensor.domain is Domain.ROW:
             return _piece("lanes", cpp_type)
-        return f"Steps{'In' if isinstance(item, PlanInput) else 'Out'}<{cpp_type}>(rows)"
+        return f"Steps{'In' if isinstance(tensor, PlanInput) else 'Out'}<{cpp_type}>(rows)"
     elements = "count"
-    if item.domain is Domain.ROW and kernel.form is not Form.LANES:
+    if tensor.domain is Domain.ROW and kernel.form is not Form.LANES:
         elements = "rows" if packed else "1"
     elif packed:
         elements = "tiling_.columns"
@@ -118,31 +118,31 @@ def _copy_call(target: str, source: str, shape: str, padded: str = "") -> list[s
     return [call, f"    {shape},", f"    DataCopyPadExtParams<{padded}>{{false, 0, 0, 0}});"]
 
 
-def capital(item: PlanInput) -> str:
+def capital(plan_input: PlanInput) -> str:
     """The input's name inside that of a method."""
-    name = camel(item.name)
+    name = camel(plan_input.name)
     return name[:1].upper() + name[1:]
 
 
 def receive(inputs: Sequence[PlanInput]) -> list[str]:
     return [
-        f"LocalTensor<{CPP_TYPE[item.dtype]}> {camel(item.name)}Local = "
-        f"{camel(item.name)}Queue.DeQue<{CPP_TYPE[item.dtype]}>();"
-        for item in inputs
+        f"LocalTensor<{CPP_TYPE[operand.dtype]}> {camel(operand.name)}Local = "
+        f"{camel(operand.name)}Queue.DeQue<{CPP_TYPE[operand.dtype]}>();"
+        for operand in inputs
     ]
 
 
 def release(inputs: Sequence[PlanInput]) -> list[str]:
-    return [f"{camel(item.name)}Queue.FreeTensor({camel(item.name)}Local);" for item in inputs]
+    return [f"{camel(operand.name)}Queue.FreeTensor({camel(operand.name)}Local);" for operand in inputs]
 
 
 def allocate(outputs: Sequence[PlanOutput]) -> list[str]:
     return [
-        f"LocalTensor<{CPP_TYPE[item.dtype]}> {camel(item.name)}Local = "
-        f"{camel(item.name)}Queue.AllocTensor<{CPP_TYPE[item.dtype]}>();"
-        for item in outputs
+        f"LocalTensor<{CPP_TYPE[output.dtype]}> {camel(output.name)}Local = "
+        f"{camel(output.name)}Queue.AllocTensor<{CPP_TYPE[output.dtype]}>();"
+        for output in outputs
     ]
 
 
 def send(outputs: Sequence[PlanOutput]) -> list[str]:
-    return [f"{camel(item.name)}Queue.EnQue({camel(item.name)}Local);" for item in outputs]
+    return [f"{camel(output.name)}Queue.EnQue({camel(output.name)}Local);" for output in outputs]

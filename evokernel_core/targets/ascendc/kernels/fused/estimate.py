@@ -59,8 +59,8 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
         _load(kernel, program, work, chip, again=kept and program is not programs[0]) for program in programs
     ]
     stores = _store(kernel, work, chip)
-    memory = sum(item.memory for item in (*loads, stores))
-    cache = sum(item.cache for item in (*loads, stores))
+    memory = sum(part.memory for part in (*loads, stores))
+    cache = sum(part.cache for part in (*loads, stores))
     loading = max(memory, cache, sum(load.cycles for load in loads))
     vectors = [_vector_cycles(kernel, program, work, chip) for program in programs]
     vector = sum(vectors) + _row_cycles(kernel, work, chip)
@@ -97,9 +97,9 @@ def _work(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> Work:
     if schedule.form in IN_LANES:
         return _lanes_work(kernel, sizes, cores, chip)
     if schedule.form is Form.SHARED:
-        found = shares(plan, schedule, sizes, cores)
+        result = shares(plan, schedule, sizes, cores)
         tile = columns / math.ceil(columns / schedule.tile)
-        return Work(found.turns * found.tiles, tile, 1.0, found.rows * found.sharers, found.tiles)
+        return Work(result.turns * result.tiles, tile, 1.0, result.rows * result.sharers, result.tiles)
     per_core = math.ceil(rows / cores)
     if schedule.form is Form.PIECES:
         tiles = math.ceil(columns / schedule.tile)
@@ -172,8 +172,8 @@ def _bytes(domain: Domain, dtype: str, work: Work) -> float:
 
 def _spilled(kernel: Kernel, work: Work, chip: Chip) -> float:
     """The share of what is written that L2 cannot keep: columns are the same in every tile."""
-    tensors = (item for item in kernel.tensors if item.domain is not Domain.COLUMN)
-    total = sum(_bytes(item.domain, item.dtype, work) for item in tensors) * work.tiles * work.cores
+    tensors = (tensor for tensor in kernel.tensors if tensor.domain is not Domain.COLUMN)
+    total = sum(_bytes(tensor.domain, tensor.dtype, work) for tensor in tensors) * work.tiles * work.cores
     return max(0.0, 1.0 - chip.l2_bytes / max(total, 1.0))
 
 
@@ -186,8 +186,8 @@ def _is_kept(kernel: Kernel, work: Work, chip: Chip) -> bool:
 
 def _load(kernel: Kernel, program: TileProgram, work: Work, chip: Chip, again: bool) -> Copies:
     """``again``: the row has been read before, so that L2 holds it."""
-    queued = {item.name for item in kernel.queued}
-    items = [item for item in program.inputs if item.name in queued]
+    queued = {tensor.name for tensor in kernel.queued}
+    items = [operand for operand in program.inputs if operand.name in queued]
     total = sum(_bytes(item.domain, item.dtype, work) for item in items)
     rate = _HITS * chip.mte.load_hit_bytes_per_cycle if again else chip.mte.load_bytes_per_cycle
     cycles = (total / rate + len(items) * chip.mte.load_latency_cycles / kernel.schedule.buffers) * work.tiles
@@ -197,9 +197,9 @@ def _load(kernel: Kernel, program: TileProgram, work: Work, chip: Chip, again: b
 
 
 def _store(kernel: Kernel, work: Work, chip: Chip) -> Copies:
-    total = sum(_bytes(item.domain, item.dtype, work) for item in kernel.plan.outputs)
+    total = sum(_bytes(output.domain, output.dtype, work) for output in kernel.plan.outputs)
     starts = sum(
-        1.0 if item.domain is Domain.FULL else 1.0 / work.tiles_of_a_row for item in kernel.plan.outputs
+        1.0 if output.domain is Domain.FULL else 1.0 / work.tiles_of_a_row for output in kernel.plan.outputs
     )
     cycles = total / chip.mte.store_bytes_per_cycle + starts * chip.mte.store_latency_cycles
     cost = chip.gm.write_back_cost * _spilled(kernel, work, chip)
@@ -226,37 +226,39 @@ def _row_cycles(kernel: Kernel, work: Work, chip: Chip) -> float:
 
 
 def _vector_cycles(kernel: Kernel, program: TileProgram, work: Work, chip: Chip) -> float:
-    return work.tiles * sum(_instruction_cycles(kernel, item, work, chip) for item in program.body)
+    return work.tiles * sum(_instruction_cycles(kernel, statement, work, chip) for statement in program.body)
 
 
-def _instruction_cycles(kernel: Kernel, item: Instruction, work: Work, chip: Chip) -> float:
+def _instruction_cycles(kernel: Kernel, instruction: Instruction, work: Work, chip: Chip) -> float:
     repeats = work.elements / LANES
     start = chip.vector.startup_cycles
-    if item.op in _SLOW:
+    if instruction.op in _SLOW:
         start = chip.vector.startup_transcendental_cycles
-    if item.op == "get_value":
+    if instruction.op == "get_value":
         return _GET_VALUE
-    if item.op == "shift":
+    if instruction.op == "shift":
         return (_row_reduction(work.elements, chip) + _GET_VALUE) / work.tiles_of_a_row
-    if item.op in ("fold_steps", "lane_shift"):  # one half to the other, until one is left
+    if instruction.op in ("fold_steps", "lane_shift"):  # one half to the other, until one is left
         instructions = 2 + math.log2(max(work.elements / work.rows, 1.0))
-        return (repeats + start * instructions) * (1 if item.op == "fold_steps" else 3 / work.tiles_of_a_row)
-    if item.op == "expand_columns" and item.target is not None and item.target.name:
+        return (repeats + start * instructions) * (
+            1 if instruction.op == "fold_steps" else 3 / work.tiles_of_a_row
+        )
+    if instruction.op == "expand_columns" and instruction.target is not None and instruction.target.name:
         return 0.0  # once for the whole kernel
-    if item.domain is Domain.ROW:
+    if instruction.domain is Domain.ROW:
         repeats, instructions = work.rows / LANES, 1.0
-    elif item.op in REDUCTIONS:
+    elif instruction.op in REDUCTIONS:
         return _reduction_cycles(kernel, work, chip)
-    elif item.op.startswith("expand_") or item.op.endswith(("Rows", "Columns")):
+    elif instruction.op.startswith("expand_") or instruction.op.endswith(("Rows", "Columns")):
         instructions = _spread_instructions(kernel, work)
     else:
         instructions = 1.0
-    rate = LANES / chip.vector.elements_per_cycle.transcendental if item.op in _SLOW else 1.0
-    if item.op == "rounded":
+    rate = LANES / chip.vector.elements_per_cycle.transcendental if instruction.op in _SLOW else 1.0
+    if instruction.op == "rounded":
         rate = 2.0
     if repeats % 1:
         start += chip.vector.counter_tail_cycles
-    return repeats * rate + start * instructions * (2 if item.op == "rounded" else 1)
+    return repeats * rate + start * instructions * (2 if instruction.op == "rounded" else 1)
 
 
 def _spread_instructions(kernel: Kernel, work: Work) -> float:

@@ -69,7 +69,7 @@ def _is_exposed(chain: tuple[Value, Value, Value, Value], plan: Plan) -> bool:
     that the sum was lowered from, nor the quotient of power and sum reads one of the chain."""
     *_, exponential, total = chain
     inside = {value.index for value in chain}
-    if any(isinstance(item.value, Value) and item.value.index in inside for item in plan.outputs):
+    if any(isinstance(output.value, Value) and output.value.index in inside for output in plan.outputs):
         return True
     return any(
         not inside.isdisjoint(arg.index for arg in value.values())

@@ -60,9 +60,9 @@ def numbers(kernel: Kernel) -> tuple[list[str], list[str], list[str]]:
     once: list[str] = []
     row: list[str] = []
     piece: list[str] = []
-    for item in kernel.numbers:
-        line = copies.read_number(kernel, item)
-        (piece if item.mid else row if any(item.outer) else once).append(line)
+    for number in kernel.numbers:
+        line = copies.read_number(kernel, number)
+        (piece if number.mid else row if any(number.outer) else once).append(line)
     return once, row, piece
 
 
@@ -70,24 +70,24 @@ def _positions(lines: Sequence[str]) -> list[str]:
     """The definitions of those of piece, column and count that the lines use, then the lines."""
     words = words_of("\n".join(lines))
     count = "count" in words
-    found = [_NAMES["piece"]] if "piece" in words else []
+    result = [_NAMES["piece"]] if "piece" in words else []
     if count or "column" in words:
-        found.append(_NAMES["column"])
+        result.append(_NAMES["column"])
     if count:
-        found += ["const uint64_t left = tiling_.columns - column;", _NAMES["count"]]
-    if found:
-        found.insert(0, "const uint64_t tilesPerPiece = tiling_.tiles / tiling_.pieces;")
-    return [*found, *lines]
+        result += ["const uint64_t left = tiling_.columns - column;", _NAMES["count"]]
+    if result:
+        result.insert(0, "const uint64_t tilesPerPiece = tiling_.tiles / tiling_.pieces;")
+    return [*result, *lines]
 
 
 def _queued(kernel: Kernel, program: TileProgram) -> list[PlanInput]:
-    return [item for item in program.inputs if item in kernel.queued]
+    return [operand for operand in program.inputs if operand in kernel.queued]
 
 
 def _loop(kernel: Kernel, program: TileProgram, work: str) -> list[str]:
     """All tiles of a row, with the next one under way where there are two buffers."""
     inputs = _queued(kernel, program)
-    load = "Load" + "".join(camel(item.name)[:1].upper() + camel(item.name)[1:] for item in inputs)
+    load = "Load" + "".join(camel(operand.name)[:1].upper() + camel(operand.name)[1:] for operand in inputs)
     text = method(load, _TILE, _positions(copies.copy_in(kernel, inputs)))
     if text not in kernel.methods:
         kernel.methods.append(text)
@@ -139,13 +139,13 @@ def _used(numbers: list[str], body: Sequence[str]) -> list[str]:
 
 def one_store(lines: Sequence[str]) -> list[str]:
     """The stores of values that all cores of a row know, by the first of them alone."""
-    found: list[str] = []
+    result: list[str] = []
     for line in lines:
         starts = line.startswith("DataCopyPad(")
         inside = starts or line.startswith("    ")
-        found += ["if (share == 0) {"] * starts + [f"    {line}" if inside else line]
-        found += ["}"] * (inside and line.endswith(");"))
-    return found
+        result += ["if (share == 0) {"] * starts + [f"    {line}" if inside else line]
+        result += ["}"] * (inside and line.endswith(");"))
+    return result
 
 
 def final_methods(kernel: Kernel, final: TileProgram, numbers: list[str]) -> list[str]:

@@ -30,21 +30,21 @@ class TileProgram:
 
 def virtuals(instructions: Iterable[Instruction]) -> list[Virtual]:
     """Every tensor that the instructions touch, once, in order."""
-    found: dict[int, Virtual] = {}
-    for item in instructions:
-        for virtual in (*item.sources, *([item.target] if item.target else [])):
-            found.setdefault(virtual.index, virtual)
-    return list(found.values())
+    result: dict[int, Virtual] = {}
+    for instruction in instructions:
+        for virtual in (*instruction.sources, *([instruction.target] if instruction.target else [])):
+            result.setdefault(virtual.index, virtual)
+    return list(result.values())
 
 
 def row_tensors(programs: Sequence[TileProgram], kind: Kind) -> list[str]:
     """The names of the row tensors that need their own memory."""
     return list(
         dict.fromkeys(
-            item.name
+            virtual.name
             for program in programs
-            for item in virtuals(program.instructions)
-            if item.domain is Domain.ROW and item.kind is kind and not item.home
+            for virtual in virtuals(program.instructions)
+            if virtual.domain is Domain.ROW and virtual.kind is kind and not virtual.home
         )
     )
 
@@ -53,10 +53,10 @@ def column_tensors(programs: Sequence[TileProgram]) -> list[str]:
     """The names of column tensors converted to float32."""
     return list(
         dict.fromkeys(
-            item.name
+            virtual.name
             for program in programs
-            for item in virtuals(program.instructions)
-            if item.domain is Domain.COLUMN and not item.home
+            for virtual in virtuals(program.instructions)
+            if virtual.domain is Domain.COLUMN and not virtual.home
         )
     )
 
@@ -65,17 +65,23 @@ def kept_tiles(programs: Sequence[TileProgram]) -> list[str]:
     """The names of column inputs repeated over a tile's rows for the whole kernel."""
     return list(
         dict.fromkeys(
-            item.target.name
+            instruction.target.name
             for program in programs
-            for item in program.instructions
-            if item.op == "expand_columns" and item.target is not None and item.target.name
+            for instruction in program.instructions
+            if instruction.op == "expand_columns"
+            and instruction.target is not None
+            and instruction.target.name
         )
     )
 
 
 def whole_program(plan: Plan, schedule: Schedule) -> TileProgram:
     """All of the plan as one program: load, compute, store."""
-    kept = frozenset(item.name for item in invariant_columns(plan, schedule.form) if schedule.keep_columns)
+    kept = frozenset(
+        invariant_column.name
+        for invariant_column in invariant_columns(plan, schedule.form)
+        if schedule.keep_columns
+    )
     lowerer = Lowerer(plan, schedule.packed, schedule.eager_rounding, kept)
     roots = [output.value for output in plan.outputs]
     lowerer.lower(roots)
@@ -90,9 +96,15 @@ def finish(
     for output in outputs:
         _store(lowerer, output, targets)
     instructions = tuple(lowerer.instructions)
-    prologue = tuple(item for item in instructions if split and item.domain is Domain.ROW)
-    body = tuple(item for item in instructions if not (split and item.domain is Domain.ROW))
-    reusable = {item.name for item in inputs if item.dtype == "float32" and item.domain is Domain.FULL}
+    prologue = tuple(
+        instruction for instruction in instructions if split and instruction.domain is Domain.ROW
+    )
+    body = tuple(
+        instruction for instruction in instructions if not (split and instruction.domain is Domain.ROW)
+    )
+    reusable = {
+        operand.name for operand in inputs if operand.dtype == "float32" and operand.domain is Domain.FULL
+    }
     registers = assign((*prologue, *body), reusable, lowerer.initialised, targets)
     return TileProgram(inputs, prologue, body, registers)
 

@@ -24,9 +24,9 @@ def single_pass(kernel: Kernel) -> Kernel:
     """Write CopyIn, Compute, CopyOut and the loop over tiles for the kernel's form."""
     program, plan = kernel.programs[0], kernel.plan
     once, each = copies.read_numbers(kernel)
-    invariants = {item.name for item in kernel.invariants}
-    hoisted = [item for item in program.body if _is_hoisted(item, invariants)]
-    body = [item for item in program.body if not _is_hoisted(item, invariants)]
+    invariants = {invariant.name for invariant in kernel.invariants}
+    hoisted = [statement for statement in program.body if _is_hoisted(statement, invariants)]
+    body = [statement for statement in program.body if not _is_hoisted(statement, invariants)]
     lines = [*each, *copies.receive(kernel.queued), *copies.allocate(plan.outputs)]
     if kernel.schedule.packed and needs_count(kernel):
         lines.append("const uint32_t count = rows * tiling_.pitch;")
@@ -121,18 +121,18 @@ def _measure(name: str, parameters: str, lines: Sequence[str]) -> str:
     return method(name, parameters, lines).replace("void", "uint32_t", 1)
 
 
-def _is_hoisted(item: Instruction, invariants: set[str]) -> bool:
-    if item.op == "expand_columns" and item.target is not None and item.target.name:
+def _is_hoisted(instruction: Instruction, invariants: set[str]) -> bool:
+    if instruction.op == "expand_columns" and instruction.target is not None and instruction.target.name:
         return True
-    return item.op == "cast_in" and item.sources[0].home in invariants
+    return instruction.op == "cast_in" and instruction.sources[0].home in invariants
 
 
 def needs_count(kernel: Kernel) -> bool:
     """Whether some instruction of a packed tile runs over all of it at once."""
     return kernel.passes_bytes or any(
-        item.domain is Domain.FULL
-        and item.op not in _WHOLE_TILE_HELPERS
-        and not item.op.endswith(("Rows", "Columns"))
-        and not item.op.startswith("reduce_")
-        for item in kernel.programs[0].body
+        statement.domain is Domain.FULL
+        and statement.op not in _WHOLE_TILE_HELPERS
+        and not statement.op.endswith(("Rows", "Columns"))
+        and not statement.op.startswith("reduce_")
+        for statement in kernel.programs[0].body
     )

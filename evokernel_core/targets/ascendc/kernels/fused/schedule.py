@@ -59,19 +59,21 @@ _LEAST_SHARED = 2**18
 def initial(task: KernelTask, chip: Chip) -> Strategy:
     """The legal schedule of the lowest estimate. Raises PlanError where the task has none."""
     planned = plan(task, chip)
-    legal = [item for item in _starts(planned, task, chip) if refusal(planned, item, task, chip) is None]
+    legal = [start for start in _starts(planned, task, chip) if refusal(planned, start, task, chip) is None]
     if not legal:
         raise PlanError(
             "The region needs more unified buffer than a vector core has, even for the smallest tile."
         )
 
-    def rank(item: Schedule) -> tuple[int, int, int, float]:
+    def rank(schedule: Schedule) -> tuple[int, int, int, float]:
         """Estimates within 2 % of each other are equal: then longer runs of memory are better, and larger
         tiles. Lanes that are read again may have left L2 by then, however little the estimate makes of it."""
-        again = passes(planned, item.online) - 1 if item.form in IN_LANES and not item.whole else 0
-        estimate = estimate_us(build(planned, item), task.sizes, chip) * (1 + _READ_AGAIN * again)
-        run = item.columns if item.form is Form.STEPS and not item.whole else item.tile
-        return round(math.log(estimate) / 0.02), -run, -item.tile, estimate
+        again = (
+            passes(planned, schedule.online) - 1 if schedule.form in IN_LANES and not schedule.whole else 0
+        )
+        estimate = estimate_us(build(planned, schedule), task.sizes, chip) * (1 + _READ_AGAIN * again)
+        run = schedule.columns if schedule.form is Form.STEPS and not schedule.whole else schedule.tile
+        return round(math.log(estimate) / 0.02), -run, -schedule.tile, estimate
 
     best = min(legal, key=rank)
     return strategy_of(planned, best, "")
@@ -82,12 +84,12 @@ def moves(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
     planned = plan(task, chip)
     here = Schedule.of(strategy)
     seen = {_text(planned, here)}
-    found: list[Move] = []
+    problems: list[Move] = []
     for name, schedule in _steps(planned, here, task, chip):
         if refusal(planned, schedule, task, chip) is None and (text := _text(planned, schedule)) not in seen:
             seen.add(text)
-            found.append(Move(name, strategy_of(planned, schedule, name), planned.family))
-    return tuple(found)
+            problems.append(Move(name, strategy_of(planned, schedule, name), planned.family))
+    return tuple(problems)
 
 
 def _text(planned: Plan, schedule: Schedule) -> StageText:
@@ -142,9 +144,9 @@ def _buffer_refusal(kernel: Kernel, chip: Chip) -> str | None:
     if kernel.layout.total > usable:
         return f"The buffers take {kernel.layout.total} of {usable} bytes."
     most = chip.memory.max_queue_buffers
-    if sum(kernel.buffers_of(item) for item in (*kernel.queued, *kernel.invariants)) > most:
+    if sum(kernel.buffers_of(part) for part in (*kernel.queued, *kernel.invariants)) > most:
         return f"The inputs need more than {most} queue buffers."
-    if sum(kernel.buffers_of(item) for item in kernel.plan.outputs) > most:
+    if sum(kernel.buffers_of(output) for output in kernel.plan.outputs) > most:
         return f"The outputs need more than {most} queue buffers."
     return None
 

@@ -87,15 +87,15 @@ def shares(plan: Plan, schedule: Schedule, sizes: Mapping[str, int], cores: int)
 
 def point_bytes(plan: Plan) -> int:
     """Bytes that L2 holds for each element of a row: of inputs and results that have them all."""
-    read = (ITEM_SIZE[item.dtype] for item in plan.inputs if item.domain is Domain.FULL)
-    return sum(read) + sum(ITEM_SIZE[item.dtype] for item in plan.outputs if item.domain is Domain.FULL)
+    read = (ITEM_SIZE[operand.dtype] for operand in plan.inputs if operand.domain is Domain.FULL)
+    return sum(read) + sum(ITEM_SIZE[output.dtype] for output in plan.outputs if output.domain is Domain.FULL)
 
 
 def in_pieces(plan: Plan) -> Plan:
     """A plan of rows as one of rows of a single piece."""
     if plan.family == "piecewise":
         return plan
-    inputs = tuple(evolve(item, outer=(*item.outer, item.mid), mid=False) for item in plan.inputs)
+    inputs = tuple(evolve(operand, outer=(*operand.outer, operand.mid), mid=False) for operand in plan.inputs)
     return evolve(
         plan, family="piecewise", outer=(*plan.outer, plan.mid), mid=ONE, leading=ONE, inputs=inputs
     )
@@ -152,8 +152,8 @@ def _turns(lines: list[str]) -> list[str]:
 def _places(step: Pass) -> dict[int, str]:
     """Where the numbers of each accumulation lie among those that are exchanged."""
     return {
-        item.value.index: f"exchanged[{number} * MOST_SHARERS]" if number else "exchanged"
-        for number, item in enumerate(step.accumulations)
+        accumulation.value.index: f"exchanged[{number} * MOST_SHARERS]" if number else "exchanged"
+        for number, accumulation in enumerate(step.accumulations)
     }
 
 
@@ -182,17 +182,19 @@ def _taking_lines(step: Pass) -> list[str]:
     """The numbers of all cores of a row to those of the row."""
     lines: list[str] = []
     places, counts = _places(step), _counts(step)
-    for item in step.accumulations:
-        here, pair = places[item.value.index], step.pair_of(item)
+    for accumulation in step.accumulations:
+        here, pair = places[accumulation.value.index], step.pair_of(accumulation)
         if pair is not None:
             first = step.first_of(pair)
             there = places[first.value.index]
             lines += (
-                _squares(item, first, here, there, counts[item.value.index])
+                _squares(accumulation, first, here, there, counts[accumulation.value.index])
                 if pair.is_moments
                 else _rescaled(first, here, there)
             )
-        lines.append(f"{REDUCTION_NAMES[item.value.op]}Row({item.row}, {here}, tiling_.sharers);")
+        lines.append(
+            f"{REDUCTION_NAMES[accumulation.value.op]}Row({accumulation.row}, {here}, tiling_.sharers);"
+        )
     return lines
 
 
@@ -205,14 +207,14 @@ def _rescaled(first: Accumulation, here: str, there: str) -> list[str]:
     ]
 
 
-def _squares(item: Accumulation, first: Accumulation, here: str, there: str, count: str) -> list[str]:
+def _squares(accumulation: Accumulation, first: Accumulation, here: str, there: str, count: str) -> list[str]:
     """Squares around each core's mean become squares around the row's: more by the count times the
     square of the means' difference."""
-    mean, apart = f"{item.row}Mean", f"{item.row}Apart"
+    mean, apart = f"{accumulation.row}Mean", f"{accumulation.row}Apart"
     return [
         "// Each core's squares are around its own mean.",
         f"const float {mean} = {first.row}.GetValue(0) / static_cast<float>(ElementsBefore(tiling_.tiles));",
-        f"const LocalTensor<float> {apart} = {item.row};",
+        f"const LocalTensor<float> {apart} = {accumulation.row};",
         f"Muls({apart}, {count}, -{mean}, tiling_.sharers);",
         f"Add({apart}, {apart}, {there}, tiling_.sharers);",
         f"Mul({apart}, {apart}, {apart}, tiling_.sharers);",

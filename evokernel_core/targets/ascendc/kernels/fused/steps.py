@@ -120,19 +120,21 @@ class ChannelLowerer(WholeLowerer):
 
 def refusal(plan: Plan) -> str | None:
     """Why the steps of a plan cannot lie one below another."""
-    if any(item.mid and not item.inner for item in plan.inputs):
+    if any(operand.mid and not operand.inner for operand in plan.inputs):
         return "A number for each step would differ inside a tile."
     tensors: tuple[PlanInput | PlanOutput, ...] = (*plan.inputs, *plan.outputs)
-    widths = {ITEM_SIZE[item.dtype] for item in tensors if item.domain is Domain.FULL}
+    widths = {ITEM_SIZE[tensor.dtype] for tensor in tensors if tensor.domain is Domain.FULL}
     if len(widths) != 1 or max(widths) > ITEM_SIZE["float32"]:
         return "Steps of tensors of several widths do not lie equally far apart."
-    wider = (ITEM_SIZE[item.dtype] > max(widths) for item in plan.inputs if item.domain is Domain.ROW)
+    wider = (
+        ITEM_SIZE[operand.dtype] > max(widths) for operand in plan.inputs if operand.domain is Domain.ROW
+    )
     return "A copy of wider lanes does not fill the distance between steps." if any(wider) else None
 
 
 def lanes_per_block(plan: Plan) -> int:
     """Lanes in whole blocks of every tensor that has steps: the distance of steps is a multiple of it."""
-    narrow = min(ITEM_SIZE[item.dtype] for item in plan.inputs if item.domain is Domain.FULL)
+    narrow = min(ITEM_SIZE[operand.dtype] for operand in plan.inputs if operand.domain is Domain.FULL)
     return FLOATS_PER_BLOCK * ITEM_SIZE["float32"] // narrow
 
 
@@ -174,7 +176,7 @@ def _build_whole(plan: Plan, schedule: Schedule) -> Kernel:
     program = whole_program(plan, WholeLowerer(plan, True, schedule.eager_rounding))
     kernel = Kernel(plan, schedule, (program,), accumulators=1)
     once, unit, _ = numbers(kernel)
-    inputs = [item for item in program.inputs if item in kernel.queued]
+    inputs = [operand for operand in program.inputs if operand in kernel.queued]
     at_unit = ["Place(unit);", "const uint32_t rows = tiling_.steps;"]
     body = [*at_unit, "const uint32_t count = rows * pitch;", *unit]
     body += [*copies.receive(inputs), *copies.allocate(plan.outputs), *_lines(program.body, program)]
@@ -210,7 +212,7 @@ _PLACE = [
 
 def whole_folds(program: TileProgram) -> list[str]:
     """The methods that bring all steps of a tile together."""
-    ops = dict.fromkeys(item.detail for item in program.body if item.op == "fold_steps")
+    ops = dict.fromkeys(statement.detail for statement in program.body if statement.op == "fold_steps")
     return [_whole_fold(op) for op in ops]
 
 
@@ -247,7 +249,9 @@ def _lines(items: Sequence[object], program: TileProgram) -> list[str]:
 
 
 def _tile_inputs(kernel: Kernel, program: TileProgram) -> list[PlanInput]:
-    return [item for item in program.inputs if item in kernel.queued and item.domain is not Domain.ROW]
+    return [
+        operand for operand in program.inputs if operand in kernel.queued and operand.domain is not Domain.ROW
+    ]
 
 
 def _loop(kernel: Kernel, program: TileProgram, work: str) -> list[str]:
@@ -279,43 +283,45 @@ def _reducing_methods(kernel: Kernel, part: Pass) -> str:
     body = ["const uint32_t count = rows * pitch;", *copies.receive(inputs), *_lines(program.body, program)]
     kernel.methods.append(method(f"Accumulate{part.number}", _TILE, [*body, *copies.release(inputs)]))
     lines = _lines(program.prologue, program)
-    for item in part.accumulations:
-        lines.append(f"Duplicate({item.accumulator}, {part.start_of(item)}, RowsAt(0) * pitch);")
+    for accumulation in part.accumulations:
+        lines.append(
+            f"Duplicate({accumulation.accumulator}, {part.start_of(accumulation)}, RowsAt(0) * pitch);"
+        )
     lines += _loop(kernel, program, f"Accumulate{part.number}")
-    for item in part.accumulations:
-        lines += _combine(kernel, part, item)
+    for accumulation in part.accumulations:
+        lines += _combine(kernel, part, accumulation)
     kernel.methods.append(method(f"Reduce{part.number}", "", lines))
     return f"Reduce{part.number}();"
 
 
-def _combine(kernel: Kernel, part: Pass, item: Accumulation) -> list[str]:
+def _combine(kernel: Kernel, part: Pass, accumulation: Accumulation) -> list[str]:
     """Statements that bring the places of each lane together."""
-    op, pair = COMBINE[item.value.op], part.pair_of(item)
-    is_read_again = any(other.first is item.value and not other.is_moments for other in part.pairs)
+    op, pair = COMBINE[accumulation.value.op], part.pair_of(accumulation)
+    is_read_again = any(other.first is accumulation.value and not other.is_moments for other in part.pairs)
     name, fold = (f"{op}OfSteps", _kept_fold) if is_read_again else (f"Fold{op}", _fold)
     text = fold(name, op)
     if text not in kernel.methods:
         kernel.methods.append(text)
-    lines = [f"{name}({item.row}, {item.accumulator});"]
+    lines = [f"{name}({accumulation.row}, {accumulation.accumulator});"]
     if pair is None:
         return lines
-    first = part.first_of(pair)
+    first, sums = part.first_of(pair), accumulation.accumulator
     if not pair.is_moments:
         rescaled = [
             "// Bring the sums of a lane to its maximum.",
             f"SubColumns({first.accumulator}, {first.accumulator}, {first.row}, RowsAt(0));",
             f"Exp({first.accumulator}, {first.accumulator}, RowsAt(0) * pitch);",
-            f"Mul({item.accumulator}, {item.accumulator}, {first.accumulator}, RowsAt(0) * pitch);",
+            f"Mul({sums}, {sums}, {first.accumulator}, RowsAt(0) * pitch);",
         ]
         return [*rescaled, *lines]
     return [
         *lines,
         "// From sums around the shift to the sum and to squares around the mean.",
-        f"const float {item.row}Steps = static_cast<float>(tiling_.steps);",
+        f"const float {accumulation.row}Steps = static_cast<float>(tiling_.steps);",
         f"Mul({first.accumulator}, {first.row}, {first.row}, pitch);",
-        f"Axpy({item.row}, {first.accumulator}, -1.0f / {item.row}Steps, pitch);",
-        f"Abs({item.row}, {item.row}, pitch); // rounding may leave it below zero",
-        f"Axpy({first.row}, {item.row}Shift, {item.row}Steps, pitch);",
+        f"Axpy({accumulation.row}, {first.accumulator}, -1.0f / {accumulation.row}Steps, pitch);",
+        f"Abs({accumulation.row}, {accumulation.row}, pitch); // rounding may leave it below zero",
+        f"Axpy({first.row}, {accumulation.row}Shift, {accumulation.row}Steps, pitch);",
     ]
 
 

@@ -38,8 +38,8 @@ class Accumulation:
     accumulator: str
 
 
-def _row_of(item: Accumulation) -> str:
-    return item.row
+def _row_of(accumulation: Accumulation) -> str:
+    return accumulation.row
 
 
 @define
@@ -49,18 +49,18 @@ class Pass:
     pairs: tuple[Pair, ...]
     number: int
 
-    def pair_of(self, item: Accumulation) -> Pair | None:
+    def pair_of(self, accumulation: Accumulation) -> Pair | None:
         """The pair whose second reduction this is."""
-        return next((pair for pair in self.pairs if pair.total is item.value), None)
+        return next((pair for pair in self.pairs if pair.total is accumulation.value), None)
 
-    def start_of(self, item: Accumulation) -> str:
+    def start_of(self, accumulation: Accumulation) -> str:
         """What an accumulator holds before the first tile."""
-        pair = next((pair for pair in self.pairs if pair.first is item.value), None)
+        pair = next((pair for pair in self.pairs if pair.first is accumulation.value), None)
         is_finite = pair is not None and not pair.is_moments and not pair.is_exposed
-        return LOWEST if is_finite else IDENTITY[item.value.op]
+        return LOWEST if is_finite else IDENTITY[accumulation.value.op]
 
     def first_of(self, pair: Pair) -> Accumulation:
-        return next(item for item in self.accumulations if item.value is pair.first)
+        return next(accumulation for accumulation in self.accumulations if accumulation.value is pair.first)
 
 
 def build_stream(plan: Plan, schedule: Schedule) -> Kernel:
@@ -171,8 +171,8 @@ class _Writer:
 
     def copy_in(self, inputs: Sequence[PlanInput]) -> str:
         """The name of the method that loads these inputs, written when it is first needed."""
-        queued = tuple(item for item in inputs if item in self.kernel.queued)
-        key = tuple(item.name for item in queued)
+        queued = tuple(operand for operand in inputs if operand in self.kernel.queued)
+        key = tuple(tensor.name for tensor in queued)
         if key not in self.known:
             self.known[key] = f"CopyIn{len(self.known) + 1}" if self.known else "CopyIn"
             parameters = "uint64_t row, uint64_t column, uint32_t count"
@@ -245,7 +245,7 @@ def _tile_at(kernel: Kernel) -> str:
 
 def _reducing_methods(writer: _Writer, step: Pass, copy_in: str, following: str) -> None:
     kernel, program = writer.kernel, step.program
-    queued = [item for item in program.inputs if item in kernel.queued]
+    queued = [operand for operand in program.inputs if operand in kernel.queued]
     body = instruction_lines(program.body, program.registers, packed=False)
     accumulate = [*copies.receive(queued), *body, *copies.release(queued)]
     kernel.methods.append(method(f"Accumulate{step.number}", "uint32_t count", accumulate))
@@ -260,9 +260,10 @@ def _reducing_methods(writer: _Writer, step: Pass, copy_in: str, following: str)
 def starting_lines(step: Pass) -> list[str]:
     """Set the accumulators, all of their lanes, before a row's first tile."""
     lines = [
-        f"Duplicate({item.accumulator}, {step.start_of(item)}, TILE_ELEMENTS);" for item in step.accumulations
+        f"Duplicate({accumulation.accumulator}, {step.start_of(accumulation)}, TILE_ELEMENTS);"
+        for accumulation in step.accumulations
     ]
-    shifts = (item.scalar for item in step.program.body if item.op == "shift")
+    shifts = (statement.scalar for statement in step.program.body if statement.op == "shift")
     return lines + [f"{shift}Known = false;" for shift in shifts]
 
 
@@ -272,8 +273,8 @@ def combine_lines(
     """Reduce the lanes of the accumulators to one value at ``place``, for ``elements`` (a C++ expression)
     elements that they took; ``is_part`` of a row, whose other parts may be finite where this one is not."""
     lines: list[str] = []
-    for item in step.accumulations:
-        pair, to = step.pair_of(item), place(item)
+    for accumulation in step.accumulations:
+        pair, to = step.pair_of(accumulation), place(accumulation)
         if pair is not None and not pair.is_moments:
             largest = step.first_of(pair)
             top = f"{place(largest)}.GetValue(0)"
@@ -284,17 +285,17 @@ def combine_lines(
                 "// Bring the lanes' sums to the common maximum.",
                 f"Adds({largest.accumulator}, {largest.accumulator}, -{top}, lanes);",
                 f"Exp({largest.accumulator}, {largest.accumulator}, lanes);",
-                f"Mul({item.accumulator}, {item.accumulator}, {largest.accumulator}, lanes);",
+                f"Mul({accumulation.accumulator}, {accumulation.accumulator}, {largest.accumulator}, lanes);",
             ]
-        lines.append(f"{REDUCTION_NAMES[item.value.op]}Row({to}, {item.accumulator}, lanes);")
+        lines.append(f"{REDUCTION_NAMES[accumulation.value.op]}Row({to}, {accumulation.accumulator}, lanes);")
         if pair is not None and pair.is_moments:
-            first, shift = place(step.first_of(pair)), f"{item.row}Shift"
+            first, shift = place(step.first_of(pair)), f"{accumulation.row}Shift"
             lines += [
                 "// From sums around the shift to the sum and to squares around the mean.",
-                f"const float {item.row}Elements = static_cast<float>({elements});",
-                f"Axpy({to}, {first}, -{first}.GetValue(0) / {item.row}Elements, 1);",
+                f"const float {accumulation.row}Elements = static_cast<float>({elements});",
+                f"Axpy({to}, {first}, -{first}.GetValue(0) / {accumulation.row}Elements, 1);",
                 f"Abs({to}, {to}, 1); // rounding may leave it below zero",
-                f"Adds({first}, {first}, {shift} * {item.row}Elements, 1);",
+                f"Adds({first}, {first}, {shift} * {accumulation.row}Elements, 1);",
             ]
     return lines
 
@@ -310,7 +311,7 @@ def _final_methods(writer: _Writer, final: TileProgram, copy_in: str, following:
         kernel.methods.append(method("CopyOutRow", "uint64_t row", copies.copy_out(kernel, rows)))
         lines.append("CopyOutRow(row);")
     if full:
-        queued = [item for item in final.inputs if item in kernel.queued]
+        queued = [operand for operand in final.inputs if operand in kernel.queued]
         body = instruction_lines(final.body, final.registers, packed=False)
         compute = [*copies.receive(queued), *copies.allocate(full), *body]
         compute += [*copies.send(full), *copies.release(queued)]

@@ -209,7 +209,7 @@ def tiling_texts(kernel: Kernel) -> tuple[str, str]:
     """What a kernel needs in tiling.h: its constants with the struct, and the host function."""
     plan, schedule = kernel.plan, kernel.schedule
     shape = shape_fields(plan, schedule)
-    own = [item for item in _FIELDS[schedule.form] if item != _PART_OF_STEPS or not schedule.whole]
+    own = [field for field in _FIELDS[schedule.form] if field != _PART_OF_STEPS or not schedule.whole]
     fields = ["uint32_t blockDim", "uint64_t workspaceBytes", *own, *shape.fields]
     text = _WHOLE if schedule.whole else _BODY[schedule.form]
     body = "\n".join([*_sizes(plan, shape), *_checks(schedule), *shape.assignments, text.rstrip()])
@@ -219,7 +219,7 @@ def tiling_texts(kernel: Kernel) -> tuple[str, str]:
     settings = f"""\
 {_constants(kernel, body)}
 struct OpTiling {{
-{indent("".join(f"{item};{chr(10)}" for item in fields), "    ")}}};
+{indent("".join(f"{field};{chr(10)}" for field in fields), "    ")}}};
 
 {helpers}"""
     compute = f"""\
@@ -234,7 +234,7 @@ inline bool ComputeTiling(const int64_t *sizes, const float *scalars, uint32_t c
 
 def _constants(kernel: Kernel, body: str) -> str:
     schedule = kernel.schedule
-    narrowest = min((ITEM_SIZE[item.dtype] for item in kernel.tensors), default=4)
+    narrowest = min((ITEM_SIZE[tensor.dtype] for tensor in kernel.tensors), default=4)
     lines = [
         f"constexpr uint64_t UB_BYTES_NEEDED = {kernel.layout.total};",
         f"constexpr uint32_t TILE_ELEMENTS = {schedule.tile};",

@@ -35,34 +35,36 @@ _SECTOR_BYTES = 64
 """What is read of memory at least."""
 
 
-def _why_illegal(found: Take, item: TakeSchedule) -> str | None:
-    return vector.why_illegal(found, item) if item.picks else size_refusal(item, BLOCK_BYTES)
+def _why_illegal(problem: Take, schedule: TakeSchedule) -> str | None:
+    return vector.why_illegal(problem, schedule) if schedule.picks else size_refusal(schedule, BLOCK_BYTES)
 
 
-def build(found: Take, schedule: TakeSchedule) -> Kernel:
+def build(problem: Take, schedule: TakeSchedule) -> Kernel:
     """The kernel of a legal schedule."""
-    return vector.build(found, schedule) if schedule.picks else _copies(found, schedule)
+    return vector.build(problem, schedule) if schedule.picks else _copies(problem, schedule)
 
 
-def _copies(found: Take, schedule: TakeSchedule) -> Kernel:
+def _copies(problem: Take, schedule: TakeSchedule) -> Kernel:
     """Runs go from device memory to device memory by way of the unified buffer."""
-    k, width = Builder(_NOTE), found.width
-    source = k.input("source", parameter(found.source), RAW[width], width, bypass_l2=schedule.bypass_l2)
+    k, width = Builder(_NOTE), problem.width
+    source = k.input("source", parameter(problem.source), RAW[width], width, bypass_l2=schedule.bypass_l2)
     result = k.output("result", "output", RAW[width], width)
     entries = Constant("TILE_RUNS", schedule.runs, "whose indices are known at a time")
     most = Constant("TILE_ELEMENTS", schedule.bytes // width)
     block = Constant("BLOCK", BLOCK_BYTES // width, "elements")
-    outer = k.param("outer", Size(found.outer), "dimensions of the source in front of those that are indexed")
-    lanes = k.param("lanes", Size(found.lanes), "behind them, with an index for each")
-    run = k.param("run", Size(found.run), "elements behind the lanes, which move together")
-    own = k.param("perOuter", Size(found.count) * lanes, "runs of the result in each outer iteration")
-    indices = Indices(k, found.indices, entries, wraps=found.wraps, clamps=True)
+    outer = k.param(
+        "outer", Size(problem.outer), "dimensions of the source in front of those that are indexed"
+    )
+    lanes = k.param("lanes", Size(problem.lanes), "behind them, with an index for each")
+    run = k.param("run", Size(problem.run), "elements behind the lanes, which move together")
+    own = k.param("perOuter", Size(problem.count) * lanes, "runs of the result in each outer iteration")
+    indices = Indices(k, problem.indices, entries, wraps=problem.wraps, clamps=True)
     runs = k.param("runs", outer * own)
     for size in (runs, run, *indices.sizes):
         k.require(size, ">=", 1)
     k.require(run, "<=", _MOST_RUN_BYTES // width, "copies count the bytes between runs in 32 bits")
     # What is read with the same indices: every outer iteration, or all as one.
-    groups, all_of = (outer, own) if found.shared else (Int(1), runs)
+    groups, all_of = (outer, own) if problem.shared else (Int(1), runs)
     share = k.param("share", least(ceil_div(runs, CoreCount()), all_of), "runs for every core")
     whole = k.param("unitRuns", least(share, entries), ctype=U32)
     units = k.param("unitsPerGroup", ceil_div(all_of, whole))
@@ -80,9 +82,9 @@ def _copies(found: Take, schedule: TakeSchedule) -> Kernel:
             with k.loop("i", rows) as i:
                 number = k.let("number", first + entry + i, U64)
                 place = indices.place(entry + i)
-                if not found.outer.is_one:
-                    place = (unit // units if found.shared else number // own) * indices.places + place
-                if not found.lanes.is_one:
+                if not problem.outer.is_one:
+                    place = (unit // units if problem.shared else number // own) * indices.places + place
+                if not problem.lanes.is_one:
                     place = place * lanes + number % lanes
                 start_of_run = k.let("from", place * run + element, U64)
                 k.load(at(tile, i * pitch), source, start_of_run, elements)
@@ -105,40 +107,40 @@ _PICKS = tuple(
 """Schedules of the vector unit to choose the first one from, the usual one in front."""
 
 
-def _cost_us(found: Take, item: TakeSchedule, sizes: Sizes, chip: Chip) -> float:
-    again = _again_bytes(found, sizes, chip) if item.bypass_l2 else 0.0
-    return _BUILT.cost_us(found, item, sizes, chip) + again / chip.gm.memory_bytes_us
+def _cost_us(problem: Take, schedule: TakeSchedule, sizes: Sizes, chip: Chip) -> float:
+    again = _again_bytes(problem, sizes, chip) if schedule.bypass_l2 else 0.0
+    return _BUILT.cost_us(problem, schedule, sizes, chip) + again / chip.gm.memory_bytes_us
 
 
-def _again_bytes(found: Take, sizes: Sizes, chip: Chip) -> float:
+def _again_bytes(problem: Take, sizes: Sizes, chip: Chip) -> float:
     """Bytes of runs that are chosen again while L2 would hold them; indices are taken as evenly spread."""
-    places = product((found.outer, *(size for _, _, size in found.indices))).evaluate(sizes)
-    chosen = product((found.outer, found.count)).evaluate(sizes)
-    run = max(found.run.evaluate(sizes) * found.width, _SECTOR_BYTES) * found.lanes.evaluate(sizes)
+    places = product((problem.outer, *(size for _, _, size in problem.indices))).evaluate(sizes)
+    chosen = product((problem.outer, problem.count)).evaluate(sizes)
+    run = max(problem.run.evaluate(sizes) * problem.width, _SECTOR_BYTES) * problem.lanes.evaluate(sizes)
     distinct = -places * math.expm1(-chosen / max(places, 1))
     return float((chosen - distinct) * run * max(0.0, 1 - distinct * run / chip.l2_bytes))
 
 
-def _starts(found: Take, sizes: Sizes, chip: Chip) -> Iterator[TakeSchedule]:
+def _starts(problem: Take, sizes: Sizes, chip: Chip) -> Iterator[TakeSchedule]:
     yield from _PICKS
-    if not _are_slower(found, sizes, chip):
+    if not _are_slower(problem, sizes, chip):
         for runs in (128, 512, 1024, 2048):
             for size in (16384, 32768, 65536):
                 yield TakeSchedule(runs, size)
                 yield TakeSchedule(runs, size, bypass_l2=True)
 
 
-def _are_slower(found: Take, sizes: Sizes, chip: Chip) -> bool:
+def _are_slower(problem: Take, sizes: Sizes, chip: Chip) -> bool:
     """Whether copies take longer than the vector unit by their instructions alone, one for each run."""
     usual = _PICKS[0]
-    if _BUILT.rough(found, usual, sizes, chip) is not None:
+    if _BUILT.rough(problem, usual, sizes, chip) is not None:
         return False
-    runs = product((found.outer, found.count, found.lanes)).evaluate(sizes)
+    runs = product((problem.outer, problem.count, problem.lanes)).evaluate(sizes)
     least = math.ceil(runs / chip.aiv) * chip.mte.min_copy_cycles / chip.mhz
-    return _BUILT.cost_us(found, usual, sizes, chip) < least
+    return _BUILT.cost_us(problem, usual, sizes, chip) < least
 
 
-def _steps(found: Take, here: TakeSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, TakeSchedule]]:
+def _steps(problem: Take, here: TakeSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, TakeSchedule]]:
     for name, item in steps_from(here, Sentence("runs")):
         yield name, evolve(here, runs=item.runs, bytes=item.bytes)
     yield "copies" if here.picks else "vector unit", evolve(here, picks=not here.picks, bypass_l2=False)
@@ -146,30 +148,30 @@ def _steps(found: Take, here: TakeSchedule, sizes: Sizes, chip: Chip) -> Iterato
         yield "toggle L2 bypass", evolve(here, bypass_l2=not here.bypass_l2)
 
 
-def _strategy(found: Take, item: TakeSchedule, move: str) -> Strategy:
-    past = Sentence("Runs pass L2 by.") if item.bypass_l2 else Sentence("Runs come through L2.")
+def _strategy(problem: Take, schedule: TakeSchedule, move: str) -> Strategy:
+    past = Sentence("Runs pass L2 by.") if schedule.bypass_l2 else Sentence("Runs come through L2.")
     notes = (
-        Sentence("Tiles of {runs} runs and {bytes} bytes.", runs=item.runs, bytes=item.bytes),
+        Sentence("Tiles of {runs} runs and {bytes} bytes.", runs=schedule.runs, bytes=schedule.bytes),
         Sentence("Two tiles and two sets of indices."),
         past,
     )
-    if item.picks:
+    if schedule.picks:
         notes = (
             Sentence(
                 "{runs} elements at a time are picked from {bytes} bytes of rows.",
-                runs=item.runs,
-                bytes=item.bytes,
+                runs=schedule.runs,
+                bytes=schedule.bytes,
             ),
             Sentence("Vector unit."),
             Sentence("Rows come through L2."),
         )
-    return Strategy("take", item.settings(), notes, _descriptor(item), move)
+    return Strategy("take", schedule.settings(), notes, _descriptor(schedule), move)
 
 
-def _descriptor(item: TakeSchedule) -> Descriptor:
-    if item.picks:
+def _descriptor(schedule: TakeSchedule) -> Descriptor:
+    if schedule.picks:
         return Descriptor(Dataflow.PICKED, Reuse.UB, Split.ROWS, Algorithm.TABLE, Overlap.PIPELINED)
-    reuse = Reuse.NONE if item.bypass_l2 else Reuse.L2
+    reuse = Reuse.NONE if schedule.bypass_l2 else Reuse.L2
     return Descriptor(Dataflow.STREAMED, reuse, Split.SEGMENTS, Algorithm.COPY, Overlap.PIPELINED)
 
 

@@ -42,46 +42,53 @@ _MOST_PLACE = (1 << 31) - 1
 _HALF = Number("HALF", 0.5, "keeps what is exact away from rounding")
 
 
-def why_illegal(found: Take, item: TakeSchedule) -> str | None:
+def why_illegal(problem: Take, schedule: TakeSchedule) -> str | None:
     """Why a schedule makes no kernel."""
-    if _run_of(found) is None:
+    if _run_of(problem) is None:
         return "The vector unit picks elements and short runs of 2, 4 or 8 bytes by one index each."
-    if item.runs % LANES or not 4 * LANES <= item.runs <= 4096 or item.bytes % 512 or item.bytes < 4096:
+    if (
+        schedule.runs % LANES
+        or not 4 * LANES <= schedule.runs <= 4096
+        or schedule.bytes % 512
+        or schedule.bytes < 4096
+    ):
         return "A chunk is 256 to 4096 elements, whole repeats, from at least 4 KB of rows."
     return None
 
 
-def build(found: Take, schedule: TakeSchedule) -> Kernel:
+def build(problem: Take, schedule: TakeSchedule) -> Kernel:
     """The kernel of a legal schedule."""
-    return _Picking(found, schedule).kernel()
+    return _Picking(problem, schedule).kernel()
 
 
-def _width_of(found: Take) -> int:
+def _width_of(problem: Take) -> int:
     """Bytes of what is picked at a time: elements of 8 bytes are picked as two halves."""
-    return min(found.width, 4)
+    return min(problem.width, 4)
 
 
-def _run_of(found: Take) -> int | None:
+def _run_of(problem: Take) -> int | None:
     """Elements of that width that move with one index, None where this form does not cover them."""
-    run = found.run.constant
-    if run is None or found.width < 2 or len(found.indices) != 1 or not found.lanes.is_one:
+    run = problem.run.constant
+    if run is None or problem.width < 2 or len(problem.indices) != 1 or not problem.lanes.is_one:
         return None
-    elements = run * found.width // _width_of(found)
+    elements = run * problem.width // _width_of(problem)
     return elements if 1 <= elements <= MOST_RUN else None
 
 
 class _Picking:
     """Places are bytes from where the rows that are in the unified buffer begin."""
 
-    def __init__(self, found: Take, item: TakeSchedule) -> None:
-        self._found, self._k = found, Builder(_NOTE)
-        k, width = self._k, _width_of(found)
-        address, dtype, size = found.indices[0]
+    def __init__(self, problem: Take, schedule: TakeSchedule) -> None:
+        self._problem, self._k = problem, Builder(_NOTE)
+        k, width = self._k, _width_of(problem)
+        address, dtype, size = problem.indices[0]
         self._width, self._type = width, RAW[width]
-        self._chunk = Constant("CHUNK", item.runs, "elements that are picked at a time")
-        self._fitting = Constant("PIECE", item.bytes // width, "elements of rows that they are picked from")
-        self._run = Constant("RUN", _run_of(found) or 1, "elements that move with one index")
-        self._source = k.input("source", parameter(found.source), self._type, width)
+        self._chunk = Constant("CHUNK", schedule.runs, "elements that are picked at a time")
+        self._fitting = Constant(
+            "PIECE", schedule.bytes // width, "elements of rows that they are picked from"
+        )
+        self._run = Constant("RUN", _run_of(problem) or 1, "elements that move with one index")
+        self._source = k.input("source", parameter(problem.source), self._type, width)
         self._indices = k.input("indices", parameter(address), CPP_TYPE[dtype], ITEM_SIZE[dtype])
         self._result = k.output("result", "output", self._type, width)
         self._rows = Buffer("rows", self._type, width, self._fitting, 2)
@@ -96,17 +103,17 @@ class _Picking:
 
     def _tile(self, size: Extent) -> None:
         """How rows and indices are cut into chunks, and these dealt to cores."""
-        k, found, cores = self._k, self._found, CoreCount()
-        self._outer = k.param("outer", Size(found.outer), "rows")
+        k, problem, cores = self._k, self._problem, CoreCount()
+        self._outer = k.param("outer", Size(problem.outer), "rows")
         self._size = k.param("size", Size(size), "runs of a row")
-        self._count = k.param("count", Size(found.count), "indices of a row")
-        for item in (self._outer, self._size, self._count):
-            k.require(item, ">=", 1)
+        self._count = k.param("count", Size(problem.count), "indices of a row")
+        for choice in (self._outer, self._size, self._count):
+            k.require(choice, ">=", 1)
         self._row = k.param("rowElements", self._size * self._run)
         k.require(self._row, "<=", _MOST_PLACE // self._width, "places are bytes in 32 bits")
         self._pieces = k.param("pieces", ceil_div(self._row, self._fitting), "of a row", U32)
         self._high: Expr = Int(1)  # of rows that have the same indices one at a time
-        if not found.shared:
+        if not problem.shared:
             # Short rows several at a time, as long as every core has some.
             fitting = k.param(
                 "fittingRows", least(self._fitting // self._row, self._chunk // (self._count * self._run))
@@ -117,7 +124,7 @@ class _Picking:
         groups = k.param("groups", ceil_div(self._outer, self._high))
         share = k.param("share", ceil_div(self._count, ceil_div(cores, least(groups, cores))))
         entries = least(share, self._chunk // self._run)
-        if not found.shared:
+        if not problem.shared:
             entries = Choice(self._high, ">", Int(1), self._count, entries)
         self._entries = k.param("chunkEntries", entries, "of each row", U32)
         self._chunks = k.param("chunks", ceil_div(self._count, self._entries), "of a group")
@@ -224,12 +231,12 @@ class _Picking:
         """Of the elements of a chunk's entries. An index outside of its dimension means the nearest."""
         k, given = self._k, self._given
         index = self._places if self._run.value == 1 else self._ints("index")
-        k.load(given, self._indices, start if self._found.shared else row * self._count + start, count)
+        k.load(given, self._indices, start if self._problem.shared else row * self._count + start, count)
         if given.item_bytes == 8:
             self._on("Cast", index, given, Enumerator("RoundMode::CAST_NONE"), count=count)
         else:
             self._on("Adds", index, given, _int(0), count=count)
-        if self._found.wraps:
+        if self._problem.wraps:
             negative = self._ints("negative")
             self._on("ShiftRight", negative, index, _int(31), count=count)  # -1 where it counts from the end
             self._on("Muls", negative, negative, _int(Int(0) - self._size), count=count)
@@ -260,11 +267,13 @@ class _Picking:
         with k.when(piece, "==", 0):
             self._gather(self._picked, near, count)
         with k.otherwise():
-            found = Buffer("found", self._type, width, self._chunk)
+            problem = Buffer("found", self._type, width, self._chunk)
             mode = Enumerator("CMPMODE::EQ"), Enumerator("SELMODE::VSEL_TENSOR_TENSOR_MODE")
             self._on("Compare", here, near, moved, mode[0], count=lanes)
-            self._gather(found, near, count)
-            to, other = (read_as("half" if width == 2 else "float", item) for item in (self._picked, found))
+            self._gather(problem, near, count)
+            to, other = (
+                read_as("half" if width == 2 else "float", choice) for choice in (self._picked, problem)
+            )
             self._on("Select", to, here, other, to, mode[1], count=count)
 
 

@@ -31,11 +31,11 @@ def pitch_of(columns: int, block: int) -> int:
     return block + -(-columns // block) * block
 
 
-def rows_of(found: Sampling, elements: int, block: int) -> int:
+def rows_of(problem: Sampling, elements: int, block: int) -> int:
     """First rows of places that a band of so many elements has, which holds a row more, and zeros behind;
     less than 1 where it is too small."""
-    assert found.columns.constant is not None
-    return (elements - block) // pitch_of(found.columns.constant, block) - 1
+    assert problem.columns.constant is not None
+    return (elements - block) // pitch_of(problem.columns.constant, block) - 1
 
 
 def elements_of(columns: int, rows: int, block: int) -> int:
@@ -43,14 +43,14 @@ def elements_of(columns: int, rows: int, block: int) -> int:
     return (rows + 1) * pitch_of(columns, block) + block
 
 
-def why_unbordered(found: Sampling, elements: int, block: int, *, whole: bool) -> str | None:
+def why_unbordered(problem: Sampling, elements: int, block: int, *, whole: bool) -> str | None:
     """Why rows cannot have zeros around them."""
-    if found.mode != "bilinear":
+    if problem.mode != "bilinear":
         return "Two rows and two columns are sampled by one address."
-    rows = found.rows.constant
-    if rows is None or found.columns.constant is None:
+    rows = problem.rows.constant
+    if rows is None or problem.columns.constant is None:
         return "Rows have zeros around them where their sizes are known beforehand."
-    high = rows_of(found, elements, block)
+    high = rows_of(problem, elements, block)
     if high < 1 or (whole and high < rows + 1):
         return "A band has all rows of a plane, or the two of a place."
     return None
@@ -61,14 +61,14 @@ class Bordered(Sampler):
     zeros lie in front of a plane and behind it. ``high``: rows of the first elements of a band's places."""
 
     def _measure_bands(self) -> None:
-        rows, columns = self.found.rows.constant, self.found.columns.constant
+        rows, columns = self.problem.rows.constant, self.problem.columns.constant
         assert rows is not None and columns is not None
         self.lead = self.block
         self.pitch = Constant("PITCH", pitch_of(columns, self.block), "elements from row to row of a band")
-        high = min(rows_of(self.found, self.item.elements, self.block), rows + 1)
+        high = min(rows_of(self.problem, self.schedule.elements, self.block), rows + 1)
         self.high = Constant("HIGH", high, "rows of first elements that a band has")
         self.number_of_bands = -(-(rows + 1) // high)
-        self.run = Constant("RUN", self.item.run, "places that are gathered at a time")
+        self.run = Constant("RUN", self.schedule.run, "places that are gathered at a time")
 
     def _bands_of_plane(self) -> Expr:
         return Int(self.number_of_bands)
@@ -76,19 +76,21 @@ class Bordered(Sampler):
     def _make_buffers(self) -> None:
         ctype, width = self.ctype, self.width
         # Elements lie half a turn of the bank groups from their weights, which are read with them.
-        apart = -(-self.item.places // _TURN) * _TURN
+        apart = -(-self.schedule.places // _TURN) * _TURN
         self.apart = Constant("APART", apart, "from the weights of a corner to those of the next")
-        self.weights = Buffer("weights", "float", 4, self.apart * 4 + (_TURN // 2 + self.item.run))
+        self.weights = Buffer("weights", "float", 4, self.apart * 4 + (_TURN // 2 + self.schedule.run))
         self.elements = at(self.weights, self.apart * 4 + _TURN // 2)
         self.gathered = self.elements if width == 4 else at(Buffer("gathered", ctype, width, self.run), 0)
         elements = (self.high + 1) * self.pitch + self.block
-        self.band = Buffer("band", ctype, width, elements, self.item.buffers)
+        self.band = Buffer("band", ctype, width, elements, self.schedule.buffers)
         self.made = Buffer("made", ctype, width, self.run, 2)
         self.addresses = Buffer("addresses", INT, 4, self.most)
         self.address = Buffer("address", INT, 4, self.run)
-        in_place = self.item.whole and width == 4
+        in_place = self.schedule.whole and width == 4
         self.sums = (
-            self.made if in_place else Buffer("sums", "float", 4, self.run if self.item.whole else self.most)
+            self.made
+            if in_place
+            else Buffer("sums", "float", 4, self.run if self.schedule.whole else self.most)
         )
 
     # -- places -----------------------------------------------------------------------------------
@@ -107,7 +109,7 @@ class Bordered(Sampler):
         self.do("Add", self.place, row, column, count=lanes)
         address = at(self.addresses, start)
         self.do("Cast", address, self.place, Enumerator("RoundMode::CAST_RINT"), count=lanes)
-        if self.item.whole:
+        if self.schedule.whole:
             self._within(address, address, self.rows + 1, lanes)
 
     def _weights_of(self, corner: int) -> Expr:

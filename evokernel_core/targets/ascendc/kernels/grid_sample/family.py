@@ -39,52 +39,59 @@ _MOST_TRIED = 3
 """Numbers of places that are tried beside the least: the largest that fit."""
 
 
-def _why_illegal(found: Sampling, item: SamplingSchedule) -> str | None:
-    if item.piece < LANES or item.piece % LANES or item.places < item.piece or item.places % LANES:
+def _why_illegal(problem: Sampling, schedule: SamplingSchedule) -> str | None:
+    if (
+        schedule.piece < LANES
+        or schedule.piece % LANES
+        or schedule.places < schedule.piece
+        or schedule.places % LANES
+    ):
         return "Places are taken in whole repeats, and pieces of them are no larger."
-    if min(item.elements, item.channels) < 1:
+    if min(schedule.elements, schedule.channels) < 1:
         return "A band has at least one element, and a core a channel."
-    if not item.run:
+    if not schedule.run:
         return None
-    if item.run < LANES or item.run % LANES:
+    if schedule.run < LANES or schedule.run % LANES:
         return "Places are gathered in whole repeats."
-    block = BLOCK_BYTES // ITEM_SIZE[found.dtype]
-    return why_unbordered(found, item.elements, block, whole=item.whole)
+    block = BLOCK_BYTES // ITEM_SIZE[problem.dtype]
+    return why_unbordered(problem, schedule.elements, block, whole=schedule.whole)
 
 
-def build(found: Sampling, schedule: SamplingSchedule) -> Kernel:
+def build(problem: Sampling, schedule: SamplingSchedule) -> Kernel:
     """The kernel of a legal schedule."""
-    return (Bordered if schedule.run else Sampler)(found, schedule).build()
+    return (Bordered if schedule.run else Sampler)(problem, schedule).build()
 
 
 _FORM = form_of(build, _why_illegal)
 
 
-def _cost_us(found: Sampling, item: SamplingSchedule, sizes: Sizes, chip: Chip) -> float:
+def _cost_us(problem: Sampling, schedule: SamplingSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds; planes that every run of places loads again come from L2 where it holds them."""
-    return _FORM.cost_us(found, item, sizes, _with_hits(found, item, sizes, chip))
+    return _FORM.cost_us(problem, schedule, sizes, _with_hits(problem, schedule, sizes, chip))
 
 
-def _with_hits(found: Sampling, item: SamplingSchedule, sizes: Sizes, chip: Chip) -> Chip:
+def _with_hits(problem: Sampling, schedule: SamplingSchedule, sizes: Sizes, chip: Chip) -> Chip:
     """The chip at the rates that loads have which reach L2 but for the first time."""
-    images, channels, count = (part.evaluate(sizes) for part in (found.images, found.channels, found.count))
-    area = found.rows.evaluate(sizes) * found.columns.evaluate(sizes)
-    once = images * channels * area * ITEM_SIZE[found.dtype]
-    return with_hits(chip, once, -(-count // item.places))
+    images, channels, count = (
+        part.evaluate(sizes) for part in (problem.images, problem.channels, problem.count)
+    )
+    area = problem.rows.evaluate(sizes) * problem.columns.evaluate(sizes)
+    once = images * channels * area * ITEM_SIZE[problem.dtype]
+    return with_hits(chip, once, -(-count // schedule.places))
 
 
-def _starts(found: Sampling, sizes: Sizes, chip: Chip) -> Iterator[SamplingSchedule]:
-    bordered = list(_bordered_starts(found, sizes, chip))
-    yield from bordered or _plain_starts(found, sizes, chip)
+def _starts(problem: Sampling, sizes: Sizes, chip: Chip) -> Iterator[SamplingSchedule]:
+    bordered = list(_bordered_starts(problem, sizes, chip))
+    yield from bordered or _plain_starts(problem, sizes, chip)
 
 
-def _bordered_starts(found: Sampling, sizes: Sizes, chip: Chip) -> Iterator[SamplingSchedule]:
+def _bordered_starts(problem: Sampling, sizes: Sizes, chip: Chip) -> Iterator[SamplingSchedule]:
     """Bands of all rows, and of parts of them, with as many places as fit beside: those that seem fast."""
-    rows, columns, width = found.rows.constant, found.columns.constant, ITEM_SIZE[found.dtype]
-    if found.mode != "bilinear" or rows is None or columns is None:
+    rows, columns, width = problem.rows.constant, problem.columns.constant, ITEM_SIZE[problem.dtype]
+    if problem.mode != "bilinear" or rows is None or columns is None:
         return
-    block, count = BLOCK_BYTES // width, found.count.evaluate(sizes)
-    images, channels = found.images.evaluate(sizes), found.channels.evaluate(sizes)
+    block, count = BLOCK_BYTES // width, problem.count.evaluate(sizes)
+    images, channels = problem.images.evaluate(sizes), problem.channels.evaluate(sizes)
     shares = sorted({channels, -(-channels // 2), -(-channels // 4)})
     known: dict[SamplingSchedule, float] = {}
     for bands, buffers, share, piece in itertools.product(_BANDS, (1, 2), shares, _LOCATED):
@@ -100,21 +107,25 @@ def _bordered_starts(found: Sampling, sizes: Sizes, chip: Chip) -> Iterator[Samp
             places = _even(int((left - _TURN * 8) / each) // LANES * LANES, count, others, chip)
             run = min(-(-places // runs // _TURN) * _TURN, places)
             if run >= LANES:
-                item = SamplingSchedule(places, share, elements, bands == 1, buffers, min(piece, places), run)
-                known[item] = _rough_cycles(item, bands, -(-count // places) * others, chip)
+                schedule = SamplingSchedule(
+                    places, share, elements, bands == 1, buffers, min(piece, places), run
+                )
+                known[schedule] = _rough_cycles(schedule, bands, -(-count // places) * others, chip)
     yield from sorted(known, key=known.__getitem__)[:_MOST_BORDERED]
 
 
-def _rough_cycles(item: SamplingSchedule, bands: int, units: int, chip: Chip) -> float:
+def _rough_cycles(schedule: SamplingSchedule, bands: int, units: int, chip: Chip) -> float:
     """About what the busiest core takes for its share of so many runs of places."""
     vector, startup = chip.vector, chip.vector.startup("simple")
-    instructions = _INSTRUCTIONS_LOCATING * (-(-item.places // item.piece) * startup + item.places / LANES)
-    gathers = 4 * bands * item.places / vector.elements_per_cycle.gather
-    starts = 8 * bands * -(-item.places // item.run) * startup
-    loads = bands * item.elements * 4 / chip.mte.load_hit_bytes_per_cycle
+    instructions = _INSTRUCTIONS_LOCATING * (
+        -(-schedule.places // schedule.piece) * startup + schedule.places / LANES
+    )
+    gathers = 4 * bands * schedule.places / vector.elements_per_cycle.gather
+    starts = 8 * bands * -(-schedule.places // schedule.run) * startup
+    loads = bands * schedule.elements * 4 / chip.mte.load_hit_bytes_per_cycle
     sampled = gathers + starts
-    plane = max(loads, sampled) if item.buffers > 1 else loads + sampled
-    return -(-units // chip.aiv) * (instructions + item.channels * plane)
+    plane = max(loads, sampled) if schedule.buffers > 1 else loads + sampled
+    return -(-units // chip.aiv) * (instructions + schedule.channels * plane)
 
 
 def _even(most: int, count: int, others: int, chip: Chip) -> int:
@@ -128,39 +139,39 @@ def _even(most: int, count: int, others: int, chip: Chip) -> int:
     return min(most, -(-each // LANES) * LANES)
 
 
-def _plain_starts(found: Sampling, sizes: Sizes, chip: Chip) -> Iterator[SamplingSchedule]:
-    channels, width = found.channels.evaluate(sizes), ITEM_SIZE[found.dtype]
-    is_open = found.rows.constant is None or found.columns.constant is None
-    area = found.rows.evaluate(sizes) * found.columns.evaluate(sizes)
+def _plain_starts(problem: Sampling, sizes: Sizes, chip: Chip) -> Iterator[SamplingSchedule]:
+    channels, width = problem.channels.evaluate(sizes), ITEM_SIZE[problem.dtype]
+    is_open = problem.rows.constant is None or problem.columns.constant is None
+    area = problem.rows.evaluate(sizes) * problem.columns.evaluate(sizes)
     # Planes whose sizes the call says may be larger than any band.
     bands = {(size // width, False) for size in _BAND_BYTES if is_open or size // width < area}
     if not is_open and area * width <= max(_BAND_BYTES):
         bands = {(area, True)}
     shares = sorted({channels, -(-channels // 2), -(-channels // 4)})
     for (elements, whole), buffers in itertools.product(sorted(bands), (1, 2)):
-        for places in _fitting(found, elements, buffers, sizes, chip):
+        for places in _fitting(problem, elements, buffers, sizes, chip):
             pieces = sorted({min(piece, places) for piece in _PIECES})
             for share, piece in itertools.product(shares, pieces):
                 yield SamplingSchedule(places, share, elements, whole, buffers, piece)
 
 
-def _fitting(found: Sampling, elements: int, buffers: int, sizes: Sizes, chip: Chip) -> Iterator[int]:
+def _fitting(problem: Sampling, elements: int, buffers: int, sizes: Sizes, chip: Chip) -> Iterator[int]:
     """Places beside bands of so many elements: the largest numbers that fit, and small ones, which leave more
     cores something to do."""
-    count = -(-found.count.evaluate(sizes) // LANES) * LANES
-    fit = [n for n in _PLACES if _least_bytes(found, n, elements, buffers) <= chip.ub_bytes]
+    count = -(-problem.count.evaluate(sizes) // LANES) * LANES
+    fit = [n for n in _PLACES if _least_bytes(problem, n, elements, buffers) <= chip.ub_bytes]
     useful = [n for n in fit if n < 2 * count] or fit[-1:]
     yield from dict.fromkeys((*useful[:_MOST_TRIED], *(n for n in useful if n in (64, 256))))
 
 
-def _least_bytes(found: Sampling, places: int, elements: int, buffers: int) -> int:
+def _least_bytes(problem: Sampling, places: int, elements: int, buffers: int) -> int:
     """Bytes of the buffers that are used at the same time, without any that are small."""
-    width = ITEM_SIZE[found.dtype]
-    return buffers * elements * width + places * (8 * found.taps**2 + 3 * width)
+    width = ITEM_SIZE[problem.dtype]
+    return buffers * elements * width + places * (8 * problem.taps**2 + 3 * width)
 
 
 def _steps(
-    found: Sampling, here: SamplingSchedule, sizes: Sizes, chip: Chip
+    problem: Sampling, here: SamplingSchedule, sizes: Sizes, chip: Chip
 ) -> Iterator[tuple[str, SamplingSchedule]]:
     yield "more places", evolve(here, places=here.places * 2)
     yield "fewer places", evolve(here, places=here.places // 2, piece=min(here.piece, here.places // 2))
@@ -178,30 +189,32 @@ def _steps(
     yield "one band less under way", evolve(here, buffers=here.buffers - 1)
 
 
-def _strategy(found: Sampling, item: SamplingSchedule, move: str) -> Strategy:
+def _strategy(problem: Sampling, schedule: SamplingSchedule, move: str) -> Strategy:
     band = Sentence("Whole planes")
-    if not item.whole:
-        band = Sentence("Bands of {count} elements", count=item.elements)
+    if not schedule.whole:
+        band = Sentence("Bands of {count} elements", count=schedule.elements)
     notes = (
         Sentence(
             "{places} places at a time, located {piece} at a time, for {channels} channels.",
-            places=item.places,
-            piece=item.piece,
-            channels=item.channels,
+            places=schedule.places,
+            piece=schedule.piece,
+            channels=schedule.channels,
         ),
         Sentence(
-            "{band}, {buffers} under way, from which elements are gathered.", band=band, buffers=item.buffers
+            "{band}, {buffers} under way, from which elements are gathered.",
+            band=band,
+            buffers=schedule.buffers,
         ),
     )
-    return Strategy("grid_sample", item.settings(), notes, _descriptor(item), move)
+    return Strategy("grid_sample", schedule.settings(), notes, _descriptor(schedule), move)
 
 
-def _descriptor(item: SamplingSchedule) -> Descriptor:
+def _descriptor(schedule: SamplingSchedule) -> Descriptor:
     """Whether whole planes or bands of them are there, and how the elements around a place are addressed."""
-    dataflow = Dataflow.PICKED if item.whole else Dataflow.STREAMED
-    way = Algorithm.TABLE if item.run else Algorithm.DIRECT
-    split = Split.CHANNELS if item.channels > 1 else Split.TILES
-    return Descriptor(dataflow, Reuse.UB, split, way, Overlap.of(item.buffers))
+    dataflow = Dataflow.PICKED if schedule.whole else Dataflow.STREAMED
+    way = Algorithm.TABLE if schedule.run else Algorithm.DIRECT
+    split = Split.CHANNELS if schedule.channels > 1 else Split.TILES
+    return Descriptor(dataflow, Reuse.UB, split, way, Overlap.of(schedule.buffers))
 
 
 FAMILY = SearchingFamily(

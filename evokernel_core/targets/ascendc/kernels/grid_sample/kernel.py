@@ -48,35 +48,35 @@ class SamplingSchedule(Settings):
 class Sampler:
     """Buffers of one number for each place: their names say what they hold."""
 
-    def __init__(self, found: Sampling, schedule: SamplingSchedule) -> None:
-        self.k, self.found, self.item = Builder(_NOTE), found, schedule
-        self.ctype, self.width = CPP_TYPE[found.dtype], ITEM_SIZE[found.dtype]
+    def __init__(self, problem: Sampling, schedule: SamplingSchedule) -> None:
+        self.k, self.problem, self.schedule = Builder(_NOTE), problem, schedule
+        self.ctype, self.width = CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype]
         k, ctype, width = self.k, self.ctype, self.width
-        self.x = k.input("x", parameter(found.source), ctype, width)
-        self.grid = k.input("grid", parameter(found.grid), "float", 4)
+        self.x = k.input("x", parameter(problem.source), ctype, width)
+        self.grid = k.input("grid", parameter(problem.grid), "float", 4)
         self.y = k.output("y", "output", ctype, width)
         self.most = Constant("PLACES", schedule.places, "that are sampled at a time")
         self.piece = Constant("PIECE", schedule.piece, "places that are located at a time")
         self.block = BLOCK_BYTES // width
         self._measure_bands()
-        self.rows = k.param("rows", Size(found.rows), ctype=U32)
-        self.columns = k.param("columns", Size(found.columns), ctype=U32)
+        self.rows = k.param("rows", Size(problem.rows), ctype=U32)
+        self.columns = k.param("columns", Size(problem.columns), ctype=U32)
         for size in (self.rows, self.columns):
             k.require(size, ">=", 1)
-        self.corners = Constant("CORNERS", found.taps**2, "elements around a place")
+        self.corners = Constant("CORNERS", problem.taps**2, "elements around a place")
         self.pairs = Buffer("pairs", "float", 4, self.piece * 2, schedule.buffers)
         self.evens = Buffer("evens", INT, 4, self.piece)
         self.place = Buffer("place", "float", 4, self.piece)
         self._make_buffers()
 
     def _measure_bands(self) -> None:
-        elements = -(-self.item.elements // self.block) * self.block
+        elements = -(-self.schedule.elements // self.block) * self.block
         self.high = Constant("BAND", elements, "elements of a plane")
-        self.front = 0 if self.item.whole else self.block
+        self.front = 0 if self.schedule.whole else self.block
         self.behind = Constant("BEHIND", self.front + self.high.value, "where a zero lies behind a band")
 
     def _make_buffers(self) -> None:
-        schedule, ctype, width = self.item, self.ctype, self.width
+        schedule, ctype, width = self.schedule, self.ctype, self.width
         self.weights = Buffer("weights", "float", 4, self.most * self.corners)
         self.band = Buffer("band", ctype, width, self.behind + self.block, schedule.buffers)
         self.made = Buffer("made", ctype, width, self.most, 2)
@@ -92,15 +92,15 @@ class Sampler:
         self.k.call(key, to, *operands, count, repeats=ceil_div(count, LANES))
 
     def build(self) -> Kernel:
-        k, found = self.k, self.found
-        self.area = k.param("area", Size(found.rows) * Size(found.columns), "elements of a plane")
+        k, problem = self.k, self.problem
+        self.area = k.param("area", Size(problem.rows) * Size(problem.columns), "elements of a plane")
         self.bands = self._bands_of_plane()
-        images = k.param("images", Size(found.images))
-        channels = k.param("channels", Size(found.channels))
-        count = k.param("count", Size(found.count), "places of each image")
+        images = k.param("images", Size(problem.images))
+        channels = k.param("channels", Size(problem.channels))
+        count = k.param("count", Size(problem.count), "places of each image")
         for size in (images, channels, count):
             k.require(size, ">=", 1)
-        most = Constant("CHANNELS", self.item.channels, "of a core at a time")
+        most = Constant("CHANNELS", self.schedule.channels, "of a core at a time")
         share = k.param("share", least(channels, most))
         parts = k.param("parts", ceil_div(channels, share))
         tiles = k.param("tiles", ceil_div(count, self.most))
@@ -120,13 +120,13 @@ class Sampler:
             planes_left = k.let("channelsLeft", channels - channel, U64)
             planes = k.let("channelCount", least(planes_left, share))
             plane = k.let("plane", image * channels + channel, U64)
-            (self._sample_whole if self.item.whole else self._sample_bands)(
+            (self._sample_whole if self.schedule.whole else self._sample_bands)(
                 plane, planes, first, number, count
             )
         return k.kernel()
 
     def _bands_of_plane(self) -> Expr:
-        if self.item.whole:
+        if self.schedule.whole:
             self.k.require(self.area, "<=", self.high, "a plane lies in the unified buffer as a whole")
         return self.k.param("bands", ceil_div(self.area, self.high), "of a plane", U32)
 
@@ -150,15 +150,15 @@ class Sampler:
 
     def _taps(self, length: Expr, lanes: Expr) -> tuple[list[Tap], list[Tap]]:
         """Those of places along rows and along columns."""
-        evens, found = read_as("uint32_t", self.evens), self.found
+        evens, problem = read_as("uint32_t", self.evens), self.problem
 
         def along(name: str, size: Expr, base: int) -> list[Tap]:
-            axis = Along(self.k, name, size, self.piece, lanes, beside=bool(self.item.run))
+            axis = Along(self.k, name, size, self.piece, lanes, beside=bool(self.schedule.run))
             place = axis.buffer("Number")
             # Masks are made of whole repeats, which must hold numbers.
             self.do("Duplicate", place, ZERO, count=lanes)
             self.do("Gather", place, self.pairs, evens, base, count=length)
-            return axis.taps(place, found.mode, found.padding, aligned=found.aligned)
+            return axis.taps(place, problem.mode, problem.padding, aligned=problem.aligned)
 
         return along("row", self.rows, 4), along("column", self.columns, 0)
 
@@ -188,7 +188,7 @@ class Sampler:
     def _address(self, to: Place, row: Tap, column: Tap, lanes: Expr) -> None:
         """The byte of an element in its plane; of a plane that is one band that of the zero where outside."""
         self.do("Add", self.place, row.place, column.place, count=lanes)
-        if self.item.whole:
+        if self.schedule.whole:
             last = Converted(self.high * self.width, "float")
             self.do("Mins", self.place, self.place, last, count=lanes)
         self.do("Cast", to, self.place, Enumerator("RoundMode::CAST_RINT"), count=lanes)
@@ -197,7 +197,7 @@ class Sampler:
 
     def _sample_whole(self, plane: Expr, planes: Expr, first: Expr, number: Expr, count: Expr) -> None:
         """Channels one after another, each in one band."""
-        k, corners = self.k, self.found.taps**2
+        k, corners = self.k, self.problem.taps**2
         with k.loop("c", planes) as c:
             k.load(self.band, self.x, (plane + c) * self.area, self.area)
             with k.section("Sample", "The weighted sums of the elements around places."):
@@ -221,7 +221,7 @@ class Sampler:
                 self._zeros(Int(0))
                 self._zeros(self.behind)
                 less = k.let("less", begin * self.width, INT)
-                for corner in range(self.found.taps**2):
+                for corner in range(self.problem.taps**2):
                     place = at(self.addresses, self.most * corner)
                     ahead = Converted(Int(self.front * self.width) - less, INT)
                     self.do("Adds", self.address, place, ahead, count=number)
@@ -243,7 +243,7 @@ class Sampler:
         if self.width < 4:
             mode = Enumerator("RoundMode::CAST_NONE")
             self.do("Cast", self.widened, self.values, mode, count=number)
-        if self.found.taps > 1:
+        if self.problem.taps > 1:
             weight = at(self.weights, self._weights_of(corner))
             self.do("Mul" if is_first else "MulAddDst", self.sums, self.widened, weight, count=number)
         elif is_first:

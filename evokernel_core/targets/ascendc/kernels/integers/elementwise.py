@@ -77,24 +77,24 @@ class Integers:
     def roots(self) -> tuple[Operand, ...]:
         """The words that results are stored from."""
         outputs = self.plan.outputs
-        return tuple(word for item in outputs for word in item.words[: None if _is_joined(item) else 1])
+        return tuple(word for output in outputs for word in output.words[: None if _is_joined(output) else 1])
 
     @cached_property
     def reads(self) -> tuple[Read, ...]:
         """The inputs that these are made of."""
         used = {word.detail for word in needed(self.roots) if word.op in LEAVES}
-        return tuple(item for item in self.plan.reads if item.name in used)
+        return tuple(read for read in self.plan.reads if read.name in used)
 
     @property
     def queues(self) -> int:
         """Of loads or of stores, whichever are more."""
-        return max(sum(item.columns for item in self.reads), len(self.results))
+        return max(sum(read.columns for read in self.reads), len(self.results))
 
     @property
     def moved_bytes(self) -> int:
         """Of an element of all tensors that are loaded or stored in tiles."""
-        loaded = (item.dtype for item in self.reads if item.columns)
-        return sum(ITEM_SIZE[dtype] for dtype in (*loaded, *(item.dtype for item in self.plan.outputs)))
+        loaded = (read.dtype for read in self.reads if read.columns)
+        return sum(ITEM_SIZE[dtype] for dtype in (*loaded, *(output.dtype for output in self.plan.outputs)))
 
 
 @frozen
@@ -112,25 +112,25 @@ class Elementwise:
         self.k, self._problem, self._plan = Builder(_NOTE), problem, problem.plan
         self._tile = Constant("TILE", schedule.tile, "most elements of a tile")
         self._tiles = Tiles(self._tile, problem.registers)
-        self._inputs = {item.name: self._input(item, problem.results) for item in problem.reads}
+        self._inputs = {read.name: self._input(read, problem.results) for read in problem.reads}
         self._outputs = [
-            self.k.output(f"{name}Out", name, CPP_TYPE[item.dtype], ITEM_SIZE[item.dtype])
-            for name, item in zip(problem.results, problem.plan.outputs, strict=True)
+            self.k.output(f"{name}Out", name, CPP_TYPE[output.dtype], ITEM_SIZE[output.dtype])
+            for name, output in zip(problem.results, problem.plan.outputs, strict=True)
         ]
         stages = schedule.buffers
         self._loaded = {
-            item.name: self._queue(f"{camel(item.name)}Tile", item.dtype, stages)
-            for item in problem.reads
-            if item.columns
+            read.name: self._queue(f"{camel(read.name)}Tile", read.dtype, stages)
+            for read in problem.reads
+            if read.columns
         }
         self._made = [
-            self._queue(f"{name}Tile", item.dtype, stages)
-            for name, item in zip(problem.results, problem.plan.outputs, strict=True)
+            self._queue(f"{name}Tile", output.dtype, stages)
+            for name, output in zip(problem.results, problem.plan.outputs, strict=True)
         ]
         self._half = Buffer("halves", "half", 2, self._tile)
         self._pair = Buffer("pair", "int32_t", 4, PAIR * self._tile)
         self._places = Places("Places", PAIR * self._tile, 1, self._tile * 4)
-        self._reads = {item.name: item for item in problem.reads}
+        self._reads = {read.name: read for read in problem.reads}
         self._extents: dict[int, Param] = {}
         self._numbers: dict[str, Var] = {}
         self._sizes: dict[str, Param] = {}
@@ -139,9 +139,9 @@ class Elementwise:
     def taken(self) -> int:
         return self._tiles.taken
 
-    def _input(self, item: Read, results: Sequence[str]) -> Tensor:
-        address = parameter(item.source, results)
-        return self.k.input(f"{camel(item.name)}In", address, CPP_TYPE[item.dtype], ITEM_SIZE[item.dtype])
+    def _input(self, read: Read, results: Sequence[str]) -> Tensor:
+        address = parameter(read.source, results)
+        return self.k.input(f"{camel(read.name)}In", address, CPP_TYPE[read.dtype], ITEM_SIZE[read.dtype])
 
     def _queue(self, name: str, dtype: str, stages: int) -> Buffer:
         return Buffer(name, CPP_TYPE[dtype], ITEM_SIZE[dtype], self._tile, stages)
@@ -167,8 +167,8 @@ class Elementwise:
             row, part = self._row_and_part(unit, rows, segments)
             column = k.let("column", part * length, U64)
             count = k.let("count", least(k.let("left", columns - column, U64), length))
-            for item in self._problem.reads:
-                self._load(item, row, column, columns, count)
+            for read in self._problem.reads:
+                self._load(read, row, column, columns, count)
             self._compute(Writer(k, count, Registers(self._tiles.new), self._leaf))
             for tensor, made in zip(self._outputs, self._made, strict=True):
                 k.store(tensor, row * columns + column, made, count)
@@ -179,22 +179,22 @@ class Elementwise:
             return Int(0), unit
         return self.k.let("row", unit // segments, U64), unit % segments
 
-    def _load(self, item: Read, row: Expr, column: Expr, columns: Expr, count: Expr) -> None:
+    def _load(self, read: Read, row: Expr, column: Expr, columns: Expr, count: Expr) -> None:
         """A tile of an input, or the number that a row has of it."""
-        tensor, own = self._inputs[item.name], self._row_of(item, row)
-        if item.columns:
-            self.k.load(self._loaded[item.name], tensor, own * columns + column, count)
+        tensor, own = self._inputs[read.name], self._row_of(read, row)
+        if read.columns:
+            self.k.load(self._loaded[read.name], tensor, own * columns + column, count)
         else:
-            name = f"{camel(item.name)}Number"
-            self._numbers[item.name] = self.k.let(name, Element(tensor, own), "int64_t")
+            name = f"{camel(read.name)}Number"
+            self._numbers[read.name] = self.k.let(name, Element(tensor, own), "int64_t")
 
-    def _row_of(self, item: Read, row: Expr) -> Expr:
+    def _row_of(self, read: Read, row: Expr) -> Expr:
         """Which row of an input belongs to a row, by the atoms of the rows that it has."""
         every = tuple(range(self._plan.row_atoms))
-        if item.rows == every:
+        if read.rows == every:
             return row
         index: Expr = Int(0)
-        for atom in item.rows:
+        for atom in read.rows:
             place = row
             for other in reversed(every[atom + 1 :]):
                 place = place // self._extent(other)
@@ -224,46 +224,46 @@ class Elementwise:
         where they are joined from; an int32 is computed where it is stored from."""
         outputs, pair = self._plan.outputs, self._halves_of_pair
         homes: dict[int, Slice] = {}
-        for item, made in zip(outputs, self._made, strict=True):
-            places = (whole(made),) if item.dtype == "int32" else pair if _is_joined(item) else ()
-            if item.dtype == "int32" or self._joins == 1:
-                words = zip(item.words, places, strict=False)
+        for output, made in zip(outputs, self._made, strict=True):
+            places = (whole(made),) if output.dtype == "int32" else pair if _is_joined(output) else ()
+            if output.dtype == "int32" or self._joins == 1:
+                words = zip(output.words, places, strict=False)
                 homes |= {word.index: place for word, place in words if isinstance(word, Word)}
         writer.compute(self._problem.roots, homes)
-        for item, made in zip(outputs, self._made, strict=True):
-            self._store(writer, item, whole(made))
+        for output, made in zip(outputs, self._made, strict=True):
+            self._store(writer, output, whole(made))
 
     def _leaf(self, word: Word, writer: Writer) -> Source:
         if word.op in ("size", "difference"):
             return Converted(self._size(word.detail), "int32_t")
-        item = self._reads[word.detail]
-        if not item.columns:
-            value = self._numbers[item.name]
+        read = self._reads[word.detail]
+        if not read.columns:
+            value = self._numbers[read.name]
             return Converted(value >> _WORD_BITS if word.op == "high" else value, "int32_t")
-        loaded = whole(self._loaded[item.name])
-        if item.dtype == "int32":
+        loaded = whole(self._loaded[read.name])
+        if read.dtype == "int32":
             return loaded
         target = writer.own(word)
-        if item.dtype == "int64":
+        if read.dtype == "int64":
             pick(writer, target, loaded, word.op)
             return target
-        stage = whole(self._half) if item.dtype in _SHORT else read_as("float", target)
+        stage = whole(self._half) if read.dtype in _SHORT else read_as("float", target)
         writer.call("Cast", stage, loaded, rounding("NONE"))
         writer.call("Cast", target, stage, rounding("RINT"))
         return target
 
-    def _store(self, writer: Writer, item: Written, made: Slice) -> None:
+    def _store(self, writer: Writer, written: Written, made: Slice) -> None:
         """A result from its words."""
-        if item.dtype == "int32":
-            writer.put(item.words[0], made)
+        if written.dtype == "int32":
+            writer.put(written.words[0], made)
             return
-        if _is_joined(item):
-            for word, place in zip(item.words, self._halves_of_pair, strict=True):
+        if _is_joined(written):
+            for word, place in zip(written.words, self._halves_of_pair, strict=True):
                 writer.put(word, place)
             self._places.gather(writer, read_as("int32_t", made), whole(self._pair), PAIR)
             return
-        with writer.borrowed(item.words[0]) as (register,):
-            if item.dtype in _SHORT:
+        with writer.borrowed(written.words[0]) as (register,):
+            if written.dtype in _SHORT:
                 stage = whole(self._half)
                 short = read_as("int16_t", stage)
                 writer.call("Cast", short, register, rounding("NONE"))
@@ -284,11 +284,11 @@ class Elementwise:
         return whole(self._pair), at(self._pair, self._tile)
 
 
-def _is_joined(item: Written) -> bool:
+def _is_joined(written: Written) -> bool:
     """Whether an integer of eight bytes is more than its low word with the sign of that."""
-    if item.dtype != "int64":
+    if written.dtype != "int64":
         return False
-    low, high = item.words
+    low, high = written.words
     if isinstance(high, int):
         return not (isinstance(low, int) and high == low >> BITS)
     return not (high.op == "sar" and high.args == (low, BITS - 1))

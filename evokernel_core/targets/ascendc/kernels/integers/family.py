@@ -64,37 +64,37 @@ def _neighbours(here: IntegerSchedule) -> Iterator[tuple[str, IntegerSchedule]]:
     yield "double buffer" if here.buffers == 1 else "single buffer", evolve(here, buffers=3 - here.buffers)
 
 
-def _why_illegal(problem: Integers, item: IntegerSchedule) -> str | None:
-    if item.tile not in _TILES or item.buffers not in (1, 2):
+def _why_illegal(problem: Integers, schedule: IntegerSchedule) -> str | None:
+    if schedule.tile not in _TILES or schedule.buffers not in (1, 2):
         return "The tile has another size."
     return None
 
 
-def _strategy(problem: Integers, item: IntegerSchedule, move: str) -> Strategy:
+def _strategy(problem: Integers, schedule: IntegerSchedule, move: str) -> Strategy:
     notes = (
         Sentence(
             "Tiles of {tile} elements; {registers} registers of 32-bit words.",
-            tile=item.tile,
+            tile=schedule.tile,
             registers=problem.registers,
         ),
-        Sentence("{buffers} buffer(s) a tensor.", buffers=item.buffers),
+        Sentence("{buffers} buffer(s) a tensor.", buffers=schedule.buffers),
     )
     cell = Descriptor(
-        Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.DIRECT, Overlap.of(item.buffers)
+        Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.DIRECT, Overlap.of(schedule.buffers)
     )
-    return Strategy("integers", item.settings(), notes, cell, move)
+    return Strategy("integers", schedule.settings(), notes, cell, move)
 
 
 def _starts(problem: Integers, sizes: Sizes, chip: Chip) -> tuple[IntegerSchedule, ...]:
     """Two buffers for each tensor where they fit, else one; the shortest tiles where no others fit."""
     most = 2 if 2 * problem.queues <= chip.memory.max_queue_buffers else 1
-    found = {
+    result = {
         tile: IntegerSchedule(tile, buffers)
         for buffers in range(1, most + 1)
         for tile in _TILES
         if tile * (problem.element_bytes + (buffers - 1) * problem.moved_bytes) <= chip.ub_bytes
     }
-    return tuple(found.values())[-max(len(found) - 1, 1) :]
+    return tuple(result.values())[-max(len(result) - 1, 1) :]
 
 
 _FORM = form_of(build, _why_illegal)

@@ -156,7 +156,7 @@ class Writer:
     def borrowed(self, *operands: Limb) -> Iterator[list[Slice]]:
         """The registers of words; those of numbers are filled with them and borrowed."""
         lent: list[Slice] = []
-        yield [self._tensor(item, lent) for item in operands]
+        yield [self._tensor(operand, lent) for operand in operands]
         self.registers.give(*lent)
 
     def _tensor(self, operand: Limb, lent: list[Slice]) -> Slice:
@@ -175,7 +175,7 @@ class Writer:
 
     def _is_read(self, place: Slice, position: int) -> bool:
         """Whether a place holds what is read behind this position."""
-        return any(item is place and self._last[index] > position for index, item in self._places.items())
+        return any(value is place and self._last[index] > position for index, value in self._places.items())
 
     def own(self, word: Word) -> Slice:
         """A register for a word, as long as it is read."""
@@ -208,16 +208,16 @@ class Writer:
             yield self._tensor(word.args[0], lent)
         elif word.op in _WITH_NUMBER:
             sources = [self.source(arg) for arg in word.args]
-            if not any(isinstance(item, Slice) for item in sources):
+            if not any(isinstance(source, Slice) for source in sources):
                 sources[0] = self._tensor(word.args[0], lent)
-            yield from sorted(sources, key=lambda item: isinstance(item, Converted))
+            yield from sorted(sources, key=lambda source: isinstance(source, Converted))
         else:
             yield from (self._tensor(arg, lent) for arg in word.args)
 
     def _emit(self, word: Word, target: Slice, operands: Sequence[Source]) -> None:
         match word.op:
             case "and" | "or" | "not":
-                halves = (read_as("int16_t", item) for item in (target, *operands) if isinstance(item, Slice))
+                halves = (read_as("int16_t", part) for part in (target, *operands) if isinstance(part, Slice))
                 self.call(word.op.capitalize(), *halves, times=_HALVES)
             case "shl" | "sar" | "shr":
                 self._shift(word, target, operands[0])
@@ -274,7 +274,7 @@ class Writer:
 
     def call(self, key: str, target: Slice, *operands: Operand, times: int = 1) -> None:
         """An instruction on ``count`` elements, or on so many times as many."""
-        count, repeats = self._measures(times, max(_bytes_of(item) for item in (target, *operands)))
+        count, repeats = self._measures(times, max(_bytes_of(part) for part in (target, *operands)))
         note, self._note = self._note, ""
         given = operands if Kept() in operands else (*operands, count)
         self.k.call(key, target, *given, repeats=repeats, note=note)
@@ -330,14 +330,14 @@ class Places:
 _BYTES = {"int64_t": 8, "int16_t": 2, "half": 2, "int8_t": 1, "uint8_t": 1}
 
 
-def _bytes_of(item: Operand) -> int:
+def _bytes_of(operand: Operand) -> int:
     """Of an element; 1 where it is no slice."""
-    return _BYTES.get(item.ctype, 4) if isinstance(item, Slice) else 1
+    return _BYTES.get(operand.ctype, 4) if isinstance(operand, Slice) else 1
 
 
-def _floats(item: Source) -> Slice:
-    assert isinstance(item, Slice)
-    return read_as("float", item)
+def _floats(source: Source) -> Slice:
+    assert isinstance(source, Slice)
+    return read_as("float", source)
 
 
 class Divider:

@@ -30,44 +30,44 @@ _LONG = 1024
 """Elements of a tile from which on longer ones make little difference."""
 
 
-def _why_illegal(found: IntegerRows, item: RowsSchedule) -> str | None:
-    if item.tile not in _TILES or item.buffers not in (1, 2) or item.rows not in (0, *_ROWS):
+def _why_illegal(problem: IntegerRows, schedule: RowsSchedule) -> str | None:
+    if schedule.tile not in _TILES or schedule.buffers not in (1, 2) or schedule.rows not in (0, *_ROWS):
         return "The tile or the number of buffers or rows is another one."
-    if item.scalar and (item.buffers != 2 or item.rows):
+    if schedule.scalar and (schedule.buffers != 2 or schedule.rows):
         return "The scalar unit has two buffers, and no lanes."
-    if found.running and not item.scalar:
+    if problem.running and not schedule.scalar:
         return "What runs along a row takes one element after the other."
     return None
 
 
-def _build(found: IntegerRows, item: RowsSchedule) -> Kernel:
-    if item.scalar:
-        return scalar.build(found, item)
-    return lanes.build(found, item) if item.rows else fold.build(found, item)
+def _build(problem: IntegerRows, schedule: RowsSchedule) -> Kernel:
+    if schedule.scalar:
+        return scalar.build(problem, schedule)
+    return lanes.build(problem, schedule) if schedule.rows else fold.build(problem, schedule)
 
 
 _FORM = form_of(_build, _why_illegal)
 
 
-def _starts(found: IntegerRows, sizes: Sizes, chip: Chip) -> Iterator[RowsSchedule]:
+def _starts(problem: IntegerRows, sizes: Sizes, chip: Chip) -> Iterator[RowsSchedule]:
     """The scalar unit; as many rows as lanes as a core has and a tile holds; and elements as lanes, in tiles
     that make a difference."""
-    rows, columns = found.rows.evaluate(sizes), found.columns.evaluate(sizes)
+    rows, columns = problem.rows.evaluate(sizes), problem.columns.evaluate(sizes)
     share = math.ceil(rows / chip.aiv)
     for tile in _TILES:
         yield RowsSchedule(tile, scalar=True)
-    if found.running:
+    if problem.running:
         return
     most = [count for count in _ROWS if count * columns <= _TILES[-1] and count < 2 * share]
     yield from (RowsSchedule(_TILES[-1], rows=count) for count in most[-2:])
     for tile in _TILES[:-1]:
         if min(columns, _LONG) <= tile < 2 * max(columns, _TILES[0]):
             two = RowsSchedule(tile)
-            yield two if _FORM.rough(found, two, sizes, chip) is None else evolve(two, buffers=1)
+            yield two if _FORM.rough(problem, two, sizes, chip) is None else evolve(two, buffers=1)
 
 
 def _steps(
-    found: IntegerRows, here: RowsSchedule, sizes: Sizes, chip: Chip
+    problem: IntegerRows, here: RowsSchedule, sizes: Sizes, chip: Chip
 ) -> Iterator[tuple[str, RowsSchedule]]:
     yield "double tile", evolve(here, tile=here.tile * 2)
     yield "halve tile", evolve(here, tile=here.tile // 2)
@@ -78,23 +78,25 @@ def _steps(
     yield "double buffer" if here.buffers == 1 else "single buffer", evolve(here, buffers=3 - here.buffers)
 
 
-def _strategy(found: IntegerRows, item: RowsSchedule, move: str) -> Strategy:
+def _strategy(problem: IntegerRows, schedule: RowsSchedule, move: str) -> Strategy:
     way = Sentence("Lanes, then halves of them.")
-    if item.scalar:
+    if schedule.scalar:
         way = Sentence("Element after element, on scalar units.")
-    if item.rows:
-        way = Sentence("Up to {rows} rows are lanes.", rows=item.rows)
+    if schedule.rows:
+        way = Sentence("Up to {rows} rows are lanes.", rows=schedule.rows)
     notes = (
         way,
-        Sentence("Tiles of {tile} elements, {buffers} buffer(s).", tile=item.tile, buffers=item.buffers),
+        Sentence(
+            "Tiles of {tile} elements, {buffers} buffer(s).", tile=schedule.tile, buffers=schedule.buffers
+        ),
     )
-    return Strategy("integer_rows", item.settings(), notes, _descriptor(item), move)
+    return Strategy("integer_rows", schedule.settings(), notes, _descriptor(schedule), move)
 
 
-def _descriptor(item: RowsSchedule) -> Descriptor:
-    way = Algorithm.SCALAR if item.scalar else Algorithm.SINGLE_PASS
-    dataflow = Dataflow.LANES if item.rows else Dataflow.STREAMED
-    return Descriptor(dataflow, Reuse.NONE, Split.ROWS, way, Overlap.of(item.buffers))
+def _descriptor(schedule: RowsSchedule) -> Descriptor:
+    way = Algorithm.SCALAR if schedule.scalar else Algorithm.SINGLE_PASS
+    dataflow = Dataflow.LANES if schedule.rows else Dataflow.STREAMED
+    return Descriptor(dataflow, Reuse.NONE, Split.ROWS, way, Overlap.of(schedule.buffers))
 
 
 FAMILY = SearchingFamily(

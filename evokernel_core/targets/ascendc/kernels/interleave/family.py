@@ -67,10 +67,10 @@ def read_interleave(task: KernelTask) -> Interleave:
     node = only_node(task, {INTERLEAVE.name}, Sentence("The kernel is not exactly one join of thin tensors."))
     refs = list(node.operands())
     spec = task.graph.spec(refs[0])
-    found = words_of(spec, literal(node.args[1]))
-    if found is None:
+    result = words_of(spec, literal(node.args[1]))
+    if result is None:
         raise PlanError("The items of a join are too long to be interleaved by transpositions.")
-    width, item = found
+    width, item = result
     sources = tuple(input_below(task.graph, ref, Sentence("a join of thin tensors")) for ref in refs)
     words = product([*map(extent, spec.shape), Extent(ITEM_SIZE[spec.dtype] // width)])
     return Interleave(sources, words, width, item)
@@ -188,9 +188,9 @@ class _Squares:
 
 def _row_of(problem: Interleave, tensors: Constant, tile_words: Constant, side: Constant) -> Function:
     """The place of the row that has a word of the result."""
-    word, item = Var("word"), Constant("ITEM", problem.item, "words of one tensor that stay together")
-    whole = word // item
-    row = binary("*", whole // tensors, item) + word % item
+    word, constant = Var("word"), Constant("ITEM", problem.item, "words of one tensor that stay together")
+    whole = word // constant
+    row = binary("*", whole // tensors, constant) + word % constant
     note = "Where the row of a word of the result lies; words count from the first of SIDE * TENSORS."
     return Function("RowOf", (word,), whole % tensors * tile_words + row * side, note)
 

@@ -67,7 +67,7 @@ def build(node: Node, schedule: IotaSchedule) -> Kernel:
     """The kernel of a legal schedule: one store for each tile, of numbers made in 32 bits."""
     spec = node.outputs[0]
     ctype, width = CPP_TYPE[spec.dtype], ITEM_SIZE[spec.dtype]
-    start, step = (literal(item) for item in node.args[:2])
+    start, step = (literal(argument) for argument in node.args[:2])
     most = literal(node.args[2]) if len(node.args) > 2 else _MOST
     tile = Constant("TILE_ELEMENTS", schedule.tile)
     k = Builder("Whole numbers in equal steps.")

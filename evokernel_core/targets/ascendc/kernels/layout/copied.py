@@ -113,7 +113,7 @@ class _Boxes:
 
     def __init__(self, k: Builder, layout: Layout, tile_bytes: int) -> None:
         self._k, self._boxes, self._width = k, layout.boxes, layout.width
-        self._found: dict[str, Table | Expr] = {}
+        self._problem: dict[str, Table | Expr] = {}
         self._number: Expr = Int(0)
         self.axes = max(LEAST_AXES, *(len(loops(box)) for box in layout.boxes))
         self.is_padded = any(box.left or box.right for box in layout.boxes)
@@ -146,23 +146,23 @@ class _Boxes:
         there is nothing to do."""
         first = values[0]
         if any(value != first for value in values):
-            self._found[name] = self._k.table(name, values, note, ctype)
+            self._problem[name] = self._k.table(name, values, note, ctype)
         elif first in (Int(0), Int(1)):
-            self._found[name] = first
+            self._problem[name] = first
         else:
-            self._found[name] = self._k.param(name, first, note, ctype)
+            self._problem[name] = self._k.param(name, first, note, ctype)
 
     def __getitem__(self, name: str) -> Expr:
         """Of the box at work."""
         return self._of(name, self._number)
 
     def _of(self, name: str, box: Expr) -> Expr:
-        found = self._found[name]
-        return found[box] if isinstance(found, Table) else found
+        result = self._problem[name]
+        return result[box] if isinstance(result, Table) else result
 
     def _each(self, make: Callable[[Expr], Expr]) -> list[Expr]:
-        found = [make(Int(box)) for box in range(len(self._boxes))]
-        return [item if is_open(item) else Int(item.evaluate({})) for item in found]
+        result = [make(Int(box)) for box in range(len(self._boxes))]
+        return [element if is_open(element) else Int(element.evaluate({})) for element in result]
 
     def _cut(self, most_bytes: Sequence[int]) -> None:
         """As much of a row as fits, then rows, then planes of rows, in parts as equal as possible."""
@@ -191,7 +191,7 @@ class _Boxes:
             number = self._each(partial(self._parts_of, axis))
             self._add(f"tiles{axis}", number)
         for axis in range(self.axes - 3):
-            self._found[f"tile{axis}"], self._found[f"tiles{axis}"] = Int(1), self._found[f"size{axis}"]
+            self._problem[f"tile{axis}"], self._problem[f"tiles{axis}"] = Int(1), self._problem[f"size{axis}"]
 
     def _parts_of(self, axis: int, box: Expr) -> Expr:
         """Tiles of a box along an axis."""
@@ -243,8 +243,8 @@ class _Boxes:
             return tile
         for step in (1 << bit for bit in reversed(range((count - 1).bit_length()))):
             later, here = self._number + step, self._number
-            found = Choice(self._firsts[later], "<=", tile, later, here)
-            self._number = k.let(f"box{step}", Choice(later, "<", Int(count), found, here))
+            choice = Choice(self._firsts[later], "<=", tile, later, here)
+            self._number = k.let(f"box{step}", Choice(later, "<", Int(count), choice, here))
         return k.let("inBox", tile - self._firsts[self._number], U64)
 
 

@@ -56,28 +56,28 @@ def steps(here: CopySchedule) -> Iterator[tuple[str, CopySchedule]]:
         yield "one tile in flight less", evolve(here, buffers=here.buffers - 1)
 
 
-def refusal(layout: Layout, item: CopySchedule, chip: Chip) -> str | None:
+def refusal(layout: Layout, schedule: CopySchedule, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
-    if item.tile_bytes < BLOCK_BYTES or item.tile_bytes % BLOCK_BYTES:
-        return f"A tile of {item.tile_bytes} bytes is no whole blocks."
-    used = item.tile_bytes * item.buffers + len(fills_of(layout)) * FILL_BYTES
+    if schedule.tile_bytes < BLOCK_BYTES or schedule.tile_bytes % BLOCK_BYTES:
+        return f"A tile of {schedule.tile_bytes} bytes is no whole blocks."
+    used = schedule.tile_bytes * schedule.buffers + len(fills_of(layout)) * FILL_BYTES
     return "The tiles do not fit the unified buffer." if used > chip.ub_bytes else None
 
 
 # -- cost -----------------------------------------------------------------------------------------
 
 
-def estimate_us(layout: Layout, item: CopySchedule, sizes: Mapping[str, int], chip: Chip) -> float:
+def estimate_us(layout: Layout, schedule: CopySchedule, sizes: Mapping[str, int], chip: Chip) -> float:
     """Modelled microseconds of a schedule."""
     tiles, held = [], 0.0
     for box in layout.boxes:
-        number, tile = _tile(box, layout.width, item, sizes)
+        number, tile = _tile(box, layout.width, schedule, sizes)
         tiles.append((number, tile))
         held += number * sum(burst.bytes for burst in (*tile.loads, *tile.stores))
-    return kernel_us(tiles, held, (item.buffers, item.buffers), chip)
+    return kernel_us(tiles, held, (schedule.buffers, schedule.buffers), chip)
 
 
-def _tile(box: Box, width: int, item: CopySchedule, sizes: Mapping[str, int]) -> tuple[float, Tile]:
+def _tile(box: Box, width: int, schedule: CopySchedule, sizes: Mapping[str, int]) -> tuple[float, Tile]:
     axes = [
         (a.size.evaluate(sizes), a.from_stride.evaluate(sizes), a.to_stride.evaluate(sizes))
         for a in loops(box)
@@ -85,7 +85,7 @@ def _tile(box: Box, width: int, item: CopySchedule, sizes: Mapping[str, int]) ->
     axes = [(1, 0, 0)] * (LEAST_AXES - len(axes)) + axes
     (planes, _, _), (rows, from_stride, to_stride), (run, _, _) = axes[-3:]
     pads = (box.left + box.right) * width
-    most = FILL_BYTES if box.is_fill else item.tile_bytes
+    most = FILL_BYTES if box.is_fill else schedule.tile_bytes
     part = min(run, max((most - pads) // LINE_BYTES * LINE_BYTES // width, 1))
     parts = math.ceil(run / max(part, 1)) or 1
     length = run * width / parts
@@ -111,18 +111,20 @@ def _tile(box: Box, width: int, item: CopySchedule, sizes: Mapping[str, int]) ->
 # -- kernel ---------------------------------------------------------------------------------------
 
 
-def strategy_of(item: CopySchedule, move: str) -> Strategy:
+def strategy_of(schedule: CopySchedule, move: str) -> Strategy:
     notes = (
         Sentence(
             "Rows that lie together on both sides are copied in tiles of {bytes} bytes.",
-            bytes=item.tile_bytes,
+            bytes=schedule.tile_bytes,
         ),
-        Sentence("{buffers} tiles are in flight.", buffers=item.buffers),
+        Sentence("{buffers} tiles are in flight.", buffers=schedule.buffers),
     )
-    cell = Descriptor(Dataflow.STREAMED, Reuse.NONE, Split.SEGMENTS, Algorithm.COPY, Overlap.of(item.buffers))
-    return Strategy(FAMILY, item.settings(), notes, cell, move)
+    cell = Descriptor(
+        Dataflow.STREAMED, Reuse.NONE, Split.SEGMENTS, Algorithm.COPY, Overlap.of(schedule.buffers)
+    )
+    return Strategy(FAMILY, schedule.settings(), notes, cell, move)
 
 
-def kernel(layout: Layout, item: CopySchedule) -> Kernel:
+def kernel(layout: Layout, schedule: CopySchedule) -> Kernel:
     """The kernel of a legal schedule."""
-    return build(layout, item.tile_bytes, item.buffers)
+    return build(layout, schedule.tile_bytes, schedule.buffers)

@@ -38,15 +38,15 @@ class LayoutFamily:
         read_layout(task)
 
     def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        found = list(_starts(read_layout(task), task.sizes, chip))
-        if not found:
+        starts = list(_starts(read_layout(task), task.sizes, chip))
+        if not starts:
             raise PlanError("The parts of the result are filled with more numbers than fit on a core.")
-        return min(found, key=lambda pair: pair[0])[1]
+        return min(starts, key=lambda pair: pair[0])[1]
 
     def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        found = {item.settings: Move(item.move, item, self.name) for item in _steps(task, strategy, chip)}
-        found.pop(strategy.settings, None)
-        return tuple(found.values())
+        result = {step.settings: Move(step.move, step, self.name) for step in _steps(task, strategy, chip)}
+        result.pop(strategy.settings, None)
+        return tuple(result.values())
 
     def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
         layout = read_layout(task)
@@ -86,12 +86,12 @@ def _turn(layout: Layout, task: KernelTask) -> turning.Turn:
     return turn
 
 
-def _copied(layout: Layout, item: CopySchedule, move: str, chip: Chip) -> Strategy | None:
-    return copying.strategy_of(item, move) if copying.refusal(layout, item, chip) is None else None
+def _copied(layout: Layout, schedule: CopySchedule, move: str, chip: Chip) -> Strategy | None:
+    return copying.strategy_of(schedule, move) if copying.refusal(layout, schedule, chip) is None else None
 
 
-def _turned(turn: turning.Turn, item: TurnSchedule, move: str, chip: Chip) -> Strategy | None:
-    return turning.strategy_of(item, move) if turning.refusal(turn, item, chip) is None else None
+def _turned(turn: turning.Turn, schedule: TurnSchedule, move: str, chip: Chip) -> Strategy | None:
+    return turning.strategy_of(schedule, move) if turning.refusal(turn, schedule, chip) is None else None
 
 
 def _starts(layout: Layout, sizes: Mapping[str, int], chip: Chip) -> Iterator[tuple[float, Strategy]]:
@@ -102,8 +102,8 @@ def _starts(layout: Layout, sizes: Mapping[str, int], chip: Chip) -> Iterator[tu
             yield copying.estimate_us(layout, copy, sizes, chip), strategy
     turn = turning.turn_of(layout, sizes)
     if turn is not None:
-        for item in turning.starts(turn, chip):
-            yield turning.estimate_us(turn, item, chip), turning.strategy_of(item, "")
+        for start in turning.starts(turn, chip):
+            yield turning.estimate_us(turn, start, chip), turning.strategy_of(start, "")
 
 
 def _steps(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator[Strategy]:
@@ -112,19 +112,19 @@ def _steps(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator[Strateg
     turn = turning.turn_of(layout, task.sizes)
     if strategy.family == copying.FAMILY:
         steps = (
-            (name, _copied(layout, item, name, chip))
-            for name, item in copying.steps(CopySchedule.of(strategy))
+            (name, _copied(layout, schedule, name, chip))
+            for name, schedule in copying.steps(CopySchedule.of(strategy))
         )
         yield from (found for _, found in steps if found is not None)
         if turn is not None:
             yield from (
-                turning.strategy_of(item, Sentence("turned in the unified buffer"))
-                for item in turning.starts(turn, chip)
+                turning.strategy_of(start, Sentence("turned in the unified buffer"))
+                for start in turning.starts(turn, chip)
             )
         return
     assert turn is not None
-    for name, item in turning.steps(turn, TurnSchedule.of(strategy)):
-        found = _turned(turn, item, name, chip)
-        if found is not None:
-            yield found
+    for name, schedule in turning.steps(turn, TurnSchedule.of(strategy)):
+        result = _turned(turn, schedule, name, chip)
+        if result is not None:
+            yield result
     yield copying.strategy_of(CopySchedule(), Sentence("copied without turning"))

@@ -63,12 +63,12 @@ class Turn:
     axes: tuple[Extents, ...]
     width: int
 
-    def sides(self, item: TurnSchedule) -> Sides | None:
+    def sides(self, schedule: TurnSchedule) -> Sides | None:
         """The tile of a schedule, None where the schedule is for another box."""
-        if len(item.most) != len(self.axes) or min(item.most) < 1:
+        if len(schedule.most) != len(self.axes) or min(schedule.most) < 1:
             return None
-        make = transposed if item.transposes else gathered
-        return make(self.axes, item.most, self.width)
+        make = transposed if schedule.transposes else gathered
+        return make(self.axes, schedule.most, self.width)
 
 
 def turn_of(layout: Layout, sizes: Mapping[str, int]) -> Turn | None:
@@ -81,23 +81,25 @@ def turn_of(layout: Layout, sizes: Mapping[str, int]) -> Turn | None:
     return Turn(numeric(box, sizes), layout.width)
 
 
-def refusal(turn: Turn, item: TurnSchedule, chip: Chip) -> str | None:
+def refusal(turn: Turn, schedule: TurnSchedule, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
-    sides = turn.sides(item)
+    sides = turn.sides(schedule)
     if sides is None:
         return "The schedule does not fit the axes of the box."
-    if max(item.most) > _MOST and item.transposes:
+    if max(schedule.most) > _MOST and schedule.transposes:
         return f"A transposition repeats at most {most_of('TransDataTo5HD', 'repeatTimes')} times."
-    if _used_bytes(turn, sides, item) > chip.ub_bytes - RESERVED_BYTES:
+    if _used_bytes(turn, sides, schedule) > chip.ub_bytes - RESERVED_BYTES:
         return "The tiles do not fit the unified buffer."
     return None
 
 
-def _used_bytes(turn: Turn, sides: Sides, item: TurnSchedule) -> int:
-    used = (sides.from_elements * item.from_buffers + sides.to_elements * item.to_buffers) * turn.width
+def _used_bytes(turn: Turn, sides: Sides, schedule: TurnSchedule) -> int:
+    used = (
+        sides.from_elements * schedule.from_buffers + sides.to_elements * schedule.to_buffers
+    ) * turn.width
     if turn.width == 1:
         used += (sides.from_elements + sides.to_elements) * 2
-    return used if item.transposes else used + 3 * 4 * sides.to_elements
+    return used if schedule.transposes else used + 3 * 4 * sides.to_elements
 
 
 def starts(turn: Turn, chip: Chip) -> Iterator[TurnSchedule]:
@@ -106,41 +108,41 @@ def starts(turn: Turn, chip: Chip) -> Iterator[TurnSchedule]:
     for transposes, stored in ((True, 1), (True, 2), (False, 2)):
         one = TurnSchedule(tile, transposes, 2, stored)
         if refusal(turn, one, chip) is None:
-            found = _climbed(turn, one, chip)
-            yield found
-            more = evolve(found, from_buffers=3)
+            result = _climbed(turn, one, chip)
+            yield result
+            more = evolve(result, from_buffers=3)
             if refusal(turn, more, chip) is None:
                 yield more
 
 
 @lru_cache(maxsize=1024)
-def _climbed(turn: Turn, item: TurnSchedule, chip: Chip) -> TurnSchedule:
-    best = estimate_us(turn, item, chip)
+def _climbed(turn: Turn, schedule: TurnSchedule, chip: Chip) -> TurnSchedule:
+    best = estimate_us(turn, schedule, chip)
     while True:
-        found = [
+        neighbours = [
             (estimate_us(turn, other, chip), other)
-            for other in _neighbours(turn, item)
+            for other in _neighbours(turn, schedule)
             if refusal(turn, other, chip) is None
         ]
-        us, other = min(found, key=lambda pair: pair[0], default=(best, item))
+        us, other = min(neighbours, key=lambda pair: pair[0], default=(best, schedule))
         if us >= best * 0.999:
-            return item
-        best, item = us, other
+            return schedule
+        best, schedule = us, other
 
 
-def _neighbours(turn: Turn, item: TurnSchedule) -> Iterator[TurnSchedule]:
+def _neighbours(turn: Turn, schedule: TurnSchedule) -> Iterator[TurnSchedule]:
     """One axis longer or shorter, or one longer and another shorter."""
     axes = range(len(turn.axes))
     for i in axes:
         for factor in (2.0, 1.5):
-            longer = _scaled(item.most, i, turn.axes[i].size, factor)
-            yield item.with_most(longer)
-            yield item.with_most(_scaled(item.most, i, turn.axes[i].size, 1 / factor))
+            longer = _scaled(schedule.most, i, turn.axes[i].size, factor)
+            yield schedule.with_most(longer)
+            yield schedule.with_most(_scaled(schedule.most, i, turn.axes[i].size, 1 / factor))
             for j in axes:
                 if i != j:
-                    yield item.with_most(_scaled(longer, j, turn.axes[j].size, factor))
-                    yield item.with_most(_scaled(longer, j, turn.axes[j].size, 1 / factor))
-        yield item.with_most(_replaced(item.most, i, turn.axes[i].size))
+                    yield schedule.with_most(_scaled(longer, j, turn.axes[j].size, factor))
+                    yield schedule.with_most(_scaled(longer, j, turn.axes[j].size, 1 / factor))
+        yield schedule.with_most(_replaced(schedule.most, i, turn.axes[i].size))
 
 
 def _scaled(most: tuple[int, ...], axis: int, size: int, factor: float) -> tuple[int, ...]:
@@ -174,39 +176,42 @@ def steps(turn: Turn, here: TurnSchedule) -> Iterator[tuple[str, TurnSchedule]]:
     yield "two tiles stored at a time", evolve(here, to_buffers=2)
 
 
-def estimate_us(turn: Turn, item: TurnSchedule, chip: Chip) -> float:
+def estimate_us(turn: Turn, schedule: TurnSchedule, chip: Chip) -> float:
     """Modelled microseconds of a schedule."""
     start = chip.vector.startup_cycles
-    sides = turn.sides(item)
+    sides = turn.sides(schedule)
     if sides is None:
         return float("inf")
-    number, tile = cost(turn.axes, sides, turn.width, item.transposes, chip)
+    number, tile = cost(turn.axes, sides, turn.width, schedule.transposes, chip)
     elements = 1.0
     for axis in turn.axes:
         elements *= axis.size
-    us = kernel_us([(number, tile)], 2 * elements * turn.width, (item.from_buffers, item.to_buffers), chip)
-    if item.transposes:
+    us = kernel_us(
+        [(number, tile)], 2 * elements * turn.width, (schedule.from_buffers, schedule.to_buffers), chip
+    )
+    if schedule.transposes:
         return us
     return us + (8 * len(turn.axes) + 8) * (start + sides.to_elements / 64) / chip.mhz  # the table
 
 
-def strategy_of(item: TurnSchedule, move: str) -> Strategy:
+def strategy_of(schedule: TurnSchedule, move: str) -> Strategy:
     notes = (
         Sentence(
-            "Tiles of {tile} elements are loaded and stored in long runs.", tile=item.tile.replace(",", " x ")
+            "Tiles of {tile} elements are loaded and stored in long runs.",
+            tile=schedule.tile.replace(",", " x "),
         ),
         Sentence("Squares are transposed in the unified buffer.")
-        if item.transposes
+        if schedule.transposes
         else Sentence("A table made once says which element goes where."),
     )
-    way = Algorithm.TRANSPOSE if item.transposes else Algorithm.TABLE
-    cell = Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way, Overlap.of(item.from_buffers))
-    return Strategy(FAMILY, item.settings(), notes, cell, move)
+    way = Algorithm.TRANSPOSE if schedule.transposes else Algorithm.TABLE
+    cell = Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way, Overlap.of(schedule.from_buffers))
+    return Strategy(FAMILY, schedule.settings(), notes, cell, move)
 
 
-def kernel(layout: Layout, turn: Turn, item: TurnSchedule) -> Kernel:
+def kernel(layout: Layout, turn: Turn, schedule: TurnSchedule) -> Kernel:
     """The kernel of a legal schedule."""
-    sides = turn.sides(item)
+    sides = turn.sides(schedule)
     assert sides is not None
-    stages = (item.from_buffers, item.to_buffers)
-    return build(layout.boxes[0], turn.axes, sides, stages, layout.width, squared=item.transposes)
+    stages = (schedule.from_buffers, schedule.to_buffers)
+    return build(layout.boxes[0], turn.axes, sides, stages, layout.width, squared=schedule.transposes)

@@ -106,7 +106,7 @@ class Design:
     """A product, and what its kernel is built of."""
 
     k: Builder
-    found: Product
+    problem: Product
     tiling: Tiling
     bases: Bases
     a: Operand
@@ -197,12 +197,12 @@ class Design:
         if isinstance(self.target, Tensor):
             pitch = sizes.n
             offset = (tile.matrix * sizes.m + tile.row + row) * sizes.n + tile.column + part.first
-        quant, relu = QUANT[self.found.out_dtype], self.found.relu
+        quant, relu = QUANT[self.problem.out_dtype], self.problem.relu
         source, target = at(self.result, row * _FRACTAL), Region(self.target, offset)
         self.k.do(Fixpipe(target, source, rows, columns, tile.rows, pitch, quant, relu))
 
 
-def design_of(k: Builder, found: Product, schedule: MatmulSchedule, *, is_handed: bool) -> Design:
+def design_of(k: Builder, problem: Product, schedule: MatmulSchedule, *, is_handed: bool) -> Design:
     """What the kernel of a schedule is built of; ``is_handed``: vector cores take its results."""
     bases = Bases(
         Constant("BASE_M", schedule.base_m, "rows of one result in L0C"),
@@ -212,22 +212,22 @@ def design_of(k: Builder, found: Product, schedule: MatmulSchedule, *, is_handed
         Constant("PARTS", schedule.parts, "results beside each other that make up a tile"),
         Constant("STRIP", schedule.strip, "tiles below each other that are computed one after the other"),
     )
-    tiling = _tiling(k, found, bases)
-    a = _operand(k, found, found.a, ("a", Memory.L0A), (Int(1), bases.m, bases))
-    b = _operand(k, found, found.b, ("b", Memory.L0B), (bases.parts, bases.n, bases))
+    tiling = _tiling(k, problem, bases)
+    a = _operand(k, problem, problem.a, ("a", Memory.L0A), (Int(1), bases.m, bases))
+    b = _operand(k, problem, problem.b, ("b", Memory.L0B), (bases.parts, bases.n, bases))
     result = Buffer("result", "float", 4, bases.m * bases.n, schedule.results, memory=Memory.L0C)
-    target = _target(k, found, schedule, bases, is_handed=is_handed)
-    return Design(k, found, tiling, bases, a, b, result, target)
+    target = _target(k, problem, schedule, bases, is_handed=is_handed)
+    return Design(k, problem, tiling, bases, a, b, result, target)
 
 
-def _tiling(k: Builder, found: Product, bases: Bases) -> Tiling:
-    m, n, depth = (k.param(name, Size(getattr(found, name))) for name in ("m", "n", "k"))
-    batch = Int(1) if found.batch.is_one else Size(found.batch)
+def _tiling(k: Builder, problem: Product, bases: Bases) -> Tiling:
+    m, n, depth = (k.param(name, Size(getattr(problem, name))) for name in ("m", "n", "k"))
+    batch = Int(1) if problem.batch.is_one else Size(problem.batch)
     for size in (m, n, depth, *([batch] if isinstance(batch, Size) else [])):
         k.require(size, ">=", 1)
     splits, k_part = None, None
-    if found.splits:
-        splits = Constant("SPLITS", found.splits, "parts of k, each with a sum of its own")
+    if problem.splits:
+        splits = Constant("SPLITS", problem.splits, "parts of k, each with a sum of its own")
         k_part = k.param("kPart", round_up(ceil_div(depth, splits), bases.k), "depth of one split")
     tiles_m = k.param("tilesM", ceil_div(m, bases.m))
     tiles_n = k.param("tilesN", ceil_div(n, bases.parts * bases.n))
@@ -247,13 +247,13 @@ def _equal(length: Param, count: Param) -> Expr:
 
 def _operand(
     k: Builder,
-    found: Product,
+    problem: Product,
     side: Side,
     name: tuple[str, Memory],
     width: tuple[Expr, Constant, Bases],
 ) -> Operand:
     (letter, memory), (parts, base, bases) = name, width
-    ctype, size = CPP_TYPE[found.dtype], ITEM_SIZE[found.dtype]
+    ctype, size = CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype]
     tensor = k.input(letter, camel(side.name), ctype, size)
     pitch = k.param(f"{letter}Pitch", Size(side.pitch), "elements from one row of memory to the next")
     panel = Buffer(f"{letter}Panel", ctype, size, parts * base * bases.panel_k, _SLOTS, memory=Memory.L1)
@@ -282,9 +282,9 @@ def start_of(k: Builder, side: Side, letter: str) -> Function | None:
 
 
 def _target(
-    k: Builder, found: Product, schedule: MatmulSchedule, bases: Bases, *, is_handed: bool
+    k: Builder, problem: Product, schedule: MatmulSchedule, bases: Bases, *, is_handed: bool
 ) -> Tensor | Ring:
-    ctype, size = CPP_TYPE[found.out_dtype], ITEM_SIZE[found.out_dtype]
+    ctype, size = CPP_TYPE[problem.out_dtype], ITEM_SIZE[problem.out_dtype]
     if not is_handed:
         return k.output("c", "output", ctype, size)
     places = Constant("HANDED", 2 * schedule.parts, "results of a cube core in the workspace at a time")

@@ -55,11 +55,11 @@ class Matmul:
     def best(self, sizes: Mapping[str, int], chip: Chip) -> MatmulSchedule:
         return schedules.best(self.product, sizes, chip, self.cost)
 
-    def refusal(self, item: MatmulSchedule, chip: Chip) -> str | None:
-        return schedules.refusal(self.product, item, chip, self.cost)
+    def refusal(self, schedule: MatmulSchedule, chip: Chip) -> str | None:
+        return schedules.refusal(self.product, schedule, chip, self.cost)
 
-    def estimate_us(self, item: MatmulSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
-        return schedules.estimate_us(self.product, item, sizes, chip, self.cost)
+    def estimate_us(self, schedule: MatmulSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
+        return schedules.estimate_us(self.product, schedule, sizes, chip, self.cost)
 
 
 def read_matmul(task: KernelTask, chip: Chip) -> Matmul:
@@ -99,21 +99,21 @@ class MatmulFamily:
         return strategy_of(read_matmul(task, chip).best(task.sizes, chip), "")
 
     def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        found, here = read_matmul(task, chip), MatmulSchedule.of(strategy)
+        problem, here = read_matmul(task, chip), MatmulSchedule.of(strategy)
         legal = {
-            item: name
-            for name, item in schedules.steps(here)
-            if item != here and found.refusal(item, chip) is None
+            schedule: name
+            for name, schedule in schedules.steps(here)
+            if schedule != here and problem.refusal(schedule, chip) is None
         }
-        ranked = sorted(legal, key=lambda item: found.estimate_us(item, task.sizes, chip))
+        ranked = sorted(legal, key=lambda schedule: problem.estimate_us(schedule, task.sizes, chip))
         return tuple(Move(legal[item], strategy_of(item, legal[item]), self.name) for item in ranked)
 
     def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
-        found, schedule = read_matmul(task, chip), MatmulSchedule.of(strategy)
-        reason = found.refusal(schedule, chip)
+        problem, schedule = read_matmul(task, chip), MatmulSchedule.of(strategy)
+        reason = problem.refusal(schedule, chip)
         if reason is not None:
             return reason
-        kernel = build(found.product, schedule).kernel
+        kernel = build(problem.product, schedule).kernel
         broken = next(broken_rules(kernel, chip, task.sizes), None)
         return None if broken is None else f"{broken.rule} of {broken.place}: {broken.reason}"
 
@@ -128,10 +128,10 @@ class MatmulFamily:
         return read_matmul(task, chip).estimate_us(MatmulSchedule.of(strategy), task.sizes, chip)
 
     def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> CubeKernel:
-        found, schedule = read_matmul(task, chip), MatmulSchedule.of(strategy)
-        if found.refusal(schedule, chip) is not None:
+        problem, schedule = read_matmul(task, chip), MatmulSchedule.of(strategy)
+        if problem.refusal(schedule, chip) is not None:
             raise PlanError("The strategy does not fit the memories of a cube core; draft it anew.")
-        return build(found.product, schedule, _behind(found.epilogue, schedule, chip))
+        return build(problem.product, schedule, _behind(problem.epilogue, schedule, chip))
 
 
 def _behind(epilogue: Epilogue | None, schedule: MatmulSchedule, chip: Chip) -> Behind | None:

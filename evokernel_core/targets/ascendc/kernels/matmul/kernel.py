@@ -28,17 +28,17 @@ _LANE = Var("firstPiece")
 """Which of a tile's results a part is: the number of its piece of the columns."""
 
 
-def build(found: Product, schedule: MatmulSchedule, behind: Behind | None = None) -> CubeKernel:
+def build(problem: Product, schedule: MatmulSchedule, behind: Behind | None = None) -> CubeKernel:
     """The kernel of a legal schedule; ``behind``: what vector cores do to its results."""
     is_handed = behind is not None
     note = "The cube core: products, handed over to the vector cores result by result."
     k = Builder(note if is_handed else "Products of matrices.")
-    design = design_of(k, found, schedule, is_handed=is_handed)
+    design = design_of(k, problem, schedule, is_handed=is_handed)
     with k.cores("index", design.tiling.tiles) as index:
         tile = design.tile(k, index)
         _sums(design, tile)
-    if found.triangle is not None:
-        k.deal_apart(_is_dropped(tile, found.triangle))
+    if problem.triangle is not None:
+        k.deal_apart(_is_dropped(tile, problem.triangle))
     return CubeKernel(k.kernel(), _takes(design) if is_handed else (), behind)
 
 
@@ -71,7 +71,7 @@ def _sums(design: Design, tile: Tile) -> None:
 
 
 def _may_be_empty(design: Design) -> bool:
-    return bool(design.found.splits) or design.found.triangle is not None
+    return bool(design.problem.splits) or design.problem.triangle is not None
 
 
 def _unless_empty(design: Design, begin: Expr, end: Expr, value: Expr, otherwise: int) -> Expr:
@@ -81,7 +81,7 @@ def _unless_empty(design: Design, begin: Expr, end: Expr, value: Expr, otherwise
 
 def _range(design: Design, tile: Tile) -> tuple[Expr, Expr]:
     """Where the sums of a tile begin and end along k."""
-    k, sizes, triangle = design.k, design.tiling, design.found.triangle
+    k, sizes, triangle = design.k, design.tiling, design.problem.triangle
     if sizes.splits is not None and sizes.k_part is not None:
         begin = k.let("begin", tile.matrix % sizes.splits * sizes.k_part, U64)
         return begin, k.let("end", least(begin + sizes.k_part, sizes.k), U64)
@@ -93,7 +93,7 @@ def _range(design: Design, tile: Tile) -> tuple[Expr, Expr]:
 
 def _results(design: Design, tile: Tile, part: Part) -> None:
     """One of a tile's results in one turn."""
-    triangle = design.found.triangle
+    triangle = design.problem.triangle
     if triangle is None:
         _whole(design, tile, part)
     elif triangle.upper:

@@ -54,81 +54,91 @@ class MatmulSchedule(Settings):
     strip: int = 1
 
 
-def strategy_of(item: MatmulSchedule, move: str) -> Strategy:
-    tile = f"{item.base_m} x {item.base_n * item.parts}"
+def strategy_of(schedule: MatmulSchedule, move: str) -> Strategy:
+    tile = f"{schedule.base_m} x {schedule.base_n * schedule.parts}"
     notes = (
         Sentence(
             "Tiles of {tile}, {depth} deep in L0 and {panel} in L1.",
             tile=tile,
-            depth=item.base_k,
-            panel=item.panel_k,
+            depth=schedule.base_k,
+            panel=schedule.panel_k,
         ),
         Sentence("One result is stored while the next is computed.")
-        if item.results > 1
+        if schedule.results > 1
         else Sentence("One result in L0C."),
     )
-    return Strategy("matmul", item.settings(), notes, descriptor_of(item), move)
+    return Strategy("matmul", schedule.settings(), notes, descriptor_of(schedule), move)
 
 
-def descriptor_of(item: MatmulSchedule) -> Descriptor:
+def descriptor_of(schedule: MatmulSchedule) -> Descriptor:
     """Tiles beside each other share rows of the left operand, those below each other columns of the right
     one, and those of a strip both; of a tile of several results L1 keeps the left operand's panel. Loads
     always overlap, stores where L0C has another place."""
-    split = {1: Split.COLUMNS, _WHOLE_HEIGHT: Split.ROWS}.get(item.strip, Split.TILES)
-    reuse = Reuse.L1 if item.parts > 1 else Reuse.L0
-    stores = Overlap.of(item.results // item.parts)
+    split = {1: Split.COLUMNS, _WHOLE_HEIGHT: Split.ROWS}.get(schedule.strip, Split.TILES)
+    reuse = Reuse.L1 if schedule.parts > 1 else Reuse.L0
+    stores = Overlap.of(schedule.results // schedule.parts)
     return Descriptor(Dataflow.OUTPUT_STATIONARY, reuse, split, Algorithm.MATRIX_PRODUCT, stores)
 
 
-def refusal(found: Product, item: MatmulSchedule, chip: Chip, behind: Cost | None = None) -> str | None:
+def refusal(problem: Product, schedule: MatmulSchedule, chip: Chip, behind: Cost | None = None) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
-    size, memory = ITEM_SIZE[found.dtype], chip.memory
-    bases = (item.base_m, item.base_n, item.base_k)
-    if min(*bases, item.panel_k) < FRACTAL or min(item.strip, item.parts, item.results) < 1:
+    size, memory = ITEM_SIZE[problem.dtype], chip.memory
+    bases = (schedule.base_m, schedule.base_n, schedule.base_k)
+    if min(*bases, schedule.panel_k) < FRACTAL or min(schedule.strip, schedule.parts, schedule.results) < 1:
         return "A tile has at least one fractal in each direction."
     rules = (
         (any(length % FRACTAL for length in bases), "Tiles are whole fractals."),
-        (item.panel_k % item.base_k, "Panels are whole steps."),
-        (2 * max(bases[:2]) * item.base_k * size > memory.l0_bytes, "Two steps of an operand do not fit L0."),
-        (_l1_bytes(item, size) > memory.l1_bytes, "Two panels of each operand do not fit L1."),
-        (item.parts > item.results, "The results of a tile are in L0C together."),
-        (item.results * item.base_m * item.base_n * 4 > memory.l0c_bytes, "The results do not fit L0C."),
+        (schedule.panel_k % schedule.base_k, "Panels are whole steps."),
+        (
+            2 * max(bases[:2]) * schedule.base_k * size > memory.l0_bytes,
+            "Two steps of an operand do not fit L0.",
+        ),
+        (_l1_bytes(schedule, size) > memory.l1_bytes, "Two panels of each operand do not fit L1."),
+        (schedule.parts > schedule.results, "The results of a tile are in L0C together."),
+        (
+            schedule.results * schedule.base_m * schedule.base_n * 4 > memory.l0c_bytes,
+            "The results do not fit L0C.",
+        ),
         (behind is not None and max(bases[:2]) > MOST_HANDED, "The vector cores take smaller results."),
     )
     return next((reason for broken, reason in rules if broken), None)
 
 
-def _l1_bytes(item: MatmulSchedule, size: int) -> int:
-    return 2 * (item.base_m + item.parts * item.base_n) * item.panel_k * size
+def _l1_bytes(schedule: MatmulSchedule, size: int) -> int:
+    return 2 * (schedule.base_m + schedule.parts * schedule.base_n) * schedule.panel_k * size
 
 
-def best(found: Product, sizes: Mapping[str, int], chip: Chip, behind: Cost | None = None) -> MatmulSchedule:
+def best(
+    problem: Product, sizes: Mapping[str, int], chip: Chip, behind: Cost | None = None
+) -> MatmulSchedule:
     """The legal schedule of the lowest estimate; ``behind``: what vector cores do to the results."""
-    return _best(found, tuple(sizes.items()), chip, behind)
+    return _best(problem, tuple(sizes.items()), chip, behind)
 
 
 @lru_cache(maxsize=256)
 def _best(
-    found: Product, sizes: tuple[tuple[str, int], ...], chip: Chip, behind: Cost | None
+    problem: Product, sizes: tuple[tuple[str, int], ...], chip: Chip, behind: Cost | None
 ) -> MatmulSchedule:
     given = dict(sizes)
-    fixed = found.at(given)
+    fixed = problem.at(given)
     cheapest = lowest(
-        shapes(found, chip),
+        shapes(problem, chip),
         at_least=lambda shape: at_least_us(fixed, shape, given, chip, behind),
         items=lambda shape: (
-            item for item in of_shape(found, shape, chip) if refusal(found, item, chip, behind) is None
+            schedule
+            for schedule in of_shape(problem, shape, chip)
+            if refusal(problem, schedule, chip, behind) is None
         ),
-        cost=lambda item: estimate_us(fixed, item, given, chip, behind),
+        cost=lambda schedule: estimate_us(fixed, schedule, given, chip, behind),
     )
     if cheapest is None:
         raise PlanError("No schedule of the product fits the memories of a cube core.")
     return cheapest
 
 
-def shapes(found: Product, chip: Chip) -> Iterator[MatmulSchedule]:
+def shapes(problem: Product, chip: Chip) -> Iterator[MatmulSchedule]:
     """Every shape of tile, in the deepest steps that L0 holds."""
-    size, memory = ITEM_SIZE[found.dtype], chip.memory
+    size, memory = ITEM_SIZE[problem.dtype], chip.memory
     ways = ((1, 1), (1, 2), (2, 2))
     for base_m, base_n, (parts, results) in product(_BASES, _BASES, ways):
         deepest = memory.l0_bytes // 2 // size // max(base_m, base_n) // FRACTAL * FRACTAL
@@ -142,9 +152,9 @@ def _half(depth: int) -> int:
     return max(depth // 2 // FRACTAL, 1) * FRACTAL
 
 
-def of_shape(found: Product, shape: MatmulSchedule, chip: Chip) -> Iterator[MatmulSchedule]:
+def of_shape(problem: Product, shape: MatmulSchedule, chip: Chip) -> Iterator[MatmulSchedule]:
     """The schedules of a shape of tile: they differ in depths and strips."""
-    size, deepest = ITEM_SIZE[found.dtype], shape.base_k
+    size, deepest = ITEM_SIZE[problem.dtype], shape.base_k
     for base_k in {deepest, _half(deepest)}:
         most = chip.memory.l1_bytes // 2 // size // (shape.base_m + shape.parts * shape.base_n) // base_k
         panels = {most, min(most, 1024 // size // base_k), min(most, 2)} - {0}
@@ -202,14 +212,14 @@ class _Cut:
     cores: int
 
 
-def _cut(found: Product, item: MatmulSchedule, sizes: Mapping[str, int], chip: Chip) -> _Cut:
+def _cut(problem: Product, schedule: MatmulSchedule, sizes: Mapping[str, int], chip: Chip) -> _Cut:
     return _cut_of(
-        found.evaluate(sizes),
-        max(found.splits, 1),
-        found.triangle,
-        item.base_m,
-        item.base_n,
-        item.parts,
+        problem.evaluate(sizes),
+        max(problem.splits, 1),
+        problem.triangle,
+        schedule.base_m,
+        schedule.base_n,
+        schedule.parts,
         chip.aic,
     )
 
@@ -256,24 +266,24 @@ def _equal(length: int, most: int) -> int:
 
 
 def estimate_us(
-    found: Product,
-    item: MatmulSchedule,
+    problem: Product,
+    schedule: MatmulSchedule,
     sizes: Mapping[str, int],
     chip: Chip,
     behind: Cost | None = None,
 ) -> float:
     """Modelled microseconds: the slowest pipe of the busiest core, or the device's memory."""
-    cut = _cut(found, item, sizes, chip)
-    moved = _memory_bytes(found, item.strip, cut, sizes, chip)
-    missed = min(1.0, moved / (cut.tiles * _tile_bytes(found, cut)))
-    sides, panel = (found.a, found.b), _Panel(item.panel_k)
-    loads = sum(_load_cycles(found, side, panel, cut, sizes, missed, chip) for side in sides)
-    loads *= 1 + _SPREAD * _spread(item.strip, cut)
-    return _taken_us(found, item, cut, (moved, loads), sizes, chip, behind)
+    cut = _cut(problem, schedule, sizes, chip)
+    moved = _memory_bytes(problem, schedule.strip, cut, sizes, chip)
+    missed = min(1.0, moved / (cut.tiles * _tile_bytes(problem, cut)))
+    sides, panel = (problem.a, problem.b), _Panel(schedule.panel_k)
+    loads = sum(_load_cycles(problem, side, panel, cut, sizes, missed, chip) for side in sides)
+    loads *= 1 + _SPREAD * _spread(schedule.strip, cut)
+    return _taken_us(problem, schedule, cut, (moved, loads), sizes, chip, behind)
 
 
 def at_least_us(
-    found: Product,
+    problem: Product,
     shape: MatmulSchedule,
     sizes: Mapping[str, int],
     chip: Chip,
@@ -281,23 +291,27 @@ def at_least_us(
 ) -> float:
     """Modelled microseconds that no schedule of a shape of tile goes below: its strips move the fewest
     bytes, and its panels are as deep as two of each operand fit L1."""
-    cut = _cut(found, shape, sizes, chip)
-    moved = min(_memory_bytes(found, strip, cut, sizes, chip) for strip in _STRIPS)
-    missed = min(1.0, moved / (cut.tiles * _tile_bytes(found, cut)))
+    cut = _cut(problem, shape, sizes, chip)
+    moved = min(_memory_bytes(problem, strip, cut, sizes, chip) for strip in _STRIPS)
+    missed = min(1.0, moved / (cut.tiles * _tile_bytes(problem, cut)))
     if chip.mte.cube_load_hit_bytes_per_cycle < chip.mte.load_bytes_per_cycle:
         missed = 1.0  # what is not in L2 comes sooner
-    depth = chip.memory.l1_bytes // 2 // ITEM_SIZE[found.dtype] // (shape.base_m + shape.parts * shape.base_n)
+    depth = (
+        chip.memory.l1_bytes // 2 // ITEM_SIZE[problem.dtype] // (shape.base_m + shape.parts * shape.base_n)
+    )
     panel = _Panel(depth, at_most=True)
-    loads = sum(_load_cycles(found, side, panel, cut, sizes, missed, chip) for side in (found.a, found.b))
+    loads = sum(
+        _load_cycles(problem, side, panel, cut, sizes, missed, chip) for side in (problem.a, problem.b)
+    )
     loads *= 1 + _SPREAD * min(_spread(strip, cut) for strip in _STRIPS)
     return _taken_us(
-        found, evolve(shape, panel_k=_half(shape.base_k)), cut, (moved, loads), sizes, chip, behind
+        problem, evolve(shape, panel_k=_half(shape.base_k)), cut, (moved, loads), sizes, chip, behind
     )
 
 
 def _taken_us(
-    found: Product,
-    item: MatmulSchedule,
+    problem: Product,
+    schedule: MatmulSchedule,
     cut: _Cut,
     reads: tuple[float, float],
     sizes: Mapping[str, int],
@@ -307,19 +321,24 @@ def _taken_us(
     """``reads``: bytes that operands take from device memory, and cycles in which those of a tile are
     loaded."""
     moved, loads = reads
-    store = _store_cycles(found, cut, chip)
-    pipes = (_matrix_cycles(found, item, cut, chip), _step_cycles(found, item, cut, chip), loads, store)
+    store = _store_cycles(problem, cut, chip)
+    pipes = (
+        _matrix_cycles(problem, schedule, cut, chip),
+        _step_cycles(problem, schedule, cut, chip),
+        loads,
+        store,
+    )
     vector = 0.0
     if behind is not None:
-        vector = behind.cycles(cut.tile_m, cut.part_n, found.n.evaluate(sizes), 2 * cut.cores)
-    tile = _together(*pipes, vector * cut.parts) + (store if item.results == 1 else 0.0)
-    first = (cut.tile_m + cut.tile_n) * min(item.panel_k, cut.depth) * ITEM_SIZE[found.dtype]
+        vector = behind.cycles(cut.tile_m, cut.part_n, problem.n.evaluate(sizes), 2 * cut.cores)
+    tile = _together(*pipes, vector * cut.parts) + (store if schedule.results == 1 else 0.0)
+    first = (cut.tile_m + cut.tile_n) * min(schedule.panel_k, cut.depth) * ITEM_SIZE[problem.dtype]
     fill = first / chip.mte.load_bytes_per_cycle + chip.mte.load_latency_cycles
     cycles = math.ceil(cut.tiles / cut.cores) * tile + fill + store / cut.parts
     if behind is not None:
         cycles += vector + _HANDOVER
-        moved += math.prod(found.evaluate(sizes)[:3]) * behind.read
-    written = _written_bytes(found, behind.written if behind is not None else 0, sizes, chip)
+        moved += math.prod(problem.evaluate(sizes)[:3]) * behind.read
+    written = _written_bytes(problem, behind.written if behind is not None else 0, sizes, chip)
     memory = (moved + written) / chip.gm.memory_bytes_us
     launch = launch_us if behind is None else mixed_launch_us
     return _together(cycles / chip.mhz, memory) + launch(chip, cut.cores)
@@ -336,25 +355,25 @@ def _together(*times: float) -> float:
     return float(sum(time**_OVERLAP for time in times) ** (1 / _OVERLAP))
 
 
-def _tile_bytes(found: Product, cut: _Cut) -> int:
-    return (cut.tile_m + cut.tile_n) * cut.depth * ITEM_SIZE[found.dtype]
+def _tile_bytes(problem: Product, cut: _Cut) -> int:
+    return (cut.tile_m + cut.tile_n) * cut.depth * ITEM_SIZE[problem.dtype]
 
 
-def _matrix_cycles(found: Product, item: MatmulSchedule, cut: _Cut, chip: Chip) -> float:
-    size = ITEM_SIZE[found.dtype]
+def _matrix_cycles(problem: Product, schedule: MatmulSchedule, cut: _Cut, chip: Chip) -> float:
+    size = ITEM_SIZE[problem.dtype]
     fractals = cut.tile_m // FRACTAL * (cut.part_n // FRACTAL)
     a_fractal = chip.cube.fractal_cycles(size)
     start = chip.cube.mmad_overhead_cycles if fractals >= 10 else chip.cube.mmad_latency_cycles
-    count = math.ceil(cut.depth / item.base_k)
+    count = math.ceil(cut.depth / schedule.base_k)
     return cut.parts * (fractals * math.ceil(cut.depth * size / BLOCK_BYTES) * a_fractal + start * count)
 
 
-def _step_cycles(found: Product, item: MatmulSchedule, cut: _Cut, chip: Chip) -> float:
+def _step_cycles(problem: Product, schedule: MatmulSchedule, cut: _Cut, chip: Chip) -> float:
     """From L1 to L0."""
-    nbytes = cut.depth * ITEM_SIZE[found.dtype]
+    nbytes = cut.depth * ITEM_SIZE[problem.dtype]
     left = cut.tile_m * nbytes / chip.cube.l1_l0a_bytes_per_cycle
     right = cut.part_n * nbytes / chip.cube.l1_l0b_bytes_per_cycle
-    count = math.ceil(cut.depth / item.base_k)
+    count = math.ceil(cut.depth / schedule.base_k)
     return cut.parts * (left + right + 2 * count * chip.cube.load_overhead_cycles)
 
 
@@ -367,7 +386,7 @@ class _Panel:
 
 
 def _load_cycles(
-    found: Product,
+    problem: Product,
     side: Side,
     panel: _Panel,
     cut: _Cut,
@@ -376,9 +395,9 @@ def _load_cycles(
     chip: Chip,
 ) -> float:
     """From device memory or L2 to L1, for one tile."""
-    size = ITEM_SIZE[found.dtype]
-    length, depth = cut.tile_m if side is found.a else cut.tile_n, min(panel.depth, cut.depth)
-    along_k = side.transposed is (side is found.b)
+    size = ITEM_SIZE[problem.dtype]
+    length, depth = cut.tile_m if side is problem.a else cut.tile_n, min(panel.depth, cut.depth)
+    along_k = side.transposed is (side is problem.b)
     bursts, run = (length, depth * size) if along_k else (depth, length * size)
     pitch = side.pitch.evaluate(sizes)
     any_run = panel.at_most and along_k
@@ -397,39 +416,39 @@ def _load_cycles(
     return float(max(own, asked, wire / share) * cut.depth / depth)
 
 
-def _store_cycles(found: Product, cut: _Cut, chip: Chip) -> float:
-    size = ITEM_SIZE[found.out_dtype]
+def _store_cycles(problem: Product, cut: _Cut, chip: Chip) -> float:
+    size = ITEM_SIZE[problem.out_dtype]
     elements = cut.tile_m * cut.tile_n
     rate = chip.cube.fixpipe_elements(size)
     return float(max(elements / rate, elements * size / chip.cube.fixpipe_gm_bytes_per_cycle))
 
 
-def _memory_bytes(found: Product, strip: int, cut: _Cut, sizes: Mapping[str, int], chip: Chip) -> float:
+def _memory_bytes(problem: Product, strip: int, cut: _Cut, sizes: Mapping[str, int], chip: Chip) -> float:
     """Bytes that the operands take from device memory: what is read again is in L2 or not."""
-    _, m, n, k = found.evaluate(sizes)
-    size = ITEM_SIZE[found.dtype]
+    _, m, n, k = problem.evaluate(sizes)
+    size = ITEM_SIZE[problem.dtype]
     left, right = m * k * size, k * n * size
     height = min(strip, cut.tiles_m)
     strips = math.ceil(cut.tiles_m / height)
     again = strips if right + height * cut.tile_m * k * size > chip.l2_bytes else 1
     columns_at_once = max(1, cut.cores // height)
     rows = math.ceil(cut.tiles_n / columns_at_once) if left / strips > chip.l2_bytes // 2 else 1
-    each = _operand_bytes(found, sizes)
+    each = _operand_bytes(problem, sizes)
     return each[0] * rows + each[1] * again
 
 
-def _operand_bytes(found: Product, sizes: Mapping[str, int]) -> tuple[int, int]:
+def _operand_bytes(problem: Product, sizes: Mapping[str, int]) -> tuple[int, int]:
     """Of all matrices of both operands."""
-    batch, m, n, k = found.evaluate(sizes)
-    size = ITEM_SIZE[found.dtype]
-    return m * k * size * (batch if found.a.loops else 1), k * n * size * (batch if found.b.loops else 1)
+    batch, m, n, k = problem.evaluate(sizes)
+    size = ITEM_SIZE[problem.dtype]
+    return m * k * size * (batch if problem.a.loops else 1), k * n * size * (batch if problem.b.loops else 1)
 
 
-def _written_bytes(found: Product, behind: float, sizes: Mapping[str, int], chip: Chip) -> float:
+def _written_bytes(problem: Product, behind: float, sizes: Mapping[str, int], chip: Chip) -> float:
     """What falls out of L2 unwritten, in bytes that take as long to read; ``behind``: bytes an element
     that vector cores write instead of the product."""
-    batch, m, n, _ = found.evaluate(sizes)
-    out = batch * max(found.splits, 1) * m * n * (behind or ITEM_SIZE[found.out_dtype])
-    inputs = sum(_operand_bytes(found, sizes))
+    batch, m, n, _ = problem.evaluate(sizes)
+    out = batch * max(problem.splits, 1) * m * n * (behind or ITEM_SIZE[problem.out_dtype])
+    inputs = sum(_operand_bytes(problem, sizes))
     spilled = max(0.0, out + inputs - chip.l2_bytes) * out / (out + inputs)
     return spilled * chip.gm.write_back_cost

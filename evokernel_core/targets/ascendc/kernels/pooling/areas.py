@@ -39,8 +39,8 @@ def over(
     eight columns of all rows or on one row at a time."""
     each = (to, *sources)
     numbers = () if number is None else (number,)
-    places, everything = (item.place for item in sources), rows * columns * BLOCK
-    others = [item.pitch for item in sources if item.pitch != to.pitch]
+    places, everything = (source.place for source in sources), rows * columns * BLOCK
+    others = [source.pitch for source in sources if source.pitch != to.pitch]
     if any(item.step != 1 or isinstance(item.pitch, Binary) for item in each):
         _apart(k, key, each, numbers, rows, columns)
     elif not others and columns == to.pitch:
@@ -62,19 +62,19 @@ def _apart(
     kind = "BinaryRepeatParams" if len(each) > 2 else "UnaryRepeatParams"
     steps = [item.step for item in each]
     steep = rows * BLOCK
-    for item in dict.fromkeys(expr(item.pitch) for item in each):
-        if not isinstance(item, Int):
-            steep = Choice(item, ">", Int(MOST_STEPS), Int(0), steep)
+    for slice_ in dict.fromkeys(expr(item.pitch) for item in each):
+        if not isinstance(slice_, Int):
+            steep = Choice(slice_, ">", Int(MOST_STEPS), Int(0), steep)
     steep = Choice(rows, ">", Int(MOST_STEPS), Int(0), steep)
     with k.when(columns, "<", steep), k.pieces("part", (0, columns), BLOCK) as (column, count):
-        parts = (item.at(0, column * item.step).place for item in each)
+        parts = (slice_.at(0, column * slice_.step).place for slice_ in each)
         pitches = strides(kind, *steps, *(item.pitch for item in each))
         times = Converted(rows, "uint8_t")
         k.call(key, *parts, *numbers, count * BLOCK, times, pitches, repeats=rows)
     with k.otherwise(), k.loop("line", rows) as line:
         repeats, spread = columns // BLOCK, strides(kind, *steps, *(step * BLOCK for step in steps))
-        parts = (item.at(line, 0).place for item in each)
+        parts = (slice_.at(line, 0).place for slice_ in each)
         k.call(key, *parts, *numbers, LANES, Converted(repeats, "uint8_t"), spread, repeats=repeats)
         with k.when(columns % BLOCK, ">", 0):
-            parts = (item.at(line, repeats * (BLOCK * item.step)).place for item in each)
+            parts = (slice_.at(line, repeats * (BLOCK * slice_.step)).place for slice_ in each)
             k.call(key, *parts, *numbers, columns % BLOCK * BLOCK, 1, spread, repeats=1)

@@ -49,20 +49,22 @@ def schedule_of(strategy: Strategy) -> Schedule:
     return kind.of(strategy)
 
 
-def _strategy(window: Window, item: Schedule, move: str) -> Strategy:
-    overlap = Overlap.of(item.buffers)
-    if isinstance(item, PlaneSchedule):
+def _strategy(window: Window, schedule: Schedule, move: str) -> Strategy:
+    overlap = Overlap.of(schedule.buffers)
+    if isinstance(schedule, PlaneSchedule):
         cell = Descriptor(Dataflow.LANES, Reuse.UB, Split.CHANNELS, Algorithm.TRANSPOSE, overlap)
         notes = [
-            Sentence("Tiles of {count} elements of the result of sixteen planes.", count=item.positions),
+            Sentence("Tiles of {count} elements of the result of sixteen planes.", count=schedule.positions),
             Sentence("Sixteen planes at a time are turned, so that neighbours lie blocks apart."),
         ]
-        return Strategy("windowed", {"lanes": "planes", **item.settings()}, tuple(notes), cell, move)
+        return Strategy("windowed", {"lanes": "planes", **schedule.settings()}, tuple(notes), cell, move)
     way = Algorithm.TRANSPOSE if window.is_across else Algorithm.DIRECT
     cell = Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way, overlap)
     notes = [
         Sentence(
-            "Tiles of {rows} rows and {columns} columns of the result.", rows=item.rows, columns=item.columns
+            "Tiles of {rows} rows and {columns} columns of the result.",
+            rows=schedule.rows,
+            columns=schedule.columns,
         ),
         Sentence("Rows of a window are combined as they lie in memory."),
     ]
@@ -70,7 +72,7 @@ def _strategy(window: Window, item: Schedule, move: str) -> Strategy:
         notes.append(
             Sentence("Sixteen rows at a time are turned, so that columns of a window lie blocks apart.")
         )
-    return Strategy("windowed", {"lanes": "rows", **item.settings()}, tuple(notes), cell, move)
+    return Strategy("windowed", {"lanes": "rows", **schedule.settings()}, tuple(notes), cell, move)
 
 
 def _starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
@@ -82,18 +84,18 @@ def _starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
 def _plane_starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
     problem = planes.planes_of(window, sizes)
 
-    def fits(item: PlaneSchedule) -> bool:
+    def fits(schedule: PlaneSchedule) -> bool:
         return (
-            least_bytes_of_planes(problem, item) <= chip.ub_bytes
-            and _rough(window, item, sizes, chip) is None
+            least_bytes_of_planes(problem, schedule) <= chip.ub_bytes
+            and _rough(window, schedule, sizes, chip) is None
         )
 
     return planes.starts(problem, chip.aiv, fits) if problem.apply else iter(())
 
 
 def _rows_starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
-    def fits(item: WindowSchedule) -> bool:
-        return rows.why_illegal(window, item) is None and least_bytes(window, item) <= chip.ub_bytes
+    def fits(schedule: WindowSchedule) -> bool:
+        return rows.why_illegal(window, schedule) is None and least_bytes(window, schedule) <= chip.ub_bytes
 
     return rows.starts(window, sizes, fits)
 
@@ -108,35 +110,35 @@ def _steps(window: Window, here: Schedule, sizes: Sizes, chip: Chip) -> Iterator
         yield from rows.steps(here, window)
         others = _plane_starts(window, sizes, chip)
         name = Sentence("planes in lanes")
-    legal = [item for item in others if _refusal(window, item, sizes, chip) is None]
+    legal = [other_ for other_ in others if _refusal(window, other_, sizes, chip) is None]
     if legal:
-        yield name, min(legal, key=lambda item: _cost_us(window, item, sizes, chip))
+        yield name, min(legal, key=lambda schedule: _cost_us(window, schedule, sizes, chip))
 
 
-def _refusal(window: Window, item: Schedule, sizes: Sizes, chip: Chip) -> str | None:
-    if isinstance(item, PlaneSchedule):
-        return _PLANES.refusal(planes.planes_of(window, sizes), item, sizes, chip)
+def _refusal(window: Window, schedule: Schedule, sizes: Sizes, chip: Chip) -> str | None:
+    if isinstance(schedule, PlaneSchedule):
+        return _PLANES.refusal(planes.planes_of(window, sizes), schedule, sizes, chip)
     if window.finds:
         return "Places of maxima are found with planes in lanes."
-    return _ROWS.refusal(window, item, sizes, chip)
+    return _ROWS.refusal(window, schedule, sizes, chip)
 
 
-def _rough(window: Window, item: Schedule, sizes: Sizes, chip: Chip) -> str | None:
-    if isinstance(item, PlaneSchedule):
-        return _PLANES.rough(planes.planes_of(window, sizes), item, sizes, chip)
-    return _ROWS.rough(window, item, sizes, chip)
+def _rough(window: Window, schedule: Schedule, sizes: Sizes, chip: Chip) -> str | None:
+    if isinstance(schedule, PlaneSchedule):
+        return _PLANES.rough(planes.planes_of(window, sizes), schedule, sizes, chip)
+    return _ROWS.rough(window, schedule, sizes, chip)
 
 
-def _cost_us(window: Window, item: Schedule, sizes: Sizes, chip: Chip) -> float:
-    if isinstance(item, PlaneSchedule):
-        return _PLANES.cost_us(planes.planes_of(window, sizes), item, sizes, chip)
-    return _ROWS.cost_us(window, item, sizes, chip)
+def _cost_us(window: Window, schedule: Schedule, sizes: Sizes, chip: Chip) -> float:
+    if isinstance(schedule, PlaneSchedule):
+        return _PLANES.cost_us(planes.planes_of(window, sizes), schedule, sizes, chip)
+    return _ROWS.cost_us(window, schedule, sizes, chip)
 
 
-def _text(window: Window, item: Schedule, task: KernelTask, name: str) -> StageText | Kernel:
-    if isinstance(item, PlaneSchedule):
-        return _PLANES.build(planes.planes_of(window, task.sizes), item)
-    return _ROWS.build(window, item)
+def _text(window: Window, schedule: Schedule, task: KernelTask, name: str) -> StageText | Kernel:
+    if isinstance(schedule, PlaneSchedule):
+        return _PLANES.build(planes.planes_of(window, task.sizes), schedule)
+    return _ROWS.build(window, schedule)
 
 
 FAMILY = SearchingFamily(

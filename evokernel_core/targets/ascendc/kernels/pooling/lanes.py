@@ -75,12 +75,12 @@ class LaneKernel(ABC):
         kinds = [("y", "output", self.ctype, self.width), ("indices", "indices", "int64_t", 8)]
         names = {"x": window.source, "weight": window.weight, "bias": window.bias}
         addresses = [kinds[index][1] for index in window.results]
-        found = {
+        result = {
             name: k.input(name, parameter(source, addresses), self.ctype, self.width)
             for name, source in names.items()
             if source
         }
-        self.x, self.weight, self.bias = found["x"], found.get("weight"), found.get("bias")
+        self.x, self.weight, self.bias = result["x"], result.get("weight"), result.get("bias")
         self.outputs: dict[int, Tensor] = {index: k.output(*kinds[index]) for index in window.results}
 
     def sizes(self) -> None:
@@ -99,9 +99,9 @@ class LaneKernel(ABC):
     def _sizes(self, name: str, axis: Axis) -> tuple[Param, Param]:
         """Of the input and of the result."""
         k = self.k
-        found = k.param(f"{name}In", Size(axis.size)), k.param(f"{name}Out", Size(axis.result))
-        k.require(found[1], ">=", 1)
-        return found
+        result = k.param(f"{name}In", Size(axis.size)), k.param(f"{name}Out", Size(axis.result))
+        k.require(result[1], ">=", 1)
+        return result
 
     def channel(self, number: Expr) -> Expr:
         """Of a plane or row of the result."""
@@ -214,5 +214,5 @@ def in_front(begin: Index, axis: Axis) -> Expr:
     return greatest(begin, axis.padding) - begin if axis.padding else Int(0)
 
 
-def moved(item: Slice, offset: Index) -> Slice:
-    return evolve(item, offset=item.offset + offset)
+def moved(slice_: Slice, offset: Index) -> Slice:
+    return evolve(slice_, offset=slice_.offset + offset)

@@ -67,15 +67,15 @@ class PlaneKernel(PlaneTile):
         if self.weighted:
             held = Constant("WEIGHTS", room.weights, "of a plane, in whole blocks")
             self.held_weights = held
-            self.fetched = Buffer("fetched", self.ctype, self.width, held * GROUP, self.item.buffers)
+            self.fetched = Buffer("fetched", self.ctype, self.width, held * GROUP, self.schedule.buffers)
             rows = Buffer("weightRows", "float", 4, held * GROUP)
             self.weight_rows = self.fetched if self.is_float else rows
             self.weights = Buffer("weights", "float", 4, held * GROUP)
         if self.finds:
             self.largest, self.places = (Buffer(name, "float", 4, made) for name in ("largest", "places"))
             names = ("origins", "candidates", "elements", "columnOrigins", "columnStarts")
-            found = [Buffer(name, "float", 4, self.out_half) for name in names]
-            self.origins, self.candidates, self.elements, self.column_origins, self.column_starts = found
+            problems = [Buffer(name, "float", 4, self.out_half) for name in names]
+            self.origins, self.candidates, self.elements, self.column_origins, self.column_starts = problems
             bits = Constant("MASK", padded(room.result_line, BLOCK_BYTES))
             self.mask = Buffer("mask", "uint8_t", 1, bits)
             self.numbers = Buffer("numbers", "float", 4, made)
@@ -150,11 +150,11 @@ class PlaneKernel(PlaneTile):
                 self.on("Duplicate", to.place, self.outside, count=self.held * self.tile_columns * BLOCK)
             if axis.taps > done:
                 with k.loop("tap", axis.taps - done) as tap:
-                    found = self.overlap("column", axis, tap + done)
-                    with self.some(found):
-                        here = to.at(0, found.first)
-                        source = lanes.at(0, found.start)
-                        over(k, self.key, here, here, source, rows=self.held, columns=found.count)
+                    result = self.overlap("column", axis, tap + done)
+                    with self.some(result):
+                        here = to.at(0, result.first)
+                        source = lanes.at(0, result.start)
+                        over(k, self.key, here, here, source, rows=self.held, columns=result.count)
 
     def fold_rows(self, to: Area, middle: Area) -> None:
         k, axis = self.k, self.window.rows
@@ -166,11 +166,11 @@ class PlaneKernel(PlaneTile):
                 over(k, self.key, to, *pair, rows=self.rows, columns=self.tile_columns)
             if axis.taps > done:
                 with k.loop("tap", axis.taps - done) as tap:
-                    found = self.overlap("row", axis, tap + done)
-                    with self.some(found):
-                        here = to.at(found.first, 0)
-                        source = evolve(apart, place=middle.at(found.start, 0).place)
-                        over(k, self.key, here, here, source, rows=found.count, columns=self.tile_columns)
+                    result = self.overlap("row", axis, tap + done)
+                    with self.some(result):
+                        here = to.at(result.first, 0)
+                        source = evolve(apart, place=middle.at(result.start, 0).place)
+                        over(k, self.key, here, here, source, rows=result.count, columns=self.tile_columns)
 
     def by_taps(self, side: Expr, lanes: Area, slice_tap: Expr) -> None:
         """Each tap of all windows."""

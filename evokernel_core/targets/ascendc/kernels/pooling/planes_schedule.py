@@ -69,8 +69,8 @@ def planes_of(window: Window, sizes: Sizes) -> Planes:
     if window.weighs_rows:
         window = evolve(window, planes=window.rows.result, rows=Axis(ONE, ONE), weighs_rows=False)
     rows, columns, width, planes, slices = (
-        item.evaluate(sizes)
-        for item in (
+        choice.evaluate(sizes)
+        for choice in (
             window.rows.result,
             window.columns.result,
             window.columns.size,
@@ -94,10 +94,10 @@ def separates(window: Window) -> bool:
     return window.combine is not Combine.WEIGHTED and not window.finds
 
 
-def room_of(problem: Planes, item: PlaneSchedule) -> Room:
+def room_of(problem: Planes, schedule: PlaneSchedule) -> Room:
     """What the buffers of a schedule hold."""
     window, unit = problem.window, max(BLOCK_BYTES // ITEM_SIZE[problem.window.dtype], BLOCK)
-    across, down, positions = window.columns, window.rows, item.positions
+    across, down, positions = window.columns, window.rows, schedule.positions
     columns, width = problem.columns, problem.width
     if columns > positions // 2:
         columns = max(positions // 2, unit)
@@ -120,13 +120,13 @@ def reached(windows: int, axis: Axis) -> int:
     return (windows - 1) * axis.stride + axis.reach
 
 
-def tile_of(problem: Planes, item: PlaneSchedule) -> tuple[int, int]:
+def tile_of(problem: Planes, schedule: PlaneSchedule) -> tuple[int, int]:
     """Rows and columns of a tile at the sizes of the user's file."""
-    room, down = room_of(problem, item), problem.window.rows
+    room, down = room_of(problem, schedule), problem.window.rows
     whole = problem.width <= room.inside // down.reach and problem.columns <= room.columns
     columns, width = (problem.columns, problem.width) if whole else (room.part, room.span)
     held = [room.inside // width, *([room.middle // columns] if separates(problem.window) else [])]
-    fitting = min(item.positions // columns, *((rows - down.reach) // down.stride + 1 for rows in held))
+    fitting = min(schedule.positions // columns, *((rows - down.reach) // down.stride + 1 for rows in held))
     return -(-problem.rows // -(-problem.rows // fitting)), columns
 
 
@@ -168,8 +168,8 @@ def steps(here: PlaneSchedule) -> Iterator[tuple[str, PlaneSchedule]]:
     yield "one buffer" if here.buffers > 1 else "two buffers", evolve(here, buffers=3 - here.buffers)
 
 
-def why_illegal(problem: Planes, item: PlaneSchedule) -> str | None:
+def why_illegal(problem: Planes, schedule: PlaneSchedule) -> str | None:
     """Why a schedule makes no kernel."""
     if not problem.apply:
         return "The planes of the window cannot lie side by side."
-    return None if item.positions in _SHARES else "No tile has so many elements."
+    return None if schedule.positions in _SHARES else "No tile has so many elements."

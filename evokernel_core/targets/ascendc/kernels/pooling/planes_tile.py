@@ -40,9 +40,9 @@ class PlaneTile(LaneKernel):
     ``left``: where what a tile loads begins on the input; ``held``, ``wide``: how much it is; ``pitch``:
     elements from row to row of it; ``apart``: from plane to plane."""
 
-    def __init__(self, problem: Planes, item: PlaneSchedule) -> None:
+    def __init__(self, problem: Planes, schedule: PlaneSchedule) -> None:
         super().__init__(problem.window)
-        self.item, self.room = item, room_of(problem, item)
+        self.schedule, self.room = schedule, room_of(problem, schedule)
         self.separates, self.finds = separates(problem.window), problem.window.finds
         self.params()
         self.buffers()
@@ -62,7 +62,7 @@ class PlaneTile(LaneKernel):
         span = Constant("TILE_WIDTH", room.span)
         pitch = k.param("tileWidth", self.where_whole(self.columns_in, span), "what its windows read")
         held = Constant("IN_POSITIONS", room.inside, "most elements of a plane that a tile reads") // pitch
-        made = Constant("OUT_POSITIONS", self.item.positions, "most that it writes")
+        made = Constant("OUT_POSITIONS", self.schedule.positions, "most that it writes")
         fitting = least((held - rows.reach) // rows.stride + 1, made // self.tile_columns)
         if self.separates:
             between = Constant("MIDDLE_POSITIONS", room.middle) // self.tile_columns
@@ -85,11 +85,11 @@ class PlaneTile(LaneKernel):
 
     def buffers(self) -> None:
         """What instructions read and what they write lie in banks apart, with all that travels between."""
-        room, item = self.room, self.item
+        room, schedule = self.room, self.schedule
         self.in_half = Constant("IN_HALF", room.line * BLOCK, "the lanes of eight planes")
         self.out_half = Constant("OUT_HALF", room.result_line * BLOCK)
         slab, made = Constant("SLAB", room.line * GROUP), Constant("MADE", room.result_line * GROUP)
-        self.taken = Buffer("taken", self.ctype, self.width, slab, item.buffers)
+        self.taken = Buffer("taken", self.ctype, self.width, slab, schedule.buffers)
         self.slab = self.taken if self.is_float else Buffer("slab", "float", 4, slab)
         self.lanes = Buffer("lanes", "float", 4, slab)
         self.middle_half = Constant("MIDDLE_HALF", room.middle * BLOCK)

@@ -53,7 +53,7 @@ class Rows(Tile):
     def lanes(self) -> None:
         """The buffers of turned rows: ``near`` as they came, ``far`` or ``turned`` with windows combined.
         What is read of one and what comes of it lie in banks apart, with all that is loaded between."""
-        columns, item = self.window.columns, self.item
+        columns, schedule = self.window.columns, self.schedule
         self.doubles = (
             columns.stride == 1
             and columns.taps > 3
@@ -63,7 +63,7 @@ class Rows(Tile):
         beyond = columns.stride * BLOCK + columns.reach
         latest = self.lead + columns.reach - 1
         self.start = padded(latest - BLOCK, GROUP) + BLOCK if latest > BLOCK else BLOCK
-        groups = padded(item.rows, GROUP) // GROUP
+        groups = padded(schedule.rows, GROUP) // GROUP
         before = self.start if self.weighted else self.lead
         self.half = Constant("HALF", padded(before + self.reach + beyond + GROUP, GROUP) * BLOCK)
         self.turned_half = Constant("TURNED_HALF", self.result_pitch * BLOCK)

@@ -43,14 +43,14 @@ def starts(window: Window, sizes: Sizes, fits: Callable[[WindowSchedule], bool])
     rows, columns = (axis.result.evaluate(sizes) for axis in (window.rows, window.columns))
     heights = [height for height in _ROWS if height < 2 * rows and height <= _HIGHEST]
     cuts = {-(-columns // width): width for width in reversed(columns_of(window))}
-    found = {
+    result = {
         height: list(
             islice(filter(fits, _widths(height, cuts.values())), _LOW if height <= _TOGETHER else _HIGH)
         )
         for height in heights
     }
     low, high = (
-        [item for height in heights if (height >= _TOGETHER) is is_high for item in found[height]]
+        [element for height in heights if (height >= _TOGETHER) is is_high for element in result[height]]
         for is_high in (False, True)
     )
     if any(item.columns >= min(32, columns) for item in high):
@@ -80,11 +80,11 @@ def steps(here: WindowSchedule, window: Window) -> Iterator[tuple[str, WindowSch
     yield "one buffer" if here.buffers > 1 else "two buffers", evolve(here, buffers=3 - here.buffers)
 
 
-def why_illegal(window: Window, item: WindowSchedule) -> str | None:
+def why_illegal(window: Window, schedule: WindowSchedule) -> str | None:
     """Why a schedule makes no kernel."""
-    held = (item.rows - 1) * window.rows.stride + window.rows.reach
+    held = (schedule.rows - 1) * window.rows.stride + window.rows.reach
     if held > most_of("DataCopyPadIn", "blockCount"):
         return "A tile has more rows than a copy takes."
-    if not 1 <= item.rows <= most_of("Max", "repeatTime") or item.columns < 1:
+    if not 1 <= schedule.rows <= most_of("Max", "repeatTime") or schedule.columns < 1:
         return "A tile has at least one row and column, and no more rows than an instruction repeats."
     return None

@@ -46,11 +46,11 @@ class Tile(LaneKernel):
 
     apart_out: Expr
 
-    def __init__(self, window: Window, item: WindowSchedule) -> None:
+    def __init__(self, window: Window, schedule: WindowSchedule) -> None:
         super().__init__(window)
-        self.item, self.across = item, window.is_across
+        self.schedule, self.across = schedule, window.is_across
         self.lead = LINE_BYTES // self.width - 1 if self.across else 0
-        self.reach = (item.columns - 1) * window.columns.stride + window.columns.reach
+        self.reach = (schedule.columns - 1) * window.columns.stride + window.columns.reach
         self.pitch = padded(self.lead + self.reach, self.unit)
         rows = window.rows
         self.folds = not (self.across and window.depth.is_plain and rows.taps == rows.stride == 1)
@@ -61,12 +61,12 @@ class Tile(LaneKernel):
     # -- what it works on -----------------------------------------------------------------------
 
     def params(self) -> None:
-        k, item = self.k, self.item
+        k, schedule = self.k, self.schedule
         self.sizes()
-        step = min(32, item.columns) if self.across else self.unit
-        tiles = ceil_div(self.rows_out, Constant("TILE_ROWS", item.rows))
+        step = min(32, schedule.columns) if self.across else self.unit
+        tiles = ceil_div(self.rows_out, Constant("TILE_ROWS", schedule.rows))
         self.tile_rows = k.param("tileRows", ceil_div(self.rows_out, tiles), "all tiles are equal", U32)
-        tiles = ceil_div(self.columns_out, Constant("TILE_COLUMNS", item.columns))
+        tiles = ceil_div(self.columns_out, Constant("TILE_COLUMNS", schedule.columns))
         self.tile_columns = k.param("tileColumns", round_up(ceil_div(self.columns_out, tiles), step), "", U32)
         self.row_tiles = k.param("rowTiles", ceil_div(self.rows_out, self.tile_rows))
         self.column_tiles = k.param("columnTiles", ceil_div(self.columns_out, self.tile_columns))
@@ -77,19 +77,19 @@ class Tile(LaneKernel):
 
     def buffers(self) -> None:
         """What instructions read and what they write begin half a turn over the bank groups apart."""
-        item, rows = self.item, self.window.rows
-        slab = padded(((item.rows - 1) * rows.stride + rows.reach) * self.pitch, 2 * _TURN)
-        self.taken = Buffer("taken", self.ctype, self.width, Constant("TAKEN", slab), item.buffers)
+        schedule, rows = self.schedule, self.window.rows
+        slab = padded(((schedule.rows - 1) * rows.stride + rows.reach) * self.pitch, 2 * _TURN)
+        self.taken = Buffer("taken", self.ctype, self.width, Constant("TAKEN", slab), schedule.buffers)
         self.slab = self.taken if self.is_float else Buffer("slab", "float", 4, Constant("TAKEN", slab))
-        self.result_pitch = padded(item.columns, GROUP) if self.across else self.pitch
-        high = padded(item.rows, GROUP) if self.across else item.rows
+        self.result_pitch = padded(schedule.columns, GROUP) if self.across else self.pitch
+        high = padded(schedule.rows, GROUP) if self.across else schedule.rows
         made = Constant("MADE", padded(high * self.result_pitch, 2 * _TURN) + 2 * _TURN)
-        self.made = Buffer("made", self.ctype, self.width, made, item.buffers)
+        self.made = Buffer("made", self.ctype, self.width, made, schedule.buffers)
         result = self.made if self.is_float else Buffer("result", "float", 4, made)
         self.result = at(result, Constant("SHIFT", LANES, "half a turn over the bank groups"))
         self.folded = self.result
         if self.across:
-            folded = Constant("FOLDED", padded(item.rows * self.pitch, 2 * _TURN) + 2 * _TURN)
+            folded = Constant("FOLDED", padded(schedule.rows * self.pitch, 2 * _TURN) + 2 * _TURN)
             is_kept = (self.folds or self.weighted) and not self.turns_slab
             kept = at(Buffer("folded", "float", 4, folded), self.result.offset)
             self.folded = kept if is_kept else at(self.slab, 0)

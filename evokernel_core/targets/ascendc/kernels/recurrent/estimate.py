@@ -37,64 +37,70 @@ class _Tick:
     beside: float
 
 
-def estimate_us(found: Recurrence, item: RecurrentSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
+def estimate_us(
+    problem: Recurrence, schedule: RecurrentSchedule, sizes: Mapping[str, int], chip: Chip
+) -> float:
     """Modelled microseconds of a schedule."""
-    length, batch, hidden = (size.evaluate(sizes) for size in (found.steps, found.batch, found.hidden))
-    units = found.chains * math.ceil(batch / item.batch) * math.ceil(hidden / item.hidden)
+    length, batch, hidden = (size.evaluate(sizes) for size in (problem.steps, problem.batch, problem.hidden))
+    units = problem.chains * math.ceil(batch / schedule.batch) * math.ceil(hidden / schedule.hidden)
     cores = min(units, chip.aic)
     rounds = math.ceil(units / cores)
-    tick = _tick(found, item, hidden, rounds, cores, chip)
+    tick = _tick(problem, schedule, hidden, rounds, cores, chip)
     hop = chip.sync.cross_core_cycles
     waits = hop * (3 if cores > 1 else 2) + _FLAGS
     cube, vector = tick.product + tick.inputs, tick.gates + tick.beside
     first = waits + tick.product + tick.gates + (rounds - 1) * max(tick.product, vector)
     busy = rounds * cube + hop * (cores > 1), rounds * vector
-    ticks = length + (LAG * (found.chains - 1) if found.stacked else 0)
+    ticks = length + (LAG * (problem.chains - 1) if problem.stacked else 0)
     return ticks * max(first, *busy) / chip.mhz + mixed_launch_us(chip, cores)
 
 
 def _tick(
-    found: Recurrence, item: RecurrentSchedule, hidden: int, rounds: int, cores: int, chip: Chip
+    problem: Recurrence, schedule: RecurrentSchedule, hidden: int, rounds: int, cores: int, chip: Chip
 ) -> _Tick:
-    size = ITEM_SIZE[found.dtype]
-    rows = found.gates * min(item.hidden, -(-hidden // 16) * 16)
-    panels = math.ceil(hidden / item.panel_k)
-    needed = panels * (2 if found.stacked else 1)
-    resident = 0 if rounds > 1 else needed if needed <= item.panels + item.kept else item.panels - 2
+    size = ITEM_SIZE[problem.dtype]
+    rows = problem.gates * min(schedule.hidden, -(-hidden // 16) * 16)
+    panels = math.ceil(hidden / schedule.panel_k)
+    needed = panels * (2 if problem.stacked else 1)
+    resident = (
+        0 if rounds > 1 else needed if needed <= schedule.panels + schedule.kept else schedule.panels - 2
+    )
     share = min(chip.mte.cube_load_hit_bytes_per_cycle, chip.gm.l2_bytes_us / chip.mhz / cores)
-    panel = rows * max(item.panel_k * size / share, _BURST)
-    product = _product(item, rows, hidden, size, share, max(0, panels - resident) * panel, chip)
+    panel = rows * max(schedule.panel_k * size / share, _BURST)
+    product = _product(schedule, rows, hidden, size, share, max(0, panels - resident) * panel, chip)
     inputs = 0.0
-    if found.stacked:
-        inputs = _product(item, rows, hidden, size, share, min(panels, needed - resident) * panel, chip)
-    tile = item.hidden * item.batch // 2
-    slow = _TRANSCENDENTAL[found.kind] / chip.vector.elements_per_cycle.transcendental
-    work = tile * (slow + (_INSTRUCTIONS[found.kind] + found.gates) / LANES)
+    if problem.stacked:
+        inputs = _product(schedule, rows, hidden, size, share, min(panels, needed - resident) * panel, chip)
+    tile = schedule.hidden * schedule.batch // 2
+    slow = _TRANSCENDENTAL[problem.kind] / chip.vector.elements_per_cycle.transcendental
+    work = tile * (slow + (_INSTRUCTIONS[problem.kind] + problem.gates) / LANES)
     start, hit = chip.vector.startup_cycles + 3, chip.mte.load_hit_latency_cycles
-    gates = hit + found.gates * tile * _FLOAT / chip.mte.load_hit_bytes_per_cycle
-    gates += _INSTRUCTIONS[found.kind] * start
+    gates = hit + problem.gates * tile * _FLOAT / chip.mte.load_hit_bytes_per_cycle
+    gates += _INSTRUCTIONS[problem.kind] * start
     gates += work + 40 + chip.mte.store_latency_cycles + tile * size / chip.mte.store_bytes_per_cycle
     if size < _FLOAT:
         gates += 4 * start
-    beside = 4 * start + 3 * found.gates * tile / LANES + found.gates * item.batch / 16 * start + 2 * hit
+    beside = (
+        4 * start + 3 * problem.gates * tile / LANES + problem.gates * schedule.batch / 16 * start + 2 * hit
+    )
     return _Tick(product, inputs, gates, beside)
 
 
 def _product(
-    item: RecurrentSchedule, rows: int, hidden: int, size: int, share: float, streamed: float, chip: Chip
+    schedule: RecurrentSchedule, rows: int, hidden: int, size: int, share: float, streamed: float, chip: Chip
 ) -> float:
     """``streamed``: cycles to load weights that L1 does not hold."""
-    columns, cube, hit = item.batch, chip.cube, chip.mte.load_hit_latency_cycles
-    steps = math.ceil(hidden / item.base_k)
+    columns, cube, hit = schedule.batch, chip.cube, chip.mte.load_hit_latency_cycles
+    steps = math.ceil(hidden / schedule.base_k)
     small = rows // 16 * (columns // 16) < 10
     macs = rows * columns * hidden / FRACTAL**2 / cube.depth_a_cycle(size)
     macs += steps * (cube.mmad_latency_cycles if small else cube.mmad_overhead_cycles)
-    fetched = min(steps, 2) * rows * item.base_k * size / cube.l1_l0a_bytes_per_cycle
+    fetched = min(steps, 2) * rows * schedule.base_k * size / cube.l1_l0a_bytes_per_cycle
     turned = rows / cube.l1_l0a_bytes_per_cycle + columns / cube.l1_l0b_bytes_per_cycle
     turned = hidden * size * turned + steps * 2 * cube.load_overhead_cycles - fetched
     states = columns * hidden * size / share
     stored = rows * columns * _FLOAT / cube.fixpipe_gm_bytes_per_cycle
-    first = columns * item.base_k * size / cube.l1_l0b_bytes_per_cycle
+    first = columns * schedule.base_k * size / cube.l1_l0b_bytes_per_cycle
     return (
         hit
         + max(macs + first + states, turned + states, streamed)

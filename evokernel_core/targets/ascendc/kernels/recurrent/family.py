@@ -57,24 +57,24 @@ class RecurrentFamily:
         read_recurrence(task)
 
     def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        found = read_recurrence(task)
-        return strategy_of(found, schedules.best(found, task.sizes, chip), "")
+        problem = read_recurrence(task)
+        return strategy_of(problem, schedules.best(problem, task.sizes, chip), "")
 
     def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        found, here = read_recurrence(task), RecurrentSchedule.of(strategy)
+        problem, here = read_recurrence(task), RecurrentSchedule.of(strategy)
         legal: dict[RecurrentSchedule, str] = {}
-        for name, item in schedules.steps(found, here, task.sizes, chip.memory):
-            if item != here and refusal(found, item, chip) is None:
-                legal.setdefault(item, name)
-        ranked = sorted(legal, key=lambda item: estimate_us(found, item, task.sizes, chip))
-        return tuple(Move(legal[item], strategy_of(found, item, legal[item]), self.name) for item in ranked)
+        for name, schedule in schedules.steps(problem, here, task.sizes, chip.memory):
+            if schedule != here and refusal(problem, schedule, chip) is None:
+                legal.setdefault(schedule, name)
+        ranked = sorted(legal, key=lambda schedule: estimate_us(problem, schedule, task.sizes, chip))
+        return tuple(Move(legal[item], strategy_of(problem, item, legal[item]), self.name) for item in ranked)
 
     def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
         return refusal(read_recurrence(task), RecurrentSchedule.of(strategy), chip)
 
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-        found, schedule = read_recurrence(task), RecurrentSchedule.of(strategy)
-        return strategy_of(found, schedule, "") if refusal(found, schedule, chip) is None else None
+        problem, schedule = read_recurrence(task), RecurrentSchedule.of(strategy)
+        return strategy_of(problem, schedule, "") if refusal(problem, schedule, chip) is None else None
 
     def descriptor(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Descriptor:
         return descriptor_of(read_recurrence(task), RecurrentSchedule.of(strategy))
@@ -83,23 +83,23 @@ class RecurrentFamily:
         return estimate_us(read_recurrence(task), RecurrentSchedule.of(strategy), task.sizes, chip)
 
     def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> Beside:
-        found, schedule = read_recurrence(task), RecurrentSchedule.of(strategy)
-        if refusal(found, schedule, chip) is not None:
+        problem, schedule = read_recurrence(task), RecurrentSchedule.of(strategy)
+        if refusal(problem, schedule, chip) is not None:
             raise PlanError("The strategy does not fit the memories of a core; draft it anew.")
-        parameters = _parameters(found, task)
+        parameters = _parameters(problem, task)
         context = {
             "class_name": class_name(name, ""),
             "s": schedule,
-            "kind": found.kind,
-            "gates": found.gates,
-            "chains": found.chains,
-            "stacked": found.stacked,
-            "lag": LAG if found.stacked else 0,
-            "type": CPP_TYPE[found.dtype],
-            "item_bytes": ITEM_SIZE[found.dtype],
-            "carries": found.carries,
-            "batch_first": found.batch_first,
-            **_sizes(found, task),
+            "kind": problem.kind,
+            "gates": problem.gates,
+            "chains": problem.chains,
+            "stacked": problem.stacked,
+            "lag": LAG if problem.stacked else 0,
+            "type": CPP_TYPE[problem.dtype],
+            "item_bytes": ITEM_SIZE[problem.dtype],
+            "carries": problem.carries,
+            "batch_first": problem.batch_first,
+            **_sizes(problem, task),
             **parameters,
         }
         # every core waits for the states of all hidden units
@@ -108,41 +108,41 @@ class RecurrentFamily:
         def around(vectors: Printed) -> StageText:
             return kernel_text("recurrent", name, facts, vectors=vectors, **context)
 
-        return Beside(gates.build(found, schedule, parameters), class_name(name, "Gates"), around, facts)
+        return Beside(gates.build(problem, schedule, parameters), class_name(name, "Gates"), around, facts)
 
 
-def _sizes(found: Recurrence, task: KernelTask) -> dict[str, Any]:
+def _sizes(problem: Recurrence, task: KernelTask) -> dict[str, Any]:
     """Sizes for the templates, and the symbols that they name."""
-    return sized(task, {key: getattr(found, key) for key in ("steps", "batch", "hidden")})
+    return sized(task, {key: getattr(problem, key) for key in ("steps", "batch", "hidden")})
 
 
-def _parameters(found: Recurrence, task: KernelTask) -> dict[str, Any]:
+def _parameters(problem: Recurrence, task: KernelTask) -> dict[str, Any]:
     """Operands under names that say what they are for, and which kind of core takes them."""
-    carried = {"lstm": found.cell_input, "gru": found.hidden_input}.get(found.kind, "")
+    carried = {"lstm": problem.cell_input, "gru": problem.hidden_input}.get(problem.kind, "")
     roles = {
-        "weight": found.weights,
-        "inputWeight": found.upper,
-        "projectedInput": found.projections,
-        "inputBias": found.input_biases,
-        "hiddenBias": found.hidden_biases,
-        "hiddenInput": (found.hidden_input,),
-        "cellInput": (found.cell_input,),
+        "weight": problem.weights,
+        "inputWeight": problem.upper,
+        "projectedInput": problem.projections,
+        "inputBias": problem.input_biases,
+        "hiddenBias": problem.hidden_biases,
+        "hiddenInput": (problem.hidden_input,),
+        "cellInput": (problem.cell_input,),
     }
     names = {"": ""}
     for role, operands in roles.items():
         for number, operand in enumerate(operands):
             names.setdefault(operand, f"{role}{number if len(operands) > 1 else ''}")
-    results = {_RESULTS[index]: f"result{index}" for index in found.results}
+    results = {_RESULTS[index]: f"result{index}" for index in problem.results}
     listed = [names.get(item, f"unused{index}") for index, item in enumerate(tensors_of(task))]
-    listed += [results[_RESULTS[index]] for index in found.results]
-    on_cube = [names[item] for item in dict.fromkeys((*found.weights, *found.upper))]
+    listed += [results[_RESULTS[index]] for index in problem.results]
+    on_cube = [names[part] for part in dict.fromkeys((*problem.weights, *problem.upper))]
     return {
-        "weights": [names[item] for item in found.weights],
-        "upper": [names[item] for item in found.upper],
-        "projections": [names[item] for item in found.projections],
-        "input_biases": [names[item] for item in found.input_biases],
-        "hidden_biases": [names[item] for item in found.hidden_biases],
-        "hidden_input": names[found.hidden_input],
+        "weights": [names[weight] for weight in problem.weights],
+        "upper": [names[item] for item in problem.upper],
+        "projections": [names[projection] for projection in problem.projections],
+        "input_biases": [names[input_bias] for input_bias in problem.input_biases],
+        "hidden_biases": [names[hidden_bias] for hidden_bias in problem.hidden_biases],
+        "hidden_input": names[problem.hidden_input],
         "carried_input": names[carried],
         **{key: results.get(key, "") for key in _RESULTS},
         "parameters": addresses(*listed),

@@ -56,10 +56,10 @@ _ZERO = Number("ZERO", 0.0)
 _ROUND, _WIDEN = Enumerator("RoundMode::CAST_RINT"), Enumerator("RoundMode::CAST_NONE")
 
 
-def build(found: Recurrence, schedule: RecurrentSchedule, addresses: Mapping[str, object]) -> Kernel:
+def build(problem: Recurrence, schedule: RecurrentSchedule, addresses: Mapping[str, object]) -> Kernel:
     """The kernel of the vector cores. ``addresses``: the parameters of operands and results by their roles,
     empty where there are none."""
-    return _Gates(found, schedule, addresses).kernel()
+    return _Gates(problem, schedule, addresses).kernel()
 
 
 @frozen
@@ -79,20 +79,22 @@ class _Share:
 class _Gates:
     """Fields of the tiling are those that the cube cores need, too."""
 
-    def __init__(self, found: Recurrence, item: RecurrentSchedule, addresses: Mapping[str, object]) -> None:
-        self._found, self._given, self._k = found, addresses, Builder(_NOTE)
-        self._ctype, self._size = CPP_TYPE[found.dtype], ITEM_SIZE[found.dtype]
-        self._gates, self._narrow = found.gates, self._size < 4
-        units = item.hidden // 2
+    def __init__(
+        self, problem: Recurrence, schedule: RecurrentSchedule, addresses: Mapping[str, object]
+    ) -> None:
+        self._problem, self._given, self._k = problem, addresses, Builder(_NOTE)
+        self._ctype, self._size = CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype]
+        self._gates, self._narrow = problem.gates, self._size < 4
+        units = schedule.hidden // 2
         self._units = Constant("UNITS", units)
-        self._tile = Constant("TILE", units * item.batch)
-        self._all = self._tile * Constant("GATES", found.gates)
+        self._tile = Constant("TILE", units * schedule.batch)
+        self._all = self._tile * Constant("GATES", problem.gates)
         self._strip = Constant("STRIP", units * _SIDE.value)
-        self._batch = Constant("TILE_BATCH", item.batch)
-        self._hidden_tile = Constant("TILE_HIDDEN", item.hidden)
+        self._batch = Constant("TILE_BATCH", schedule.batch)
+        self._hidden_tile = Constant("TILE_HIDDEN", schedule.hidden)
         self._c0 = Constant("C0", BLOCK_BYTES // self._size)
         self._squares = Int(units // self._c0.value)
-        self._strips = Int(item.batch // _SIDE.value)
+        self._strips = Int(schedule.batch // _SIDE.value)
         self._steps, self._ticks = TilingField("steps"), TilingField("ticks")
         self._hidden, self._of_batch = TilingField("hidden"), TilingField("batch")
         self._many, self._row_pitch = TilingField("units"), TilingField("rowPitch")
@@ -102,7 +104,7 @@ class _Gates:
         self._tensors()
 
     def _buffers(self) -> None:
-        found, tile, every = self._found, self._tile, self._all
+        problem, tile, every = self._problem, self._tile, self._all
         own, size = self._ctype, self._size
         self._taken = Buffer("taken", own, size, every)
         self._product = Buffer("product", "float", 4, every)
@@ -112,7 +114,7 @@ class _Gates:
         self._before, self._after = (Buffer(name, "float", 4, tile) for name in ("before", "after"))
         self._narrowed = Buffer("narrow", own, size, every)
         self._numerators = Buffer("numerators", "float", 4, every)
-        number = self._gates + (found.kind == "gru")  # products of the new gate are weighed with their bias
+        number = self._gates + (problem.kind == "gru")  # products of the new gate are weighed with their bias
         self._biases = Buffer("biases", "float", 4, tile * number)
         self._both = Buffer("both", "float", 4, self._units * (2 * self._gates))
         self._given_biases = Buffer("givenBiases", own, size, self._units * (2 * self._gates))
@@ -136,9 +138,9 @@ class _Gates:
         self._last_cells = self._tensor("lastCells", self._given["last_cells"])
         self._states = self._own("states", self._ctype, "statesOffset")
         self._products = self._own("products", "float")
-        if self._found.stacked:
+        if self._problem.stacked:
             self._inputs = self._own("inputs", "float", "inputsOffset")
-        if self._found.carries:
+        if self._problem.carries:
             self._carried = self._own("carried", "float", "carriedOffset")
 
     def _several(self, name: str, role: str) -> TensorList | None:
@@ -159,7 +161,7 @@ class _Gates:
     def kernel(self) -> Kernel:
         """All steps of all units."""
         k = self._k
-        if self._found.kind != "rnn_relu":  # ones for sigmoids, twos for tanh(x) = 2 * sigmoid(2 * x) - 1
+        if self._problem.kind != "rnn_relu":  # ones for sigmoids, twos for tanh(x) = 2 * sigmoid(2 * x) - 1
             ones = self._tile * (self._gates - 1)
             if self._gates > 1:
                 self._on("Duplicate", self._numerators, _float(1), count=ones)
@@ -170,9 +172,9 @@ class _Gates:
                 self._begin(share)
         k.give(_STATES)
         with k.loop("tick", self._ticks, U64) as tick:
-            if self._found.carries:
+            if self._problem.carries:
                 k.fence("MTE3_MTE2")  # reads what the tick before has written
-            for state in (self._count, *([self._input_count] if self._found.stacked else [])):
+            for state in (self._count, *([self._input_count] if self._problem.stacked else [])):
                 k.assign(state, 0)
             with k.cores("index", self._many, with_cube=True) as index:
                 self._unit(self._share(index), tick)
@@ -205,11 +207,11 @@ class _Gates:
                     rows=share.rows, apart=self._hidden, zeros=self._c0 - columns,
                 )  # fmt: skip
             # As 16-bit numbers: no instruction copies all types.
-            halves = [read_as("int16_t", item) for item in (state, taken, taken)]
+            halves = [read_as("int16_t", choice) for choice in (state, taken, taken)]
             count = self._tile * (self._size // 2)
             k.call("Or", *halves, count, repeats=ceil_div(count, 2 * LANES))
         self._store_states(share, Int(1))
-        if not self._found.carries:
+        if not self._problem.carries:
             return
         if self._initial_carried is None:
             self._on("Duplicate", self._after, _float(0), count=self._tile)
@@ -223,16 +225,16 @@ class _Gates:
     def _unit(self, share: _Share, tick: Expr) -> None:
         """One tick of a unit."""
         k = self._k
-        start = share.chain * (LAG if self._found.stacked else 0)
+        start = share.chain * (LAG if self._problem.stacked else 0)
         step = k.let("step", tick - start, U64)
         running = Choice(step, "<", self._steps, Int(1), Int(0))
-        if self._found.stacked:
+        if self._problem.stacked:
             running = Choice(tick, "<", start, Int(0), running)
         active = k.let("isActive", running)
         behind = share.index + TilingField("blockDim", "uint32_t")
         is_last = k.let("isLast", Choice(behind, "<", self._many, Int(0), Int(1)))
         with k.when(active, "!=", 0):
-            if self._found.stacked:
+            if self._problem.stacked:
                 with k.when(share.chain, ">", 0):
                     with k.when(self._input_count % self._per_signal, "==", 0):
                         k.take(_INPUTS)
@@ -258,12 +260,12 @@ class _Gates:
     def _prepare(self, share: _Share, tick: Expr, step: Expr) -> None:
         """What does not depend on the states of the tick before is done while the cube core multiplies
         those."""
-        k, found, sums, tile = self._k, self._found, self._sums, self._tile
+        k, problem, sums, tile = self._k, self._problem, self._sums, self._tile
         if self._input_biases is not None:
             with k.when(self._biased, "!=", share.index + 1), k.section("LoadBiases", _ONCE):
                 k.assign(self._biased, share.index + 1)
                 self._load_biases(share)
-        if found.stacked:
+        if problem.stacked:
             with k.when(share.chain, ">", 0):
                 place = (tick % 2 * self._many + share.index) * self._unit_elements + self._first_product
                 self._load_products(share, self._incoming, self._inputs, place)
@@ -273,11 +275,11 @@ class _Gates:
         else:
             self._project(share, step)
         last = tile * (self._gates - 1)
-        if found.kind in ("lstm", "gru"):
+        if problem.kind in ("lstm", "gru"):
             self._on("Muls", sums, sums, _float(-1), count=last)
-        if found.kind in ("lstm", "rnn_tanh"):
+        if problem.kind in ("lstm", "rnn_tanh"):
             self._on("Muls", at(sums, last), at(sums, last), _float(-2), count=tile)
-        if found.carries:
+        if problem.carries:
             k.load(self._before, self._carried, self._carried_of(share), tile)
 
     def _add_biases(self, source: Buffer) -> None:
@@ -293,7 +295,7 @@ class _Gates:
         first = k.let("firstRow", self._row_of(share, step) * gates * self._hidden + share.column, U64)
         pitch = self._row_pitch * gates * self._hidden
         assert self._projected is not None
-        chain = Int(0) if self._found.stacked else share.chain
+        chain = Int(0) if self._problem.stacked else share.chain
         for gate in range(gates):
             place = first + self._hidden * self._place(gate)
             target = at(self._taken, self._tile * gate)
@@ -302,7 +304,7 @@ class _Gates:
         self._add_biases(self._sums)
 
     def _place(self, gate: int) -> int:
-        return _PLACES.get(self._found.kind, range(self._gates))[gate]
+        return _PLACES.get(self._problem.kind, range(self._gates))[gate]
 
     def _load_biases(self, share: _Share) -> None:
         k, gates, units = self._k, self._gates, self._units
@@ -317,7 +319,7 @@ class _Gates:
                 k.load(target, tensors, place, share.width, index=share.chain, zeros=padding)
         key, mode = ("Cast", (_WIDEN,)) if self._narrow else ("Adds", (_float(0),))
         self._on(key, both, given, *mode, count=units * (2 * gates))
-        apart = self._found.kind == "gru"
+        apart = self._problem.kind == "gru"
         self._on("Add", both, both, at(both, units * gates), count=units * (gates - apart))
         for gate in range(gates + apart):
             source = at(both, units * (gate if gate < gates else 2 * gates - 1))
@@ -337,13 +339,13 @@ class _Gates:
 
     def _finish(self, share: _Share, tick: Expr, step: Expr, signalled: Expr, is_last: Expr) -> None:
         """Products of the states become new states, which the other cores wait for."""
-        k, found, product = self._k, self._found, self._product
+        k, problem, product = self._k, self._problem, self._product
         place = share.index * self._unit_elements + self._first_product
         self._load_products(share, product, self._products, place, signalled)
         self._activate()
         source = {"lstm": at(self._sums, self._tile * (self._gates - 1)), "gru": whole(self._after)}
-        self._turn_out(source.get(found.kind, whole(self._sums)))
-        if found.kind == "gru" and self._narrow:  # the state is what was rounded
+        self._turn_out(source.get(problem.kind, whole(self._sums)))
+        if problem.kind == "gru" and self._narrow:  # the state is what was rounded
             self._on("Cast", self._after, self._narrowed, _WIDEN, count=self._tile)
         with k.when(tick + 1, "<", self._ticks):
             self._store_states(share, tick)
@@ -359,7 +361,7 @@ class _Gates:
             with k.when(*ends):
                 self._turn_out(whole(self._after))
                 self._store_rows(share, self._last_cells, self._state_of(share), self._hidden)
-        if found.carries:
+        if problem.carries:
             self._store_carried(share)
 
     def _activate(self) -> None:
@@ -369,7 +371,7 @@ class _Gates:
             "rnn_tanh": (self._rnn_tanh, "Sums are -2 * x."),
             "rnn_relu": (self._rnn_relu, ""),
         }
-        activate, note = made[self._found.kind]
+        activate, note = made[self._problem.kind]
         with self._k.section("Activate", note):
             activate()
 
@@ -442,7 +444,7 @@ class _Gates:
         return ((share.chain + chain) * self._of_batch + share.row) * self._hidden + share.column
 
     def _first_state_of(self, share: _Share) -> Expr:
-        return self._state_of(share, self._found.first)
+        return self._state_of(share, self._problem.first)
 
     def _carried_of(self, share: _Share) -> Expr:
         return (share.index * 2 + VectorCore()) * self._tile
@@ -450,7 +452,7 @@ class _Gates:
     def _row_of(self, share: _Share, step: Expr) -> Expr:
         """The row of inputs and outputs that a step of the unit's first sequence is."""
         moment = Choice(share.chain, "==", Int(0), step, self._steps - 1 - step)
-        return share.row * self._row_pitch + (step if self._found.stacked else moment) * TilingField(
+        return share.row * self._row_pitch + (step if self._problem.stacked else moment) * TilingField(
             "stepPitch"
         )
 
@@ -496,7 +498,7 @@ class _Gates:
     def _store_states(self, share: _Share, tick: Expr) -> None:
         """In fractals, where the next tick reads them; those of the tick before are still read."""
         tile = share.chain * self._batch_tiles + share.index % self._batch_tiles
-        place = (tick % 2 * (self._batch_tiles * self._found.chains) + tile) * TilingField("stateElements")
+        place = (tick % 2 * (self._batch_tiles * self._problem.chains) + tile) * TilingField("stateElements")
         count = round_up(share.width, self._c0) * self._batch
         self._k.store(self._states, place + share.column * self._batch, self._state, count)
 
@@ -504,13 +506,13 @@ class _Gates:
         self._k.store(self._carried, self._carried_of(share), self._after, self._tile)
 
     def _store_outputs(self, share: _Share, step: Expr, outputs: Tensor) -> None:
-        k, chains = self._k, 1 if self._found.stacked else self._found.chains
+        k, chains = self._k, 1 if self._problem.stacked else self._problem.chains
         width = self._hidden * chains
         place = self._row_of(share, step) * width + share.column
-        if not self._found.stacked:
+        if not self._problem.stacked:
             self._store_rows(share, outputs, place + share.chain * self._hidden, self._row_pitch * width)
             return
-        with k.when(share.chain, "==", self._found.chains - 1):
+        with k.when(share.chain, "==", self._problem.chains - 1):
             self._store_rows(share, outputs, place, self._row_pitch * width)
 
     def _store_rows(self, share: _Share, target: Tensor, place: Expr, apart: Expr) -> None:

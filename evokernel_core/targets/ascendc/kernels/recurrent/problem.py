@@ -75,10 +75,10 @@ def read_recurrence(task: KernelTask) -> Recurrence:
     """The one recurrence of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
     nodes = {node.name: node for node in graph.nodes}
-    found = [node for node in graph.nodes if node.op == RECURRENCE.name]
-    if len(found) != 1:
+    matches = [node for node in graph.nodes if node.op == RECURRENCE.name]
+    if len(matches) != 1:
         raise PlanError("The kernel has not exactly one recurrence.")
-    (node,) = found
+    (node,) = matches
     bases = [_base(ref, nodes) for ref in graph.outputs]
     if any(base.name != node.name for base in bases):
         raise PlanError("The result is more than a recurrence.")
@@ -92,7 +92,7 @@ def read_recurrence(task: KernelTask) -> Recurrence:
 
     def names(arg: Arg) -> tuple[str, ...]:
         given = arg if isinstance(arg, tuple) else () if arg is None else (arg,)
-        return tuple(_input(item, nodes) for item in given if isinstance(item, ValueRef))
+        return tuple(_input(element, nodes) for element in given if isinstance(element, ValueRef))
 
     shape = tuple(map(extent, node.outputs[0].shape))
     return Recurrence(

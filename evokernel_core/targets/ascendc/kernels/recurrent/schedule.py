@@ -30,12 +30,12 @@ _STATES_SHARE = 8
 """The part of L1 that states take at a time, twice."""
 
 
-def best(found: Recurrence, sizes: Mapping[str, int], chip: Chip) -> RecurrentSchedule:
+def best(problem: Recurrence, sizes: Mapping[str, int], chip: Chip) -> RecurrentSchedule:
     """The legal schedule of the lowest estimate."""
-    legal = [item for item in _starts(found, sizes, chip) if refusal(found, item, chip) is None]
+    legal = [start for start in _starts(problem, sizes, chip) if refusal(problem, start, chip) is None]
     if not legal:
         raise PlanError("The tiles of this recurrence do not fit the memories of a core.")
-    return min(legal, key=lambda item: estimate_us(found, item, sizes, chip))
+    return min(legal, key=lambda schedule: estimate_us(problem, schedule, sizes, chip))
 
 
 @lru_cache(maxsize=256)
@@ -51,10 +51,10 @@ def layers_together(
     def cost(count: int) -> float:
         names = tuple(map(str, range(count)))
         lengths = (extent(steps), extent(batch), extent(hidden))
-        found = Recurrence(
+        problem = Recurrence(
             kind, ("x",), names, names, names, "h", "c", 0, False, *lengths, (0,), names[1:], dtype
         )
-        return product + estimate_us(found, best(found, {}, chip), {}, chip)
+        return product + estimate_us(problem, best(problem, {}, chip), {}, chip)
 
     least = {count: cost(count) for count in range(1, layers + 1)}
     return min(
@@ -62,81 +62,88 @@ def layers_together(
     )  # fmt: skip
 
 
-def refusal(found: Recurrence, item: RecurrentSchedule, chip: Chip) -> str | None:
+def refusal(problem: Recurrence, schedule: RecurrentSchedule, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
-    fractal = 32 // ITEM_SIZE[found.dtype]
-    if min(item.batch, item.hidden, item.base_k) < 16 or any(
-        length % 16 for length in (item.batch, item.hidden, item.base_k)
+    fractal = 32 // ITEM_SIZE[problem.dtype]
+    if min(schedule.batch, schedule.hidden, schedule.base_k) < 16 or any(
+        length % 16 for length in (schedule.batch, schedule.hidden, schedule.base_k)
     ):
         return "Tiles are whole fractals."
-    if item.hidden % (2 * fractal) or item.batch > _MOST_BATCH:
+    if schedule.hidden % (2 * fractal) or schedule.batch > _MOST_BATCH:
         return "Each vector core turns whole fractals."
-    if item.panel_k % item.base_k or item.states_k % item.panel_k or item.panels < 3:
+    if schedule.panel_k % schedule.base_k or schedule.states_k % schedule.panel_k or schedule.panels < 3:
         return "Panels are whole steps, and two of weights are in flight."
-    if buffer_bytes(found, item) > chip.ub_bytes:
+    if buffer_bytes(problem, schedule) > chip.ub_bytes:
         return "The gates of a unit do not fit the unified buffer."
-    return _cube_refusal(item, found.gates * item.hidden, ITEM_SIZE[found.dtype], chip.memory)
+    return _cube_refusal(schedule, problem.gates * schedule.hidden, ITEM_SIZE[problem.dtype], chip.memory)
 
 
-def _cube_refusal(item: RecurrentSchedule, sums: int, size: int, memory: Memory) -> str | None:
+def _cube_refusal(schedule: RecurrentSchedule, sums: int, size: int, memory: Memory) -> str | None:
     """``sums``: rows of one product; ``size``: bytes of an element."""
-    kept = item.kept * item.panel_k * sums * size
-    if max(2 * item.batch * item.base_k * size, 2 * sums * item.base_k * size + kept) > memory.l0_bytes:
+    kept = schedule.kept * schedule.panel_k * sums * size
+    if (
+        max(2 * schedule.batch * schedule.base_k * size, 2 * sums * schedule.base_k * size + kept)
+        > memory.l0_bytes
+    ):
         return "Two steps of an operand do not fit L0."
-    if item.batch * sums * _FLOAT > memory.l0c_bytes:
+    if schedule.batch * sums * _FLOAT > memory.l0c_bytes:
         return "The results do not fit L0C."
     if (
-        2 * item.batch * item.states_k + item.panels * sums * item.panel_k
+        2 * schedule.batch * schedule.states_k + schedule.panels * sums * schedule.panel_k
     ) * size > memory.l1_bytes - RESERVED_BYTES:
         return "The panels do not fit L1."
     return None
 
 
-def buffer_bytes(found: Recurrence, item: RecurrentSchedule) -> int:
+def buffer_bytes(problem: Recurrence, schedule: RecurrentSchedule) -> int:
     """Bytes of the unified buffer: rows and sums of both products, dividends, biases, states."""
-    size = ITEM_SIZE[found.dtype]
-    wide = (4 if found.stacked else 3) * found.gates + found.gates + 1 + 2
-    narrow = 2 * found.gates + 2
-    return (wide * _FLOAT + narrow * size) * item.batch * item.hidden // 2 + 16 * found.gates * item.hidden
+    size = ITEM_SIZE[problem.dtype]
+    wide = (4 if problem.stacked else 3) * problem.gates + problem.gates + 1 + 2
+    narrow = 2 * problem.gates + 2
+    return (
+        wide * _FLOAT + narrow * size
+    ) * schedule.batch * schedule.hidden // 2 + 16 * problem.gates * schedule.hidden
 
 
-def _starts(found: Recurrence, sizes: Mapping[str, int], chip: Chip) -> Iterator[RecurrentSchedule]:
-    hidden, batch = found.hidden.evaluate(sizes), found.batch.evaluate(sizes)
+def _starts(problem: Recurrence, sizes: Mapping[str, int], chip: Chip) -> Iterator[RecurrentSchedule]:
+    hidden, batch = problem.hidden.evaluate(sizes), problem.batch.evaluate(sizes)
     tiles = {-(-batch // count // 16) * 16 for count in range(1, -(-batch // 16) + 1)}
     wanted = sorted({size for size in tiles if size <= _MOST_BATCH}, reverse=True)[:4]
     for rows in {*wanted, min(_MOST_BATCH, max(tiles))}:
         for wide in (16, 32, 48, 64, 96, 128):
             for base_k in (128, 64, 32, 16):
                 for factor in (4, 2, 1):
-                    item = RecurrentSchedule(rows, wide, base_k, base_k * factor, 0, 0)
-                    yield _filled(found, item, hidden, chip.memory)
+                    schedule = RecurrentSchedule(rows, wide, base_k, base_k * factor, 0, 0)
+                    yield _filled(problem, schedule, hidden, chip.memory)
 
 
-def _filled(found: Recurrence, item: RecurrentSchedule, hidden: int, memory: Memory) -> RecurrentSchedule:
+def _filled(
+    problem: Recurrence, schedule: RecurrentSchedule, hidden: int, memory: Memory
+) -> RecurrentSchedule:
     """As deep panels of states as they are deep or fit, and as many panels of weights as L1 holds beside.
     Shallower ones, and a panel of weights in L0, where all weights then stay in the core."""
-    size, sums = ITEM_SIZE[found.dtype], found.gates * item.hidden
-    most = max(1, memory.l1_bytes // _STATES_SHARE // (item.batch * item.panel_k * size))
-    deepest = min(math.ceil(hidden / item.panel_k), most)
-    needed = math.ceil(hidden / item.panel_k) * (2 if found.stacked else 1)
-    kept = int((2 * item.base_k + item.panel_k) * sums * size <= memory.l0_bytes)
+    size, sums = ITEM_SIZE[problem.dtype], problem.gates * schedule.hidden
+    most = max(1, memory.l1_bytes // _STATES_SHARE // (schedule.batch * schedule.panel_k * size))
+    deepest = min(math.ceil(hidden / schedule.panel_k), most)
+    needed = math.ceil(hidden / schedule.panel_k) * (2 if problem.stacked else 1)
+    kept = int((2 * schedule.base_k + schedule.panel_k) * sums * size <= memory.l0_bytes)
 
     def fit(depth: int) -> int:
-        left = memory.l1_bytes - RESERVED_BYTES - 2 * item.batch * depth * item.panel_k * size
-        return left // (sums * item.panel_k * size)
+        left = memory.l1_bytes - RESERVED_BYTES - 2 * schedule.batch * depth * schedule.panel_k * size
+        return left // (sums * schedule.panel_k * size)
 
     whole = [depth for depth in range(deepest, 0, -1) if fit(depth) + kept >= needed]
     depth = whole[0] if whole else deepest
     panels = max(3, min(fit(depth), needed))
     kept = int(bool(whole) and panels < needed)
-    return evolve(item, states_k=depth * item.panel_k, panels=panels, kept=kept)
+    return evolve(schedule, states_k=depth * schedule.panel_k, panels=panels, kept=kept)
 
 
 def steps(
-    found: Recurrence, here: RecurrentSchedule, sizes: Mapping[str, int], memory: Memory
+    problem: Recurrence, here: RecurrentSchedule, sizes: Mapping[str, int], memory: Memory
 ) -> Iterator[tuple[str, RecurrentSchedule]]:
     """Named schedules one step away, legal or not."""
-    unit = max(16, 64 // ITEM_SIZE[found.dtype])
+    unit = max(16, 64 // ITEM_SIZE[problem.dtype])
     changes = {
         Sentence("more hidden units a core"): {"hidden": here.hidden + unit},
         Sentence("fewer hidden units a core"): {"hidden": here.hidden - unit},
@@ -150,47 +157,47 @@ def steps(
         Sentence("deeper panel in L1"): {"panel_k": here.panel_k * 2},
         Sentence("shallower panel in L1"): {"panel_k": here.panel_k // 2},
     }
-    hidden = found.hidden.evaluate(sizes)
+    hidden = problem.hidden.evaluate(sizes)
     for name, change in changes.items():
         item = evolve(here, **change)
         if min(item.batch, item.hidden, item.base_k, item.panel_k) > 0:
-            yield name, _filled(found, item, hidden, memory)
+            yield name, _filled(problem, item, hidden, memory)
 
 
-def strategy_of(found: Recurrence, item: RecurrentSchedule, move: str) -> Strategy:
+def strategy_of(problem: Recurrence, schedule: RecurrentSchedule, move: str) -> Strategy:
     notes = [
         Sentence(
             "Units of {hidden} hidden units and {batch} sequences; all cores meet once a step.",
-            hidden=item.hidden,
-            batch=item.batch,
+            hidden=schedule.hidden,
+            batch=schedule.batch,
         ),
         Sentence(
             "Steps of {depth} in L0; L1 holds {panels} panel(s) of weights, {panel} deep.",
-            depth=item.base_k,
-            panels=item.panels,
-            panel=item.panel_k,
+            depth=schedule.base_k,
+            panels=schedule.panels,
+            panel=schedule.panel_k,
         ),
     ]
-    if item.kept:
+    if schedule.kept:
         notes.append(Sentence("One panel of weights more stays in L0."))
-    if found.stacked:
+    if problem.stacked:
         notes.append(
             Sentence(
-                "{chains} layers side by side, each two steps behind the one below.", chains=found.chains
+                "{chains} layers side by side, each two steps behind the one below.", chains=problem.chains
             )
         )
-    return Strategy("recurrent", item.settings(), tuple(notes), descriptor_of(found, item), move)
+    return Strategy("recurrent", schedule.settings(), tuple(notes), descriptor_of(problem, schedule), move)
 
 
-def descriptor_of(found: Recurrence, item: RecurrentSchedule) -> Descriptor:
+def descriptor_of(problem: Recurrence, schedule: RecurrentSchedule) -> Descriptor:
     """Whether the weights stay in the core from step to step, and what a unit is."""
-    hidden, batch = found.hidden.constant, found.batch.constant
-    panels = math.ceil(hidden / item.panel_k) * (2 if found.stacked else 1) if hidden else math.inf
-    stay = item.panels + item.kept >= panels
+    hidden, batch = problem.hidden.constant, problem.batch.constant
+    panels = math.ceil(hidden / schedule.panel_k) * (2 if problem.stacked else 1) if hidden else math.inf
+    stay = schedule.panels + schedule.kept >= panels
     return Descriptor(
         Dataflow.WEIGHT_STATIONARY if stay else Dataflow.STREAMED,
-        (Reuse.L0 if item.kept else Reuse.L1) if stay else Reuse.L2,
-        Split.COLUMNS if batch is not None and batch <= item.batch else Split.TILES,
+        (Reuse.L0 if schedule.kept else Reuse.L1) if stay else Reuse.L2,
+        Split.COLUMNS if batch is not None and batch <= schedule.batch else Split.TILES,
         Algorithm.RECURRENCE,
         Overlap.PIPELINED,
     )

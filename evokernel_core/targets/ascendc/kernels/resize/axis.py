@@ -189,8 +189,8 @@ def phases_of(axis: Axis) -> Phases | None:
     ahead = 1 if axis.kind == "cubic" else 0
     offsets = tuple(math.floor(place) - ahead for place in places)
     weights = tuple(_weights(axis.kind, place - math.floor(place)) for place in places)
-    found = Phases(p, q, offsets, weights)
-    return found if _agrees(axis, found) else None
+    problem = Phases(p, q, offsets, weights)
+    return problem if _agrees(axis, problem) else None
 
 
 def _smooth_phases(axis: Axis, p: int, q: int) -> Phases | None:
@@ -242,16 +242,16 @@ def _keys(d: float, a: float = -0.75) -> float:
     return ((a + 2) * d - (a + 3)) * d * d + 1 if d <= 1 else ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
 
 
-def _agrees(axis: Axis, found: Phases) -> bool:
+def _agrees(axis: Axis, problem: Phases) -> bool:
     """Whether the places that PyTorch computes in float32 are those of the phases."""
     number = np.arange(axis.results)
-    exact = number // found.p * found.q + np.array(found.offsets)[number % found.p]
+    exact = number // problem.p * problem.q + np.array(problem.offsets)[number % problem.p]
     step, half = np.float32(axis.step), np.float32(0.5)
-    shares = np.array([_place(axis, phase, found.q / found.p) for phase in range(found.p)])
+    shares = np.array([_place(axis, phase, problem.q / problem.p) for phase in range(problem.p)])
     given = number.astype(np.float32)
     if axis.kind in NEAREST:
         place = (given if axis.kind == "nearest" else given + half) * step
         return bool((np.floor(place) == exact).all())
     place = (given + half) * step - half
-    wanted = number // found.p * found.q + shares[number % found.p]
+    wanted = number // problem.p * problem.q + shares[number % problem.p]
     return bool((np.abs(place - wanted) < _EXACT).all())

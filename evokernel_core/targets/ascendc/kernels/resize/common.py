@@ -55,31 +55,33 @@ def start_of(axis: Axis, window: Window, run: Expr) -> Expr:
 class Resizing:
     """What both kernels share: the two tensors, the tables of rows, and a tile's rows."""
 
-    def __init__(self, note: str, found: Resize, schedule: ResizeSchedule) -> None:
-        self.k, self.found, self.item = Builder(note), found, schedule
-        self.ctype, self.width = CPP_TYPE[found.dtype], ITEM_SIZE[found.dtype]
-        self.x = self.k.input("x", parameter(found.source), self.ctype, self.width)
+    def __init__(self, note: str, problem: Resize, schedule: ResizeSchedule) -> None:
+        self.k, self.problem, self.schedule = Builder(note), problem, schedule
+        self.ctype, self.width = CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype]
+        self.x = self.k.input("x", parameter(problem.source), self.ctype, self.width)
         self.y: Tensor = self.k.output("y", "output", self.ctype, self.width)
-        self.planes = self.k.param("planes", Size(found.planes))
+        self.planes = self.k.param("planes", Size(problem.planes))
         self.k.require(self.planes, ">=", 1)
-        self.source_plane = Constant("SOURCE_PLANE", found.rows.sources * found.columns.sources)
-        self.result_plane = Constant("RESULT_PLANE", found.rows.results * found.columns.results)
-        self.source_columns = Constant("SOURCE_COLUMNS", found.columns.sources)
-        self.result_columns = Constant("RESULT_COLUMNS", found.columns.results)
-        self.result_rows = Constant("RESULT_ROWS", found.rows.results)
-        self.window, self.alone = window_of(found.rows, schedule.rows), window_of(found.rows, 1)
+        self.source_plane = Constant("SOURCE_PLANE", problem.rows.sources * problem.columns.sources)
+        self.result_plane = Constant("RESULT_PLANE", problem.rows.results * problem.columns.results)
+        self.source_columns = Constant("SOURCE_COLUMNS", problem.columns.sources)
+        self.result_columns = Constant("RESULT_COLUMNS", problem.columns.results)
+        self.result_rows = Constant("RESULT_ROWS", problem.rows.results)
+        self.window, self.alone = window_of(problem.rows, schedule.rows), window_of(problem.rows, 1)
         sparse = self.alone.span * schedule.rows
         self.is_sparse = sparse < self.window.span
         """Whether results are so far apart that each has rows of the source for itself."""
         self.each = Constant("EACH", self.alone.span, "rows of the source that one row of results needs")
         self.span = Constant("SPAN", min(sparse, self.window.span), "rows of the source that a tile needs")
         self.tile_rows = Constant("TILE_ROWS", schedule.rows, "rows of results in a tile")
-        self.table = Tables(self.k, "row", found.rows, found.rows.results)
+        self.table = Tables(self.k, "row", problem.rows, problem.rows.results)
 
     @property
     def row_tables(self) -> tuple[Buffer, ...]:
         """Those that last, of rows."""
-        return (self.table.first, self.table.weights) if self.found.rows.is_weighted else (self.table.first,)
+        return (
+            (self.table.first, self.table.weights) if self.problem.rows.is_weighted else (self.table.first,)
+        )
 
     @property
     def is_float(self) -> bool:
@@ -94,7 +96,7 @@ class Resizing:
         """The first row of the source that a tile needs; not asked for where each result has its own."""
         if self.is_sparse:
             return Int(0)
-        return self.k.let("start", start_of(self.found.rows, self.window, band), U32)
+        return self.k.let("start", start_of(self.problem.rows, self.window, band), U32)
 
     def load_rows(
         self, target: Slice, place: Expr, rows: tuple[Expr, Expr, Expr], count: Expr, pitch: Expr
@@ -107,14 +109,14 @@ class Resizing:
             k.load(target, self.x, place + start * apart, count, rows=self.span, apart=apart, pitch=pitch)
             return
         with k.loop("own", high) as i:
-            first = start_of(self.found.rows, self.alone, row + i)
+            first = start_of(self.problem.rows, self.alone, row + i)
             moved = evolve(target, offset=target.offset + i * self.each * pitch)
             k.load(moved, self.x, place + first * apart, count, rows=self.each, apart=apart, pitch=pitch)
 
     def slot_of(self, tap: int, first: Expr, i: Expr, tile: tuple[Expr, Expr]) -> Expr:
         """The place in a tile of a tap of result number ``i``, whose first one is known. ``tile``: the first
         row of its results, and that of the source."""
-        axis, (row, start) = self.found.rows, tile
+        axis, (row, start) = self.problem.rows, tile
         number = first + tap
         if axis.shift:
             number = greatest(number, axis.shift) - axis.shift
@@ -126,7 +128,7 @@ class Resizing:
 
     def first_of(self, row: Expr) -> Expr:
         """The number of the first tap of a result."""
-        axis = self.found.rows
+        axis = self.problem.rows
         likely = row * axis.sources // axis.results + axis.shift
         return self.k.get("firstTap", at(self.table.first, row), likely, U32)
 
@@ -134,7 +136,7 @@ class Resizing:
         self, to: Slice, i: Expr, tile: tuple[Expr, Expr], pitch: Index, source: Buffer, count: Expr
     ) -> None:
         """The weighted sum of the rows that result number ``i`` is made of; rows are a pitch apart."""
-        k, axis, table = self.k, self.found.rows, self.table
+        k, axis, table = self.k, self.problem.rows, self.table
         repeats, row = ceil_div(count, REPEAT), tile[0] + i
         first = self.first_of(row)
         weights = [

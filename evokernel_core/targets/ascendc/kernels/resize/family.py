@@ -35,26 +35,26 @@ _PERIODS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 _HEIGHTS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128)
 
 
-def _why_illegal(found: Resize, item: ResizeSchedule) -> str | None:
-    if min(item.columns, item.rows, item.joined) < 1:
+def _why_illegal(problem: Resize, schedule: ResizeSchedule) -> str | None:
+    if min(schedule.columns, schedule.rows, schedule.joined) < 1:
         return "A tile has at least one result."
-    if is_rows_only(found):
-        is_one = item.joined == 1 and not item.phased
+    if is_rows_only(problem):
+        is_one = schedule.joined == 1 and not schedule.phased
         return None if is_one else "Rows that lie in memory as they are are stored one by one."
-    return _why_no_planes(found, item)
+    return _why_no_planes(problem, schedule)
 
 
-def _why_no_planes(found: Resize, item: ResizeSchedule) -> str | None:
+def _why_no_planes(problem: Resize, schedule: ResizeSchedule) -> str | None:
     """Why eight planes at a time cannot be resized in such tiles."""
-    if item.columns % _unit(found) and item.columns < found.columns.results:
+    if schedule.columns % _unit(problem) and schedule.columns < problem.columns.results:
         return "A part of a row begins at a whole block, and with the first phase."
-    if min(item.columns, found.columns.results) > _MOST_TABLE:
+    if min(schedule.columns, problem.columns.results) > _MOST_TABLE:
         return f"A tile has at most {_MOST_TABLE} columns."
-    if item.phased:
-        return why_no_phases(found, item)
-    if item.woven:
+    if schedule.phased:
+        return why_no_phases(problem, schedule)
+    if schedule.woven:
         return "Only the rows of phases are woven."
-    if item.joined > item.rows:
+    if schedule.joined > schedule.rows:
         return "A tile has no fewer rows than are stored at a time."
     return None
 
@@ -62,45 +62,45 @@ def _why_no_planes(found: Resize, item: ResizeSchedule) -> str | None:
 _FORM = form_of(build, _why_illegal)
 
 
-def _cost_us(found: Resize, item: ResizeSchedule, sizes: Sizes, chip: Chip) -> float:
+def _cost_us(problem: Resize, schedule: ResizeSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds; rows of the source that several tiles need come from L2 where it holds them."""
-    rows, planes = found.rows, found.planes.evaluate(sizes)
-    loaded = window_of(rows, item.rows).span * -(-rows.results // item.rows)
-    once = planes * rows.sources * found.columns.sources * ITEM_SIZE[found.dtype]
-    return _FORM.cost_us(found, item, sizes, with_hits(chip, once, loaded / rows.sources))
+    rows, planes = problem.rows, problem.planes.evaluate(sizes)
+    loaded = window_of(rows, schedule.rows).span * -(-rows.results // schedule.rows)
+    once = planes * rows.sources * problem.columns.sources * ITEM_SIZE[problem.dtype]
+    return _FORM.cost_us(problem, schedule, sizes, with_hits(chip, once, loaded / rows.sources))
 
 
-def _starts(found: Resize, sizes: Sizes, chip: Chip) -> Iterator[ResizeSchedule]:
+def _starts(problem: Resize, sizes: Sizes, chip: Chip) -> Iterator[ResizeSchedule]:
     """Of each width the highest tiles that fit, and lower ones, which leave more cores something to do."""
-    if not is_rows_only(found) and phases_of_rows(found) is not None:
-        phased = list(_phased_starts(found, chip))
+    if not is_rows_only(problem) and phases_of_rows(problem) is not None:
+        phased = list(_phased_starts(problem, chip))
         if phased:
             yield from phased
             return
-    rows = found.rows.results
+    rows = problem.rows.results
     heights = sorted({min(height, rows) for height in _HEIGHTS}, reverse=True)
-    for width in _widths(found):
-        several = 1 if is_rows_only(found) else max(1, min(8, _MOST_JOINED // width))
+    for width in _widths(problem):
+        several = 1 if is_rows_only(problem) else max(1, min(8, _MOST_JOINED // width))
         for joined in sorted({1, max(1, several // 2), several}):
             high = [height for height in heights if height >= joined]
             if not high:
                 continue
             items = (ResizeSchedule(width, height, joined, 2) for height in high)
-            fitting = (item for item in items if least_bytes(found, item) <= chip.ub_bytes)
+            fitting = (item for item in items if least_bytes(problem, item) <= chip.ub_bytes)
             yield from dict.fromkeys(
                 (*itertools.islice(fitting, 3), ResizeSchedule(width, high[-1], joined, 2))
             )
 
 
-def _phased_starts(found: Resize, chip: Chip) -> Iterator[ResizeSchedule]:
+def _phased_starts(problem: Resize, chip: Chip) -> Iterator[ResizeSchedule]:
     """The same of rows that are weighed phase by phase."""
-    phases = phases_of_rows(found)
+    phases = phases_of_rows(problem)
     assert phases is not None
-    heights = sorted({min(height, found.rows.sources) for height in _PERIODS}, reverse=True)
+    heights = sorted({min(height, problem.rows.sources) for height in _PERIODS}, reverse=True)
     # Rows of whole requests are stored as fast one by one.
-    is_whole = found.columns.results * ITEM_SIZE[found.dtype] % REQUEST_BYTES == 0
+    is_whole = problem.columns.results * ITEM_SIZE[problem.dtype] % REQUEST_BYTES == 0
     for width, woven, joined in itertools.product(
-        _widths(found), (False,) if is_whole else (False, True), _PERIODS
+        _widths(problem), (False,) if is_whole else (False, True), _PERIODS
     ):
         items = (
             ResizeSchedule(width, height * phases.p, joined, 2, phased=True, woven=woven)
@@ -110,34 +110,34 @@ def _phased_starts(found: Resize, chip: Chip) -> Iterator[ResizeSchedule]:
         fitting = (
             item
             for item in items
-            if _why_illegal(found, item) is None and least_bytes(found, item) <= chip.ub_bytes
+            if _why_illegal(problem, item) is None and least_bytes(problem, item) <= chip.ub_bytes
         )
         yield from itertools.islice(fitting, 3)
 
 
-def _unit(found: Resize) -> int:
+def _unit(problem: Resize) -> int:
     """Columns that parts of a row consist of: whole blocks in memory, and whole periods."""
-    phases = phases_of(found.columns)
-    return math.lcm(BLOCK_BYTES // ITEM_SIZE[found.dtype], phases.p if phases else 1)
+    phases = phases_of(problem.columns)
+    return math.lcm(BLOCK_BYTES // ITEM_SIZE[problem.dtype], phases.p if phases else 1)
 
 
-def _widths(found: Resize) -> list[int]:
+def _widths(problem: Resize) -> list[int]:
     """Columns of a tile: whole blocks that begin with the first phase, or all of a row."""
-    columns = found.columns.results
-    if is_rows_only(found):
+    columns = problem.columns.results
+    if is_rows_only(problem):
         return sorted({min(width, columns) for width in _RUNS})
-    unit = _unit(found)
+    unit = _unit(problem)
     return sorted({min(-(-width // unit) * unit, columns) for width in (*_WIDTHS, columns)})
 
 
 def _steps(
-    found: Resize, here: ResizeSchedule, sizes: Sizes, chip: Chip
+    problem: Resize, here: ResizeSchedule, sizes: Sizes, chip: Chip
 ) -> Iterator[tuple[str, ResizeSchedule]]:
     yield "more rows", evolve(here, rows=here.rows * 2)
     yield "fewer rows", evolve(here, rows=max(1, here.rows // 2))
-    yield "wider tiles", evolve(here, columns=min(here.columns * 2, found.columns.results))
+    yield "wider tiles", evolve(here, columns=min(here.columns * 2, problem.columns.results))
     yield "narrower tiles", evolve(here, columns=max(8, here.columns // 16 * 8))
-    if phases_of_rows(found) is not None:
+    if phases_of_rows(problem) is not None:
         other = evolve(here, phased=not here.phased, woven=False)
         yield "rows one by one" if here.phased else "rows phase by phase", other
         yield "rows of phases apart" if here.woven else "rows woven", evolve(here, woven=not here.woven)
@@ -147,28 +147,28 @@ def _steps(
     yield "one tile less under way", evolve(here, buffers=here.buffers - 1)
 
 
-def _strategy(found: Resize, item: ResizeSchedule, move: str) -> Strategy:
+def _strategy(problem: Resize, schedule: ResizeSchedule, move: str) -> Strategy:
     notes = (
         Sentence(
             "Tiles of {columns} columns and {rows} rows, {buffers} under way.",
-            columns=item.columns,
-            rows=item.rows,
-            buffers=item.buffers,
+            columns=schedule.columns,
+            rows=schedule.rows,
+            buffers=schedule.buffers,
         ),
-        _how(found, item),
+        _how(problem, schedule),
     )
-    return Strategy("resize", item.settings(), notes, _descriptor(item), move)
+    return Strategy("resize", schedule.settings(), notes, _descriptor(schedule), move)
 
 
-def _descriptor(item: ResizeSchedule) -> Descriptor:
-    way = Algorithm.POLYPHASE if item.phased else Algorithm.DIRECT
-    return Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way, Overlap.of(item.buffers))
+def _descriptor(schedule: ResizeSchedule) -> Descriptor:
+    way = Algorithm.POLYPHASE if schedule.phased else Algorithm.DIRECT
+    return Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way, Overlap.of(schedule.buffers))
 
 
-def _how(found: Resize, item: ResizeSchedule) -> str:
-    if is_rows_only(found):
+def _how(problem: Resize, schedule: ResizeSchedule) -> str:
+    if is_rows_only(problem):
         return "Rows are weighted as they lie in memory."
-    if item.phased:
+    if schedule.phased:
         return "Eight planes are transposed; the rows of a phase are weighted together, and their columns."
     return "Eight planes are transposed; columns are gathered, rows are weighted by numbers."
 

@@ -12,22 +12,22 @@ from evokernel_core.targets.ascendc.kernels.resize.problem import Resize
 from evokernel_core.targets.ascendc.kernels.resize.rows import Rows
 
 
-def is_rows_only(found: Resize) -> bool:
+def is_rows_only(problem: Resize) -> bool:
     """Whether columns stay as they are."""
-    return found.columns.kind == IDENTITY
+    return problem.columns.kind == IDENTITY
 
 
-def _form(found: Resize, schedule: ResizeSchedule) -> Rows | Planes:
-    if is_rows_only(found):
-        return Rows(found, schedule)
-    return (Phased if schedule.phased else Planes)(found, schedule)
+def _form(problem: Resize, schedule: ResizeSchedule) -> Rows | Planes:
+    if is_rows_only(problem):
+        return Rows(problem, schedule)
+    return (Phased if schedule.phased else Planes)(problem, schedule)
 
 
-def least_bytes(found: Resize, schedule: ResizeSchedule) -> int:
+def least_bytes(problem: Resize, schedule: ResizeSchedule) -> int:
     """Bytes of the buffers that cannot share memory, for which no kernel must be built."""
-    return sum(item.bytes * item.stages for item in _form(found, schedule).lasting())
+    return sum(item.bytes * item.stages for item in _form(problem, schedule).lasting())
 
 
-def build(found: Resize, schedule: ResizeSchedule) -> Kernel:
+def build(problem: Resize, schedule: ResizeSchedule) -> Kernel:
     """The kernel of a legal schedule."""
-    return _form(found, schedule).kernel()
+    return _form(problem, schedule).kernel()

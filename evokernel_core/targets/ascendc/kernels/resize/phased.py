@@ -22,27 +22,32 @@ Resizes planes. Eight of them are transposed so that their elements at one place
 phase are weighed together, and so are the columns of many rows."""
 
 
-def phases_of_rows(found: Resize) -> Phases | None:
+def phases_of_rows(problem: Resize) -> Phases | None:
     """The phases of rows that are a whole number of times as many, where columns have phases too; None for
     any others."""
-    rows = phases_of(found.rows)
-    if rows is None or rows.q != 1 or found.rows.results != found.rows.sources * rows.p:
+    rows = phases_of(problem.rows)
+    if rows is None or rows.q != 1 or problem.rows.results != problem.rows.sources * rows.p:
         return None
-    is_clamped = found.rows.kind not in SMOOTH and found.columns.kind not in SMOOTH
-    return rows if is_clamped and phases_of(found.columns) is not None else None
+    is_clamped = problem.rows.kind not in SMOOTH and problem.columns.kind not in SMOOTH
+    return rows if is_clamped and phases_of(problem.columns) is not None else None
 
 
-def why_no_phases(found: Resize, item: ResizeSchedule) -> str | None:
+def why_no_phases(problem: Resize, schedule: ResizeSchedule) -> str | None:
     """Why rows cannot be weighed phase by phase in such tiles."""
-    phases, columns, axis = phases_of_rows(found), phases_of(found.columns), found.columns
-    if phases is None or columns is None or item.rows % phases.p or item.joined * phases.p > item.rows:
+    phases, columns, axis = phases_of_rows(problem), phases_of(problem.columns), problem.columns
+    if (
+        phases is None
+        or columns is None
+        or schedule.rows % phases.p
+        or schedule.joined * phases.p > schedule.rows
+    ):
         return "Rows are weighed phase by phase where there are a whole number of them for each."
-    is_wide = item.columns >= axis.results
+    is_wide = schedule.columns >= axis.results
     if is_wide and (axis.sources % columns.q or axis.sources // columns.q * columns.p != axis.results):
         return "Rows lie one behind the other where they have whole periods."
-    if item.woven and not is_wide:
+    if schedule.woven and not is_wide:
         return "Only whole rows are woven."
-    if is_wide and not item.woven and axis.results % (BLOCK_BYTES // ITEM_SIZE[found.dtype]):
+    if is_wide and not schedule.woven and axis.results % (BLOCK_BYTES // ITEM_SIZE[problem.dtype]):
         return "Rows that are stored one by one begin at whole blocks."
     return None
 
@@ -56,22 +61,22 @@ class Phased(Planes):
     blocks in front of the first row. Whole rows lie one behind the other as in memory, and what taps beyond
     their ends made of their neighbours is made anew."""
 
-    def __init__(self, found: Resize, schedule: ResizeSchedule) -> None:
-        phases, columns = phases_of_rows(found), phases_of(found.columns)
+    def __init__(self, problem: Resize, schedule: ResizeSchedule) -> None:
+        phases, columns = phases_of_rows(problem), phases_of(problem.columns)
         assert phases is not None and columns is not None
         self.own, self.across = phases, columns
         self.above = max(0, -min(phases.offsets))
         self.below = max(0, max(phases.offsets) + phases.taps - 1)
-        self.is_weighed = found.rows.is_weighted or schedule.woven
+        self.is_weighed = problem.rows.is_weighted or schedule.woven
         self.times = phases.p if self.is_weighed else 1
-        super().__init__(found, schedule, _NOTE)
+        super().__init__(problem, schedule, _NOTE)
 
     def _lay_out(self, length: int) -> None:
         super()._lay_out(length)
         self.front = 0
         if self.is_wide:
-            self.is_whole, self.lead, self.front = True, 0, self.across.overhang(self.found.columns)[0]
-            sources = self.found.columns.sources
+            self.is_whole, self.lead, self.front = True, 0, self.across.overhang(self.problem.columns)[0]
+            sources = self.problem.columns.sources
             self.reach = Constant("REACH", sources, "columns of the source that a tile needs")
             self.step = Constant("STEP", sources, "from row to row of the source in a tile")
             self.pitch = Constant("PITCH", length, "blocks of a row of results")
@@ -84,9 +89,9 @@ class Phased(Planes):
         return whole(schedule.joined * (self.own.p if schedule.woven else 1) * self.pitch.value, SIDE)
 
     def _make_blocks(self, more: int, further: int) -> None:
-        periods, step = self.item.rows // self.own.p, self.step.value
+        periods, step = self.schedule.rows // self.own.p, self.step.value
         # The last tile may begin so far behind the part of the source that it needs, and have fewer rows.
-        behind = most_ahead(self.found.rows, self.own, self.window) + periods
+        behind = most_ahead(self.problem.rows, self.own, self.window) + periods
         held = self.above + max(self.span.value, behind) + self.below
         more += self.front
         self.periods = Constant("PERIODS", periods, "rows of results of each phase in a tile")
@@ -95,12 +100,12 @@ class Phased(Planes):
         self.turned = Buffer("turned", "float", 4, PLANES * Int(rows))
         weighed = Buffer("weighed", "float", 4, PLANES * (self.phase * self.times + more))
         self.weighed = weighed if self.is_weighed else self.turned
-        entries = whole(self._lines(self.item.joined) * self.pitch.value, SIDE) + further
+        entries = whole(self._lines(self.schedule.joined) * self.pitch.value, SIDE) + further
         self.stretched = Buffer("stretched", "float", 4, PLANES * Int(entries))
 
     def _lines(self, periods: int) -> int:
         """Rows whose columns are computed together."""
-        return periods * (self.own.p if self.item.woven else 1)
+        return periods * (self.own.p if self.schedule.woven else 1)
 
     def lasting(self) -> tuple[Buffer, ...]:
         """The buffers that hold something at the same time."""
@@ -124,20 +129,20 @@ class Phased(Planes):
             plane = k.let("plane", tile // down // parts * PLANES, U64)
             column = k.let("column", part * self.wide, U32)
             begin = k.let(
-                "begin", Int(0) if self.is_wide else start_of(self.found.columns, self.part, part), U32
+                "begin", Int(0) if self.is_wide else start_of(self.problem.columns, self.part, part), U32
             )
             row = k.let("row", band * self.tile_rows, U32)
             self._blocks(plane, band, row, begin)
             first = k.let("first", row // self.own.p - self.start + self.above)
             if self.is_weighed:
-                (self._weave_rows if self.item.woven else self._weigh_rows)(first)
+                (self._weave_rows if self.schedule.woven else self._weigh_rows)(first)
             rows = k.let("rows", least(self.result_rows - row, self.tile_rows))
             count = k.let("count", least(self.result_columns - column, self.wide))
             ahead = self._ahead(self.across, column, begin) + self.front
             to = plane * self.result_plane + row * self.result_columns + column
             with k.pieces("line", (0, rows // self.own.p), self.high) as (line, lines):
                 place = k.let("place", to + line * self.own.p * self.result_columns, U64)
-                if self.item.woven:
+                if self.schedule.woven:
                     self._woven(line * (self.own.p * self.step) + ahead, lines, place, count)
                 else:
                     taken = line * self.step + ahead
@@ -169,7 +174,7 @@ class Phased(Planes):
         with k.section("RepeatRows", "The first and the last row go on beyond the ends."):
             for to, source in pairs:
                 target, taken = (
-                    at(self.turned, item * length + self.margin * BLOCK) for item in (to, source)
+                    at(self.turned, choice * length + self.margin * BLOCK) for choice in (to, source)
                 )
                 one = Number("ONE", 1.0)
                 k.call("Muls", target, taken, one, length, repeats=ceil_div(length, REPEAT))
@@ -220,7 +225,7 @@ class Phased(Planes):
 
     def _to_results(self, source: Slice, lines: Expr) -> None:
         """The columns of so many rows, as elements of every plane."""
-        most = self._lines(self.item.joined)
+        most = self._lines(self.schedule.joined)
         self._stretch(self.across, source, lines, most)
         if self.is_wide:
             self._make_ends(self.across, source, lines)

@@ -65,9 +65,9 @@ class Planes(Resizing):
     one and the first of the next row; ``lead``: elements in front of the first row, which repeat its first
     one; ``pitch``: blocks from row to row where columns are those of results."""
 
-    def __init__(self, found: Resize, schedule: ResizeSchedule, note: str = _NOTE) -> None:
-        super().__init__(note, found, schedule)
-        axis = found.columns
+    def __init__(self, problem: Resize, schedule: ResizeSchedule, note: str = _NOTE) -> None:
+        super().__init__(note, problem, schedule)
+        axis = problem.columns
         length = min(schedule.columns, axis.results)
         self.part, self.phases = window_of(axis, length), phases_of(axis)
         self.is_wide = length == axis.results
@@ -88,7 +88,7 @@ class Planes(Resizing):
         return whole(schedule.joined * length, SIDE)
 
     def _lay_out(self, length: int) -> None:
-        axis, phases = self.found.columns, self.phases
+        axis, phases = self.problem.columns, self.phases
         self.lead, step, pitch = 0, self.reach.value, whole(length, BLOCK)
         if phases is not None:
             before, behind = phases.overhang(axis)
@@ -107,7 +107,7 @@ class Planes(Resizing):
         self.flat = Constant("FLAT", flat, "elements of each plane in a tile")
 
     def _make_buffers(self, schedule: ResizeSchedule) -> None:
-        table, axis, phases = self.columns, self.found.columns, self.phases
+        table, axis, phases = self.columns, self.problem.columns, self.phases
         elements, results = PLANES * self.flat, PLANES * self.out
         self.taken = Buffer("taken", self.ctype, self.width, elements, schedule.buffers)
         self.made = Buffer("made", self.ctype, self.width, results, 2)
@@ -142,7 +142,7 @@ class Planes(Resizing):
     def _tabulate(self, first: Expr, start: Expr) -> None:
         """For each tap of a column, and each of the rows that are gathered together, the place of its block,
         in bytes, and a block of its weight."""
-        k, axis, table = self.k, self.found.columns, self.columns
+        k, axis, table = self.k, self.problem.columns, self.columns
         table.compute(first)
         less, place = k.let("less", start, "int32_t"), at(self.place, 0)
         with k.section("SpreadColumns", "A block for each tap: where it lies in a row, and what it weighs."):
@@ -169,7 +169,7 @@ class Planes(Resizing):
             to = (self.together * tap + row) * self.pitch
             below = Converted(row * self.step * BLOCK_BYTES, "int32_t")
             k.call("Adds", at(self.places, to), self.place, below, count, repeats=ceil_div(count, LANES))
-            if self.found.columns.is_weighted:
+            if self.problem.columns.is_weighted:
                 times = Converted(groups, "uint8_t")
                 k.call("Brcb", at(self.spread, to * BLOCK), weights, times, steps, repeats=groups)
 
@@ -181,7 +181,7 @@ class Planes(Resizing):
 
     def kernel(self) -> Kernel:
         """Of each part of the columns a core has a run of tiles, for which it makes tables once."""
-        k, found = self.k, self.found
+        k, problem = self.k, self.problem
         self.table.compute(0)
         groups = k.param("groups", ceil_div(self.planes, PLANES))
         across = k.param("parts", ceil_div(self.result_columns, self.wide), "of the columns")
@@ -193,7 +193,7 @@ class Planes(Resizing):
             part = k.let("part", unit // units, U64)
             column = k.let("column", part * self.wide, U32)
             count = k.let("count", least(self.result_columns - column, self.wide))
-            start = Int(0) if self.is_whole else start_of(found.columns, self.part, part)
+            start = Int(0) if self.is_whole else start_of(problem.columns, self.part, part)
             begin = k.let("begin", start, U32)
             if self.phases is None:
                 self._tabulate(column, begin)
@@ -245,7 +245,7 @@ class Planes(Resizing):
 
     def _gather_columns(self) -> None:
         """As many rows at a time as one instruction takes."""
-        k, axis, together = self.k, self.found.columns, self.together
+        k, axis, together = self.k, self.problem.columns, self.together
         note = "Rows of the source, tap by tap."
         with k.pieces("sourceRow", (0, self.span), together) as (row, rows), k.section("Stretch", note):
             taken = at(self.turned, row * self.step * BLOCK)
@@ -279,7 +279,7 @@ class Planes(Resizing):
         ahead = self._ahead(phases, column, begin)
         source = at(self.turned, ahead * BLOCK)
         self._stretch(phases, source, self.span, self.span.value)
-        if self.found.columns.kind in SMOOTH:
+        if self.problem.columns.kind in SMOOTH:
             self._make_ends(phases, source, self.span)
 
     def _ahead(self, phases: Phases, column: Expr, begin: Expr) -> Expr:
@@ -308,7 +308,7 @@ class Planes(Resizing):
 
     def _repeat_ends(self, phases: Phases, rows: Index) -> None:
         """The first and the last column beyond the ends, for so many rows."""
-        before, behind = phases.overhang(self.found.columns)
+        before, behind = phases.overhang(self.problem.columns)
         last = self.lead + self.reach - 1
         with self.k.section("RepeatEnds", "The first and the last column go on beyond the ends."):
             for less in range(before):
@@ -319,7 +319,7 @@ class Planes(Resizing):
     def _make_ends(self, phases: Phases, source: Slice, lines: Expr) -> None:
         """The columns some of whose taps lie beyond the ends, of eight rows at a time."""
         k = self.k
-        ends = tuple(ends_of(self.found.columns, phases))
+        ends = tuple(ends_of(self.problem.columns, phases))
         if not ends:
             return
         values: dict[str, Expr] = {"dstBlkStride": self.pitch, "srcBlkStride": self.step}
@@ -360,7 +360,7 @@ class Planes(Resizing):
         (row, high, start), (column, count) = rows, columns
         with k.pieces("line", (0, high), self.high) as (line, lines):
             mixed = at(self.mixed, 0)
-            if self.item.joined == 1 and not self.found.rows.is_weighted:
+            if self.schedule.joined == 1 and not self.problem.rows.is_weighted:
                 slot = self.slot_of(0, self.first_of(row + line), line, (row, start))
                 mixed = at(self.stretched, slot * self.pitch * BLOCK)
             else:
@@ -370,7 +370,7 @@ class Planes(Resizing):
                     self.weigh(to, line + i, (row, start), pitch, self.stretched, count * BLOCK)
             with k.section("ToPlanes", "Blocks to elements of every plane."):
                 self._to_planes(
-                    at(self.sums, 0), mixed, lines * self.wide, self.item.joined * self.wide.value
+                    at(self.sums, 0), mixed, lines * self.wide, self.schedule.joined * self.wide.value
                 )
             if not self.is_float:
                 self.cast(self.made, self.sums, PLANES * self.out, "RINT")
@@ -379,7 +379,7 @@ class Planes(Resizing):
 
     def _store(self, place: Expr, planes: Expr, lines: Expr, count: Expr) -> None:
         k = self.k
-        if self.is_wide or self.item.joined == 1:
+        if self.is_wide or self.schedule.joined == 1:
             run = lines * count
             k.store(self.y, place, self.made, run, rows=planes, apart=self.result_plane, pitch=self.out)
             return

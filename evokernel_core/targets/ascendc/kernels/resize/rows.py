@@ -14,8 +14,8 @@ _NOTE = "Resizes the rows of planes: each result is a weighted sum of rows, whic
 class Rows(Resizing):
     """Rows as they lie in memory: a tile is a run of columns of one plane."""
 
-    def __init__(self, found: Resize, schedule: ResizeSchedule) -> None:
-        super().__init__(_NOTE, found, schedule)
+    def __init__(self, problem: Resize, schedule: ResizeSchedule) -> None:
+        super().__init__(_NOTE, problem, schedule)
         self.wide = Constant("TILE_COLUMNS", schedule.columns)
         self.pitch = -(-schedule.columns // self.block) * self.block
         pitch = Constant("PITCH", self.pitch, "from row to row in a tile")

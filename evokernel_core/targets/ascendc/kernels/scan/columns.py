@@ -99,7 +99,7 @@ class Columns(Scanning):
         with self.k.loop("step", rows - 1) as step:
             before, row = step * pitch, (step + 1) * pitch
             if self.scan.reverse:
-                before, row = ((rows - item - step) * pitch for item in (1, 2))
+                before, row = ((rows - choice - step) * pitch for choice in (1, 2))
             given = at(x, before if self.scan.exclusive else row)
             self.combine(at(y, row), at(y, before), given, pitch)
         if self.scan.exclusive:

@@ -142,7 +142,7 @@ class Rows(Scanning):
             with k.loop("step", self.steps - 1) as step:
                 before, here = (step + first) * lanes, (step + first + 1) * lanes
                 if self.scan.reverse:
-                    before, here = ((self.steps - item - step) * lanes for item in (1, 2))
+                    before, here = ((self.steps - choice - step) * lanes for choice in (1, 2))
                 self.combine(at(turned, here), at(turned, before), at(turned, here), lanes)
 
     # -- lanes ----------------------------------------------------------------------------------

@@ -45,44 +45,46 @@ class ScanSchedule(Settings):
 
 def starts(scan: Scan, sizes: Mapping[str, int], chip: Chip) -> Iterator[ScanSchedule]:
     """Schedules to choose the first one from: of each shape of tiles one, the largest shapes."""
-    outer, length, inner = (item.evaluate(sizes) for item in (scan.outer, scan.length, scan.inner))
-    found: dict[tuple[int, int], ScanSchedule] = {}
+    outer, length, inner = (choice.evaluate(sizes) for choice in (scan.outer, scan.length, scan.inner))
+    result: dict[tuple[int, int], ScanSchedule] = {}
     if scan.in_rows:
         for lanes, blocks in itertools.product(_LANES, _BLOCKS):
-            item = ScanSchedule(lanes, blocks * block_of(scan))
-            if _fits(scan, item, chip):
-                found[_shape(scan, item, -(-outer // chip.aiv), length)] = item
-        by_size = sorted(found.values(), key=lambda item: item.lanes * item.steps)
+            schedule = ScanSchedule(lanes, blocks * block_of(scan))
+            if _fits(scan, schedule, chip):
+                result[_shape(scan, schedule, -(-outer // chip.aiv), length)] = schedule
+        by_size = sorted(result.values(), key=lambda element: element.lanes * element.steps)
         yield from by_size[-_MOST_STARTS:]
         return
     share = -(-inner // -(-chip.aiv // outer))
     for tile, width in itertools.product(_TILES, (_WIDTHS[0], *_WIDTHS[-2:])):
         wide = min(max(share, width), most_width(scan, tile), inner)
-        found.setdefault((wide, min(tile // wide, length)), ScanSchedule(tile=tile, width=width))
-    yield from found.values()
+        result.setdefault((wide, min(tile // wide, length)), ScanSchedule(tile=tile, width=width))
+    yield from result.values()
 
 
-def _shape(scan: Scan, item: ScanSchedule, rows: int, length: int) -> tuple[int, int]:
+def _shape(scan: Scan, schedule: ScanSchedule, rows: int, length: int) -> tuple[int, int]:
     """Lanes of a tile, and elements of each, for so many rows a core."""
-    tile, block = item.lanes * item.steps, row_block_of(scan)
-    if length <= longest_lane(scan, item):
+    tile, block = schedule.lanes * schedule.steps, row_block_of(scan)
+    if length <= longest_lane(scan, schedule):
         steps = -(-length // block) * block
-        return min(tile // steps // SIDE, -(-rows // SIDE), most_lanes(item) // SIDE) * SIDE, steps
+        return min(tile // steps // SIDE, -(-rows // SIDE), most_lanes(schedule) // SIDE) * SIDE, steps
     equal = -(-length // -(-length // tile))
-    return item.lanes, min((-(-equal // (item.lanes * block_of(scan))) | 1) * block_of(scan), item.steps)
+    return schedule.lanes, min(
+        (-(-equal // (schedule.lanes * block_of(scan))) | 1) * block_of(scan), schedule.steps
+    )
 
 
-def _fits(scan: Scan, item: ScanSchedule, chip: Chip) -> bool:
+def _fits(scan: Scan, schedule: ScanSchedule, chip: Chip) -> bool:
     """Whether the buffers for rows fit the unified buffer, none of which shares memory."""
-    size, most, is_masked = ITEM_SIZE[scan.dtype], most_lanes(item), bool(scan.mask)
-    each = (2 + item.out_buffers) * size + 4 + 2 * (size == 2) + 2 * is_masked
-    lanes = 32 * item.lanes + 4 * most + 8 * (most + LANES) * (scan.op == "logaddexp")
-    return item.lanes * item.steps * each + lanes + MASKS * 6 * is_masked <= chip.ub_bytes
+    size, most, is_masked = ITEM_SIZE[scan.dtype], most_lanes(schedule), bool(scan.mask)
+    each = (2 + schedule.out_buffers) * size + 4 + 2 * (size == 2) + 2 * is_masked
+    lanes = 32 * schedule.lanes + 4 * most + 8 * (most + LANES) * (scan.op == "logaddexp")
+    return schedule.lanes * schedule.steps * each + lanes + MASKS * 6 * is_masked <= chip.ub_bytes
 
 
-def most_lanes(item: ScanSchedule) -> int:
+def most_lanes(schedule: ScanSchedule) -> int:
     """Rows of a tile at most, where rows are lanes."""
-    return max(item.lanes, _LEAST_LANES)
+    return max(schedule.lanes, _LEAST_LANES)
 
 
 def most_width(scan: Scan, tile: int) -> int:
@@ -90,9 +92,9 @@ def most_width(scan: Scan, tile: int) -> int:
     return tile // (8 if scan.mask else 4)
 
 
-def longest_lane(scan: Scan, item: ScanSchedule) -> int:
+def longest_lane(scan: Scan, schedule: ScanSchedule) -> int:
     """Elements of the longest rows that are lanes: a square of them fits a tile."""
-    return item.lanes * item.steps // SIDE // row_block_of(scan) * row_block_of(scan)
+    return schedule.lanes * schedule.steps // SIDE // row_block_of(scan) * row_block_of(scan)
 
 
 def neighbours(scan: Scan, here: ScanSchedule) -> Iterator[tuple[str, ScanSchedule]]:
@@ -117,36 +119,40 @@ def neighbours(scan: Scan, here: ScanSchedule) -> Iterator[tuple[str, ScanSchedu
     yield "fewer lanes of more steps", evolve(here, lanes=here.lanes // 2, steps=doubled * block)
 
 
-def why_illegal(scan: Scan, item: ScanSchedule) -> str | None:
+def why_illegal(scan: Scan, schedule: ScanSchedule) -> str | None:
     """Why a schedule makes no kernel of the problem at all."""
-    if scan.in_rows != bool(item.lanes):
+    if scan.in_rows != bool(schedule.lanes):
         return "The schedule is for scans that lie otherwise."
     if scan.in_rows:
-        if item.lanes not in _LANES or not 0 < item.steps <= _MOST_STEPS or item.steps % block_of(scan):
+        if (
+            schedule.lanes not in _LANES
+            or not 0 < schedule.steps <= _MOST_STEPS
+            or schedule.steps % block_of(scan)
+        ):
             return "A tile has a power of two of lanes, and whole blocks of steps."
-    elif item.tile not in _TILES or item.width not in _WIDTHS:
+    elif schedule.tile not in _TILES or schedule.width not in _WIDTHS:
         return "The tile has another size."
     return None
 
 
-def strategy_of(scan: Scan, item: ScanSchedule, move: str) -> Strategy:
+def strategy_of(scan: Scan, schedule: ScanSchedule, move: str) -> Strategy:
     """A schedule in words, and the step that led to it."""
     shape = (
         Sentence(
             "Tiles of {lanes} segments of {steps} elements, transposed so that segments are lanes.",
-            lanes=item.lanes,
-            steps=item.steps,
+            lanes=schedule.lanes,
+            steps=schedule.steps,
         )
-        if item.lanes
+        if schedule.lanes
         else Sentence(
             "Tiles of {tile} elements, rows of {width} or more; neighbouring scans are lanes.",
-            tile=item.tile,
-            width=item.width,
+            tile=schedule.tile,
+            width=schedule.width,
         )
     )
     # segments of one row wait for the sums before them, lanes of neighbouring scans for nothing
-    dataflow, split = (Dataflow.BLOCKS, Split.ROWS) if item.lanes else (Dataflow.LANES, Split.COLUMNS)
-    way = Algorithm.TRANSPOSE if item.lanes else Algorithm.SINGLE_PASS
+    dataflow, split = (Dataflow.BLOCKS, Split.ROWS) if schedule.lanes else (Dataflow.LANES, Split.COLUMNS)
+    way = Algorithm.TRANSPOSE if schedule.lanes else Algorithm.SINGLE_PASS
     cell = Descriptor(dataflow, Reuse.UB, split, way, Overlap.PIPELINED)
     notes = (shape, Sentence("One tile travels while another is computed."))
-    return Strategy("scan", item.settings(), notes, cell, move)
+    return Strategy("scan", schedule.settings(), notes, cell, move)

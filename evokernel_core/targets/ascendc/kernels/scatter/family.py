@@ -67,17 +67,19 @@ _WORDS = {
 }
 
 
-def _why_illegal(found: Put, item: PutSchedule) -> str | None:
-    if item.held:
-        return scatter_sorted.why_illegal(found, item)
-    if not (found.elements if item.picks else found.copies):
+def _why_illegal(problem: Put, schedule: PutSchedule) -> str | None:
+    if schedule.held:
+        return scatter_sorted.why_illegal(problem, schedule)
+    if not (problem.elements if schedule.picks else problem.copies):
         return _NOT_COPIED
-    if item.owned:
-        return scatter_owned.why_illegal(found, item)
-    return "Sums are held of places that a core owns." if item.sums else size_refusal(item, 512)
+    if schedule.owned:
+        return scatter_owned.why_illegal(problem, schedule)
+    return "Sums are held of places that a core owns." if schedule.sums else size_refusal(schedule, 512)
 
 
-def _neighbours(found: Put, here: PutSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, PutSchedule]]:
+def _neighbours(
+    problem: Put, here: PutSchedule, sizes: Sizes, chip: Chip
+) -> Iterator[tuple[str, PutSchedule]]:
     for name, item in steps_from(here, Sentence("indices a tile")):
         yield name, evolve(here, runs=item.runs, bytes=item.bytes)
     yield from scatter_sorted.steps(here)
@@ -90,55 +92,57 @@ def _neighbours(found: Put, here: PutSchedule, sizes: Sizes, chip: Chip) -> Iter
         yield "ranges of places", PutSchedule(1024, 16384, owned=True)
 
 
-def _starts(found: Put, sizes: Sizes, chip: Chip) -> Iterator[PutSchedule]:
+def _starts(problem: Put, sizes: Sizes, chip: Chip) -> Iterator[PutSchedule]:
     for runs in (256, 1024, 4080):
         for size in (16384, 32768, 65536):
             yield PutSchedule(runs, size)
             yield PutSchedule(runs, size, picks=True)
-    yield from scatter_owned.starts(found)
+    yield from scatter_owned.starts(problem)
     yield from scatter_sorted.starts()
 
 
-def _strategy(found: Put, item: PutSchedule, move: str) -> Strategy:
+def _strategy(problem: Put, schedule: PutSchedule, move: str) -> Strategy:
     dealt = (
-        (Sentence("Entries in {parts} parts, each with a result of its own.", parts=found.parts),)
-        if found.parts
+        (Sentence("Entries in {parts} parts, each with a result of its own.", parts=problem.parts),)
+        if problem.parts
         else ()
     )
     notes = (
-        Sentence("Tiles of {bytes} bytes, {runs} indices at a time.", bytes=item.bytes, runs=item.runs),
-        _order(item),
+        Sentence(
+            "Tiles of {bytes} bytes, {runs} indices at a time.", bytes=schedule.bytes, runs=schedule.runs
+        ),
+        _order(schedule),
         *dealt,
     )
-    return Strategy("put", item.settings(), notes, _descriptor(item), move)
+    return Strategy("put", schedule.settings(), notes, _descriptor(schedule), move)
 
 
-def _descriptor(item: PutSchedule) -> Descriptor:
-    split = Split.RANGES if item.owned else Split.SEGMENTS
-    if item.held:
+def _descriptor(schedule: PutSchedule) -> Descriptor:
+    split = Split.RANGES if schedule.owned else Split.SEGMENTS
+    if schedule.held:
         return Descriptor(Dataflow.PICKED, Reuse.UB, split, Algorithm.SORT, Overlap.PIPELINED)
-    if item.picks:
+    if schedule.picks:
         return Descriptor(Dataflow.PICKED, Reuse.UB, split, Algorithm.SCALAR, Overlap.NONE)
     return Descriptor(
-        Dataflow.STREAMED, Reuse.UB if item.sums else Reuse.NONE, split, Algorithm.COPY, Overlap.PIPELINED
+        Dataflow.STREAMED, Reuse.UB if schedule.sums else Reuse.NONE, split, Algorithm.COPY, Overlap.PIPELINED
     )
 
 
-def _order(item: PutSchedule) -> str:
+def _order(schedule: PutSchedule) -> str:
     """How values come to their places, in words."""
-    if item.held:
-        return f"Sorts {item.held} elements at a time by their places."
-    return "Each core writes a range of places." if item.owned else "Writes in the order of indices."
+    if schedule.held:
+        return f"Sorts {schedule.held} elements at a time by their places."
+    return "Each core writes a range of places." if schedule.owned else "Writes in the order of indices."
 
 
-def build(found: Put, schedule: PutSchedule) -> Kernel:
+def build(problem: Put, schedule: PutSchedule) -> Kernel:
     """The kernel of a legal schedule: runs are copied in the order of indices or by their places, elements
     are written by the scalar unit or sorted by the vector unit."""
     if schedule.owned:
-        return scatter_owned.build(found, schedule)
+        return scatter_owned.build(problem, schedule)
     if schedule.held:
-        return scatter_sorted.build(found, schedule)
-    return (_Elements if schedule.picks else _Runs)(found, schedule).kernel()
+        return scatter_sorted.build(problem, schedule)
+    return (_Elements if schedule.picks else _Runs)(problem, schedule).kernel()
 
 
 class _Putting:
@@ -146,36 +150,38 @@ class _Putting:
 
     what = ""
 
-    def __init__(self, found: Put, item: PutSchedule) -> None:
-        self._found, self._item = found, item
+    def __init__(self, problem: Put, schedule: PutSchedule) -> None:
+        self._problem, self._item = problem, schedule
         self._k = k = Builder(self._note())
-        self._width = ITEM_SIZE[found.dtype]
-        self._ctype = RAW[self._width] if found.kind == LAST else SUMMED[found.dtype]
-        if found.source is not None:
-            self._source = k.input("source", parameter(found.source), self._ctype, self._width)
-        self._entries = Constant("TILE_INDICES", item.runs, "that are known at a time")
-        self._values = k.input("values", parameter(found.values), self._ctype, self._width)
+        self._width = ITEM_SIZE[problem.dtype]
+        self._ctype = RAW[self._width] if problem.kind == LAST else SUMMED[problem.dtype]
+        if problem.source is not None:
+            self._source = k.input("source", parameter(problem.source), self._ctype, self._width)
+        self._entries = Constant("TILE_INDICES", schedule.runs, "that are known at a time")
+        self._values = k.input("values", parameter(problem.values), self._ctype, self._width)
         self._result = k.output("result", "output", self._ctype, self._width)
-        self._outer = k.param("outer", Size(found.outer))
-        self._size = k.param("size", Size(found.size), f"{self.what} of each outer iteration")
-        self._count = k.param("count", Size(found.count), f"{self.what} that are put into each")
+        self._outer = k.param("outer", Size(problem.outer))
+        self._size = k.param("size", Size(problem.size), f"{self.what} of each outer iteration")
+        self._count = k.param("count", Size(problem.count), f"{self.what} that are put into each")
         for size in (self._outer, self._size, self._count):
             k.require(size, ">=", 1)
-        self._indices = Indices(k, found.places, self._entries, wraps=found.wraps, clamps=not item.picks)
-        parts = Constant("PARTS", found.parts, "of the entries, each with a result of its own")
-        self._parts: Index = parts if found.parts else 1
+        self._indices = Indices(
+            k, problem.places, self._entries, wraps=problem.wraps, clamps=not schedule.picks
+        )
+        parts = Constant("PARTS", problem.parts, "of the entries, each with a result of its own")
+        self._parts: Index = parts if problem.parts else 1
         share = ceil_div(self._count, self._parts)
-        self._share = k.param("share", share, "entries of a part") if found.parts else self._count
+        self._share = k.param("share", share, "entries of a part") if problem.parts else self._count
 
     def _note(self) -> str:
-        what = f"{self.what} are {_WORDS[self._found.kind]} others where indices say so"
-        if self._found.parts:
+        what = f"{self.what} are {_WORDS[self._problem.kind]} others where indices say so"
+        if self._problem.parts:
             return f"For each part of the entries, {self.what} that change nothing, of which {what}."
         return f"A copy of the source in which {what}. Later ones come last."
 
     def _span(self, part: Expr) -> tuple[Index, Index]:
         """The entries of a part."""
-        if not self._found.parts:
+        if not self._problem.parts:
             return 0, self._count
         first = self._k.let("first", part * self._share, U64)
         return first, self._k.let("last", least(first + self._share, self._count), U64)
@@ -183,13 +189,13 @@ class _Putting:
     def _neutral(self, target: Buffer, count: Expr) -> None:
         """Fills a buffer with what changes nothing."""
         repeats = ceil_div(count, LANES)
-        number = Number("NEUTRAL", NEUTRAL[self._found.kind], "changes nothing")
+        number = Number("NEUTRAL", NEUTRAL[self._problem.kind], "changes nothing")
         self._k.call("Duplicate", target, number, count, repeats=repeats)
 
     def _from(self, outer: Expr, entry: Expr) -> tuple[Expr, Expr]:
         """The places of an entry among indices and values."""
         place = self._k.let("from", outer * self._count + entry, U64)
-        return (entry if self._found.shared else place), place
+        return (entry if self._problem.shared else place), place
 
 
 class _Elements(_Putting):
@@ -198,7 +204,7 @@ class _Elements(_Putting):
     what = "elements"
 
     def kernel(self) -> Kernel:
-        k, found, width = self._k, self._found, self._width
+        k, problem, width = self._k, self._problem, self._width
         most = Constant("TILE_ELEMENTS", self._item.bytes // width, "in the unified buffer at a time")
         # Every tile looks at all indices of its row, so tiles are as large as fit.
         tiles = k.param("tilesPerRow", ceil_div(self._size, most))
@@ -206,35 +212,37 @@ class _Elements(_Putting):
         high, groups = self._rows_of_tile(most)
         tile = Buffer("tile", self._ctype, width, most + BLOCK_BYTES // width)
         values = Buffer("given", self._ctype, width, self._entries)
-        if found.kind != LAST:
+        if problem.kind != LAST:
             k.put(at(tile, most), 0)
         with k.cores("unit", k.param("units", groups * tiles)) as unit:
             begin = k.let("begin", unit % tiles * length, U64)
             elements = k.let("elements", least(k.let("left", self._size - begin, U64), length))
             group = k.let("group", unit // tiles, U64)
-            outer = k.let("outer", group % self._outer if found.parts else group * high, U64)
+            outer = k.let("outer", group % self._outer if problem.parts else group * high, U64)
             rows: Expr = Int(1)
-            if not found.parts:
+            if not problem.parts:
                 rows = k.let("rows", least(k.let("rowsLeft", self._outer - outer, U64), high))
-            to = k.let("to", (group if found.parts else outer) * self._size + begin, U64)
-            if found.parts:
+            to = k.let("to", (group if problem.parts else outer) * self._size + begin, U64)
+            if problem.parts:
                 self._neutral(tile, elements)
             else:
                 k.load(tile, self._source, to, rows * elements)
             with k.pieces("entry", self._span(group // self._outer), self._entries) as (entry, count):
                 chosen, given = self._from(outer, entry)
-                self._indices.load(chosen, count if found.shared else rows * count)
+                self._indices.load(chosen, count if problem.shared else rows * count)
                 k.load(values, self._values, given, rows * count)
                 with k.section("Put"), k.loop("row", rows) as row, k.loop("i", count) as i:
                     own = row * count + i
-                    self._put(self._indices.place(i if found.shared else own) - begin, row, own, tile, values)
+                    self._put(
+                        self._indices.place(i if problem.shared else own) - begin, row, own, tile, values
+                    )
             k.store(self._result, to, tile, rows * elements)
         return k.kernel()
 
     def _rows_of_tile(self, most: Constant) -> tuple[Expr, Expr]:
         """Whole rows of a tile, and how many tiles of rows there are."""
         k = self._k
-        if self._found.parts:
+        if self._problem.parts:
             return Int(1), self._parts * self._outer
         # Of short rows several at a time, as long as every core has some.
         fitting = k.param("fitting", least(most // self._size, self._entries // self._count))
@@ -250,11 +258,11 @@ class _Elements(_Putting):
         elements = Var("elements")
         slot = k.let("slot", Choice(place, "<", elements, row * elements + place, most))
         value = k.get("value", at(values, entry), 0, self._ctype)
-        if self._found.kind == LAST:
+        if self._problem.kind == LAST:
             k.put(at(tile, slot), value)
         else:
             kept = k.get("kept", at(tile, slot), 0, self._ctype)
-            k.put(at(tile, slot), _combined(self._found.kind, kept, value))
+            k.put(at(tile, slot), _combined(self._problem.kind, kept, value))
 
 
 def _combined(kind: str, kept: Expr, value: Expr) -> Expr:
@@ -273,19 +281,19 @@ class _Runs(_Putting):
 
     what = "runs"
 
-    def __init__(self, found: Put, item: PutSchedule) -> None:
-        super().__init__(found, item)
+    def __init__(self, problem: Put, schedule: PutSchedule) -> None:
+        super().__init__(problem, schedule)
         k, width = self._k, self._width
-        self._run = k.param("run", Size(found.run), "elements")
+        self._run = k.param("run", Size(problem.run), "elements")
         k.require(self._run, ">=", 1)
         k.require(self._run, "<=", MOST_RUN_BYTES // width, "copies count the bytes between runs in 32 bits")
-        self._most = Constant("TILE_ELEMENTS", item.bytes // width)
+        self._most = Constant("TILE_ELEMENTS", schedule.bytes // width)
         self._block = Constant("BLOCK", BLOCK_BYTES // width, "elements")
         self._tile = Buffer("tile", self._ctype, width, self._most, 2)
         self._segment, self._segments = self._segmented()
         rows = least(self._entries, self._most // self._pitch(least(self._segment, self._run)))
         self._high = k.param("runsPerTile", rows, ctype=U32)
-        self._atomic = ATOMICS.get(found.kind)
+        self._atomic = ATOMICS.get(problem.kind)
 
     def _segmented(self) -> tuple[Param, Param]:
         """Elements of each run that one core writes, and how many such segments there are."""
@@ -303,15 +311,15 @@ class _Runs(_Putting):
 
     def kernel(self) -> Kernel:
         """A core has a segment of every run, or a part of the entries."""
-        k, found = self._k, self._found
+        k, problem = self._k, self._problem
         neutral = Buffer("neutral", self._ctype, self._width, self._most)
-        if found.parts:
+        if problem.parts:
             self._neutral(neutral, self._most)
         with k.cores("unit", k.param("units", self._parts * self._outer * self._segments)) as unit:
             start, elements = self._part_of_runs(unit)
             result = k.let("result", unit // self._segments, U64)
-            outer = k.let("outer", result % self._outer if found.parts else result, U64)
-            if found.parts:
+            outer = k.let("outer", result % self._outer if problem.parts else result, U64)
+            if problem.parts:
                 self._clear(result, neutral, start, elements)
             else:
                 self._copy_source(outer, (0, self._size), start, elements)
@@ -359,27 +367,27 @@ class _Runs(_Putting):
 
     def _store(self, to: Expr, source: Place, elements: Expr) -> None:
         self._k.store(self._result, to, source, elements)
-        if self._found.waits:
+        if self._problem.waits:
             self._k.fence()  # the next one may go to the same place
 
 
 _BUILT = form_of(build, _why_illegal)
 
 
-def _rough(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> str | None:
-    if not item.owned and not item.held:
-        return _BUILT.rough(found, item, sizes, chip)
-    reason = _why_illegal(found, item)
-    if reason is None and item.held and scatter_sorted.ub_bytes(found, item) > chip.ub_bytes:
+def _rough(problem: Put, schedule: PutSchedule, sizes: Sizes, chip: Chip) -> str | None:
+    if not schedule.owned and not schedule.held:
+        return _BUILT.rough(problem, schedule, sizes, chip)
+    reason = _why_illegal(problem, schedule)
+    if reason is None and schedule.held and scatter_sorted.ub_bytes(problem, schedule) > chip.ub_bytes:
         return "The buffers do not fit the unified buffer."
     return reason
 
 
-def _cost_us(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> float:
+def _cost_us(problem: Put, schedule: PutSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds."""
-    if item.owned:
-        return scatter_owned.cost_us(found, item, sizes, chip)
-    return (scatter_sorted if item.held else _BUILT).cost_us(found, item, sizes, chip)
+    if schedule.owned:
+        return scatter_owned.cost_us(problem, schedule, sizes, chip)
+    return (scatter_sorted if schedule.held else _BUILT).cost_us(problem, schedule, sizes, chip)
 
 
 FAMILY = SearchingFamily(

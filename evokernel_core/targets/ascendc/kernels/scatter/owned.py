@@ -78,24 +78,29 @@ _PLACE = 20.0
 _SIGNED = "int64_t"
 
 
-def why_illegal(found: Put, item: PutSchedule) -> str | None:
+def why_illegal(problem: Put, schedule: PutSchedule) -> str | None:
     """Why a schedule makes no kernel."""
-    if item.picks or item.held or found.parts > 1 or not found.copies:
+    if schedule.picks or schedule.held or problem.parts > 1 or not problem.copies:
         return "Only whole runs that are put into one result are dealt out by their places."
-    if (found.size.constant or 0) >= _MOST_EXACT:
+    if (problem.size.constant or 0) >= _MOST_EXACT:
         return f"Places are dealt out as floats, which are exact below {_MOST_EXACT}."
-    if item.runs % LANES or not LANES <= item.runs <= _MOST_RUNS:
+    if schedule.runs % LANES or not LANES <= schedule.runs <= _MOST_RUNS:
         return "Indices are looked at in whole repeats."
-    if item.bytes < 4096 or item.bytes % 512 or item.sums % 512 or (item.sums and found.kind not in ATOMICS):
+    if (
+        schedule.bytes < 4096
+        or schedule.bytes % 512
+        or schedule.sums % 512
+        or (schedule.sums and problem.kind not in ATOMICS)
+    ):
         return "A tile has at least 4 KB, and sums are held only where runs are combined."
     return None
 
 
-def build(found: Put, schedule: PutSchedule) -> Kernel:
+def build(problem: Put, schedule: PutSchedule) -> Kernel:
     """The kernel of a legal schedule."""
     if schedule.sums:
-        return _Held(found, schedule).kernel()
-    return (_Chosen if found.kind == LAST else _Sent)(found, schedule).kernel()
+        return _Held(problem, schedule).kernel()
+    return (_Chosen if problem.kind == LAST else _Sent)(problem, schedule).kernel()
 
 
 class _Owned:
@@ -103,60 +108,60 @@ class _Owned:
 
     what = ""
 
-    def __init__(self, found: Put, item: PutSchedule) -> None:
-        self._found, self._k = found, Builder(self.what)
-        k, width = self._k, ITEM_SIZE[found.dtype]
-        self._width, self._ctype = width, RAW[width] if found.kind == LAST else SUMMED[found.dtype]
-        self._chunk = Constant("CHUNK", item.runs, "entries that are looked at at a time")
-        self._most = Constant("TILE_ELEMENTS", item.bytes // width)
+    def __init__(self, problem: Put, schedule: PutSchedule) -> None:
+        self._problem, self._k = problem, Builder(self.what)
+        k, width = self._k, ITEM_SIZE[problem.dtype]
+        self._width, self._ctype = width, RAW[width] if problem.kind == LAST else SUMMED[problem.dtype]
+        self._chunk = Constant("CHUNK", schedule.runs, "entries that are looked at at a time")
+        self._most = Constant("TILE_ELEMENTS", schedule.bytes // width)
         self._block = Constant("BLOCK", BLOCK_BYTES // width, "elements")
-        self._room = Constant("SUMS", (item.sums or item.bytes) // width, "elements of a range")
-        if found.source is not None:
-            self._source = k.input("source", parameter(found.source), self._ctype, width)
-        self._indices = [self._index(number) for number in range(len(found.places))]
-        self._values = k.input("values", parameter(found.values), self._ctype, width)
+        self._room = Constant("SUMS", (schedule.sums or schedule.bytes) // width, "elements of a range")
+        if problem.source is not None:
+            self._source = k.input("source", parameter(problem.source), self._ctype, width)
+        self._indices = [self._index(number) for number in range(len(problem.places))]
+        self._values = k.input("values", parameter(problem.values), self._ctype, width)
         self._result = k.output("result", "output", self._ctype, width)
         self._tile = Buffer("tile", self._ctype, width, self._most, 2)
-        work = Buffer("work", "float", 4, Constant("WORK", 3 * item.runs + item.runs // 32))
+        work = Buffer("work", "float", 4, Constant("WORK", 3 * schedule.runs + schedule.runs // 32))
         own = Buffer("ownEntries", "int32_t", 4, self._chunk * 2)
         self._places, self._near, self._numbers = (at(work, self._chunk * place) for place in range(3))
         self._mask = read_as("uint8_t", at(work, self._chunk * 3))
         self._own_places, self._own_numbers = at(own, 0), at(own, self._chunk)
         self._own = State("own", 0, "entries of a chunk that go to the range")
-        self._neutral = Number("NEUTRAL", NEUTRAL[found.kind], "changes nothing") if found.parts else None
-        self._deal(item)
+        self._neutral = Number("NEUTRAL", NEUTRAL[problem.kind], "changes nothing") if problem.parts else None
+        self._deal(schedule)
 
     def _index(self, number: int) -> tuple[Tensor, Buffer]:
-        source, dtype, _ = self._found.places[number]
+        source, dtype, _ = self._problem.places[number]
         ctype, width = CPP_TYPE[dtype], ITEM_SIZE[dtype]
         tensor = self._k.input(f"indices{number}", parameter(source), ctype, width)
         return tensor, Buffer(f"index{number}", ctype, width, self._chunk, 2)
 
-    def _deal(self, item: PutSchedule) -> None:
+    def _deal(self, schedule: PutSchedule) -> None:
         """Cuts runs into segments and places into ranges, of which every core has as many."""
-        k, found, width = self._k, self._found, self._width
-        self._size = k.param("size", Size(found.size), "runs of each outer iteration", _SIGNED)
+        k, problem, width = self._k, self._problem, self._width
+        self._size = k.param("size", Size(problem.size), "runs of each outer iteration", _SIGNED)
         self._counted = [
             k.param(f"size{number}", Size(size), f"that index {number} counts", _SIGNED)
-            for number, (_, _, size) in enumerate(found.places)
+            for number, (_, _, size) in enumerate(problem.places)
         ]
-        outer = k.param("outer", Size(found.outer))
-        self._count = k.param("count", Size(found.count), "runs that are put into each")
-        self._run = k.param("run", Size(found.run), "elements")
+        outer = k.param("outer", Size(problem.outer))
+        self._count = k.param("count", Size(problem.count), "runs that are put into each")
+        self._run = k.param("run", Size(problem.run), "elements")
         for size in (outer, self._size, self._count, self._run):
             k.require(size, ">=", 1)
         k.require(self._run, "<=", MOST_RUN_BYTES // width, "copies count the bytes between runs in 32 bits")
         k.require(self._size, "<", _MOST_EXACT, "places are compared as floats")
         k.require(self._count, "<=", _MOST_COUNT)
         step = LEAST_SEGMENT_BYTES // width
-        fitting = least(self._most, self._room) if item.sums else self._most
+        fitting = least(self._most, self._room) if schedule.sums else self._most
         segment = least(round_up(self._run, step), fitting // step * step)
         self._segment = k.param("segmentElements", segment, "of each run that a core has at a time", U32)
         self._segments = k.param("segments", ceil_div(self._run, self._segment))
         widest = k.param("widest", round_up(least(self._segment, self._run), self._block))
         self._high = k.param("runsPerTile", least(_MOST_RUNS, self._most // widest), ctype=U32)
         units = k.param("rangeless", outer * self._segments, "segments of outer iterations")
-        most = least(_MOST_RUNS, self._room // widest) if item.sums else Int(MOST_OWNED)
+        most = least(_MOST_RUNS, self._room // widest) if schedule.sums else Int(MOST_OWNED)
         ranges = k.param("leastRanges", ceil_div(self._size, most))
         rounds = k.param("rounds", ceil_div(units * ranges, CoreCount()))
         wanted = k.param("wanted", ceil_div(rounds * CoreCount(), units))
@@ -165,7 +170,7 @@ class _Owned:
         self._units: Param = k.param("units", units * self._ranges)
 
     def kernel(self) -> Kernel:
-        k, found = self._k, self._found
+        k, problem = self._k, self._problem
         self._on("CreateVecIndex", self._numbers, _float(0), count=self._chunk)
         self.prepare()
         with k.cores("unit", self._units) as unit:
@@ -181,7 +186,7 @@ class _Owned:
             self._from = k.let("givenRuns", outer * self._count * self._run + begin, U64)
             self.begin()
             with self.combining(), k.pieces("entry", (0, self._count), self._chunk) as (entry, count):
-                first = entry if found.shared else k.let("fromIndex", outer * self._count + entry, U64)
+                first = entry if problem.shared else k.let("fromIndex", outer * self._count + entry, U64)
                 for tensor, buffer in self._indices:
                     k.load(buffer, tensor, first, count)
                 self._find_places(count)
@@ -224,7 +229,7 @@ class _Owned:
             index = self._near if number else self._places
             mode = "RINT" if given.item_bytes == 8 else "NONE"
             self._on("Cast", index, given, Enumerator(f"RoundMode::CAST_{mode}"), count=count)
-            if self._found.wraps:
+            if self._problem.wraps:
                 self._wrap(index, size, count)
             self._on("Maxs", index, index, _float(0), count=count)
             self._on("Mins", index, index, _float(size - 1), count=count)
@@ -292,8 +297,8 @@ class _Chosen(_Owned):
 A core owns a range of places: the vector unit finds the entries that go there among all of them.
 Every place then takes one run: that of its last entry, or of the source where it has none."""
 
-    def __init__(self, found: Put, item: PutSchedule) -> None:
-        super().__init__(found, item)
+    def __init__(self, problem: Put, schedule: PutSchedule) -> None:
+        super().__init__(problem, schedule)
         most = Constant("MOST_OWNED", MOST_OWNED, "places of a range")
         self._chosen = Buffer("chosen", "int32_t", 4, most)
         self._kept = State("kept", 0, "places in front of one that have no entry")
@@ -341,8 +346,8 @@ class _Sent(_Owned):
 A core owns a range of places: the vector unit finds the entries that go there among all of them.
 It copies or clears the range, to which those entries are then sent, in their order."""
 
-    def __init__(self, found: Put, item: PutSchedule) -> None:
-        super().__init__(found, item)
+    def __init__(self, problem: Put, schedule: PutSchedule) -> None:
+        super().__init__(problem, schedule)
         self._clear = Buffer("clear", self._ctype, self._width, self._most)
 
     def prepare(self) -> None:
@@ -361,7 +366,7 @@ It copies or clears the range, to which those entries are then sent, in their or
 
     @contextmanager
     def combining(self) -> Iterator[None]:
-        with self._k.atomic(ATOMICS[self._found.kind], self._ctype):
+        with self._k.atomic(ATOMICS[self._problem.kind], self._ctype):
             yield
 
     def take_in(self, entry: Expr) -> None:
@@ -380,8 +385,8 @@ class _Held(_Owned):
 A core owns a range of places: the vector unit finds the entries that go there among all of them.
 The runs of the range stay in the unified buffer, where those of the entries are combined with them."""
 
-    def __init__(self, found: Put, item: PutSchedule) -> None:
-        super().__init__(found, item)
+    def __init__(self, problem: Put, schedule: PutSchedule) -> None:
+        super().__init__(problem, schedule)
         self._sums = Buffer("sums", self._ctype, self._width, self._room)
 
     def begin(self) -> None:
@@ -395,7 +400,7 @@ The runs of the range stay in the unified buffer, where those of the entries are
             self._on("Muls", sums, self._tile, one, count=runs * self._pitch)
 
     def take_in(self, entry: Expr) -> None:
-        k, key = self._k, ATOMICS[self._found.kind]
+        k, key = self._k, ATOMICS[self._problem.kind]
         with k.pieces("start", (0, self._own), self._high) as (start, runs):
             self._load_own(entry, start, runs)
             with k.loop("added", runs) as row:
@@ -406,34 +411,34 @@ The runs of the range stay in the unified buffer, where those of the entries are
         self._store_range(Int(0), self._owned, self._sums)
 
 
-def _behind(item: Slice, count: Expr) -> Slice:
-    return evolve(item, offset=item.offset + count)
+def _behind(slice_: Slice, count: Expr) -> Slice:
+    return evolve(slice_, offset=slice_.offset + count)
 
 
 def _float(value: Index) -> Converted:
     return Converted(expr(value), "float")
 
 
-def cost_us(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> float:
+def cost_us(problem: Put, schedule: PutSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds: the slower of memory and the busiest core."""
     outer, size, count, run = (
-        getattr(found, key).evaluate(sizes) for key in ("outer", "size", "count", "run")
+        getattr(problem, key).evaluate(sizes) for key in ("outer", "size", "count", "run")
     )
-    width = ITEM_SIZE[found.dtype]
-    fitting = min(item.bytes, item.sums or item.bytes) // width
+    width = ITEM_SIZE[problem.dtype]
+    fitting = min(schedule.bytes, schedule.sums or schedule.bytes) // width
     step = 512 // width
     segment = min(math.ceil(run / step) * step, fitting // step * step)
     segments = math.ceil(run / segment)
     widest = math.ceil(min(segment, run) * width / BLOCK_BYTES) * BLOCK_BYTES
-    most = item.sums // widest if item.sums else MOST_OWNED
+    most = schedule.sums // widest if schedule.sums else MOST_OWNED
     units = outer * segments * math.ceil(size / most)
     rounds = math.ceil(units / chip.aiv)
     cores = min(max(units, outer * segments * min(size, chip.aiv)), chip.aiv)
     start = chip.vector.startup_cycles
-    chunks = math.ceil(count / item.runs)
+    chunks = math.ceil(count / schedule.runs)
     looked = rounds * (chunks * (_STEPS * start + _CHUNK) + count * _STEPS / LANES)
-    combined = found.kind in ATOMICS
-    copied = 0 if found.parts else size
+    combined = problem.kind in ATOMICS
+    copied = 0 if problem.parts else size
     runs = outer * segments * (copied + count * combined)
     loads = runs / cores
     scalar = outer * segments * (count * _ENTRY + (0 if combined else size * _PLACE)) / cores
@@ -447,13 +452,13 @@ def cost_us(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> float:
     )
     read = (copied + count * combined) * outer * run * width
     written = size * outer * run * width  # what is sent more often stays in L2
-    sent = count * outer * run * width * (combined and not item.sums)
+    sent = count * outer * run * width * (combined and not schedule.sums)
     touched = read + written
     back = max(0, touched - chip.l2_bytes) * written / touched * chip.gm.write_back_cost
     moved_us = max((read + back) / chip.gm.memory_bytes_us, (touched + sent) / chip.gm.l2_bytes_us)
     moved_cycles = moved_us * chip.mhz
     if combined:  # the runs of a chunk are fetched when it is known which they are
-        own = min(count / chunks * size / cores, item.bytes / widest) if item.sums else 1
+        own = min(count / chunks * size / cores, schedule.bytes / widest) if schedule.sums else 1
         looked += (
             rounds * chunks * (chip.mte.load_latency_cycles + own * widest / chip.mte.load_bytes_per_cycle)
         )
@@ -461,9 +466,9 @@ def cost_us(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> float:
     return float(busy / chip.mhz + launch_us(chip, cores))
 
 
-def starts(found: Put) -> Iterator[PutSchedule]:
+def starts(problem: Put) -> Iterator[PutSchedule]:
     """Schedules to choose the first one from."""
     for runs in (512, 1024, 2048):
         for size in (8192, 16384, 32768):
-            for sums in (0, 65536, 98304) if found.kind in ATOMICS else (0,):
+            for sums in (0, 65536, 98304) if problem.kind in ATOMICS else (0,):
                 yield PutSchedule(runs, size, owned=True, sums=sums)

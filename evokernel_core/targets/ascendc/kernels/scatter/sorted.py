@@ -85,51 +85,56 @@ _TENSORS = Enumerator("SELMODE::VSEL_TENSOR_TENSOR_MODE")
 _SCALAR = Enumerator("SELMODE::VSEL_TENSOR_SCALAR_MODE")
 
 
-def why_illegal(found: Put, item: PutSchedule) -> str | None:
+def why_illegal(problem: Put, schedule: PutSchedule) -> str | None:
     """Why a schedule makes no kernel."""
-    width = ITEM_SIZE[found.dtype]
-    if not found.elements or len(found.places) != 1 or width not in (2, 4):
+    width = ITEM_SIZE[problem.dtype]
+    if not problem.elements or len(problem.places) != 1 or width not in (2, 4):
         return "Single elements of 2 or 4 bytes with one index each are sorted by their places."
-    if found.kind not in (LAST, "add") or item.picks or item.owned:
+    if problem.kind not in (LAST, "add") or schedule.picks or schedule.owned:
         return "What is sorted by places is replaced or summed there."
-    tile = item.bytes // _FLOAT
-    if tile % LANES or not LANES <= tile <= _MOST_MERGED or item.held % LANES or item.held > _MOST_MERGED:
+    tile = schedule.bytes // _FLOAT
+    if (
+        tile % LANES
+        or not LANES <= tile <= _MOST_MERGED
+        or schedule.held % LANES
+        or schedule.held > _MOST_MERGED
+    ):
         return (
             f"Tiles have {LANES} to {_MOST_MERGED} elements, and as many entries are sorted, whole repeats."
         )
-    if item.runs % LANES or not LANES <= item.runs < item.held:
+    if schedule.runs % LANES or not LANES <= schedule.runs < schedule.held:
         return "Entries are looked at in whole repeats, and more of them are held."
     return None
 
 
-def ub_bytes(found: Put, item: PutSchedule) -> int:
+def ub_bytes(problem: Put, schedule: PutSchedule) -> int:
     """Bytes of all buffers, without the kernel."""
-    tile, held, width = item.bytes // _FLOAT, item.held, ITEM_SIZE[found.dtype]
-    entries = 2 * item.runs * (ITEM_SIZE[found.places[0][1]] + width)
-    masks = _mask_words(item) * (_patterns(found) + 1)
-    rows = item.runs if _several(found) else 0
-    work = 6 * tile + 8 * held + 2 * item.runs + rows + masks + 3 * LANES
+    tile, held, width = schedule.bytes // _FLOAT, schedule.held, ITEM_SIZE[problem.dtype]
+    entries = 2 * schedule.runs * (ITEM_SIZE[problem.places[0][1]] + width)
+    masks = _mask_words(schedule) * (_patterns(problem) + 1)
+    rows = schedule.runs if _several(problem) else 0
+    work = 6 * tile + 8 * held + 2 * schedule.runs + rows + masks + 3 * LANES
     return entries + (2 * tile + held + RUN.value) * width + work * _FLOAT
 
 
-def _mask_words(item: PutSchedule) -> int:
+def _mask_words(schedule: PutSchedule) -> int:
     """Bits of all elements, in whole blocks."""
-    return ((item.bytes // _FLOAT + item.held + item.runs) // 256 + 2) * 8
+    return ((schedule.bytes // _FLOAT + schedule.held + schedule.runs) // 256 + 2) * 8
 
 
-def _patterns(found: Put) -> int:
+def _patterns(problem: Put) -> int:
     """Patterns that leave out a few elements: one, or as well two and four, less than a block."""
-    return 1 if found.kind == LAST else 3
+    return 1 if problem.kind == LAST else 3
 
 
-def _several(found: Put) -> bool:
+def _several(problem: Put) -> bool:
     """Whether a tile may have several rows."""
-    return not found.parts and not found.shared
+    return not problem.parts and not problem.shared
 
 
-def build(found: Put, schedule: PutSchedule) -> Kernel:
+def build(problem: Put, schedule: PutSchedule) -> Kernel:
     """The kernel of a legal schedule."""
-    return _Sorted(found, schedule).kernel()
+    return _Sorted(problem, schedule).kernel()
 
 
 class _Sorted:
@@ -137,29 +142,29 @@ class _Sorted:
     numbers of the tile's own elements, in order; ``runs``: pairs of what is held, and then all pairs. A key
     is a place with its sign changed, since the greatest is sorted to the front."""
 
-    def __init__(self, found: Put, item: PutSchedule) -> None:
-        ends = "the last one of each place stays" if found.kind == LAST else "those of one place are summed"
+    def __init__(self, problem: Put, schedule: PutSchedule) -> None:
+        ends = "the last one of each place stays" if problem.kind == LAST else "those of one place are summed"
         what = "Entries that go to a tile are sorted by their places, with its own elements in front of those"
-        self._found, self._k = found, Builder(f"{what}\nof the same place: {ends}.")
-        k, width = self._k, ITEM_SIZE[found.dtype]
-        self._width, self._ctype = width, RAW[width] if found.kind == LAST else SUMMED[found.dtype]
-        tile, held, chunk = item.bytes // _FLOAT, item.held, item.runs
+        self._problem, self._k = problem, Builder(f"{what}\nof the same place: {ends}.")
+        k, width = self._k, ITEM_SIZE[problem.dtype]
+        self._width, self._ctype = width, RAW[width] if problem.kind == LAST else SUMMED[problem.dtype]
+        tile, held, chunk = schedule.bytes // _FLOAT, schedule.held, schedule.runs
         self._tile = Constant("MOST_TILE", tile, "elements that a core puts values into at a time")
         self._most_held = Constant("MOST_HELD", held, "entries that are sorted at a time")
         self._chunk = Constant("CHUNK", chunk, "entries that are looked at at a time")
         self._most = Constant("MOST", tile + held)
-        self._words = Constant("MASK_WORDS", _mask_words(item), "whole blocks")
-        source, dtype, _ = found.places[0]
-        if found.source is not None:
-            self._source = k.input("source", parameter(found.source), self._ctype, width)
+        self._words = Constant("MASK_WORDS", _mask_words(schedule), "whole blocks")
+        source, dtype, _ = problem.places[0]
+        if problem.source is not None:
+            self._source = k.input("source", parameter(problem.source), self._ctype, width)
         self._indices = k.input("indices", parameter(source), CPP_TYPE[dtype], ITEM_SIZE[dtype])
-        self._values = k.input("values", parameter(found.values), self._ctype, width)
+        self._values = k.input("values", parameter(problem.values), self._ctype, width)
         self._output = k.output("output", "output", self._ctype, width)
         self._index = Buffer("index", CPP_TYPE[dtype], ITEM_SIZE[dtype], self._chunk, 2)
         self._value = Buffer("value", self._ctype, width, self._chunk, 2)
         self._elements = Buffer("elements", self._ctype, width, self._most)
         self._result = Buffer("result", self._ctype, width, self._tile + RUN)
-        self._patterns, self._several = _patterns(found), _several(found)
+        self._patterns, self._several = _patterns(problem), _several(problem)
         self._carve()
         self._mask = Buffer("mask", "uint32_t", _FLOAT, self._words)
         self._held = State("held", 0, "entries, and gaps between them")
@@ -184,21 +189,21 @@ class _Sorted:
         parts = [at(self._work, start) for start in starts]
         self._runs, self._tile_pairs, self._keys, places, self._held_keys, numbers = parts[:6]
         self._chunk_keys, self._clamped, shifts, self._row_starts = parts[6:10]
-        self._places, self._numbers = (read_as("int32_t", item) for item in (places, numbers))
+        self._places, self._numbers = (read_as("int32_t", choice) for choice in (places, numbers))
         self._shifts = read_as("uint32_t", shifts)
         self._merged, self._moved = at(self._work, self._half), at(self._work, self._half + room)
 
     # -- how rows are cut -----------------------------------------------------------------------
 
     def _size_tiles(self) -> None:
-        k, found = self._k, self._found
-        self._outer = k.param("outer", Size(found.outer), "rows")
-        self._size = k.param("size", Size(found.size), "elements of a row")
-        self._count = k.param("count", Size(found.count), "elements that are put into each row")
+        k, problem = self._k, self._problem
+        self._outer = k.param("outer", Size(problem.outer), "rows")
+        self._size = k.param("size", Size(problem.size), "elements of a row")
+        self._count = k.param("count", Size(problem.count), "elements that are put into each row")
         for size in (self._outer, self._size, self._count):
             k.require(size, ">=", 1)
         k.require(self._size, "<", _MOST_EXACT, "places are sorted as floats")
-        parts = max(found.parts, 1)
+        parts = max(problem.parts, 1)
         self._share = k.param("share", ceil_div(self._count, parts), "of these that one part has")
         results = k.param("results", self._outer * parts)
         self._high: Expr = Int(1)
@@ -227,7 +232,7 @@ class _Sorted:
     # -- tiles ----------------------------------------------------------------------------------
 
     def kernel(self) -> Kernel:
-        k, found = self._k, self._found
+        k, problem = self._k, self._problem
         with k.section("MakePatterns", "What is the same for all tiles."):
             self._make_patterns()
         with k.cores("unit", self._units) as unit:
@@ -237,12 +242,12 @@ class _Sorted:
             outer, rows, first, end, to = self._rows_of(group)
             elements = k.let("tileElements", rows * length)
             place = k.let("place", to * self._size + begin, U64)
-            if found.parts:
-                neutral = Converted(Number("NEUTRAL", NEUTRAL[found.kind], "changes nothing"), self._ctype)
+            if problem.parts:
+                neutral = Converted(Number("NEUTRAL", NEUTRAL[problem.kind], "changes nothing"), self._ctype)
                 self._on("Duplicate", self._elements, neutral, count=self._tile)
             else:
                 k.load(self._elements, self._source, place, elements)
-            if found.parts:
+            if problem.parts:
                 with k.when(first, "==", end):  # a part may have none
                     self._copy(self._result, self._elements, elements)
             none = Converted(Int(0), RAW[self._width])
@@ -264,8 +269,8 @@ class _Sorted:
     def _rows_of(self, group: Expr) -> tuple[Expr, Expr, Expr, Expr, Expr]:
         """The first row of a tile, how many, the first of its entries and where they end, and the first row
         of the result."""
-        k, found = self._k, self._found
-        if found.parts:
+        k, problem = self._k, self._problem
+        if problem.parts:
             outer = k.let("outer", group % self._outer, U64)
             start = k.let("partStart", group // self._outer * self._share, U64)
             first = k.let("firstEntry", least(start, self._count), U64)
@@ -322,9 +327,9 @@ class _Sorted:
 
     def _take_in(self, outer: Expr, entry: Expr, count: Expr, own: tuple[Expr, Expr]) -> None:
         """Keeps the entries of a chunk that have a place in the tile, which has so many from one on."""
-        k, found = self._k, self._found
+        k, problem = self._k, self._problem
         given = k.let("given", outer * self._count + entry, U64)
-        k.load(self._index, self._indices, entry if found.shared else given, count)
+        k.load(self._index, self._indices, entry if problem.shared else given, count)
         k.load(self._value, self._values, given, count)
         with k.when(self._held, "==", 0):  # keys that no place has, each another one
             self._on("Cast", self._held_keys, self._numbers, _mode("NONE"), count=self._most_held)
@@ -349,7 +354,7 @@ class _Sorted:
             self._on("Duplicate", keys, _float(1), count=self._chunk)
         mode = "RINT" if self._indices.item_bytes == 8 else "NONE"
         self._on("Cast", keys, self._index, _mode(mode), count=count)
-        if self._found.wraps:  # negative ones count from the end
+        if self._problem.wraps:  # negative ones count from the end
             less = Enumerator("CMPMODE::LT")
             self._on("Compares", bits, keys, _float(0), less, count=lanes, former="CompareScalar")
             self._on("Adds", clamped, keys, _float(self._size), count=count)
@@ -376,7 +381,7 @@ class _Sorted:
             self._sort_held(own, entries, levels)
             keep(k, self._keys, self._merged, NUMBERS, all_pairs * PAIR)
             keep(k, read_as("float", self._places), self._merged, PLACES, all_pairs * PAIR)
-        if self._found.kind == LAST:
+        if self._problem.kind == LAST:
             with k.section("ChooseLast"):
                 self._choose_last(own, all_pairs)
             return
@@ -466,18 +471,20 @@ def _mode(name: str) -> Enumerator:
     return Enumerator(f"RoundMode::CAST_{name}")
 
 
-def cost_us(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> float:
+def cost_us(problem: Put, schedule: PutSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds of the tiles of the busiest core, which ComputeTiling cuts alike."""
-    outer, size, count = (getattr(found, key).evaluate(sizes) for key in ("outer", "size", "count"))
-    parts, width = max(found.parts, 1), ITEM_SIZE[found.dtype]
-    share, tile = math.ceil(count / parts), item.bytes // _FLOAT
+    outer, size, count = (getattr(problem, key).evaluate(sizes) for key in ("outer", "size", "count"))
+    parts, width = max(problem.parts, 1), ITEM_SIZE[problem.dtype]
+    share, tile = math.ceil(count / parts), schedule.bytes // _FLOAT
     results, least = parts * outer, math.ceil(size / tile)
-    fitting = 1 if found.parts or found.shared else min(tile // max(size, 1), item.runs // max(count, 1))
+    fitting = (
+        1 if problem.parts or problem.shared else min(tile // max(size, 1), schedule.runs // max(count, 1))
+    )
     rows = max(min(fitting, math.ceil(outer / chip.aiv)), 1)
     cuts = range(least, max(min(least + chip.aiv, math.ceil(size / 64)), least) + 1) if rows == 1 else [1]
     units = math.ceil(results / rows)
     work = min(
-        math.ceil(units * ranges / chip.aiv) * _tile_cycles(item, rows, share, size, ranges, chip)
+        math.ceil(units * ranges / chip.aiv) * _tile_cycles(schedule, rows, share, size, ranges, chip)
         for ranges in cuts
     )
     moved = (1 + parts) * outer * size * width + outer * count * (width + 8)
@@ -485,12 +492,12 @@ def cost_us(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> float:
     return float(max(work / chip.mhz, moved / chip.gm.memory_bytes_us) + launched)
 
 
-def _tile_cycles(item: PutSchedule, rows: int, count: int, size: int, ranges: int, chip: Chip) -> float:
+def _tile_cycles(schedule: PutSchedule, rows: int, count: int, size: int, ranges: int, chip: Chip) -> float:
     """Cycles of a tile: what it looks at, chunk by chunk, and what it sorts, flush by flush."""
     looked, mine = rows * count, rows * count / ranges
     own = rows * size / ranges
-    chunks = math.ceil(looked / item.runs)
-    flushes = max(math.ceil(mine / max(item.held - item.runs // 2, 1)), 1)
+    chunks = math.ceil(looked / schedule.runs)
+    flushes = max(math.ceil(mine / max(schedule.held - schedule.runs // 2, 1)), 1)
     start = chip.vector.startup_cycles
     looking = chunks * (8 * start + 100.0) + looked * _LOOKED / 200
     sorting = flushes * (30 * start + own * _OWN / 100) + mine * _SORTED / 100

@@ -32,32 +32,32 @@ from evokernel_core.targets.ascendc.kernels.sort.problem import Sort, SortSchedu
 _PAIR = 8
 
 
-def _strategy(found: Sort, item: SortSchedule, move: str) -> Strategy:
+def _strategy(problem: Sort, schedule: SortSchedule, move: str) -> Strategy:
     form = Sentence("Whole rows in a tile.")
-    if item.best:
-        form = Sentence("The best {count} of a row so far.", count=item.best)
-    form = Sentence("Sorted tiles are merged in the workspace.") if item.merges else form
+    if schedule.best:
+        form = Sentence("The best {count} of a row so far.", count=schedule.best)
+    form = Sentence("Sorted tiles are merged in the workspace.") if schedule.merges else form
     notes = (
         Sentence(
             "Tiles of {elements} elements, {buffers} buffer(s) of the input.",
-            elements=item.elements,
-            buffers=item.buffers,
+            elements=schedule.elements,
+            buffers=schedule.buffers,
         ),
         form,
     )
-    return Strategy("sort", item.settings(), notes, _descriptor(item), move)
+    return Strategy("sort", schedule.settings(), notes, _descriptor(schedule), move)
 
 
-def _descriptor(item: SortSchedule) -> Descriptor:
-    overlap = Overlap.of(item.buffers)
-    if item.merges:
+def _descriptor(schedule: SortSchedule) -> Descriptor:
+    overlap = Overlap.of(schedule.buffers)
+    if schedule.merges:
         return Descriptor(Dataflow.STREAMED, Reuse.L2, Split.ROWS, Algorithm.MERGE, overlap)
-    if item.best:
+    if schedule.best:
         return Descriptor(Dataflow.STREAMED, Reuse.UB, Split.ROWS, Algorithm.SELECTION, overlap)
     return Descriptor(Dataflow.RESIDENT_ROWS, Reuse.UB, Split.ROWS, Algorithm.SORT, overlap)
 
 
-def _starts(found: Sort, sizes: Sizes, chip: Chip) -> Iterator[SortSchedule]:
+def _starts(problem: Sort, sizes: Sizes, chip: Chip) -> Iterator[SortSchedule]:
     for elements in SORTED_TILES:
         for best in (0, *SORTED_KEPT):
             yield SortSchedule(elements, best)
@@ -65,7 +65,7 @@ def _starts(found: Sort, sizes: Sizes, chip: Chip) -> Iterator[SortSchedule]:
         yield SortSchedule(elements, merges=True)
 
 
-def _steps(found: Sort, here: SortSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, SortSchedule]]:
+def _steps(problem: Sort, here: SortSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, SortSchedule]]:
     """Named neighbours of a schedule."""
     yield "double tile", evolve(here, elements=here.elements * 2)
     yield "half tile", evolve(here, elements=here.elements // 2)
@@ -73,46 +73,54 @@ def _steps(found: Sort, here: SortSchedule, sizes: Sizes, chip: Chip) -> Iterato
     yield "whole rows", evolve(here, best=0, merges=False)
 
 
-def _why_illegal(found: Sort, item: SortSchedule) -> str | None:
+def _why_illegal(problem: Sort, schedule: SortSchedule) -> str | None:
     """Why a schedule makes no kernel."""
-    columns, keep = found.columns.constant, found.keep.constant
-    if item.elements not in SORTED_TILES or item.best not in (0, *SORTED_KEPT) or item.best > item.elements:
+    columns, keep = problem.columns.constant, problem.keep.constant
+    if (
+        schedule.elements not in SORTED_TILES
+        or schedule.best not in (0, *SORTED_KEPT)
+        or schedule.best > schedule.elements
+    ):
         return f"A tile has {SORTED_TILES[0]} to {SORTED_TILES[-1]} elements, a power of two."
-    if item.best and (item.merges or keep is None or keep > item.best):
-        return f"{found.keep.cpp()} elements of a row may be more than the {item.best} that are kept."
-    if not item.best and not item.merges and (columns is None or columns > item.elements):
-        return f"Rows of {found.columns.cpp()} elements may not fit a tile of {item.elements}."
+    if schedule.best and (schedule.merges or keep is None or keep > schedule.best):
+        return f"{problem.keep.cpp()} elements of a row may be more than the {schedule.best} that are kept."
+    if not schedule.best and not schedule.merges and (columns is None or columns > schedule.elements):
+        return f"Rows of {problem.columns.cpp()} elements may not fit a tile of {schedule.elements}."
     return None
 
 
-def _cost_us(found: Sort, item: SortSchedule, sizes: Sizes, chip: Chip) -> float:
+def _cost_us(problem: Sort, schedule: SortSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds: the slower of the busiest core's copies and its sorting."""
     start = chip.vector.startup_cycles
-    rows, columns, keep = (part.evaluate(sizes) for part in (found.rows, found.columns, found.keep))
-    size = ITEM_SIZE[found.dtype]
+    rows, columns, keep = (part.evaluate(sizes) for part in (problem.rows, problem.columns, problem.keep))
+    size = ITEM_SIZE[problem.dtype]
     pitch = math.ceil(columns / RUN.value) * RUN.value
-    if columns > item.elements:
-        width, per_tile, tiles_a_row = min(item.elements, pitch), 1, math.ceil(columns / item.elements)
+    if columns > schedule.elements:
+        width, per_tile, tiles_a_row = (
+            min(schedule.elements, pitch),
+            1,
+            math.ceil(columns / schedule.elements),
+        )
     else:
         width, tiles_a_row = pitch, 1
-        per_tile = max(1, min(item.elements // pitch, math.ceil(rows / chip.aiv)))
+        per_tile = max(1, min(schedule.elements // pitch, math.ceil(rows / chip.aiv)))
     tiles = math.ceil(rows / per_tile)
     cores = min(tiles, chip.aiv)
     passes = math.ceil(math.log(max(width / RUN.value, 1), 4))
     mte, rate = chip.mte, chip.vector.elements_per_cycle.sort
     sorted_cycles = (passes + 1) * (start + per_tile * width / rate)
     prepared = 8 * (start + per_tile * width / LANES)
-    merged = (start + keep) if item.best and columns > item.elements else 0.0
-    if item.merges and columns > item.elements:
+    merged = (start + keep) if schedule.best and columns > schedule.elements else 0.0
+    if schedule.merges and columns > schedule.elements:
         # once more through the workspace for each pass, and to take pairs apart
         deeper = max(math.ceil(math.log(max(tiles_a_row, 1), 4)), 0) + 1
         merged = deeper * (4 * tile_start(chip) + width * (1 / rate + 2 * _PAIR / mte.load_bytes_per_cycle))
     stored = max(keep * (size + 8) / mte.store_bytes_per_cycle, 2 * mte.min_burst_cycles)
     stored = start + 40.0 + per_tile * stored
     load = max(width * size / mte.load_bytes_per_cycle, mte.min_burst_cycles)
-    load = tile_start(chip) / item.buffers + per_tile * load
+    load = tile_start(chip) / schedule.buffers + per_tile * load
     vector = sorted_cycles + prepared + merged
-    tile = max(load, vector) if item.buffers == 2 else load + vector
+    tile = max(load, vector) if schedule.buffers == 2 else load + vector
     cycles = math.ceil(tiles / cores) * (tiles_a_row * tile + stored)
     moved = rows * (columns * size + keep * (size + 8))
     return max(cycles / chip.mhz, moved / chip.gm.memory_bytes_us) + launch_us(chip, cores)
@@ -127,7 +135,7 @@ FAMILY = SearchingFamily(
     starts=_starts,
     steps=_steps,
     refusal=_FORM.refusal,
-    rough=lambda found, item, sizes, chip: _why_illegal(found, item),
+    rough=lambda found, schedule, sizes, chip: _why_illegal(found, schedule),
     cost_us=_cost_us,
     schedule_of=SortSchedule.of,
     strategy_of=_strategy,

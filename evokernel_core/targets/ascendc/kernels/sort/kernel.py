@@ -65,35 +65,39 @@ _SCALAR = Enumerator("SELMODE::VSEL_TENSOR_SCALAR_MODE")
 _WORD = 4
 
 
-def build(found: Sort, schedule: SortSchedule) -> Kernel:
+def build(problem: Sort, schedule: SortSchedule) -> Kernel:
     """The kernel of a legal schedule."""
-    return _Sorting(found, schedule).kernel()
+    return _Sorting(problem, schedule).kernel()
 
 
 class _Sorting:
     """``pairs``: those of a tile, twice, so that runs go from one half to the other; before and behind that
     the half that is not used has the places of what is sorted."""
 
-    def __init__(self, found: Sort, item: SortSchedule) -> None:
+    def __init__(self, problem: Sort, schedule: SortSchedule) -> None:
         what = "Pairs of a number and its place are sorted, the greatest number first"
-        signs = "" if found.descending else ", for which numbers change their sign"
-        self._k, self._found, self._item = Builder(f"{what}{signs}."), found, item
-        k, ctype, width = self._k, CPP_TYPE[found.dtype], ITEM_SIZE[found.dtype]
-        self._short, self._long, self._ascending = is_short(found, item), is_long(item), not found.descending
-        self._tile = Constant("TILE_ELEMENTS", item.elements)
-        self._best = Constant("BEST", item.best, "most elements that are kept of a row")
-        self._slice = Constant("SLICE", item.elements // 4, "pairs of each run that are merged at a time")
+        signs = "" if problem.descending else ", for which numbers change their sign"
+        self._k, self._problem, self._item = Builder(f"{what}{signs}."), problem, schedule
+        k, ctype, width = self._k, CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype]
+        self._short, self._long, self._ascending = (
+            is_short(problem, schedule),
+            is_long(schedule),
+            not problem.descending,
+        )
+        self._tile = Constant("TILE_ELEMENTS", schedule.elements)
+        self._best = Constant("BEST", schedule.best, "most elements that are kept of a row")
+        self._slice = Constant("SLICE", schedule.elements // 4, "pairs of each run that are merged at a time")
         self._half = PAIR * self._tile
-        self._x = k.input("x", parameter(found.source, RESULTS), ctype, width)
-        self._taken = Buffer("taken", ctype, width, self._tile, item.buffers)
+        self._x = k.input("x", parameter(problem.source, RESULTS), ctype, width)
+        self._taken = Buffer("taken", ctype, width, self._tile, schedule.buffers)
         self._wide = self._taken if width == _WORD else Buffer("wide", "float", _WORD, self._tile)
-        if found.numbers:
-            self._given = k.input("given", parameter(found.numbers, RESULTS), "int64_t", 8)
-            self._numbers = Buffer("numbers", "int64_t", 8, self._tile, item.buffers)
-        most = self._tile if self._short or not item.best else self._best
+        if problem.numbers:
+            self._given = k.input("given", parameter(problem.numbers, RESULTS), "int64_t", 8)
+            self._numbers = Buffer("numbers", "int64_t", 8, self._tile, schedule.buffers)
+        most = self._tile if self._short or not schedule.best else self._best
         types = {"values": (ctype, width), "indices": ("int64_t", 8)}
-        self._outputs = {name: k.output(name, name, *types[name]) for name in found.results}
-        self._made = {name: Buffer(f"{name}Tile", *types[name], most) for name in found.results}
+        self._outputs = {name: k.output(name, name, *types[name]) for name in problem.results}
+        self._made = {name: Buffer(f"{name}Tile", *types[name], most) for name in problem.results}
         self._places = Buffer("places", "int32_t", _WORD, self._tile * (2 if self._ascending else 1))
         self._pairs = Buffer("pairs", "float", _WORD, self._half * 2, cleared=True)
         self._mask = Buffer("mask", "uint8_t", 1, self._tile // 8)
@@ -102,13 +106,16 @@ class _Sorting:
 
     def _size(self) -> None:
         """Rows of a tile: as many as fit, but no more than every core's share."""
-        k, found, tile = self._k, self._found, self._tile
-        self._rows, self._columns = k.param("rows", Size(found.rows)), k.param("columns", Size(found.columns))
-        self._keep = k.param("keep", Size(found.keep), "the first of a row, which are results")
+        k, problem, tile = self._k, self._problem, self._tile
+        self._rows, self._columns = (
+            k.param("rows", Size(problem.rows)),
+            k.param("columns", Size(problem.columns)),
+        )
+        self._keep = k.param("keep", Size(problem.keep), "the first of a row, which are results")
         for size in (self._rows, self._keep):
             k.require(size, ">=", 1)
         k.require(self._keep, "<=", self._columns)
-        k.require(self._columns * found.parts, "<=", _MOST)
+        k.require(self._columns * problem.parts, "<=", _MOST)
         whole_runs = k.param("pairsOfRow", round_up(self._columns, RUN))
         self._high: Expr = Int(1)
         self._pieces: Expr = Int(1)
@@ -132,7 +139,7 @@ class _Sorting:
         self._slot = least(whole_runs, tile) if self._long else whole_runs
 
     def kernel(self) -> Kernel:
-        k, found = self._k, self._found
+        k, problem = self._k, self._problem
         self._number_places()
         with self._tiles() as (unit, piece):
             row = k.let("row", unit * self._high, U64)
@@ -147,7 +154,7 @@ class _Sorting:
             spare = k.let("spareAt", (levels + 1) % 2 * self._half)
             where = {"rows": rows, "apart": width, "pitch": pitch}
             k.load(self._taken, self._x, row * self._columns + column, width, **where)
-            if found.numbers:
+            if problem.numbers:
                 k.load(self._numbers, self._given, row * self._columns + column, width, **where)
             self._sort(row, column, rows, width, pitch, levels)
             self._finish(row, piece, rows, pitch, at(self._pairs, at_end), spare)
@@ -179,7 +186,7 @@ class _Sorting:
     # -- a tile ---------------------------------------------------------------------------------
 
     def _number_places(self) -> None:
-        if not self._found.numbers:
+        if not self._problem.numbers:
             with self._k.loop("line", self._high) as line:
                 self._count_from(line * self._slot, Int(0), self._slot)
 
@@ -188,14 +195,14 @@ class _Sorting:
 
     def _sort(self, row: Expr, column: Expr, rows: Expr, width: Expr, pitch: Expr, levels: Expr) -> None:
         """Leaves the sorted pairs of each row in a half of ``pairs``."""
-        k, found = self._k, self._found
-        first: Expr = column if self._long and not found.numbers else Int(0)
+        k, problem = self._k, self._problem
+        first: Expr = column if self._long and not problem.numbers else Int(0)
         with k.section("Sort", "Sorted pairs of each row."):
-            if found.numbers:
+            if problem.numbers:
                 self._widen(self._places, self._numbers, rows, width, pitch)
-            elif found.parts > 1:
+            elif problem.parts > 1:
                 with k.loop("line", rows) as line:  # what part of a longer row each one is
-                    self._count_from(line * pitch, (row + line) % found.parts * self._columns, pitch)
+                    self._count_from(line * pitch, (row + line) % problem.parts * self._columns, pitch)
             if self._wide is not self._taken:
                 self._widen(self._wide, self._taken, rows, width, pitch)
             self._fill(rows, width, pitch)
@@ -226,7 +233,7 @@ class _Sorting:
             with k.loop("line", rows) as line:
                 value = _GREATEST if self._ascending else _LEAST
                 places: list[tuple[Buffer, Operand]] = [(self._wide, value)]
-                if self._found.numbers:
+                if self._problem.numbers:
                     places.append((self._places, Converted(Int(0), "int32_t")))
                 for buffer, filler in places:
                     place = at(buffer, line * pitch + begun)
@@ -303,7 +310,7 @@ class _Sorting:
         with k.section(name, "Numbers and places of the first pairs of each row."):
             count = k.let("count", rows * kept)
             places = at(self._pairs, spare)
-            found, values = read_as("int32_t", places), self._made.get("values")
+            problem, values = read_as("int32_t", places), self._made.get("values")
             self._take(places, tile, rows, kept, pitch, PLACES)
             numbers = values if values is not None and self._wide is self._taken else self._wide
             if values is not None:
@@ -314,7 +321,7 @@ class _Sorting:
                 self._on("Cast", values, numbers, Enumerator("RoundMode::CAST_RINT"), count=count)
             if "indices" in self._made:
                 mode = Enumerator("RoundMode::CAST_NONE")
-                self._on("Cast", self._made["indices"], found, mode, count=count)
+                self._on("Cast", self._made["indices"], problem, mode, count=count)
         for name, tensor in self._outputs.items():
             k.store(tensor, target, self._made[name], keep, rows=rows, apart=keep, pitch=kept)
 
@@ -336,12 +343,12 @@ class _Sorting:
 
     def _restore(self, numbers: Buffer | None, places: Slice, count: Expr) -> None:
         """Numbers with their own sign, and NaN where the place says so."""
-        k, found = self._k, read_as("int32_t", places)
+        k, problem = self._k, read_as("int32_t", places)
         marked = behind(places, self._tile)
         marks, other = read_as("int32_t", marked), at(self._places, self._tile)
-        self._on("ShiftRight", marks, found, Converted(_NAN, "int32_t"), count=count)
+        self._on("ShiftRight", marks, problem, Converted(_NAN, "int32_t"), count=count)
         self._on("Muls", other, marks, Converted(Int(1) << _NAN, "int32_t"), count=count)
-        self._on("Sub", found, found, other, count=count)
+        self._on("Sub", problem, problem, other, count=count)
         if numbers is None:
             return
         lanes = k.let("lanes", round_up(count, LANES))

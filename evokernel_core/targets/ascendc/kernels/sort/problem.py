@@ -45,25 +45,25 @@ class SortSchedule(Settings):
     merges: bool = False
 
 
-def is_long(item: SortSchedule) -> bool:
+def is_long(schedule: SortSchedule) -> bool:
     """Whether the kernel sorts rows that no tile holds."""
-    return bool(item.best or item.merges)
+    return bool(schedule.best or schedule.merges)
 
 
-def is_short(found: Sort, item: SortSchedule) -> bool:
+def is_short(problem: Sort, schedule: SortSchedule) -> bool:
     """Whether the kernel sorts several whole rows a tile, where they are short enough when it runs."""
-    columns = found.columns.constant
-    return columns is None or columns <= item.elements
+    columns = problem.columns.constant
+    return columns is None or columns <= schedule.elements
 
 
 def read_sort(task: KernelTask) -> Sort:
     """The one sorting of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
     nodes = {node.name: node for node in graph.nodes}
-    found = [node for node in graph.nodes if node.op == SORT.name]
-    if len(found) != 1:
+    matches = [node for node in graph.nodes if node.op == SORT.name]
+    if len(matches) != 1:
         raise PlanError("The kernel does not sort exactly once.")
-    node = found[0]
+    node = matches[0]
     x, indices, descending, parts = node.args
     assert isinstance(x, ValueRef) and isinstance(parts, int)
     dtype = graph.spec(x).dtype

@@ -85,13 +85,13 @@ def read_phases(task: KernelTask) -> Framed:
     )
 
 
-def _neighbours(found: Framed, here: PhasesSchedule) -> Iterator[tuple[str, PhasesSchedule]]:
+def _neighbours(problem: Framed, here: PhasesSchedule) -> Iterator[tuple[str, PhasesSchedule]]:
     yield "larger tiles", PhasesSchedule(here.tile_bytes * 2)
     yield "smaller tiles", PhasesSchedule(here.tile_bytes // 2)
 
 
-def _why_illegal(found: Framed, item: PhasesSchedule) -> str | None:
-    if item.tile_bytes < found.phases * WIDTH_UNIT * found.size:
+def _why_illegal(problem: Framed, schedule: PhasesSchedule) -> str | None:
+    if schedule.tile_bytes < problem.phases * WIDTH_UNIT * problem.size:
         return "A tile has at least one block of each phase."
     return None
 
@@ -99,29 +99,29 @@ def _why_illegal(found: Framed, item: PhasesSchedule) -> str | None:
 _CELL = Descriptor(Dataflow.BLOCKS, Reuse.NONE, Split.TILES, Algorithm.POLYPHASE, Overlap.PIPELINED)
 
 
-def _strategy(found: Framed, item: PhasesSchedule, move: str) -> Strategy:
-    notes = (Sentence("Tiles of at most {bytes} bytes, two under way.", bytes=item.tile_bytes),)
-    return Strategy("phases", item.settings(), notes, _CELL, move)
+def _strategy(problem: Framed, schedule: PhasesSchedule, move: str) -> Strategy:
+    notes = (Sentence("Tiles of at most {bytes} bytes, two under way.", bytes=schedule.tile_bytes),)
+    return Strategy("phases", schedule.settings(), notes, _CELL, move)
 
 
-def build(found: Framed, schedule: PhasesSchedule) -> Kernel:
+def build(problem: Framed, schedule: PhasesSchedule) -> Kernel:
     """The kernel of a legal schedule: what convolutions need of their input before the cube cores read it."""
-    phases, bits = found.phases, BITS[found.size]
+    phases, bits = problem.phases, BITS[problem.size]
     k = Builder("Images in a frame of zeros" + (", their rows cut into phases." if phases > 1 else "."))
-    x = k.input("x", parameter(found.x), bits, found.size)
-    y = k.output("y", "output", bits, found.size)
-    frame = Frame(found.before, phases, found.size, schedule.tile_bytes)
+    x = k.input("x", parameter(problem.x), bits, problem.size)
+    y = k.output("y", "output", bits, problem.size)
+    frame = Frame(problem.before, phases, problem.size, schedule.tile_bytes)
     sizes, made = (
         tuple(
             k.param(name + part, Size(item)) if not item.is_one else Int(1)
             for part, item in zip(_PARTS, items, strict=True)
         )
-        for name, items in (("image", found.sizes), ("made", found.made))
+        for name, items in (("image", problem.sizes), ("made", problem.made))
     )
     for size in (*sizes, *made):
         k.require(size, ">=", 1)
     pieces = pieces_of(k, frame, sizes, made)
-    tiles = k.param("tiles", Size(found.images) * made[0] * pieces.down * pieces.across)
+    tiles = k.param("tiles", Size(problem.images) * made[0] * pieces.down * pieces.across)
     k.require(tiles, ">=", 1)
     framer = Framer(k, frame, pieces, x, y)
     framer.prepare()

@@ -53,29 +53,29 @@ def read_triangle(task: KernelTask) -> Triangle:
     return Triangle(source, upper, shift + (not upper), product(sizes[:-2]), sizes[-2], sizes[-1], width)
 
 
-def _strategy(found: Triangle, item: CopySchedule, move: str) -> Strategy:
+def _strategy(problem: Triangle, schedule: CopySchedule, move: str) -> Strategy:
     notes = (
         Sentence(
             "The kept part of each row is copied in tiles of {bytes} bytes, the rest is zeros.",
-            bytes=item.tile_bytes,
+            bytes=schedule.tile_bytes,
         ),
-        Sentence("{buffers} tiles are in flight.", buffers=item.buffers),
+        Sentence("{buffers} tiles are in flight.", buffers=schedule.buffers),
     )
-    cell = Descriptor(Dataflow.STREAMED, Reuse.NONE, Split.ROWS, Algorithm.COPY, Overlap.of(item.buffers))
-    return Strategy("triangle", item.settings(), notes, cell, move)
+    cell = Descriptor(Dataflow.STREAMED, Reuse.NONE, Split.ROWS, Algorithm.COPY, Overlap.of(schedule.buffers))
+    return Strategy("triangle", schedule.settings(), notes, cell, move)
 
 
-def build(found: Triangle, schedule: CopySchedule) -> Kernel:
+def build(problem: Triangle, schedule: CopySchedule) -> Kernel:
     """The kernel of a schedule. What lies beside the triangle is not read, so that it may be anything."""
-    width, ctype = found.width, RAW[found.width]
+    width, ctype = problem.width, RAW[problem.width]
     tile, fill = Constant("TILE", schedule.tile_bytes // width), Constant("FILL", _FILL_BYTES // width)
-    which = "upper" if found.upper else "lower"
+    which = "upper" if problem.upper else "lower"
     k = Builder(f"Keeps the {which} triangle of matrices; the rest becomes zero and is never read.")
-    source = k.input("source", parameter(found.source), ctype, width)
+    source = k.input("source", parameter(problem.source), ctype, width)
     result = k.output("result", "output", ctype, width)
-    height = k.param("height", Size(found.height), "of one matrix")
-    columns = k.param("columns", Size(found.columns))
-    rows = k.param("rows", Size(found.matrices) * height, "of all matrices")
+    height = k.param("height", Size(problem.height), "of one matrix")
+    columns = k.param("columns", Size(problem.columns))
+    rows = k.param("rows", Size(problem.matrices) * height, "of all matrices")
     k.require(rows, ">=", 1)
     k.require(columns, ">=", 1)
     run = Buffer("run", ctype, width, tile, schedule.buffers)
@@ -84,9 +84,9 @@ def build(found: Triangle, schedule: CopySchedule) -> Kernel:
     k.call("Duplicate", halves, Converted(Int(0), "uint16_t"), _FILL_BYTES // 2, repeats=_FILL_BYTES // 256)
     with k.cores("row", rows) as row:
         start = k.let("start", row * columns, U64)
-        second = k.let("second", _second(row % height, found.first), U64)
+        second = k.let("second", _second(row % height, problem.first), U64)
         border = k.let("border", least(second, columns), U64)
-        kept, lost = ((border, columns), (0, border)) if found.upper else ((0, border), (border, columns))
+        kept, lost = ((border, columns), (0, border)) if problem.upper else ((0, border), (border, columns))
         with k.pieces("column", kept, tile) as (column, count):
             k.load(run, source, start + column, count)
             k.store(result, start + column, run, count)

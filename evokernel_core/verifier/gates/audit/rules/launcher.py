@@ -78,7 +78,7 @@ def _check_body(unit: Unit, launcher: Node, task: KernelTask, launched: set[str]
 
 
 def _check_tensors(used: set[int], body: Node, task: KernelTask) -> Iterator[Finding]:
-    inputs = sum(item.kind is not InputKind.SCALAR for item in task.graph.inputs)
+    inputs = sum(operand.kind is not InputKind.SCALAR for operand in task.graph.inputs)
     total = inputs + len(task.graph.outputs)
     if used and max(used) >= total:
         message = Sentence(

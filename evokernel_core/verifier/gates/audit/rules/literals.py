@@ -49,15 +49,15 @@ def check_literals(unit: Unit) -> Iterator[Finding]:
             yield at(node, "constant-table", message)
     yield from _all_together(unit)
     for kind, what in _TABLES:
-        found = [node for node in unit.nodes if node.kind == kind]
-        if len(found) > MAX_CASES:
+        nodes = [node for node in unit.nodes if node.kind == kind]
+        if len(nodes) > MAX_CASES:
             message = Sentence(
                 "A kernel of {count} {what} is a table; the limit is {most}.",
-                count=len(found),
+                count=len(nodes),
                 what=what,
                 most=MAX_CASES,
             )
-            yield at(found[MAX_CASES], "constant-table", message)
+            yield at(nodes[MAX_CASES], "constant-table", message)
 
 
 def _is_explanation(node: Node) -> bool:

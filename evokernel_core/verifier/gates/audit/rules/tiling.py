@@ -44,7 +44,7 @@ def check_tiling(unit: Unit, operations: int) -> Iterator[Finding]:
 def check_arguments(unit: Unit, task: KernelTask) -> Iterator[Finding]:
     """That ComputeTiling reads no size and no scalar by a number that the task does not have: behind them is
     memory of nobody, and where there are none, no memory at all."""
-    scalars = sum(item.kind is InputKind.SCALAR for item in task.graph.inputs)
+    scalars = sum(operand.kind is InputKind.SCALAR for operand in task.graph.inputs)
     for node in unit.nodes:
         if node.file != TILING or node.kind not in FUNCTIONS or node.name != FUNCTION:
             continue
