@@ -20,10 +20,10 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.targets.ascendc.fusion.program import family_of_task, plan_program
-from evokernel_core.targets.ascendc.kernels.conv_transpose.geometry import Axis
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Axis
 from evokernel_core.targets.ascendc.kernels.family import Cores, Family, KernelFacts, StageText
-from evokernel_core.targets.ascendc.kernels.fused.family import FusedFamily
-from evokernel_core.targets.ascendc.kernels.fused.schedule import refusal, strategy_of
+from evokernel_core.targets.ascendc.kernels.fused.fused_family import FusedFamily
+from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import refusal, strategy_of
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.targets.ascendc.kernels.registry import FAMILIES, legalised
 from evokernel_core.targets.ascendc.print.stage import text_of

@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 from evokernel_core.compiler.problems.products import Loop, Product, Side, Triangle
 from evokernel_core.compiler.shapes.sizes import ONE, Extent
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
-from evokernel_core.targets.ascendc.kernels.convolution import schedule as panels
+from evokernel_core.targets.ascendc.kernels.convolution import convolution_schedule as panels
+from evokernel_core.targets.ascendc.kernels.convolution.convolution_estimate import bounder, estimator
+from evokernel_core.targets.ascendc.kernels.convolution.convolution_family import best_of_panels
+from evokernel_core.targets.ascendc.kernels.convolution.convolution_family import (
+    refusal as refusal_of_convolution,
+)
 from evokernel_core.targets.ascendc.kernels.convolution.epilogue import read_layer
-from evokernel_core.targets.ascendc.kernels.convolution.estimate import bounder, estimator
-from evokernel_core.targets.ascendc.kernels.convolution.family import best_of_panels
-from evokernel_core.targets.ascendc.kernels.convolution.family import refusal as refusal_of_convolution
-from evokernel_core.targets.ascendc.kernels.epilogue.cost import Cost
+from evokernel_core.targets.ascendc.kernels.epilogue.epilogue_cost import Cost
 from evokernel_core.targets.ascendc.kernels.lowest import lowest
-from evokernel_core.targets.ascendc.kernels.matmul.schedule import (
+from evokernel_core.targets.ascendc.kernels.matmul.matmul_schedule import (
     at_least_us,
     best,
     estimate_us,

@@ -11,7 +11,7 @@ import torch
 
 from evokernel_core.compiler.lowering.plan import plan
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.targets.ascendc.kernels.fused.schedule import refusal, strategy_of
+from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import refusal, strategy_of
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
 
 INF = math.inf

@@ -31,7 +31,7 @@ from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.import_root import import_root
 from evokernel_core.package.write import Placed, kernel_name, place_package, read_package, write_package
 from evokernel_core.targets.ascendc.author import write
-from evokernel_core.targets.ascendc.kernels.fused.schedule import initial
+from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial
 from evokernel_core.twin.compiler import detect_compiler
 from tests import warm
 from tests.tables import few

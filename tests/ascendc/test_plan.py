@@ -18,7 +18,7 @@ from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.targets.ascendc.author import write
 from evokernel_core.targets.ascendc.features import task_features
-from evokernel_core.targets.ascendc.kernels.fused.schedule import initial, moves, refusal
+from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial, moves, refusal
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.verifier.gates.audit.findings import KERNEL, TILING
 from evokernel_core.verifier.gates.audit.text import check_text

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evokernel_core.compiler.lowering.plan import plan
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.targets.ascendc.kernels.fused.schedule import moves
+from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import moves
 from tests.tables import drawn
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -202,7 +202,7 @@ test_any_broadcast_under_any_schedule, test_many_broadcasts_under_any_schedule =
 
 
 def initial_of(task: Any, on_twin: Any) -> Any:
-    from evokernel_core.targets.ascendc.kernels.fused.schedule import initial
+    from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial
 
     return initial(task, on_twin.chip)
 

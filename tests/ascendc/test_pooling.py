@@ -19,8 +19,8 @@ from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.targets.ascendc.author import adapt, estimate_us, initial, moves, write
 from evokernel_core.targets.ascendc.ir.tile import known_values
-from evokernel_core.targets.ascendc.kernels.pooling import family as windowed
-from evokernel_core.targets.ascendc.kernels.pooling import planes_schedule as planes
+from evokernel_core.targets.ascendc.kernels.pooling import pooling_family as windowed
+from evokernel_core.targets.ascendc.kernels.pooling import pooling_planes_schedule as planes
 from evokernel_core.targets.ascendc.kernels.pooling.planes import build
 from evokernel_core.verifier.gates.audit import audit
 from tests.ascendc.windows import Axis, each, names_of, over, sizes_of, some_axes, taken

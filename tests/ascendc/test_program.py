@@ -18,7 +18,7 @@ from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.targets.ascendc import author
 from evokernel_core.targets.ascendc.author import check, estimate_us, initial, moves, write
 from evokernel_core.targets.ascendc.fusion.program import PROGRAM, draft, parted, plan_program
-from evokernel_core.targets.ascendc.kernels.fused.family import FusedFamily
+from evokernel_core.targets.ascendc.kernels.fused.fused_family import FusedFamily
 from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 

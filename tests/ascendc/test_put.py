@@ -19,7 +19,7 @@ from evokernel_core.hardware.roofline import eager_us
 from evokernel_core.targets.ascendc.author import estimate_us, initial, moves, write
 from evokernel_core.targets.ascendc.ir import allocation
 from evokernel_core.targets.ascendc.kernels.scatter import sorted as scatter_sorted
-from evokernel_core.targets.ascendc.kernels.scatter.problem import Put, PutSchedule
+from evokernel_core.targets.ascendc.kernels.scatter.scatter_problem import Put, PutSchedule
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
 from tests.tables import few

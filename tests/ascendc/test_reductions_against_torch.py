@@ -14,7 +14,7 @@ from evokernel_core.compiler.lowering.reductions import REDUCTIONS
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.targets.ascendc.kernels.fused.schedule import refusal, strategy_of
+from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import refusal, strategy_of
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
 from tests.tables import few
 

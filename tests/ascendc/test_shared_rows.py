@@ -14,7 +14,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.fusion.program import plan_program
-from evokernel_core.targets.ascendc.kernels.fused.schedule import initial, refusal, strategy_of
+from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial, refusal, strategy_of
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.targets.ascendc.kernels.registry import legalised
 

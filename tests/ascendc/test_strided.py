@@ -14,7 +14,7 @@ from evokernel_core.compiler.problems.products import Product, Side
 from evokernel_core.compiler.problems.strided import Group, behind_views
 from evokernel_core.compiler.shapes.sizes import Extent
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.targets.ascendc.kernels.matmul.schedule import best, refusal
+from evokernel_core.targets.ascendc.kernels.matmul.matmul_schedule import best, refusal
 from tests.ascendc.conftest import GraphBuilder
 
 

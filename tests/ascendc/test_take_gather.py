@@ -10,7 +10,7 @@ from attrs import asdict, frozen
 
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.targets.ascendc.author import initial
-from evokernel_core.targets.ascendc.kernels.gather.problem import TakeSchedule
+from evokernel_core.targets.ascendc.kernels.gather.gather_problem import TakeSchedule
 
 RANDOM = np.random.default_rng(17)
 

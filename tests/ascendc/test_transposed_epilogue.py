@@ -16,7 +16,10 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.targets.ascendc.author import estimate_us, initial, write
 from evokernel_core.targets.ascendc.fusion.program import PROGRAM
-from evokernel_core.targets.ascendc.kernels.conv_transpose.geometry import Axis, read_transposed
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import (
+    Axis,
+    read_transposed,
+)
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule
 from evokernel_core.verifier.gates.audit import audit
 from tests.ascendc.transposed import Layer, close, expected, task_of, values_of

@@ -9,7 +9,7 @@ import numpy as np
 from attrs import frozen
 
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.targets.ascendc.kernels.conv_transpose.geometry import Axis
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Axis
 
 
 @frozen

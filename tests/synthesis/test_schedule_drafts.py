@@ -34,8 +34,8 @@ from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.targets.ascendc import author
 from evokernel_core.targets.ascendc.author import write
 from evokernel_core.targets.ascendc.fusion.program import parted
-from evokernel_core.targets.ascendc.kernels.fused.estimate import estimate_us
-from evokernel_core.targets.ascendc.kernels.fused.schedule import initial, moves
+from evokernel_core.targets.ascendc.kernels.fused.fused_estimate import estimate_us
+from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial, moves
 from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.targets.ascendc.kernels.fused.tile import build
 from evokernel_core.targets.ascendc.kernels.settings import formula_of

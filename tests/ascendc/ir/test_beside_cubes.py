@@ -17,8 +17,8 @@ from evokernel_core.targets.ascendc.ir.expr import Constant, TilingField, Vector
 from evokernel_core.targets.ascendc.ir.legality import broken_rules
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel
 from evokernel_core.targets.ascendc.kernels.recurrent.gates import build
-from evokernel_core.targets.ascendc.kernels.recurrent.problem import Recurrence
-from evokernel_core.targets.ascendc.kernels.recurrent.schedule import best, buffer_bytes
+from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_problem import Recurrence
+from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_schedule import best, buffer_bytes
 from evokernel_core.targets.ascendc.print.vector_kernel import arguments_of, vector_class
 from tests.ascendc import conftest
 from tests.ascendc.test_recurrent import task_of

@@ -22,9 +22,17 @@ from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
 from evokernel_core.targets.ascendc.ir.expr import Int
 from evokernel_core.targets.ascendc.ir.handing_cube import kept, stream_of
 from evokernel_core.targets.ascendc.ir.nodes import Node, flat
-from evokernel_core.targets.ascendc.kernels.convolution import panels, rows, rows_schedule
-from evokernel_core.targets.ascendc.kernels.convolution.rows_schedule import RowsSchedule
-from evokernel_core.targets.ascendc.kernels.convolution.schedule import ConvolutionSchedule, refusal, steps
+from evokernel_core.targets.ascendc.kernels.convolution import (
+    convolution_rows,
+    convolution_rows_schedule,
+    panels,
+)
+from evokernel_core.targets.ascendc.kernels.convolution.convolution_rows_schedule import RowsSchedule
+from evokernel_core.targets.ascendc.kernels.convolution.convolution_schedule import (
+    ConvolutionSchedule,
+    refusal,
+    steps,
+)
 from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
 from evokernel_core.targets.ascendc.kernels.family import Cores, facts_of
 from evokernel_core.targets.ascendc.print import files
@@ -45,7 +53,11 @@ ROWS = RowsSchedule(16, 96, 2, 16, 480)
 
 def build(task: KernelTask, item: ConvolutionSchedule | RowsSchedule, chip: Any) -> CubeKernel:
     found = read_convolution(task)
-    return rows.build(found, item) if isinstance(item, RowsSchedule) else panels.build(found, item, chip)
+    return (
+        convolution_rows.build(found, item)
+        if isinstance(item, RowsSchedule)
+        else panels.build(found, item, chip)
+    )
 
 
 def task_of(builder: Any, *, is_framed: bool, rows_first: bool = False) -> KernelTask:
@@ -261,13 +273,13 @@ def test_legal_rows_make_legal_kernels(builder: Any, chip: Any) -> None:
     task = task_of(builder, is_framed=False, rows_first=True)
     found = read_convolution(task)
     seen = {item for start in (ROWS, evolve(ROWS, base_m=128, part_n=256, ring_n=2048))
-            for _, before in rows_schedule.steps(found, start)
-            for _, item in rows_schedule.steps(found, before)}  # fmt: skip
+            for _, before in convolution_rows_schedule.steps(found, start)
+            for _, item in convolution_rows_schedule.steps(found, before)}  # fmt: skip
     answers = set()
     for item in seen:
         if min(item.base_m, item.part_n, item.base_k, item.parts) < 1 or item.ring_n < 6 * 16:
             continue  # no kernel at all
-        told = rows_schedule.refusal(found, item, chip)
+        told = convolution_rows_schedule.refusal(found, item, chip)
         broken = next(broken_rules(build(task, item, chip).kernel, chip, {}), None)
         answers.add(broken is None)
         assert told is not None or broken is None, item

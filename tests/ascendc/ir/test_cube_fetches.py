@@ -16,7 +16,7 @@ from evokernel_core.targets.ascendc.ir.cube import CopyBlocks, Fixpipe, LoadFrac
 from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
 from evokernel_core.targets.ascendc.ir.expr import Condition, Constant, Int, Size, State
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel, Memory, Region
-from evokernel_core.targets.ascendc.kernels.conv_transpose.geometry import Axis
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Axis
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule
 from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
 from evokernel_core.targets.ascendc.print import files

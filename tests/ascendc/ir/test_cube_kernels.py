@@ -21,9 +21,14 @@ from evokernel_core.targets.ascendc.ir.handing_cube import Handing, handing_of, 
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, For, Kernel, Memory, Node, Region, flat
 from evokernel_core.targets.ascendc.ir.renaming import renamed
 from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
-from evokernel_core.targets.ascendc.kernels.matmul.family import MatmulFamily
-from evokernel_core.targets.ascendc.kernels.matmul.kernel import build
-from evokernel_core.targets.ascendc.kernels.matmul.schedule import MatmulSchedule, refusal, steps, strategy_of
+from evokernel_core.targets.ascendc.kernels.matmul.matmul_family import MatmulFamily
+from evokernel_core.targets.ascendc.kernels.matmul.matmul_kernel import build
+from evokernel_core.targets.ascendc.kernels.matmul.matmul_schedule import (
+    MatmulSchedule,
+    refusal,
+    steps,
+    strategy_of,
+)
 from evokernel_core.targets.ascendc.print import files
 from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
 from evokernel_core.twin.build import build_kernel

@@ -21,8 +21,8 @@ from evokernel_core.targets.ascendc.ir.expr import Constant
 from evokernel_core.targets.ascendc.ir.handing_cube import rings_of, stream_of
 from evokernel_core.targets.ascendc.ir.legality import broken_rules as vector_rules
 from evokernel_core.targets.ascendc.ir.nodes import Kernel, Role, Section
-from evokernel_core.targets.ascendc.kernels.attention.kernel import build
-from evokernel_core.targets.ascendc.kernels.attention.problem import (
+from evokernel_core.targets.ascendc.kernels.attention.attention_kernel import build
+from evokernel_core.targets.ascendc.kernels.attention.attention_problem import (
     AttentionSchedule,
     fixed_bytes,
     read_attention,

@@ -27,11 +27,14 @@ from evokernel_core.targets.ascendc.ir.nodes import (
 )
 from evokernel_core.targets.ascendc.ir.steps import Block, Part, Step, parts_of, pipelines, rounds
 from evokernel_core.targets.ascendc.ir.tile import known_values, samples, walk
-from evokernel_core.targets.ascendc.kernels.complex_multiply.family import Paired, PairedSchedule
-from evokernel_core.targets.ascendc.kernels.complex_multiply.family import build as paired
+from evokernel_core.targets.ascendc.kernels.complex_multiply.complex_multiply_family import (
+    Paired,
+    PairedSchedule,
+)
+from evokernel_core.targets.ascendc.kernels.complex_multiply.complex_multiply_family import build as paired
 from evokernel_core.targets.ascendc.kernels.layout.copy import CopySchedule
-from evokernel_core.targets.ascendc.kernels.tril.family import Triangle
-from evokernel_core.targets.ascendc.kernels.tril.family import build as triangle
+from evokernel_core.targets.ascendc.kernels.tril.tril_family import Triangle
+from evokernel_core.targets.ascendc.kernels.tril.tril_family import build as triangle
 from evokernel_core.targets.ascendc.print.vector_kernel import stage_text
 
 ROW = Constant("ROW", 1024)

@@ -13,8 +13,12 @@ from evokernel_core.targets.ascendc.ir.builder import Builder
 from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
 from evokernel_core.targets.ascendc.ir.expr import Int
 from evokernel_core.targets.ascendc.ir.tile import known_values
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import (
+    Axis,
+    Transposed,
+    read_transposed,
+)
 from evokernel_core.targets.ascendc.kernels.conv_transpose.cube import build
-from evokernel_core.targets.ascendc.kernels.conv_transpose.geometry import Axis, Transposed, read_transposed
 from evokernel_core.targets.ascendc.kernels.conv_transpose.phases import along
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule, joined_lines, plan
 from tests.ascendc.conftest import GraphBuilder

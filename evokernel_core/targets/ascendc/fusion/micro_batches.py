@@ -22,7 +22,7 @@ from evokernel_core.domain.tensor import ITEM_SIZE, Dim, TensorSpec
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.fusion.program import Place, Program, Slot, Stage
 from evokernel_core.targets.ascendc.kernels.family import KernelFacts
-from evokernel_core.targets.ascendc.kernels.pooling import family as windowed
+from evokernel_core.targets.ascendc.kernels.pooling import pooling_family as windowed
 
 CHUNK_SHARES = (8, 4)
 """The parts of L2 that a chunk may leave between kernels so that three chunks and what is read beside them

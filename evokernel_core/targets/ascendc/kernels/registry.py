@@ -10,31 +10,31 @@ from evokernel_core.compiler.rewrites.complexes import offered
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.kernels.argmax import family as arg
-from evokernel_core.targets.ascendc.kernels.attention import family as attention
-from evokernel_core.targets.ascendc.kernels.complex_multiply import family as paired
-from evokernel_core.targets.ascendc.kernels.conv_transpose import family as transposed
-from evokernel_core.targets.ascendc.kernels.convolution.family import ConvolutionFamily
-from evokernel_core.targets.ascendc.kernels.embedding_bag import family as bag
+from evokernel_core.targets.ascendc.kernels.argmax import argmax_family as arg
+from evokernel_core.targets.ascendc.kernels.attention import attention_family as attention
+from evokernel_core.targets.ascendc.kernels.complex_multiply import complex_multiply_family as paired
+from evokernel_core.targets.ascendc.kernels.conv_transpose import conv_transpose_family as transposed
+from evokernel_core.targets.ascendc.kernels.convolution.convolution_family import ConvolutionFamily
+from evokernel_core.targets.ascendc.kernels.embedding_bag import embedding_bag_family as bag
 from evokernel_core.targets.ascendc.kernels.family import Family
-from evokernel_core.targets.ascendc.kernels.fused.family import FusedFamily
-from evokernel_core.targets.ascendc.kernels.gather import family as take
-from evokernel_core.targets.ascendc.kernels.grid_sample import family as grid_sample
-from evokernel_core.targets.ascendc.kernels.integers import family as integers
-from evokernel_core.targets.ascendc.kernels.integers import rows as integer_rows
-from evokernel_core.targets.ascendc.kernels.interleave import family as interleave
-from evokernel_core.targets.ascendc.kernels.iota import family as iota
-from evokernel_core.targets.ascendc.kernels.layout.family import LayoutFamily
-from evokernel_core.targets.ascendc.kernels.matmul.family import MatmulFamily
-from evokernel_core.targets.ascendc.kernels.pooling import family as windowed
-from evokernel_core.targets.ascendc.kernels.recurrent.family import RecurrentFamily
-from evokernel_core.targets.ascendc.kernels.recurrent.schedule import layers_together
-from evokernel_core.targets.ascendc.kernels.resize import family as resize
-from evokernel_core.targets.ascendc.kernels.scan import family as scan
-from evokernel_core.targets.ascendc.kernels.scatter import family as put
-from evokernel_core.targets.ascendc.kernels.sort import family as sort
-from evokernel_core.targets.ascendc.kernels.space_to_depth import family as phases
-from evokernel_core.targets.ascendc.kernels.tril import family as triangle
+from evokernel_core.targets.ascendc.kernels.fused.fused_family import FusedFamily
+from evokernel_core.targets.ascendc.kernels.gather import gather_family as take
+from evokernel_core.targets.ascendc.kernels.grid_sample import grid_sample_family as grid_sample
+from evokernel_core.targets.ascendc.kernels.integers import integers_family as integers
+from evokernel_core.targets.ascendc.kernels.integers import integers_rows as integer_rows
+from evokernel_core.targets.ascendc.kernels.interleave import interleave_family as interleave
+from evokernel_core.targets.ascendc.kernels.iota import iota_family as iota
+from evokernel_core.targets.ascendc.kernels.layout.layout_family import LayoutFamily
+from evokernel_core.targets.ascendc.kernels.matmul.matmul_family import MatmulFamily
+from evokernel_core.targets.ascendc.kernels.pooling import pooling_family as windowed
+from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_family import RecurrentFamily
+from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_schedule import layers_together
+from evokernel_core.targets.ascendc.kernels.resize import resize_family as resize
+from evokernel_core.targets.ascendc.kernels.scan import scan_family as scan
+from evokernel_core.targets.ascendc.kernels.scatter import scatter_family as put
+from evokernel_core.targets.ascendc.kernels.sort import sort_family as sort
+from evokernel_core.targets.ascendc.kernels.space_to_depth import space_to_depth_family as phases
+from evokernel_core.targets.ascendc.kernels.tril import tril_family as triangle
 from evokernel_core.targets.ascendc.rewrites import registry as rewriting
 
 FAMILIES: tuple[Family, ...] = (

@@ -43,7 +43,7 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Slice,
     Tensor,
 )
-from evokernel_core.targets.ascendc.kernels.attention.problem import Attention, AttentionSchedule
+from evokernel_core.targets.ascendc.kernels.attention.attention_problem import Attention, AttentionSchedule
 from evokernel_core.targets.ascendc.kernels.attention.steps import FLOATS, Sizes, Step, walk
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 

@@ -25,7 +25,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
     least,
     round_up,
 )
-from evokernel_core.targets.ascendc.kernels.attention.problem import Attention, AttentionSchedule
+from evokernel_core.targets.ascendc.kernels.attention.attention_problem import Attention, AttentionSchedule
 
 FLOATS = Constant("FLOATS", 8, "of a block; also the blocks of a repeat")
 

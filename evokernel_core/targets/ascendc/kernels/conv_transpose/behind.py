@@ -16,7 +16,7 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES, RESERVED_BYTES
-from evokernel_core.targets.ascendc.kernels.epilogue.cost import Cost, cost_of
+from evokernel_core.targets.ascendc.kernels.epilogue.epilogue_cost import Cost, cost_of
 from evokernel_core.targets.ascendc.kernels.epilogue.tiles import Epilogue
 from evokernel_core.targets.ascendc.kernels.fused import steps
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel

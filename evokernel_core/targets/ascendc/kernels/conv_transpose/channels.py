@@ -14,8 +14,8 @@ from evokernel_core.targets.ascendc.kernels.epilogue.tiles import WHOLE, Epilogu
 from evokernel_core.targets.ascendc.kernels.fused import copies
 from evokernel_core.targets.ascendc.kernels.fused.columnwise import numbers
 from evokernel_core.targets.ascendc.kernels.fused.copies import method
+from evokernel_core.targets.ascendc.kernels.fused.fused_tiling import ShapeFields, shape_fields
 from evokernel_core.targets.ascendc.kernels.fused.steps import whole_folds
-from evokernel_core.targets.ascendc.kernels.fused.tiling import ShapeFields, shape_fields
 from evokernel_core.targets.ascendc.kernels.text import instruction_lines
 from evokernel_core.targets.ascendc.lowering.program import camel
 

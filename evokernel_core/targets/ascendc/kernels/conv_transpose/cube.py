@@ -34,9 +34,15 @@ from evokernel_core.targets.ascendc.ir.expr import (
     least,
 )
 from evokernel_core.targets.ascendc.ir.nodes import Kernel, Region, Slice
-from evokernel_core.targets.ascendc.kernels.conv_transpose.design import STAGES, Design, Phase, Runs, Tile
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_design import (
+    STAGES,
+    Design,
+    Phase,
+    Runs,
+    Tile,
+)
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Transposed
 from evokernel_core.targets.ascendc.kernels.conv_transpose.first_tile import WHOLE
-from evokernel_core.targets.ascendc.kernels.conv_transpose.geometry import Transposed
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule
 
 SLAB_READY, SLAB_FREE, RESULT_READY, RESULT_FREE, WEIGHTS_READY = (

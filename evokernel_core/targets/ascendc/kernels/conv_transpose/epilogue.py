@@ -16,7 +16,7 @@ from evokernel_core.targets.ascendc.kernels.epilogue.tiles import (
 from evokernel_core.targets.ascendc.kernels.fused import copies
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.copies import method
-from evokernel_core.targets.ascendc.kernels.fused.tiling import shape_fields
+from evokernel_core.targets.ascendc.kernels.fused.fused_tiling import shape_fields
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.targets.ascendc.lowering.program import camel
 

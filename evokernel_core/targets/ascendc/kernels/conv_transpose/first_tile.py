@@ -26,7 +26,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
     least,
     round_up,
 )
-from evokernel_core.targets.ascendc.kernels.conv_transpose.geometry import Transposed
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Transposed
 from evokernel_core.targets.ascendc.kernels.conv_transpose.phases import Along, along
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule
 

@@ -20,7 +20,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
     ceil_div,
     least,
 )
-from evokernel_core.targets.ascendc.kernels.conv_transpose.geometry import Axis
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Axis
 
 
 @frozen

@@ -15,7 +15,7 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL
 from evokernel_core.targets.ascendc.kernels.conv_transpose.behind import TILE_STEP
-from evokernel_core.targets.ascendc.kernels.conv_transpose.geometry import Sizes, Transposed
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Sizes, Transposed
 from evokernel_core.targets.ascendc.kernels.settings import Settings
 
 _KEPT_BYTES = 8 * 1024

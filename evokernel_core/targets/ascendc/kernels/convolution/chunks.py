@@ -22,11 +22,11 @@ from evokernel_core.targets.ascendc.ir.expr import (
     least,
     round_up,
 )
+from evokernel_core.targets.ascendc.kernels.convolution.convolution_schedule import RING
 from evokernel_core.targets.ascendc.kernels.convolution.fields import WHOLE, Counts, Tiles
 from evokernel_core.targets.ascendc.kernels.convolution.padding import frame_tile_bytes, is_cut_across
-from evokernel_core.targets.ascendc.kernels.convolution.schedule import RING
 from evokernel_core.targets.ascendc.kernels.cube import Before
-from evokernel_core.targets.ascendc.kernels.space_to_depth.kernel import (
+from evokernel_core.targets.ascendc.kernels.space_to_depth.space_to_depth_kernel import (
     BITS,
     Frame,
     Framer,

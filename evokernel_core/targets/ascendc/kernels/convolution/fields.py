@@ -22,8 +22,8 @@ from evokernel_core.targets.ascendc.ir.expr import (
     equal,
     round_up,
 )
-from evokernel_core.targets.ascendc.kernels.convolution.rows_schedule import RowsSchedule
-from evokernel_core.targets.ascendc.kernels.convolution.schedule import ConvolutionSchedule
+from evokernel_core.targets.ascendc.kernels.convolution.convolution_rows_schedule import RowsSchedule
+from evokernel_core.targets.ascendc.kernels.convolution.convolution_schedule import ConvolutionSchedule
 
 WHOLE = Constant("FRACTAL", FRACTAL)
 

@@ -9,7 +9,7 @@ from attrs import frozen
 from evokernel_core.compiler.problems.convolution import Convolution
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import FRACTAL
-from evokernel_core.targets.ascendc.kernels.convolution.schedule import whole
+from evokernel_core.targets.ascendc.kernels.convolution.convolution_schedule import whole
 
 TABLE_BYTES = 8 * 1024
 """Of what says which elements are picked."""

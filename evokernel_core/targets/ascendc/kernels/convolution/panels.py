@@ -22,7 +22,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Memory, Region
 from evokernel_core.targets.ascendc.kernels.convolution.chunks import framing
-from evokernel_core.targets.ascendc.kernels.convolution.design import (
+from evokernel_core.targets.ascendc.kernels.convolution.convolution_design import (
     LANE,
     Design,
     Place,
@@ -36,10 +36,13 @@ from evokernel_core.targets.ascendc.kernels.convolution.design import (
     takes_of,
     tap_of,
 )
+from evokernel_core.targets.ascendc.kernels.convolution.convolution_schedule import (
+    ConvolutionSchedule,
+    depth_of,
+)
+from evokernel_core.targets.ascendc.kernels.convolution.convolution_tiling import tiling_of
 from evokernel_core.targets.ascendc.kernels.convolution.fields import WHOLE, bases_of
 from evokernel_core.targets.ascendc.kernels.convolution.padding import is_cut_across
-from evokernel_core.targets.ascendc.kernels.convolution.schedule import ConvolutionSchedule, depth_of
-from evokernel_core.targets.ascendc.kernels.convolution.tiling import tiling_of
 from evokernel_core.targets.ascendc.kernels.cube import Behind, CubeKernel
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 

@@ -23,10 +23,10 @@ from evokernel_core.hardware.ascend.isa import LANES, RESERVED_BYTES
 from evokernel_core.targets.ascendc.kernels.fused import access, copies
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.copies import method
+from evokernel_core.targets.ascendc.kernels.fused.fused_rows import needs_count
+from evokernel_core.targets.ascendc.kernels.fused.fused_tiling import ShapeFields, shape_fields
 from evokernel_core.targets.ascendc.kernels.fused.programs import whole_program
-from evokernel_core.targets.ascendc.kernels.fused.rows import needs_count
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
-from evokernel_core.targets.ascendc.kernels.fused.tiling import ShapeFields, shape_fields
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE, instruction_lines
 from evokernel_core.targets.ascendc.lowering.program import camel
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from evokernel_core.compiler.lowering.plan import Plan
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
+from evokernel_core.targets.ascendc.kernels.fused.fused_rows import single_pass
 from evokernel_core.targets.ascendc.kernels.fused.programs import whole_program
-from evokernel_core.targets.ascendc.kernels.fused.rows import single_pass
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.targets.ascendc.kernels.fused.stream import build_stream
 

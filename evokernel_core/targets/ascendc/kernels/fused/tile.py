@@ -13,8 +13,8 @@ from evokernel_core.targets.ascendc.kernels.fused import (
     steps,
 )
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
+from evokernel_core.targets.ascendc.kernels.fused.fused_tiling import tiling_texts
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
-from evokernel_core.targets.ascendc.kernels.fused.tiling import tiling_texts
 
 
 def build(planned: Plan, schedule: Schedule) -> Kernel:

@@ -12,7 +12,7 @@ from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.builder import Place, at, read_as
 from evokernel_core.targets.ascendc.ir.expr import Constant, Expr, Int, ceil_div, greatest, least
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Enumerator
-from evokernel_core.targets.ascendc.kernels.grid_sample.kernel import INT, Sampler
+from evokernel_core.targets.ascendc.kernels.grid_sample.grid_sample_kernel import INT, Sampler
 from evokernel_core.targets.ascendc.kernels.grid_sample.places import ONE, ZERO, Tap
 
 _MOST_STEP = 255

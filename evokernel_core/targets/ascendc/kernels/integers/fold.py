@@ -20,7 +20,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
 )
 from evokernel_core.targets.ascendc.ir.nodes import Kernel, Slice
 from evokernel_core.targets.ascendc.kernels.integers.instructions import WORD, Places, Writer, number, pick
-from evokernel_core.targets.ascendc.kernels.integers.problem import IntegerRows, RowsSchedule
+from evokernel_core.targets.ascendc.kernels.integers.integers_problem import IntegerRows, RowsSchedule
 from evokernel_core.targets.ascendc.kernels.integers.reduction import Limbs, Reduction
 from evokernel_core.targets.ascendc.legalization.limbs import Word
 

@@ -10,7 +10,7 @@ from evokernel_core.targets.ascendc.ir.builder import read_as
 from evokernel_core.targets.ascendc.ir.expr import U64, Constant, Expr, Int, ceil_div, greatest, least
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Kernel, Slice
 from evokernel_core.targets.ascendc.kernels.integers.instructions import WORD, Writer, number
-from evokernel_core.targets.ascendc.kernels.integers.problem import IntegerRows, RowsSchedule
+from evokernel_core.targets.ascendc.kernels.integers.integers_problem import IntegerRows, RowsSchedule
 from evokernel_core.targets.ascendc.kernels.integers.reduction import Reduction
 from evokernel_core.targets.ascendc.legalization.limbs import Word
 

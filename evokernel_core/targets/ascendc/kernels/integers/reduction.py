@@ -20,7 +20,11 @@ from evokernel_core.targets.ascendc.kernels.integers.instructions import (
     Writer,
     number,
 )
-from evokernel_core.targets.ascendc.kernels.integers.problem import IntegerRows, RowsSchedule, combination
+from evokernel_core.targets.ascendc.kernels.integers.integers_problem import (
+    IntegerRows,
+    RowsSchedule,
+    combination,
+)
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.targets.ascendc.legalization.limbs import Word

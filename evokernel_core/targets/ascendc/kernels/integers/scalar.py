@@ -21,7 +21,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
     least,
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel
-from evokernel_core.targets.ascendc.kernels.integers.problem import IntegerRows, RowsSchedule
+from evokernel_core.targets.ascendc.kernels.integers.integers_problem import IntegerRows, RowsSchedule
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 

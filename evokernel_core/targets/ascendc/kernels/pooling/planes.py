@@ -43,8 +43,8 @@ from evokernel_core.targets.ascendc.kernels.pooling.lanes import (
     moved,
     padded,
 )
-from evokernel_core.targets.ascendc.kernels.pooling.planes_schedule import Planes, PlaneSchedule
-from evokernel_core.targets.ascendc.kernels.pooling.planes_tile import PlaneTile
+from evokernel_core.targets.ascendc.kernels.pooling.pooling_planes_schedule import Planes, PlaneSchedule
+from evokernel_core.targets.ascendc.kernels.pooling.pooling_planes_tile import PlaneTile
 
 _ZERO = Converted(Int(0), "float")
 

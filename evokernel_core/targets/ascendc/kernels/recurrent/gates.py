@@ -41,8 +41,8 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Tensor,
     TensorList,
 )
-from evokernel_core.targets.ascendc.kernels.recurrent.estimate import LAG
-from evokernel_core.targets.ascendc.kernels.recurrent.problem import Recurrence, RecurrentSchedule
+from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_estimate import LAG
+from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_problem import Recurrence, RecurrentSchedule
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 _NOTE = "A vector core: products become states. For each 16 sequences a gate has a row for each hidden unit."

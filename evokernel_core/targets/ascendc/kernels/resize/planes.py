@@ -37,8 +37,13 @@ from evokernel_core.targets.ascendc.kernels.resize.axis import (
     phases_of,
     window_of,
 )
-from evokernel_core.targets.ascendc.kernels.resize.common import REPEAT, ResizeSchedule, Resizing, start_of
-from evokernel_core.targets.ascendc.kernels.resize.problem import Resize
+from evokernel_core.targets.ascendc.kernels.resize.resize_common import (
+    REPEAT,
+    ResizeSchedule,
+    Resizing,
+    start_of,
+)
+from evokernel_core.targets.ascendc.kernels.resize.resize_problem import Resize
 from evokernel_core.targets.ascendc.kernels.resize.tables import LANES, Tables
 
 BLOCK = 8

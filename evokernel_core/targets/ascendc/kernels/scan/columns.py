@@ -22,8 +22,8 @@ from evokernel_core.targets.ascendc.ir.expr import (
     least,
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel
-from evokernel_core.targets.ascendc.kernels.scan.common import Scanning, rounded
-from evokernel_core.targets.ascendc.kernels.scan.schedule import ScanSchedule, most_width
+from evokernel_core.targets.ascendc.kernels.scan.scan_common import Scanning, rounded
+from evokernel_core.targets.ascendc.kernels.scan.scan_schedule import ScanSchedule, most_width
 
 _NOTE = "Columns are scanned side by side: each row of a tile is combined with the result of the row {} it."
 

@@ -50,7 +50,7 @@ from evokernel_core.targets.ascendc.ir.nodes import (
 )
 from evokernel_core.targets.ascendc.kernels.candidates import Sizes
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
-from evokernel_core.targets.ascendc.kernels.scatter.problem import (
+from evokernel_core.targets.ascendc.kernels.scatter.scatter_problem import (
     ATOMICS,
     LEAST_SEGMENT_BYTES,
     MOST_RUN_BYTES,

@@ -67,7 +67,7 @@ from evokernel_core.targets.ascendc.kernels.merging import (
     merge,
 )
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
-from evokernel_core.targets.ascendc.kernels.scatter.problem import NEUTRAL, SUMMED, Put, PutSchedule
+from evokernel_core.targets.ascendc.kernels.scatter.scatter_problem import NEUTRAL, SUMMED, Put, PutSchedule
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 _FLOAT = 4

@@ -1,0 +1,32 @@
+"""Family arg: where the largest or smallest element of a dimension is, and what it is.
+
+Of equal elements the first one counts, and a NaN is better than any number, as in PyTorch. Indices are
+counted in float32 while a kernel searches and are widened to int64 when they are stored.
+"""
+
+from __future__ import annotations
+
+from evokernel_core.compiler.problems.argmax import ARG_REDUCTIONS, read_arg_reduction
+from evokernel_core.targets.ascendc.kernels.argmax.argmax_kernel import build
+from evokernel_core.targets.ascendc.kernels.argmax.argmax_schedule import (
+    ArgSchedule,
+    neighbours,
+    schedules,
+    strategy_of,
+    why_illegal,
+)
+from evokernel_core.targets.ascendc.kernels.built import Design, family_of
+
+FAMILY = family_of(
+    Design(
+        name="arg",
+        ops=dict.fromkeys(sorted(ARG_REDUCTIONS), "kernel"),
+        read=read_arg_reduction,
+        schedule=ArgSchedule,
+        schedules=tuple(schedules()),
+        neighbours=neighbours,
+        why_illegal=why_illegal,
+        build=build,
+        strategy_of=strategy_of,
+    )
+)

@@ -1,0 +1,180 @@
+"""The kernel of an attention: both products of each step on cube cores, an online softmax on vector cores.
+
+A step is some queries of one matrix against some of its keys. Its scores go to the vector cores, which make
+weights of them; the weights times the values go to the vector cores again, or are the result where the
+weights of all keys are there at once.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from evokernel_core.compiler.problems.products import QUANT, Side
+from evokernel_core.compiler.problems.strided import NOWHERE
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.targets.ascendc.ir.builder import Builder, whole
+from evokernel_core.targets.ascendc.ir.cube import Fixpipe, LoadData, Mmad, Nd2Nz, Span
+from evokernel_core.targets.ascendc.ir.expr import Choice, Constant, Expr, Function, Int, Param, Size, Var
+from evokernel_core.targets.ascendc.ir.nodes import Buffer, Memory, Region, Ring, Role, Tensor
+from evokernel_core.targets.ascendc.kernels.attention.attention_problem import (
+    Attention,
+    AttentionSchedule,
+    widest_parts,
+)
+from evokernel_core.targets.ascendc.kernels.attention.softmax import Mask, Rings, Softmax
+from evokernel_core.targets.ascendc.kernels.attention.steps import Step, sizes_of, walk
+from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
+from evokernel_core.targets.ascendc.kernels.matmul.matmul_design import start_of
+from evokernel_core.targets.ascendc.kernels.rendering import parameter
+from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
+
+_SLOTS = Constant("SLOTS", 2, "one is filled while the other is used")
+
+
+@frozen
+class _Operand:
+    """A tensor in device memory, elements from row to row, and where its matrices begin."""
+
+    tensor: Tensor
+    pitch: Param
+    start: Function | None
+
+    def place(self, matrix: Expr, row: Expr, column: Expr) -> Region:
+        """Where an element of a matrix lies."""
+        inside = row * self.pitch + column
+        return Region(self.tensor, inside if self.start is None else self.start(matrix) + inside)
+
+
+@frozen
+class _Bases:
+    """The numbers of a schedule that cube cores alone have."""
+
+    n: Constant
+    k: Constant
+    panel_k: Constant
+
+
+class _Design:
+    """An attention in a schedule, and what its kernel is built of."""
+
+    def __init__(self, problem: Attention, schedule: AttentionSchedule) -> None:
+        note = "The cube core: scores of the next step, then weights times values."
+        self.k, self.problem = Builder(note), problem
+        self.bases = _Bases(
+            Constant("BASE_N", schedule.base_n, "columns of one result in L0C"),
+            Constant("BASE_K", schedule.base_k, "depth of one step in L0A and L0B"),
+            Constant("PANEL_K", schedule.panel_k, "depth of one step in L1"),
+        )
+        self.tiling = sizes_of(self.k, problem, schedule)
+        self.query, self.key, self.value = (
+            self._operand(name, getattr(problem, name)) for name in ("query", "key", "value")
+        )
+        ctype, size, base = CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype], self.bases
+        queries = self.tiling.tile_queries
+        self.output = self.k.output("output", "output", ctype, size)
+        self.panels = [
+            Buffer(f"{letter}Panel", ctype, size, rows * base.panel_k, 2, memory=Memory.L1)
+            for letter, rows in (("a", queries), ("b", base.n))
+        ]
+        self.steps = [
+            Buffer(f"{letter}Step", ctype, size, rows * base.k, 2, memory=memory)
+            for letter, rows, memory in (("a", queries, Memory.L0A), ("b", base.n, Memory.L0B))
+        ]
+        slots = schedule.c_slots
+        self.sum = Buffer("product", "float", 4, queries * base.n, slots, memory=Memory.L0C)
+        scores = queries * self.tiling.tile_keys
+        held = Choice(self.tiling.is_whole, "==", Int(1), Int(0), queries * self.tiling.width)
+        note = "of a step in the ring, none where one step holds all keys"
+        parts = self.k.param("resultElements", held, note)
+        scores_ring = self._ring("scores", "float", 4, scores, Role.OUTPUT)
+        weights = self._ring("weights", ctype, size, scores, Role.INPUT)
+        self.rings = Rings(scores_ring, weights, self._ring("results", "float", 4, parts, Role.OUTPUT))
+
+    def _operand(self, name: str, side: Side) -> _Operand:
+        ctype, size = CPP_TYPE[self.problem.dtype], ITEM_SIZE[self.problem.dtype]
+        tensor = self.k.input(name, parameter(side.name), ctype, size)
+        return _Operand(tensor, *_place_of(self.k, name, side))
+
+    def _ring(self, name: str, ctype: str, size: int, elements: Expr, role: Role) -> Ring:
+        return self.k.ring_of_turns(name, ctype, size, _SLOTS, elements, role)
+
+    # -- what a step does -----------------------------------------------------------------------
+
+    def scores_of(self, step: Step) -> None:
+        """queries * keys^T, into the ring."""
+        k, depth, shared = self.k, self.tiling.depth, step.matrix // self.tiling.sharing
+        tiles = k.pieces("column", (0, step.keys), self.bases.n)
+        with k.section("Score", "scores = queries * keys^T"), tiles as (column, columns):
+            with k.sum(), k.pieces("start", (0, depth), self.bases.panel_k) as (start, count):
+                rows = self.query.place(step.matrix, step.query, start)
+                k.do(Nd2Nz(whole(self.panels[0]), rows, step.queries, count, self.query.pitch))
+                rows = self.key.place(shared, step.key + column, start)
+                k.do(Nd2Nz(whole(self.panels[1]), rows, columns, count, self.key.pitch))
+                self._add_panels("AddScores", (step.queries, columns, count), turned=False)
+            with k.stored():
+                place = Region(self.rings.scores, column)
+                self._store(place, (step.queries, columns), self.tiling.tile_keys)
+
+    def results_of(self, step: Step) -> None:
+        """Weights times values: the output itself, or a part of it into the ring."""
+        k, width, shared = self.k, self.tiling.width, step.matrix // self.tiling.sharing
+        note = "Weights times values: the output where the weights of all keys are there, else a part of it."
+        tiles = k.pieces("column", (0, width), self.bases.n)
+        with k.section("Weigh", note), tiles as (column, columns):
+            with k.sum(), k.pieces("start", (0, step.keys), self.bases.panel_k) as (start, count):
+                rows = Region(self.rings.weights, start)
+                k.do(Nd2Nz(whole(self.panels[0]), rows, step.queries, count, self.tiling.tile_keys))
+                rows = self.value.place(shared, step.key + start, column)
+                k.do(Nd2Nz(whole(self.panels[1]), rows, count, columns, self.value.pitch))
+                self._add_panels("AddParts", (step.queries, columns, count), turned=True)
+            with k.stored():
+                shape = step.queries, columns
+                with k.when(self.tiling.is_whole, "==", 1):
+                    row = step.matrix * self.tiling.queries + step.query
+                    self._store(Region(self.output, row * width + column), shape, width)
+                with k.otherwise():
+                    self._store(Region(self.rings.results, column), shape, width)
+
+    def _add_panels(self, name: str, sizes: tuple[Var, Var, Var], *, turned: bool) -> None:
+        """The panels in L1 are added to a sum; ``turned``: rows of the right one run along its columns."""
+        k, (rows, columns, depth) = self.k, sizes
+        (a, b), (left, right) = self.panels, self.steps
+        note = "The panels, step by step, into one of the sums."
+        with k.section(name, note), k.pieces("place", (0, depth), self.bases.k) as (place, count):
+            along = Span(place, count, depth)
+            down, across = (Span(Int(0), size, size) for size in (rows, columns))
+            k.do(LoadData(whole(left), whole(a), down, along, turned=False))
+            sides = (along, across) if turned else (across, along)
+            k.do(LoadData(whole(right), whole(b), *sides, turned=turned))
+            k.do(Mmad(whole(self.sum), whole(left), whole(right), rows, columns, count))
+
+    def _store(self, target: Region, shape: tuple[Var, Var], pitch: Expr) -> None:
+        rows, columns = shape
+        quant = QUANT[self.problem.dtype] if target.tensor is self.output else ""
+        self.k.do(Fixpipe(target, whole(self.sum), rows, columns, rows, pitch, quant))
+
+
+def _mask(k: Builder, side: Side) -> Mask:
+    tensor = Tensor("mask", parameter(side.name), "float", 4, Role.INPUT)
+    return Mask(tensor, *_place_of(k, "mask", side), side.pitch == NOWHERE)
+
+
+def _place_of(k: Builder, name: str, side: Side) -> tuple[Param, Function | None]:
+    """Elements from row to row of an operand, and where its matrices begin."""
+    pitch = k.param(f"{name}Pitch", Size(side.pitch), "elements from one row to the next")
+    return pitch, start_of(k, side, name)
+
+
+def build(problem: Attention, schedule: AttentionSchedule) -> CubeKernel:
+    """The kernel of a legal schedule."""
+    design = _Design(problem, schedule)
+    k, sizes = design.k, design.tiling
+    mask = None if problem.mask is None else _mask(k, problem.mask)
+    widest = widest_parts(problem, schedule)
+    kept = Choice(sizes.is_whole, "==", Int(1), Int(0), sizes.part_pitch)
+    k.require(kept, "<=", widest, "parts of the output do not fit the unified buffer")
+    with walk(k, sizes, causal=problem.causal) as step:
+        design.scores_of(step)
+        design.results_of(step)
+    vectors = Softmax(problem, schedule, sizes, design.rings, mask, widest)
+    return CubeKernel(k.kernel(), beside=vectors.kernel())

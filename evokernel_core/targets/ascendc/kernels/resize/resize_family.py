@@ -1,0 +1,189 @@
+"""Family resize: planes that are interpolated, or whose nearest elements are taken, along both dimensions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+from attrs import evolve
+
+from evokernel_core.compiler.ops import RESIZE, categories
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, REQUEST_BYTES
+from evokernel_core.targets.ascendc.kernels.built import form_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
+from evokernel_core.targets.ascendc.kernels.reloads import with_hits
+from evokernel_core.targets.ascendc.kernels.resize.axis import phases_of, window_of
+from evokernel_core.targets.ascendc.kernels.resize.phased import phases_of_rows, why_no_phases
+from evokernel_core.targets.ascendc.kernels.resize.resize_common import ResizeSchedule
+from evokernel_core.targets.ascendc.kernels.resize.resize_kernel import build, is_rows_only, least_bytes
+from evokernel_core.targets.ascendc.kernels.resize.resize_problem import Resize, read_resize
+
+_MOST_TABLE = 2040
+"""Columns whose weights one instruction spreads."""
+_WIDTHS = (1, 32, 64, 128, 256, 512)
+_RUNS = (512, 1024, 2048, 4096)
+_MOST_JOINED = 1024
+"""Elements of each plane that are stored at a time, beyond which nothing is gained."""
+_PERIODS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+"""Rows of one phase in a tile, and stored at a time."""
+_HEIGHTS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128)
+
+
+def _why_illegal(problem: Resize, schedule: ResizeSchedule) -> str | None:
+    if min(schedule.columns, schedule.rows, schedule.joined) < 1:
+        return "A tile has at least one result."
+    if is_rows_only(problem):
+        is_one = schedule.joined == 1 and not schedule.phased
+        return None if is_one else "Rows that lie in memory as they are are stored one by one."
+    return _why_no_planes(problem, schedule)
+
+
+def _why_no_planes(problem: Resize, schedule: ResizeSchedule) -> str | None:
+    """Why eight planes at a time cannot be resized in such tiles."""
+    if schedule.columns % _unit(problem) and schedule.columns < problem.columns.results:
+        return "A part of a row begins at a whole block, and with the first phase."
+    if min(schedule.columns, problem.columns.results) > _MOST_TABLE:
+        return f"A tile has at most {_MOST_TABLE} columns."
+    if schedule.phased:
+        return why_no_phases(problem, schedule)
+    if schedule.woven:
+        return "Only the rows of phases are woven."
+    if schedule.joined > schedule.rows:
+        return "A tile has no fewer rows than are stored at a time."
+    return None
+
+
+_FORM = form_of(build, _why_illegal)
+
+
+def _cost_us(problem: Resize, schedule: ResizeSchedule, sizes: Sizes, chip: Chip) -> float:
+    """Modelled microseconds; rows of the source that several tiles need come from L2 where it holds them."""
+    rows, planes = problem.rows, problem.planes.evaluate(sizes)
+    loaded = window_of(rows, schedule.rows).span * -(-rows.results // schedule.rows)
+    once = planes * rows.sources * problem.columns.sources * ITEM_SIZE[problem.dtype]
+    return _FORM.cost_us(problem, schedule, sizes, with_hits(chip, once, loaded / rows.sources))
+
+
+def _starts(problem: Resize, sizes: Sizes, chip: Chip) -> Iterator[ResizeSchedule]:
+    """Of each width the highest tiles that fit, and lower ones, which leave more cores something to do."""
+    if not is_rows_only(problem) and phases_of_rows(problem) is not None:
+        phased = list(_phased_starts(problem, chip))
+        if phased:
+            yield from phased
+            return
+    rows = problem.rows.results
+    heights = sorted({min(height, rows) for height in _HEIGHTS}, reverse=True)
+    for width in _widths(problem):
+        several = 1 if is_rows_only(problem) else max(1, min(8, _MOST_JOINED // width))
+        for joined in sorted({1, max(1, several // 2), several}):
+            high = [height for height in heights if height >= joined]
+            if not high:
+                continue
+            items = (ResizeSchedule(width, height, joined, 2) for height in high)
+            fitting = (item for item in items if least_bytes(problem, item) <= chip.ub_bytes)
+            yield from dict.fromkeys(
+                (*itertools.islice(fitting, 3), ResizeSchedule(width, high[-1], joined, 2))
+            )
+
+
+def _phased_starts(problem: Resize, chip: Chip) -> Iterator[ResizeSchedule]:
+    """The same of rows that are weighed phase by phase."""
+    phases = phases_of_rows(problem)
+    assert phases is not None
+    heights = sorted({min(height, problem.rows.sources) for height in _PERIODS}, reverse=True)
+    # Rows of whole requests are stored as fast one by one.
+    is_whole = problem.columns.results * ITEM_SIZE[problem.dtype] % REQUEST_BYTES == 0
+    for width, woven, joined in itertools.product(
+        _widths(problem), (False,) if is_whole else (False, True), _PERIODS
+    ):
+        items = (
+            ResizeSchedule(width, height * phases.p, joined, 2, phased=True, woven=woven)
+            for height in heights
+            if height >= joined
+        )
+        fitting = (
+            item
+            for item in items
+            if _why_illegal(problem, item) is None and least_bytes(problem, item) <= chip.ub_bytes
+        )
+        yield from itertools.islice(fitting, 3)
+
+
+def _unit(problem: Resize) -> int:
+    """Columns that parts of a row consist of: whole blocks in memory, and whole periods."""
+    phases = phases_of(problem.columns)
+    return math.lcm(BLOCK_BYTES // ITEM_SIZE[problem.dtype], phases.p if phases else 1)
+
+
+def _widths(problem: Resize) -> list[int]:
+    """Columns of a tile: whole blocks that begin with the first phase, or all of a row."""
+    columns = problem.columns.results
+    if is_rows_only(problem):
+        return sorted({min(width, columns) for width in _RUNS})
+    unit = _unit(problem)
+    return sorted({min(-(-width // unit) * unit, columns) for width in (*_WIDTHS, columns)})
+
+
+def _steps(
+    problem: Resize, here: ResizeSchedule, sizes: Sizes, chip: Chip
+) -> Iterator[tuple[str, ResizeSchedule]]:
+    yield "more rows", evolve(here, rows=here.rows * 2)
+    yield "fewer rows", evolve(here, rows=max(1, here.rows // 2))
+    yield "wider tiles", evolve(here, columns=min(here.columns * 2, problem.columns.results))
+    yield "narrower tiles", evolve(here, columns=max(8, here.columns // 16 * 8))
+    if phases_of_rows(problem) is not None:
+        other = evolve(here, phased=not here.phased, woven=False)
+        yield "rows one by one" if here.phased else "rows phase by phase", other
+        yield "rows of phases apart" if here.woven else "rows woven", evolve(here, woven=not here.woven)
+    yield "more rows stored at a time", evolve(here, joined=here.joined * 2)
+    yield "fewer rows stored at a time", evolve(here, joined=max(1, here.joined // 2))
+    yield "one more tile under way", evolve(here, buffers=here.buffers + 1)
+    yield "one tile less under way", evolve(here, buffers=here.buffers - 1)
+
+
+def _strategy(problem: Resize, schedule: ResizeSchedule, move: str) -> Strategy:
+    notes = (
+        Sentence(
+            "Tiles of {columns} columns and {rows} rows, {buffers} under way.",
+            columns=schedule.columns,
+            rows=schedule.rows,
+            buffers=schedule.buffers,
+        ),
+        _how(problem, schedule),
+    )
+    return Strategy("resize", schedule.settings(), notes, _descriptor(schedule), move)
+
+
+def _descriptor(schedule: ResizeSchedule) -> Descriptor:
+    way = Algorithm.POLYPHASE if schedule.phased else Algorithm.DIRECT
+    return Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way, Overlap.of(schedule.buffers))
+
+
+def _how(problem: Resize, schedule: ResizeSchedule) -> str:
+    if is_rows_only(problem):
+        return "Rows are weighted as they lie in memory."
+    if schedule.phased:
+        return "Eight planes are transposed; the rows of a phase are weighted together, and their columns."
+    return "Eight planes are transposed; columns are gathered, rows are weighted by numbers."
+
+
+FAMILY = SearchingFamily(
+    name="resize",
+    ops=categories(RESIZE),
+    read=on_any_chip(read_resize),
+    starts=_starts,
+    steps=_steps,
+    refusal=_FORM.refusal,
+    rough=_FORM.rough,
+    cost_us=_cost_us,
+    schedule_of=ResizeSchedule.of,
+    strategy_of=_strategy,
+    text_of=lambda found, schedule, task, name: _FORM.build(found, schedule),
+    too_large=Sentence("The tables of a resizing and one tile do not fit the unified buffer."),
+)
