@@ -21,6 +21,7 @@ from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.llm_prompt import draft_prompt, refine_prompt
 from evokernel_core.targets.ascendc.author import initial, write
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.gates.latency import timed_at_full_size
 
@@ -40,7 +41,7 @@ def timed(task: KernelTask, chip: Chip) -> Candidate:
 
 def prompts(task: KernelTask, chip: Chip) -> Iterator[tuple[str, str]]:
     """``system``, ``draft`` and ``refine`` with the text of each."""
-    draft = draft_prompt(task, Context(), chip, structured=True)
+    draft = draft_prompt(task, Context(), ascendc(chip), structured=True)
     yield "system", draft.messages[0]["content"]
     yield "draft", draft.messages[1]["content"]
     refine = refine_prompt(task, Context(start=timed(task, chip)), chip, structured=True)

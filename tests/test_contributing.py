@@ -14,8 +14,9 @@ from evokernel_core.compiler.lowering.pointwise import POINTWISE
 from evokernel_core.domain import operations
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
+from evokernel_core.targets.ascendc.author import legalised
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
-from evokernel_core.targets.ascendc.kernels.registry import FAMILIES, legalised
+from evokernel_core.targets.ascendc.kernels.registry import FAMILIES
 from evokernel_core.targets.ascendc.print.vector_kernel import stage_text
 from tests.ascendc.conftest import GraphBuilder, TwinRunner
 

@@ -16,6 +16,7 @@ from attrs import evolve
 from evokernel_core import temporary
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.backends.bisheng import compile_problem
 from evokernel_core.verifier.backends.cann import PROFILE, CannBackend, CannKernel
 from evokernel_core.verifier.backends.cann_profile import kernel_of, read_rows, read_timing
@@ -84,7 +85,7 @@ class _Kernel:
     def _compile(self) -> Found:
         toolkit = needed(self._host.toolkit, "toolkit")
         chip = self._host.any_chip()
-        source = self._probe.source(chip)
+        source = self._probe.source(ascendc(chip))
         files = {"op_kernel.cpp": source.op_kernel_cpp, "tiling.h": source.tiling_h}
         if problem := compile_problem(toolkit, files):
             raise failed("bisheng refuses the kernel", SEND, output=problem)

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.graph import Arg, Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import Dim, TensorSpec
-from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.author import initial, write
 
 ROWS = 130
 """Not a multiple of any tile."""
@@ -37,9 +36,9 @@ class Probe:
     def sizes(self) -> dict[str, int]:
         return self.task.sizes
 
-    def source(self, chip: Chip) -> KernelSource:
+    def source(self, author: KernelAuthor) -> KernelSource:
         """The kernel as the schedule proposer drafts it."""
-        return write(self.task, initial(self.task, chip), chip)
+        return author.plan(self.task).write()
 
     def inputs(self) -> list[Any]:
         """Whole numbers so small that float32 holds every sum of their products exactly."""

@@ -136,16 +136,18 @@ def _is_sound(latency: Latency) -> bool:
 
 
 def _borrowed(name: str, folder: Path, manifest: Mapping[str, Any]) -> Installed | None:
+    from evokernel_core.compiler.bounds import least_us  # the author, which the server starts without
     from evokernel_core.hardware.ascend.chip import load_chip
-    from evokernel_core.hardware.roofline import eager_us
-    from evokernel_core.targets.ascendc.bounds import least_us  # the author, which the server starts without
+    from evokernel_core.hardware.ascend.eager import eager_us
 
     task, chip = read_task(manifest["task"]), load_chip(manifest["chip"])
     rival = rival_of(task, chip)
     if rival is None:
         return None
     us, word = rival.figures[0]
-    bound, now = least_us(task, chip), eager_us(task, chip)
+    from evokernel_core.targets.ascendc.target import ASCENDC
+
+    bound, now = least_us(task, chip, ASCENDC), eager_us(task, chip)
     latency = Latency(us, LatencySource(word), chip.name, 0, (), "", bound, now)
     region = from_data(manifest["region"], Region)
     if not _is_sound(latency):

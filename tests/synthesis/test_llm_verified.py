@@ -19,6 +19,7 @@ from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.engine import AttemptEvent, Engine, Status
 from evokernel_core.synthesis.policies.qvalue import QValuePolicy
 from evokernel_core.synthesis.proposers.llm import LlmProposer
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.local import LocalVerifier
 from tests import warm
@@ -49,7 +50,9 @@ def test_drafted_repaired_twice_and_refined(verifier: LocalVerifier, tmp_path: P
     with RecordedEndpoint(*map(recording, names)) as endpoint:
         settings = Settings(endpoint=ModelEndpoint(endpoint.url, "recorded"))
         memory = Memory(tmp_path / "memory.db")
-        engine = Engine(memory, verifier, LlmProposer(settings.endpoint), QValuePolicy(), settings)
+        engine = Engine(
+            memory, verifier, LlmProposer(settings.endpoint, ascendc(load_chip())), QValuePolicy(), settings
+        )
         result = engine.run(scale_add(), len(names), on_attempt=events.append)
         memory.close()
     failed = [event.candidate and event.candidate.verdict.failed_gate for event in events]

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from evokernel_core import temporary
+from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
-from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.logs import get_logger
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.compiler import diagnostics, feedback
@@ -91,8 +91,8 @@ class WithBisheng:
         self.name = backend.name + gate_name(toolkit)
 
     @property
-    def chip(self) -> Chip:
-        return self._backend.chip
+    def author(self) -> KernelAuthor:
+        return self._backend.author
 
     @property
     def latency_source(self) -> LatencySource:

@@ -21,6 +21,7 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Hazard, LatencySource, Severity
 from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.compiler import diagnostics, feedback
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
@@ -85,7 +86,7 @@ class CannBackend:
     confinement = str(Level.LIMITS)
 
     def __init__(self, chip: Chip, tools: CannTools) -> None:
-        self.chip = chip
+        self.chip, self.author = chip, ascendc(chip)
         self.name = f"cann {__version__} (not yet run on hardware)"
         self._tools = tools
 

@@ -13,6 +13,7 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.twin import timeline
 from evokernel_core.twin.build import BuiltKernel, CandidateError, build_kernel
 from evokernel_core.twin.gaps import Summary
@@ -58,7 +59,7 @@ class TwinBackend:
     samples = True
 
     def __init__(self, chip: Chip, limits: Limits | None = None) -> None:
-        self.chip = chip
+        self.chip, self.author = chip, ascendc(chip)
         self.name = f"twin {__version__}"
         self._limits = limits or KERNEL_LIMITS
 

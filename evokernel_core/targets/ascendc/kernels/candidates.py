@@ -8,13 +8,14 @@ from typing import Generic, TypeVar
 
 from attrs import Factory, field, frozen
 
+from evokernel_core.compiler.target import Move
 from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.kernels.family import Made, Move
+from evokernel_core.targets.ascendc.kernels.family import Made
 
 P = TypeVar("P")
 """What a task asks for, in the family's own words."""

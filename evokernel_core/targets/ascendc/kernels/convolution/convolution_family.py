@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from attrs import field, frozen
 
 from evokernel_core.compiler.ops import CONVOLUTION, categories
+from evokernel_core.compiler.target import Move
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
@@ -36,7 +37,6 @@ from evokernel_core.targets.ascendc.kernels.convolution.epilogue import (
     read_layer,
 )
 from evokernel_core.targets.ascendc.kernels.cube import Behind, CubeKernel
-from evokernel_core.targets.ascendc.kernels.family import Move
 from evokernel_core.targets.ascendc.kernels.lowest import lowest
 
 _PANELS, _ROWS = "convolution", "convolution_rows"

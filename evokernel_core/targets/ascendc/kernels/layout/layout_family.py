@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from attrs import field, frozen
 
 from evokernel_core.compiler.shapes.boxes import VIEWS, WORK, Layout, read_layout
+from evokernel_core.compiler.target import Move
 from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
@@ -14,7 +15,6 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
-from evokernel_core.targets.ascendc.kernels.family import Move
 from evokernel_core.targets.ascendc.kernels.layout import copy as copying
 from evokernel_core.targets.ascendc.kernels.layout import transpose as turning
 from evokernel_core.targets.ascendc.kernels.layout.copy import CopySchedule

@@ -23,6 +23,7 @@ from evokernel_core.compiler.problems.products import (
 )
 from evokernel_core.compiler.problems.strided import FRONTS
 from evokernel_core.compiler.shapes.views import PERMUTATIONS
+from evokernel_core.compiler.target import Move
 from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
@@ -33,7 +34,6 @@ from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
 from evokernel_core.targets.ascendc.kernels.cube import Behind, CubeKernel
 from evokernel_core.targets.ascendc.kernels.epilogue.epilogue_cost import Cost, cost_of
 from evokernel_core.targets.ascendc.kernels.epilogue.tiles import Epilogue, EpilogueText, read_epilogue, write
-from evokernel_core.targets.ascendc.kernels.family import Move
 from evokernel_core.targets.ascendc.kernels.matmul import matmul_schedule as schedules
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_kernel import build
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_schedule import (

@@ -14,13 +14,14 @@ from typing import Any
 from attrs import field, frozen
 
 from evokernel_core.compiler.ops import RECURRENCE, categories
+from evokernel_core.compiler.target import Move
 from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.kernels.family import Beside, Cores, KernelFacts, Move, Printed, StageText
+from evokernel_core.targets.ascendc.kernels.family import Beside, Cores, KernelFacts, Printed, StageText
 from evokernel_core.targets.ascendc.kernels.recurrent import gates
 from evokernel_core.targets.ascendc.kernels.recurrent import recurrent_schedule as schedules
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_estimate import LAG, estimate_us

@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+from evokernel_core.compiler.coverage import covered_ops
+from evokernel_core.compiler.fusion.program import PROGRAM, parted
+from evokernel_core.compiler.target import Target
 from evokernel_core.domain.kernel import Setting, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.targets.ascendc.fusion.program import PROGRAM, parted
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 
 
-def task_features(task: KernelTask) -> dict[str, float]:
+def task_features(task: KernelTask, target: Target) -> dict[str, float]:
     """Feature name to weight: what the graph computes, on which dtypes, at which sizes.
 
     Counts are damped by log1p and sizes are base-2 logarithms over 10, so that all weights are of
     the order of one and no feature drowns the others.
     """
-    kinds = covered_ops()
+    kinds = covered_ops(target)
     features: dict[str, float] = {}
     ops = Counter(node.op.removeprefix("aten.").split(".")[0] for node in task.graph.nodes)
     for op, count in ops.items():

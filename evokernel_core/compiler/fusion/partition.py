@@ -16,7 +16,6 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.targets.ascendc.kernels.registry import view_ops
 
 Group = frozenset[str]
 """The names of the nodes that one kernel computes, views left out unless they are all it does."""
@@ -36,12 +35,15 @@ class Piece:
     outputs: tuple[ValueRef, ...]
 
 
-def partition(task: KernelTask, check: Check, refused: frozenset[Group] = frozenset()) -> tuple[Group, ...]:
-    """Groups of nodes in an order in which they can run. ``refused`` groups are not made again.
+def partition(
+    task: KernelTask, check: Check, views: frozenset[str], refused: frozenset[Group] = frozenset()
+) -> tuple[Group, ...]:
+    """Groups of nodes in an order in which they can run. ``views``: the operations that only rename elements.
+    ``refused`` groups are not made again.
 
     Raises PlanError with the reason where a node is covered by no family even alone.
     """
-    cutter = _Cutter(task, check, refused)
+    cutter = _Cutter(task, check, views, refused)
     for node in task.graph.nodes:
         if node.op not in cutter.views:
             cutter.place(node)
@@ -50,18 +52,18 @@ def partition(task: KernelTask, check: Check, refused: frozenset[Group] = frozen
     return cutter.ordered(cutter.groups)
 
 
-def pieces(task: KernelTask, groups: Iterable[Group]) -> tuple[Piece, ...]:
+def pieces(task: KernelTask, groups: Iterable[Group], views: frozenset[str]) -> tuple[Piece, ...]:
     """The task of each group: what it reads from outside is an input, what others read an output."""
     known = list(groups)
-    cutter = _Cutter(task, lambda _: None, groups=known)
+    cutter = _Cutter(task, lambda _: None, views, groups=known)
     return tuple(cutter.piece(group) for group in known)
 
 
-def in_order(task: KernelTask, groups: Iterable[Group]) -> tuple[Group, ...]:
+def in_order(task: KernelTask, groups: Iterable[Group], views: frozenset[str]) -> tuple[Group, ...]:
     """Groups, each behind those that it reads. Raises PlanError where some read each other."""
     known = list(groups)
     try:
-        return _Cutter(task, lambda _: None, groups=known).ordered(known)
+        return _Cutter(task, lambda _: None, views, groups=known).ordered(known)
     except CycleError as error:
         raise PlanError("Kernels would read each other's results.") from error
 
@@ -83,9 +85,9 @@ def base_of(graph: Graph, ref: ValueRef, held: frozenset[str]) -> ValueRef:
 class _Cutter:
     task: KernelTask
     check: Check
+    views: frozenset[str]
     refused: frozenset[Group] = frozenset()
     groups: list[Group] = field(factory=list)
-    views: frozenset[str] = field(factory=view_ops)
     nodes: Mapping[str, Node] = field(init=False)
     readers: Mapping[str, tuple[str, ...]] = field(init=False)
     inputs: Mapping[str, GraphInput] = field(init=False)

@@ -14,15 +14,18 @@ from itertools import islice, zip_longest
 
 from attrs import frozen
 
+from evokernel_core.compiler.coverage import view_ops
+from evokernel_core.compiler.fusion.partition import Group, Piece, in_order, pieces
+from evokernel_core.compiler.fusion.program import Program, assemble, has_schedules
+from evokernel_core.compiler.target import Target
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, Node, ValueRef
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.fusion.launches import MOST_TOGETHER
-from evokernel_core.targets.ascendc.fusion.partition import Group, Piece, in_order, pieces
-from evokernel_core.targets.ascendc.fusion.program import Program, assemble, has_schedules
+from evokernel_core.hardware.device import Device
 
+MOST_KERNELS = 12
+"""Kernels of a program beyond which no other cut is looked for: each is planned anew."""
 _LARGE = 16
 """Values of at least this part of the largest one: by where these are made and read, cuts differ."""
 _MOST_PLACES = 8
@@ -40,40 +43,40 @@ class Recut:
     program: Program
 
 
-def recuts(task: KernelTask, program: Program, chip: Chip) -> Iterator[Recut]:
+def recuts(task: KernelTask, program: Program, device: Device, target: Target) -> Iterator[Recut]:
     """The programs one step away for which there are kernels."""
-    if len(program.stages) > MOST_TOGETHER:
+    if len(program.stages) > MOST_KERNELS:
         return
     seen = {frozenset(program.groups)}
-    for name, groups in islice(_neighbours(task, program.groups), _MOST_RECUTS):
+    for name, groups in islice(_neighbours(task, program.groups, view_ops(target)), _MOST_RECUTS):
         if frozenset(groups) not in seen:
             seen.add(frozenset(groups))
-            result = covered(task, groups, chip)
+            result = covered(task, groups, device, target)
             if result is not None:
                 yield Recut(name, result)
 
 
-def with_moments_apart(task: KernelTask, program: Program, chip: Chip) -> Program | None:
+def with_moments_apart(task: KernelTask, program: Program, device: Device, target: Target) -> Program | None:
     """The program with the variances and means of large values apart from what is done to these with them;
     None where there is no such program."""
     groups, graph = program.groups, _Graph.of(task.graph)
-    if len(program.stages) > MOST_TOGETHER:
+    if len(program.stages) > MOST_KERNELS:
         return None
     for group in program.groups:
         behind = _behind_moments(task, graph, group)
         if behind and behind != group:
             result = (*(other for other in groups if other != group), group - behind, behind)
-            groups = result if covered(task, result, chip) is not None else groups
-    return None if groups == program.groups else covered(task, groups, chip)
+            groups = result if covered(task, result, device, target) is not None else groups
+    return None if groups == program.groups else covered(task, groups, device, target)
 
 
-def covered(task: KernelTask, groups: Iterable[Group], chip: Chip) -> Program | None:
+def covered(task: KernelTask, groups: Iterable[Group], device: Device, target: Target) -> Program | None:
     """The program of groups, None where no family covers one of them or kernels would read each other."""
     try:
-        ordered = in_order(task, groups)
-        if len(ordered) > MOST_TOGETHER or not has_schedules(task, ordered, chip):
+        ordered = in_order(task, groups, view_ops(target))
+        if len(ordered) > MOST_KERNELS or not has_schedules(task, ordered, device, target):
             return None
-        return assemble(task, ordered, chip)
+        return assemble(task, ordered, device, target)
     except PlanError:
         return None
 
@@ -114,10 +117,12 @@ def _reached(names: Iterable[str], steps: Mapping[str, frozenset[str]]) -> froze
     return frozenset(seen)
 
 
-def _neighbours(task: KernelTask, groups: tuple[Group, ...]) -> Iterator[tuple[str, tuple[Group, ...]]]:
+def _neighbours(
+    task: KernelTask, groups: tuple[Group, ...], views: frozenset[str]
+) -> Iterator[tuple[str, tuple[Group, ...]]]:
     """Of each group in turn one neighbour, then another one."""
     graph, large = _Graph.of(task.graph), _large(task)
-    made = dict(zip(groups, pieces(task, groups), strict=True))
+    made = dict(zip(groups, pieces(task, groups, views), strict=True))
     of_groups = [_of_group(graph, large, made, group) for group in groups]
     for result in zip_longest(*of_groups):
         yield from (element for element in result if element is not None)

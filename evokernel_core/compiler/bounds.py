@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from evokernel_core.compiler.legalise import legalised
 from evokernel_core.compiler.ops import DIALECT, Sizes
+from evokernel_core.compiler.target import Target
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.device import Device
 from evokernel_core.hardware.indexed import chosen_bytes
 from evokernel_core.hardware.products import multiply_adds
 from evokernel_core.hardware.roofline import Work, roofline_us
-from evokernel_core.targets.ascendc.kernels.registry import legalised
 
 
 @frozen
@@ -27,20 +28,20 @@ class KernelBound:
     bound_us: float
 
 
-def least_us(task: KernelTask, chip: Chip) -> float:
+def least_us(task: KernelTask, device: Device, target: Target) -> float:
     """Modelled lower bound in microseconds of a captured task: of its graph as it was written or as rewrites
     say it, whichever is lower. A mean in front of a product takes fewer operations than one behind it."""
-    written = roofline_us(task, chip)
+    written = roofline_us(task, device)
     try:
-        return min(written, bound_us(legalised(task, chip), chip))
+        return min(written, bound_us(legalised(task, device, target), device))
     except PlanError:
         return written
 
 
-def bound_us(task: KernelTask, chip: Chip) -> float:
+def bound_us(task: KernelTask, device: Device) -> float:
     """Modelled lower bound in microseconds of a kernel of a task in ATen and the dialect: bytes at the rate
-    of the memory, multiply-adds at that of the cube cores, elements at that of the vector cores."""
-    return roofline_us(task, chip, work=_WORK)
+    of the memory, multiply-adds at that of the matrix units, elements at that of the workers."""
+    return roofline_us(task, device, work=_WORK)
 
 
 def _chosen_bytes(node: Node, ref: ValueRef, graph: Graph, sizes: Sizes) -> int | None:

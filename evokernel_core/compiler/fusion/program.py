@@ -11,7 +11,11 @@ from functools import lru_cache
 
 from attrs import evolve, frozen
 
+from evokernel_core.compiler.coverage import family_for, view_ops
+from evokernel_core.compiler.fusion.partition import Group, Piece, base_of, partition, pieces
 from evokernel_core.compiler.shapes.sizes import Extent, extent, product
+from evokernel_core.compiler.strategies import require_known
+from evokernel_core.compiler.target import Family, Target
 from evokernel_core.domain.canonical import node_order
 from evokernel_core.domain.descriptor import Stages
 from evokernel_core.domain.errors import PlanError, StrategyError
@@ -20,11 +24,7 @@ from evokernel_core.domain.kernel import KernelSchedule, Setting, Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
-from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.fusion.partition import Group, Piece, base_of, partition, pieces
-from evokernel_core.targets.ascendc.kernels.family import Family
-from evokernel_core.targets.ascendc.kernels.registry import family_for
-from evokernel_core.targets.ascendc.kernels.settings import require_known
+from evokernel_core.hardware.device import Device
 
 PROGRAM = "program"
 """The family of a strategy with several kernels."""
@@ -83,52 +83,46 @@ class Program:
         return sum(stage.kind == kind for stage in self.stages)
 
 
-def family_of_task(task: KernelTask, chip: Chip) -> Family | None:
-    """The family that computes the whole task with one kernel, None where it takes several."""
-    try:
-        return family_for(task, chip)
-    except PlanError:
-        return None
-
-
-def plan_program(task: KernelTask, chip: Chip) -> Program:
+def plan_program(task: KernelTask, device: Device, target: Target) -> Program:
     """Cuts a task into kernels. Raises PlanError with the reason where a part is covered by no family."""
-    return _plan_program(ById(task), chip)
+    return _plan_program(ById(task), device, target)
 
 
 @lru_cache(maxsize=64)
-def _plan_program(key: ById, chip: Chip) -> Program:
+def _plan_program(key: ById, device: Device, target: Target) -> Program:
     task, refused = key.task, frozenset[Group]()
     for _ in range(_MOST_TRIES):
-        groups = partition(task, lambda part: _check(part, chip), refused)
-        unfit = _without_schedule(task, groups, chip)
+        groups = partition(task, lambda part: _check(part, device, target), view_ops(target), refused)
+        unfit = _without_schedule(task, groups, device, target)
         if not unfit:
-            return assemble(task, groups, chip)
+            return assemble(task, groups, device, target)
         refused |= unfit
     raise PlanError("The operations could not be cut into kernels that fit the unified buffer.")
 
 
 @lru_cache(maxsize=512)
-def draft(key: ById, family: Family, chip: Chip) -> Strategy:
+def draft(key: ById, family: Family, device: Device) -> Strategy:
     """The first strategy of one kernel, found once. Raises PlanError where there is none."""
-    return family.initial(key.task, chip)
+    return family.initial(key.task, device)
 
 
-def _check(part: KernelTask, chip: Chip) -> None:
-    family_for(part, chip)
+def _check(part: KernelTask, device: Device, target: Target) -> None:
+    family_for(part, device, target)
 
 
-def _without_schedule(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> frozenset[Group]:
+def _without_schedule(
+    task: KernelTask, groups: tuple[Group, ...], device: Device, target: Target
+) -> frozenset[Group]:
     """Groups that a family covers but has no legal schedule for. Raises PlanError where one is a
     single operation, which cannot be cut further."""
     unfit = set()
     fit: set[str] = set()
-    for group, part in zip(groups, pieces(task, groups), strict=True):
+    for group, part in zip(groups, pieces(task, groups, view_ops(target)), strict=True):
         form = part.task.task_id
         if form in fit:
             continue
         try:
-            draft(ById(part.task), family_for(part.task, chip), chip)
+            draft(ById(part.task), family_for(part.task, device, target), device)
         except PlanError:
             if len(group) == 1:
                 raise
@@ -138,12 +132,12 @@ def _without_schedule(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -
     return frozenset(unfit)
 
 
-def has_schedules(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> bool:
+def has_schedules(task: KernelTask, groups: tuple[Group, ...], device: Device, target: Target) -> bool:
     """Whether there is a kernel for each group. Raises PlanError where a family covers none of them."""
-    return not _without_schedule(task, groups, chip)
+    return not _without_schedule(task, groups, device, target)
 
 
-def assemble(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> Program:
+def assemble(task: KernelTask, groups: tuple[Group, ...], device: Device, target: Target) -> Program:
     """The program of given groups. Raises PlanError where it cannot be laid out, StrategyError where one
     reads what none makes."""
     if len(groups) > MOST_KERNELS:
@@ -152,7 +146,7 @@ def assemble(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> Program
             count=len(groups),
             most=MOST_KERNELS,
         )
-    parts = pieces(task, groups)
+    parts = pieces(task, groups, view_ops(target))
     places, slots = _places(task, groups, parts)
     kinds: dict[str, int] = {}
     first: list[tuple[KernelTask, Family]] = []
@@ -161,7 +155,7 @@ def assemble(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> Program
         form = part.task.task_id
         if form not in kinds:
             kinds[form] = len(first)
-            first.append((part.task, family_for(part.task, chip)))
+            first.append((part.task, family_for(part.task, device, target)))
         if not places.keys() >= set(part.inputs):
             raise StrategyError(_FOREIGN)
         inputs = tuple(places[ref] for ref in part.inputs)
@@ -265,37 +259,38 @@ def joined(
     return Strategy(PROGRAM, settings, notes, move=move, groups=groups, kernels=kernels)
 
 
-def whole_batch(task: KernelTask, program: Program, chip: Chip, move: str = "") -> Strategy:
+def whole_batch(task: KernelTask, program: Program, device: Device, move: str = "") -> Strategy:
     """A program whose kernels, drafted one by one, take all images at once."""
-    drafts = tuple(draft(ById(part), family, chip) for part, family in program.kinds)
+    drafts = tuple(draft(ById(part), family, device) for part, family in program.kinds)
     return joined(task, program, drafts, move)
 
 
-def described(program: Program, strategy: Strategy, chip: Chip) -> Strategy:
+def described(program: Program, strategy: Strategy, device: Device) -> Strategy:
     """The strategy with its archive cell: that of the kernel which takes the largest part of the time, all
     images at once, with the number of launches and how they follow each other."""
     parts = parted(strategy)
     dearest = max(
-        range(len(parts)), key=lambda kind: program.launches(kind) * kind_us(program, kind, parts[kind], chip)
+        range(len(parts)),
+        key=lambda kind: program.launches(kind) * kind_us(program, kind, parts[kind], device),
     )
     task, family = program.kinds[dearest]
-    cell = family.descriptor(task, parts[dearest], chip)
+    cell = family.descriptor(task, parts[dearest], device)
     together = Stages.ONE_LAUNCH if strategy.setting(ONE_LAUNCH, False) else Stages.LAUNCHES
     stages = Stages.CHUNKED if strategy.setting(CHUNKS, 0) else together
     return evolve(strategy, descriptor=evolve(cell, stages=stages, kernels=len(program.stages)))
 
 
-def kind_us(program: Program, kind: int, strategy: Strategy, chip: Chip) -> float:
+def kind_us(program: Program, kind: int, strategy: Strategy, device: Device) -> float:
     """Modelled microseconds of one launch of a kind of kernel, all images at once."""
     task, family = program.kinds[kind]
-    return _kernel_us(ById(task), family, strategy.family, strategy.settings, chip)
+    return _kernel_us(ById(task), family, strategy.family, strategy.settings, device)
 
 
 @lru_cache(maxsize=4096)
 def _kernel_us(
-    key: ById, family: Family, name: str, settings: tuple[tuple[str, Setting], ...], chip: Chip
+    key: ById, family: Family, name: str, settings: tuple[tuple[str, Setting], ...], device: Device
 ) -> float:
-    return family.estimate_us(key.task, Strategy(name, settings), chip)
+    return family.estimate_us(key.task, Strategy(name, settings), device)
 
 
 def parted(strategy: Strategy) -> tuple[Strategy, ...]:
@@ -308,10 +303,10 @@ def parted(strategy: Strategy) -> tuple[Strategy, ...]:
     )
 
 
-def program_of(task: KernelTask, strategy: Strategy, chip: Chip) -> Program:
+def program_of(task: KernelTask, strategy: Strategy, device: Device, target: Target) -> Program:
     """The program that a strategy describes. Raises PlanError where it is not one of this task."""
     families = [item.family for item in parted(strategy)]
-    program = assemble(task, _groups(task, strategy), chip)
+    program = assemble(task, _groups(task, strategy), device, target)
     fitting = [name in family.strategies for name, (_, family) in zip(families, program.kinds, strict=False)]
     if len(families) != len(program.kinds) or not all(fitting):
         raise StrategyError(_FOREIGN)

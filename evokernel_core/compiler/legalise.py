@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache, lru_cache
 
 from evokernel_core.compiler.rewrites import (
@@ -23,7 +23,6 @@ from evokernel_core.compiler.rewrites import (
     pooling,
     prod,
     putting,
-    recurrent,
     resizing,
     sampling,
     scan,
@@ -38,24 +37,17 @@ from evokernel_core.compiler.rewrites.framing import framed_beside
 from evokernel_core.compiler.rewrites.images_apart import images_apart
 from evokernel_core.compiler.rewrites.linear_reductions import linear_reductions
 from evokernel_core.compiler.rewrites.lstm_cells import recognise_lstm_cells
-from evokernel_core.compiler.rewrites.recurrent import LayersTogether
 from evokernel_core.compiler.rewrites.recurrent_cells import recognise_cells
 from evokernel_core.compiler.rewrites.scan_patterns import recognise_scans
 from evokernel_core.compiler.rewrites.split_reductions import split_reductions
 from evokernel_core.compiler.rewrites.variances import related_variances
 from evokernel_core.compiler.rewrites.writer import Rewrite, rewritten
+from evokernel_core.compiler.target import Pass, Target
 from evokernel_core.domain.task import ById, KernelTask
-from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.rewrites import integer_reductions, integers, matmul
+from evokernel_core.hardware.device import Device
 
-Pass = Callable[[KernelTask, Chip], KernelTask]
-
-PASSES: tuple[Pass, ...] = (
-    checked_calls,
-    one_hot.one_hot_as_comparison,
-    complexes.complex_in_parts,
-    integers.integers_in_float32,
-    integer_reductions.integer_reductions,
+_FIRST: tuple[Pass, ...] = (checked_calls, one_hot.one_hot_as_comparison, complexes.complex_in_parts)
+_PATTERNS: tuple[Pass, ...] = (
     recognise_lstm_cells,
     recognise_cells,
     recognise_scans,
@@ -69,13 +61,12 @@ PASSES: tuple[Pass, ...] = (
     split_reductions,
 )
 """Patterns of several nodes, in the order in which they are applied."""
-_LAST_PASSES: tuple[Pass, ...] = (split_reductions, framed_beside)
+_LAST: tuple[Pass, ...] = (split_reductions, framed_beside)
 """Those that also look at what the rewrites of single nodes write."""
 _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     convolution.REWRITES,
     layout.REWRITES,
     interleaving.REWRITES,
-    matmul.REWRITES,
     scan.REWRITES,
     scan_parts.REWRITES,
     views.REWRITES,
@@ -100,29 +91,27 @@ _TABLES: tuple[Mapping[str, Rewrite], ...] = (
 
 
 @cache
-def rewrites(layers_together: LayersTogether) -> Mapping[str, Rewrite]:
-    """ATen or own name to its rewrite; ``layers_together`` says how recurrent layers are grouped."""
+def rewrites(target: Target) -> Mapping[str, Rewrite]:
+    """ATen or own name to its rewrite."""
     result: dict[str, Rewrite] = {}
-    for table in (*_TABLES, recurrent.rewrites_with(layers_together)):
+    for table in (*_TABLES, target.passes().rewrites):
         result |= table
     return result
 
 
-def legalised(task: KernelTask, chip: Chip, layers_together: LayersTogether) -> KernelTask:
-    """The task in the operations that families know. Its inputs, outputs and symbols are the same.
-
-    The result depends on the arguments alone. Raises PlanError for an operation that cannot be
-    computed.
-    """
-    return _legalised(ById(task), chip, layers_together)
+def legalised(task: KernelTask, device: Device, target: Target) -> KernelTask:
+    """The task in the operations that the target's families know, grouped as their estimates say. Its inputs,
+    outputs and symbols are the same, and it depends on the arguments alone. Raises PlanError for an operation
+    that cannot be computed."""
+    return _legalised(ById(task), device, target)
 
 
 @lru_cache(maxsize=64)
-def _legalised(key: ById, chip: Chip, layers_together: LayersTogether) -> KernelTask:
+def _legalised(key: ById, device: Device, target: Target) -> KernelTask:
     task = key.task
-    for change in PASSES:
-        task = change(task, chip)
-    task = rewritten(task, rewrites(layers_together), chip)
-    for change in _LAST_PASSES:
-        task = change(task, chip)
+    for change in (*_FIRST, *target.passes().dtypes, *_PATTERNS):
+        task = change(task, device)
+    task = rewritten(task, rewrites(target), device)
+    for change in _LAST:
+        task = change(task, device)
     return task
