@@ -21,8 +21,8 @@ from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.llm_prompt import draft_prompt, refine_prompt
 from evokernel_core.targets.ascendc.author import initial, write
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.targets.ascendc.target import ascendc
-from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.gates.latency import timed_at_full_size
 
 FUNCTIONS = Path(__file__).parent / "knowledge" / "prompted.py"

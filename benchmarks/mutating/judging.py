@@ -8,7 +8,7 @@ from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.verifier.local import LocalVerifier
 
 DRAWS = 3

@@ -17,6 +17,7 @@ from evokernel_core.compiler.rewrites.writer import Rewrite
 from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateResult
 from evokernel_core.hardware.device import Device
 
 if TYPE_CHECKING:
@@ -137,6 +138,17 @@ class Target(Protocol):
         """The lines, from 1, of the file that holds the kernels in which each kernel of a program stands, in
         their order; kernels that share a text have the same. Empty for a lone kernel, and for a text that is
         not what is written here."""
+
+    def audit(self, task: KernelTask, source: KernelSource) -> GateResult:
+        """Rules that a candidate must keep before anything of it is compiled or run. Raises BuildError where
+        tools that read it fail."""
+
+    def backends(self) -> Mapping[str, Callable[[Device, str], Any]]:
+        """What judges its kernels, by name: opens a ``verifier.base.Backend`` for a device, given the Python
+        that runs on it ("" where none is known). Raises VerifierUnavailable where the machine lacks tools."""
+
+    def signature(self, backend: str) -> str:
+        """What verdicts of a backend on this machine are signed with beside its name and version."""
 
     def eager_us(self, task: KernelTask, device: Device) -> float:
         """Modelled microseconds of the same graph op by op, as PyTorch runs it on the device."""

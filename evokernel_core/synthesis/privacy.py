@@ -18,8 +18,8 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Symbol, numbered_task
 from evokernel_core.domain.verdict import GateName, Verdict
 from evokernel_core.hardware.ascend.api import interface_words
+from evokernel_core.targets.ascendc.audit.text import KEYWORDS
 from evokernel_core.targets.ascendc.lowering.program import camel
-from evokernel_core.verifier.gates.audit.text import KEYWORDS
 
 MODEL = "model"
 """The family of kernels that a model wrote: it never saw a name of the file."""

@@ -11,10 +11,10 @@ from evokernel_core.hardware.ascend.chip import chip_of
 from evokernel_core.hardware.device import Device
 from evokernel_core.paths import cache_dir
 from evokernel_core.private import private_folder
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.gaps import Summary, Timeline
 from evokernel_core.twin.page_words import page_version
-from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.gates.latency import captured_request
 
 

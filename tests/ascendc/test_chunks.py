@@ -12,10 +12,10 @@ from evokernel_core.domain.graph import SymbolicInt, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import estimate_us, initial, legalised, moves, write
 from evokernel_core.targets.ascendc.fusion.micro_batches import batch_of, chunks_worth
 from evokernel_core.targets.ascendc.target import ASCENDC
-from evokernel_core.verifier.gates.audit import audit
 
 CHANNELS, OUTPUTS = 5, 12
 LARGE = {"n": 40, "h": 258, "w": 258}

@@ -11,8 +11,8 @@ import pytest
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.serial import to_data
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.targets.ascendc.knowledge.exemplars import Typical, source_of, typical_tasks
-from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.local import LocalVerifier
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

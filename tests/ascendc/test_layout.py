@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from evokernel_core.compiler.fusion.program import plan_program
 from evokernel_core.compiler.shapes.boxes import read_layout
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import initial, moves, write
 from evokernel_core.targets.ascendc.ir.legality import broken_rules
 from evokernel_core.targets.ascendc.kernels.layout import copy as copying
@@ -23,7 +24,6 @@ from evokernel_core.targets.ascendc.kernels.layout.transpose import (
     turn_of,
 )
 from evokernel_core.targets.ascendc.target import ASCENDC
-from evokernel_core.verifier.gates.audit import audit
 from tests.tables import drawn
 
 NUMPY = {"float32": "f4", "float16": "f2", "int64": "i8", "int32": "i4", "int8": "i1", "bool": "?"}

@@ -10,10 +10,10 @@ import pytest
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import write
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial, moves
 from evokernel_core.targets.ascendc.lowering.queues import plan
-from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 
 

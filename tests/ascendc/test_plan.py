@@ -16,13 +16,13 @@ from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
+from evokernel_core.targets.ascendc.audit.findings import KERNEL, TILING
+from evokernel_core.targets.ascendc.audit.text import check_text
 from evokernel_core.targets.ascendc.author import write
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial, moves, refusal
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.targets.ascendc.lowering.queues import plan
 from evokernel_core.targets.ascendc.target import ASCENDC
-from evokernel_core.verifier.gates.audit.findings import KERNEL, TILING
-from evokernel_core.verifier.gates.audit.text import check_text
 
 
 def softmax_task(builder: Any, shape: tuple[Any, ...], dtype: str = "float32", **symbols: int) -> KernelTask:

@@ -17,10 +17,10 @@ from evokernel_core.domain.serial import dumps
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.targets.ascendc import author
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import check, estimate_us, initial, moves, write
 from evokernel_core.targets.ascendc.kernels.fused.fused_family import FusedFamily
 from evokernel_core.targets.ascendc.target import ASCENDC
-from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 
 

@@ -19,8 +19,8 @@ from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.engine import AttemptEvent, Engine, Status
 from evokernel_core.synthesis.policies.qvalue import QValuePolicy
 from evokernel_core.synthesis.proposers.llm import LlmProposer
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.targets.ascendc.target import ascendc
-from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.local import LocalVerifier
 from tests import warm
 from tests.synthesis.endpoint import RecordedEndpoint, recording

@@ -16,7 +16,7 @@ from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.synthesis.timeline import timeline_of
 from evokernel_core.targets.ascendc import author
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.verifier.gates.latency import captured_request
 
 SPEC = TensorSpec(("s0", "s1"), "float16")

@@ -18,10 +18,10 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.backends import cann, cann_run, cann_tools
+from evokernel_core.targets.ascendc.backends.cann import CannBackend, kernel_names
+from evokernel_core.targets.ascendc.backends.cann_tools import CannTools, Toolkit, compile_command
 from evokernel_core.twin.build import CandidateError
-from evokernel_core.verifier.backends import cann, cann_run, cann_tools
-from evokernel_core.verifier.backends.cann import CannBackend, kernel_names
-from evokernel_core.verifier.backends.cann_tools import CannTools, Toolkit, compile_command
 from evokernel_core.verifier.base import RunStatus, TimingRequest
 from evokernel_core.verifier.factory import open_backend, open_verifier
 from evokernel_core.verifier.local import LocalVerifier

@@ -26,8 +26,8 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.package.write import Placed, write_package
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.twin import compiler
-from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.local import LocalVerifier
 
 pytestmark = pytest.mark.usefixtures("kernel_home")

@@ -14,12 +14,12 @@ from click.testing import CliRunner, Result
 
 from evokernel_core.cli.main import cli
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.backends import cann_tools
+from evokernel_core.targets.ascendc.first_run.first_run import first_run
+from evokernel_core.targets.ascendc.first_run.first_run_host import State, parse_npu_smi
+from evokernel_core.targets.ascendc.first_run.first_run_kernels import probes
+from evokernel_core.targets.ascendc.first_run.first_run_report import cleaner
 from evokernel_core.targets.ascendc.target import ascendc
-from evokernel_core.verifier.backends import cann_tools
-from evokernel_core.verifier.first_run import first_run
-from evokernel_core.verifier.first_run_host import State, parse_npu_smi
-from evokernel_core.verifier.first_run_kernels import probes
-from evokernel_core.verifier.first_run_report import cleaner
 from tests.tables import few
 from tests.verifier import mock_cann
 

@@ -13,9 +13,9 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, LatencySource, Verdict
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.twin.run import Limits
 from evokernel_core.verifier import local
-from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.draw import Draw, replay
 from evokernel_core.verifier.local import LocalVerifier
 from tests.chinese import left_in_english

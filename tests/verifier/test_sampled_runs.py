@@ -15,9 +15,9 @@ from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.domain.tensor import Dim, TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.author import initial, write
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.twin.build import BuiltKernel
 from evokernel_core.twin.run import Part
-from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import tensor_bytes

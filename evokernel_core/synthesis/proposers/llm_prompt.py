@@ -27,6 +27,7 @@ from evokernel_core.synthesis.lessons import summary
 from evokernel_core.synthesis.privacy import Privacy, neutral
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.llm_code import hot_lines, precedents
+from evokernel_core.targets.ascendc.audit.rules.tiling import MAX_BYTES
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.knowledge import (
     KernelKind,
@@ -37,7 +38,6 @@ from evokernel_core.targets.ascendc.knowledge import (
     kind_of,
     practices_for,
 )
-from evokernel_core.verifier.gates.audit.rules.tiling import MAX_BYTES
 
 MOST_ATTEMPTS = 8
 """Earlier attempts that a prompt mentions, the latest ones."""

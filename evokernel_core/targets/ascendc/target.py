@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from attrs import frozen
 
@@ -15,10 +16,11 @@ from evokernel_core.compiler.rewrites.recurrent import rewrites_with
 from evokernel_core.compiler.target import Family, Move, Passes
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateResult
 from evokernel_core.hardware.ascend import eager
 from evokernel_core.hardware.ascend.chip import Chip, chip_of, load_chip
 from evokernel_core.hardware.device import Device
-from evokernel_core.targets.ascendc import neighbours, programs
+from evokernel_core.targets.ascendc import backends, neighbours, programs
 from evokernel_core.targets.ascendc.fusion import micro_batch_choice as chunking
 from evokernel_core.targets.ascendc.fusion.later_epilogues import with_later_epilogues
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_schedule import layers_together
@@ -76,6 +78,17 @@ class AscendC:
 
     def lines_of_kernels(self, planned: Planned, source: KernelSource) -> tuple[range, ...]:
         return programs.lines_of_kernels(planned, source)
+
+    def audit(self, task: KernelTask, source: KernelSource) -> GateResult:
+        from evokernel_core.targets.ascendc.audit import audit  # the twin's headers and libclang with it
+
+        return audit(task, source)
+
+    def backends(self) -> Mapping[str, Callable[[Device, str], Any]]:
+        return backends.BACKENDS
+
+    def signature(self, backend: str) -> str:
+        return backends.signature(backend)
 
     def eager_us(self, task: KernelTask, device: Device) -> float:
         return eager.eager_us(task, chip_of(device))

@@ -11,7 +11,7 @@ from attrs import evolve
 
 from evokernel_core.domain.task import Symbol
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.verifier.draw import Draw, fresh
 from evokernel_core.verifier.gates import cases
 from evokernel_core.verifier.gates.slices.choice import choose

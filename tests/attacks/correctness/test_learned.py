@@ -16,7 +16,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Symbol, Tolerance
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import cases
 from evokernel_core.verifier.gates.tolerances import RANDOM

@@ -15,7 +15,7 @@ from attrs import evolve
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.verifier.base import Execution, RunStatus
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.slices import choice as choices
