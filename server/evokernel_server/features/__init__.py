@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from evokernel_server.features import (
     code_action,
     code_lens,
-    commands,
     diagnostic,
+    execute_command,
     files,
     highlight,
     hover,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _FEATURES = (
-    lifecycle, sync, notebook, files, inlay_hint, code_action, commands, code_lens, hover, highlight,
+    lifecycle, sync, notebook, files, inlay_hint, code_action, execute_command, code_lens, hover, highlight,
     diagnostic, links,
 )  # fmt: skip
 

@@ -9,17 +9,17 @@ from lsprotocol import types
 
 from evokernel_core.domain.region import RegionStatus
 from evokernel_core.domain.settings import ProposerName
-from evokernel_server import command_names as names
-from evokernel_server.choices import REPLACEABLE
-from evokernel_server.evidence import estimate_words, latencies, lines_around
+from evokernel_server.documents.workspace import Document, GeneratedCall, Tracked
 from evokernel_server.features import inputs
 from evokernel_server.features.diagnostic import attach
-from evokernel_server.offers import Offer
-from evokernel_server.plain import plain
+from evokernel_server.offers.evidence import estimate_words, latencies, lines_around
+from evokernel_server.offers.overlaps import REPLACEABLE
+from evokernel_server.offers.pending import Offer
+from evokernel_server.offers.why_not import reasons_on
+from evokernel_server.texts import command_names as names
+from evokernel_server.texts.plain import plain
+from evokernel_server.texts.translations import _, told
 from evokernel_server.trust import REASON
-from evokernel_server.why_not import reasons_on
-from evokernel_server.words import _, told
-from evokernel_server.workspace import Document, GeneratedCall, Tracked
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer

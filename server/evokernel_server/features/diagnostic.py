@@ -14,13 +14,13 @@ from lsprotocol import types
 
 from evokernel_core.domain.region import RegionStatus
 from evokernel_core.domain.sentence import Sentence
-from evokernel_server.evidence import estimate_words
-from evokernel_server.help_pages import page_of
-from evokernel_server.plain import plain
-from evokernel_server.states import winners
-from evokernel_server.text import Extent
-from evokernel_server.words import _, told
-from evokernel_server.workspace import NOT_SERVED, Document, Tracked
+from evokernel_server.documents.line_index import Extent
+from evokernel_server.documents.mode import winners
+from evokernel_server.documents.workspace import NOT_SERVED, Document, Tracked
+from evokernel_server.offers.evidence import estimate_words
+from evokernel_server.texts.help_pages import page_of
+from evokernel_server.texts.plain import plain
+from evokernel_server.texts.translations import _, told
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from evokernel_server.tasks import spawn
-from evokernel_server.workspace import local_path
+from evokernel_server.documents.workspace import local_path
+from evokernel_server.jobs.tasks import spawn
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from evokernel_server.choices import innermost, is_offered
-from evokernel_server.workspace import Document
+from evokernel_server.documents.workspace import Document
+from evokernel_server.offers.overlaps import innermost, is_offered
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from evokernel_server import command_names as names
-from evokernel_server.evidence import call_words, region_words
+from evokernel_server.documents.line_index import Extent
+from evokernel_server.documents.packages import Installed
+from evokernel_server.documents.workspace import Document
 from evokernel_server.features.inlay_hint import Showing, showing
-from evokernel_server.hyperlinks import command_link, file_link
-from evokernel_server.packages import Installed
-from evokernel_server.plain import markdown
-from evokernel_server.text import Extent
-from evokernel_server.why_not import reason_of
-from evokernel_server.words import _, marked
-from evokernel_server.workspace import Document
+from evokernel_server.offers.evidence import call_words, region_words
+from evokernel_server.offers.why_not import reason_of
+from evokernel_server.texts import command_names as names
+from evokernel_server.texts.hyperlinks import command_link, file_link
+from evokernel_server.texts.plain import markdown
+from evokernel_server.texts.translations import _, marked
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer

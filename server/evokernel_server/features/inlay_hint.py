@@ -14,8 +14,9 @@ from attrs import frozen
 from lsprotocol import types
 
 from evokernel_core.domain.region import RegionStatus
-from evokernel_server import command_names as names
-from evokernel_server.evidence import (
+from evokernel_server.documents.packages import Installed
+from evokernel_server.documents.workspace import Document, Tracked
+from evokernel_server.offers.evidence import (
     around,
     beside,
     better_of,
@@ -27,12 +28,11 @@ from evokernel_server.evidence import (
     region_words,
     rival_words,
 )
-from evokernel_server.offers import microseconds, ready_words, was_words
-from evokernel_server.packages import Installed
-from evokernel_server.plain import markdown, plain
+from evokernel_server.offers.pending import microseconds, ready_words, was_words
+from evokernel_server.texts import command_names as names
+from evokernel_server.texts.plain import markdown, plain
+from evokernel_server.texts.translations import _, sourced, told
 from evokernel_server.trust import REASON
-from evokernel_server.words import _, sourced, told
-from evokernel_server.workspace import Document, Tracked
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer

@@ -19,11 +19,11 @@ from evokernel_core.capture.observed_text import comment_of
 from evokernel_core.capture.suggest import command_for, own_program
 from evokernel_core.domain.errors import InterpreterUnavailable
 from evokernel_core.domain.region import RegionStatus
-from evokernel_server import command_names as names
-from evokernel_server.edits import workspace_edit
-from evokernel_server.text import Edit, Extent
-from evokernel_server.words import _, marked
-from evokernel_server.workspace import Document
+from evokernel_server.documents.edits import workspace_edit
+from evokernel_server.documents.line_index import Edit, Extent
+from evokernel_server.documents.workspace import Document
+from evokernel_server.texts import command_names as names
+from evokernel_server.texts.translations import _, marked
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer

@@ -14,11 +14,11 @@ from pygls.uris import from_fs_path
 
 from evokernel_core import temporary
 from evokernel_core.domain.errors import UsageError
+from evokernel_server.documents.workspace import local_path
+from evokernel_server.jobs.tasks import spawn
 from evokernel_server.options import Options, read_options, update_options
-from evokernel_server.tasks import spawn
+from evokernel_server.texts.translations import speak
 from evokernel_server.trust import OPTION, Trust, read_trust
-from evokernel_server.words import speak
-from evokernel_server.workspace import local_path
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 from lsprotocol import types
 
-from evokernel_server.offers import microseconds
-from evokernel_server.packages import FOLDER, Installed, package_folder, read_installed
-from evokernel_server.plain import plain
-from evokernel_server.words import _, sourced
-from evokernel_server.workspace import Document, uri_of
+from evokernel_server.documents.packages import FOLDER, Installed, package_folder, read_installed
+from evokernel_server.documents.workspace import Document, uri_of
+from evokernel_server.offers.pending import microseconds
+from evokernel_server.texts.plain import plain
+from evokernel_server.texts.translations import _, sourced
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer

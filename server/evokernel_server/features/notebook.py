@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from evokernel_server.workspace import Document
+from evokernel_server.documents.workspace import Document
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
