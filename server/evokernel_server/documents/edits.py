@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import frozen
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
-from pygls.lsp.server import LanguageServer
 
 from evokernel_server.documents.line_index import Edit, Extent, Text
 from evokernel_server.documents.workspace import Document
 from evokernel_server.texts.translations import _
 
 _ANNOTATION = "evokernel"
+
+
+class Editor(Protocol):
+    """The client, as far as it edits files."""
+
+    @property
+    def client_capabilities(self) -> types.ClientCapabilities: ...
+    async def workspace_apply_edit_async(
+        self, params: types.ApplyWorkspaceEditParams
+    ) -> types.ApplyWorkspaceEditResult: ...
 
 
 @frozen
@@ -64,21 +73,21 @@ def workspace_edit(
 
 
 async def apply(
-    server: LanguageServer,
+    editor: Editor,
     document: Document,
     edits: Sequence[Edit],
     label: str,
     annotation: types.ChangeAnnotation | None = None,
 ) -> Refusal | None:
     """Asks the client to make the edits; a Refusal says why it did not."""
-    workspace = server.client_capabilities.workspace
+    workspace = editor.client_capabilities.workspace
     if workspace is None or not workspace.apply_edit:
         return Refusal(
             _("This editor does not let a language server edit files; use `evokernel synth --apply`.")
         )
-    edit = workspace_edit(document, edits, server.client_capabilities, annotation)
+    edit = workspace_edit(document, edits, editor.client_capabilities, annotation)
     try:
-        answer = await server.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(edit, label))
+        answer = await editor.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(edit, label))
     except JsonRpcException as error:
         return Refusal(_("The editor refused the edit: {why}.", why=error))
     if answer.applied:

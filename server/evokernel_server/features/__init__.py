@@ -20,7 +20,7 @@ from evokernel_server.features import (
 )
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
 
 _FEATURES = (
@@ -29,7 +29,7 @@ _FEATURES = (
 )  # fmt: skip
 
 
-def register(server: EvoKernelServer) -> None:
+def register(server: Host) -> None:
     """Registers every feature."""
     for feature in _FEATURES:
         feature.register(server)

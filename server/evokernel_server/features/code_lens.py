@@ -16,10 +16,10 @@ from evokernel_server.texts import command_names as names
 from evokernel_server.texts.translations import _
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
 
-def register(server: EvoKernelServer) -> None:
+def register(server: Host) -> None:
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=False))
     def code_lens(params: types.CodeLensParams) -> list[types.CodeLens]:
         document = server.documents.get(params.text_document.uri)

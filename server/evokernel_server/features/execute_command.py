@@ -24,14 +24,14 @@ from evokernel_server.texts.plain import plain
 from evokernel_server.texts.translations import _, told
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
 Arguments = dict[str, Any]
 Answer = dict[str, Any]
-Work = Callable[["EvoKernelServer", Arguments], Awaitable[Answer]]
+Work = Callable[["Host", Arguments], Awaitable[Answer]]
 
 
-def register(server: EvoKernelServer) -> None:
+def register(server: Host) -> None:
     for name, work in COMMANDS.items():
         _register(server, name, work)
 
@@ -40,7 +40,7 @@ def register(server: EvoKernelServer) -> None:
         server.operations.cancel(params.token)
 
 
-def _register(server: EvoKernelServer, name: str, work: Work) -> None:
+def _register(server: Host, name: str, work: Work) -> None:
     @server.command(name)
     async def command(*arguments: Any) -> Answer:
         first = arguments[0] if arguments else {}
@@ -54,15 +54,15 @@ def _register(server: EvoKernelServer, name: str, work: Work) -> None:
             return {"status": "refused", "message": told(error)}
 
 
-async def generate(server: EvoKernelServer, given: Arguments) -> Answer:
+async def generate(server: Host, given: Arguments) -> Answer:
     return await server.kernels.generate(_text(given, "uri"), _text(given, "regionId"))
 
 
-async def use_vendor(server: EvoKernelServer, given: Arguments) -> Answer:
+async def use_vendor(server: Host, given: Arguments) -> Answer:
     return await server.kernels.use_vendor(_text(given, "uri"), _text(given, "regionId"))
 
 
-async def apply_offer(server: EvoKernelServer, given: Arguments) -> Answer:
+async def apply_offer(server: Host, given: Arguments) -> Answer:
     ids = given.get("regionIds") or ()
     if not isinstance(ids, list | tuple) or not all(isinstance(id_, str) for id_ in ids):
         raise Refused(_("The argument 'regionIds' is a list of regions' ids; run it from a code action."))
@@ -70,19 +70,19 @@ async def apply_offer(server: EvoKernelServer, given: Arguments) -> Answer:
     return await server.kernels.apply(_text(given, "uri"), region_id, name, source_id, tuple(ids))
 
 
-async def show_diff(server: EvoKernelServer, given: Arguments) -> Answer:
+async def show_diff(server: Host, given: Arguments) -> Answer:
     offer = _offer(server, given)
     await server.notices.show_diff(offer)
     return {"status": "shown", "message": offer.words}
 
 
-async def preview(server: EvoKernelServer, given: Arguments) -> Answer:
+async def preview(server: Host, given: Arguments) -> Answer:
     text = await server.kernels.preview(_text(given, "uri"), _text(given, "regionId"))
     path = await server.notices.show_request(text)
     return {"status": "shown", "message": _("Nothing was sent. The request is in {path}.", path=path)}
 
 
-async def reject(server: EvoKernelServer, given: Arguments) -> Answer:
+async def reject(server: Host, given: Arguments) -> Answer:
     offer, reason = _offer(server, given), str(given.get("reason", ""))
     answer = await server.kernels.reject(offer, reason)
     if not reason:
@@ -90,31 +90,31 @@ async def reject(server: EvoKernelServer, given: Arguments) -> Answer:
     return answer
 
 
-async def snooze(server: EvoKernelServer, given: Arguments) -> Answer:
+async def snooze(server: Host, given: Arguments) -> Answer:
     return await server.kernels.snooze(_offer(server, given))
 
 
-async def never(server: EvoKernelServer, given: Arguments) -> Answer:
+async def never(server: Host, given: Arguments) -> Answer:
     return dict(await server.nevers.say(_document(server, given), _text(given, "regionId")))
 
 
-async def offer_again(server: EvoKernelServer, given: Arguments) -> Answer:
+async def offer_again(server: Host, given: Arguments) -> Answer:
     return dict(await server.nevers.offer_again(_document(server, given)))
 
 
-async def revert(server: EvoKernelServer, given: Arguments) -> Answer:
+async def revert(server: Host, given: Arguments) -> Answer:
     return await server.kernels.revert(_text(given, "uri"), _text(given, "name"))
 
 
-async def restore(server: EvoKernelServer, given: Arguments) -> Answer:
+async def restore(server: Host, given: Arguments) -> Answer:
     return await server.kernels.restore_package(_text(given, "uri"), _text(given, "name"))
 
 
-async def refine_now(server: EvoKernelServer, given: Arguments) -> Answer:
+async def refine_now(server: Host, given: Arguments) -> Answer:
     return await server.kernels.refine_now(_text(given, "uri"), _text(given, "name"))
 
 
-async def insert_shapes(server: EvoKernelServer, given: Arguments) -> Answer:
+async def insert_shapes(server: Host, given: Arguments) -> Answer:
     document = server.documents.get(_text(given, "uri"))
     wanted = str(given.get("symbol", ""))
     definitions = document.definitions() if document else ()
@@ -130,7 +130,7 @@ async def insert_shapes(server: EvoKernelServer, given: Arguments) -> Answer:
     return {"status": "applied", "message": _("The comment says what was observed.")}
 
 
-async def observe(server: EvoKernelServer, given: Arguments) -> Answer:
+async def observe(server: Host, given: Arguments) -> Answer:
     """Says which command to run; a client that knows us offers it in a terminal instead."""
     document = server.documents.get(_text(given, "uri"))
     if document is None:
@@ -143,7 +143,7 @@ async def observe(server: EvoKernelServer, given: Arguments) -> Answer:
     return {"status": "shown", "message": message, "commandLine": line, "folder": folder}
 
 
-async def analyse(server: EvoKernelServer, given: Arguments) -> Answer:
+async def analyse(server: Host, given: Arguments) -> Answer:
     """Captures a file anew, as where what it imports was corrected meanwhile."""
     document = server.documents.get(_text(given, "uri"))
     if document is None or not document.has_torch:
@@ -155,7 +155,7 @@ async def analyse(server: EvoKernelServer, given: Arguments) -> Answer:
     return {"status": "analysing", "message": message}
 
 
-async def trust(server: EvoKernelServer, given: Arguments) -> Answer:
+async def trust(server: Host, given: Arguments) -> Answer:
     """Trusts the folder of a file until the client ends. Our own client has the editor's trust instead."""
     document = server.documents.get(_text(given, "uri"))
     if document is None or not document.is_local:
@@ -170,7 +170,7 @@ async def trust(server: EvoKernelServer, given: Arguments) -> Answer:
     }
 
 
-async def cancel(server: EvoKernelServer, given: Arguments) -> Answer:
+async def cancel(server: Host, given: Arguments) -> Answer:
     if "jobId" in given:
         ended = await server.jobs.cancel(_text(given, "jobId"))
         return {"status": "cancelled" if ended else "idle", "message": ""}
@@ -181,7 +181,7 @@ async def cancel(server: EvoKernelServer, given: Arguments) -> Answer:
     return {"status": "cancelled" if ended else "idle", "message": ""}
 
 
-async def status(server: EvoKernelServer, given: Arguments) -> Answer:
+async def status(server: Host, given: Arguments) -> Answer:
     offers = [
         {"uri": o.uri, "regionId": o.region.id, "name": o.name, "words": o.words, "ready": o.old is None}
         for o in undecided(server.offers.pending.values(), server.documents)
@@ -189,17 +189,17 @@ async def status(server: EvoKernelServer, given: Arguments) -> Answer:
     return {**asdict(server.status.current), "pending": offers}
 
 
-async def _reviewing(name: str, server: EvoKernelServer, given: Arguments) -> Answer:
+async def _reviewing(name: str, server: Host, given: Arguments) -> Answer:
     from evokernel_server.features import show  # as in ``app``: not before a person asks for it
 
     return await show.COMMANDS[name](server, given)
 
 
-async def dashboard(server: EvoKernelServer, given: Arguments) -> Answer:
+async def dashboard(server: Host, given: Arguments) -> Answer:
     return {"status": "shown", "message": "", "dashboard": await server.dashboard.state()}
 
 
-async def forget_memory(server: EvoKernelServer, given: Arguments) -> Answer:
+async def forget_memory(server: Host, given: Arguments) -> Answer:
     return {"status": "forgotten", "message": await forget(server, _text(given, "what"))}
 
 
@@ -210,14 +210,14 @@ def _text(given: Arguments, key: str) -> str:
     return value
 
 
-def _document(server: EvoKernelServer, given: Arguments) -> Document:
+def _document(server: Host, given: Arguments) -> Document:
     document = server.documents.get(_text(given, "uri"))
     if document is None:
         raise Refused(_("Open the file first."))
     return document
 
 
-def _offer(server: EvoKernelServer, given: Arguments) -> Offer:
+def _offer(server: Host, given: Arguments) -> Offer:
     document = server.documents.get(_text(given, "uri"))
     region_id, name = str(given.get("regionId", "")), str(given.get("name", ""))
     offer = server.offers.find(document.path, region_id, name) if document else None

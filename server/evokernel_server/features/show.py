@@ -23,7 +23,7 @@ from evokernel_server.texts.plain import plain
 from evokernel_server.texts.translations import _, many
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
 Arguments = dict[str, Any]
 Answer = dict[str, Any]
@@ -42,7 +42,7 @@ def _place(given: Arguments) -> tuple[str, str, str]:
     return uri, region_id, name
 
 
-async def review(server: EvoKernelServer, given: Arguments) -> Answer:
+async def review(server: Host, given: Arguments) -> Answer:
     result = await server.reviews.review(*_place(given), str(given.get("sourceId") or ""))
     if not server.own_client:
         page = await asyncio.to_thread(review_page, result)
@@ -50,7 +50,7 @@ async def review(server: EvoKernelServer, given: Arguments) -> Answer:
     return {"status": "shown", "message": plain(result.title), "review": wire(result)}
 
 
-async def variants(server: EvoKernelServer, given: Arguments) -> Answer:
+async def variants(server: Host, given: Arguments) -> Answer:
     place = _place(given)
     result = await server.reviews.variants(*place)
     counted = many("{count} verified kernel", "{count} verified kernels", len(result))
@@ -61,7 +61,7 @@ async def variants(server: EvoKernelServer, given: Arguments) -> Answer:
     return {"status": "shown", "message": _("{what}.", what=counted), "variants": wire(result)}
 
 
-async def compare(server: EvoKernelServer, given: Arguments) -> Answer:
+async def compare(server: Host, given: Arguments) -> Answer:
     uri, region_id, name = _place(given)
     one, other = (str(given.get(key) or "") for key in ("sourceId", "other"))
     files = await server.reviews.compare(uri, region_id, name, one, other)
@@ -80,7 +80,7 @@ async def compare(server: EvoKernelServer, given: Arguments) -> Answer:
     return {"status": "shown", "message": message, "files": wire(files)}
 
 
-async def why_not(server: EvoKernelServer, given: Arguments) -> Answer:
+async def why_not(server: Host, given: Arguments) -> Answer:
     """With a line, from 0, of code from there to ``endLine``, which is the same line where it is not given;
     else of the whole document."""
     document = server.documents.get(str(given.get("uri") or ""))
@@ -98,7 +98,7 @@ async def why_not(server: EvoKernelServer, given: Arguments) -> Answer:
     return {"status": "shown", "message": message, "reasons": wire(result)}
 
 
-async def _tell(server: EvoKernelServer, file: str, reasons: tuple[Reason, ...], message: str) -> None:
+async def _tell(server: Host, file: str, reasons: tuple[Reason, ...], message: str) -> None:
     """One reason as a message, several as a page."""
     if len(reasons) > 1:
         rows = ((str(reason.line + 1), reason.code, reason.why, reason.help) for reason in reasons)
@@ -111,7 +111,7 @@ async def _tell(server: EvoKernelServer, file: str, reasons: tuple[Reason, ...],
     server.window_show_message(said)
 
 
-async def timeline(server: EvoKernelServer, given: Arguments) -> Answer:
+async def timeline(server: Host, given: Arguments) -> Answer:
     try:
         page = await server.reviews.timeline(*_place(given), str(given.get("sourceId") or ""))
     except Cancelled:
@@ -121,7 +121,7 @@ async def timeline(server: EvoKernelServer, given: Arguments) -> Answer:
     return {"status": "shown", "message": _("The times of the timeline are modelled."), "path": str(page)}
 
 
-COMMANDS: dict[str, Callable[[EvoKernelServer, Arguments], Awaitable[Answer]]] = {
+COMMANDS: dict[str, Callable[[Host, Arguments], Awaitable[Answer]]] = {
     names.REVIEW: review,
     names.VARIANTS: variants,
     names.COMPARE: compare,

@@ -9,7 +9,7 @@ from evokernel_server.errors import Refused
 from evokernel_server.texts.translations import _
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
 
 class What(StrEnum):
@@ -19,7 +19,7 @@ class What(StrEnum):
     """The whole memory: kernels, verdicts, experience, jobs. Packages and code of the person stay."""
 
 
-async def forget(server: EvoKernelServer, what: str) -> str:
+async def forget(server: Host, what: str) -> str:
     """Deletes it; gives a sentence about what is left. Raises Refused while a person waits for a kernel."""
     if what == What.DECISIONS:
         await server.store(lambda memory: memory.forget_decisions())

@@ -10,8 +10,8 @@ from evokernel_core.domain.region import RegionStatus
 from evokernel_core.hardware.accuracy import MODEL_ERROR
 from evokernel_core.synthesis.offers import better_us
 from evokernel_server.documents.line_index import Extent
+from evokernel_server.documents.named_line import line_of
 from evokernel_server.documents.workspace import Document, Tracked
-from evokernel_server.features.diagnostic import line_of
 from evokernel_server.offers.overlaps import REPLACEABLE
 from evokernel_server.offers.pending import microseconds, percent
 from evokernel_server.texts.hazards import help_with
