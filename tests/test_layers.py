@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Iterable, Mapping
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -121,3 +123,70 @@ def test_the_floors_of_the_author_import_downwards() -> None:
             if floor in FLOORS and name.startswith(package) and FLOORS.index(below) > FLOORS.index(floor):
                 upwards.add((floor, below))
     assert not upwards
+
+
+MODULES = {
+    path.relative_to(base).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__"): path
+    for base, package in (
+        (ROOT, "evokernel_core"), (ROOT / "server", "evokernel_server"), (ROOT / "server", "evokernel_mcp"),
+    )
+    for path in (base / package).rglob("*.py")
+}  # fmt: skip
+FUSED = "evokernel_core.targets.ascendc.kernels.fused"
+FOR_TYPES = {(f"{FUSED}.buffers", f"{FUSED}.base")}
+"""Imports for type checking alone that lead back: the base of fused kernels owns its buffers, which know it,
+until these kernels are built from nodes of the IR."""
+
+
+def modules_of(path: Path) -> frozenset[str]:
+    """The modules of ours that a module imports, at its top, within functions and for its types."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = path.relative_to(ROOT).parts[: -node.level] if node.level else ()
+            package = ".".join([*above, *([node.module] if node.module else [])])
+            members = {f"{package}.{alias.name}" for alias in node.names}
+            names |= members & MODULES.keys() or {package}
+    return frozenset(names & MODULES.keys())
+
+
+def circle_of(imports: Mapping[str, Iterable[str]]) -> list[str]:
+    """The modules of one import circle in order, none where there is no circle."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_modules_import_each_other() -> None:
+    imports = {
+        name: [other for other in modules_of(path) if other != name and (name, other) not in FOR_TYPES]
+        for name, path in MODULES.items()
+    }
+    assert sum(map(len, imports.values())) > 1000
+    assert circle_of(imports) == []
+
+
+def test_a_circle_is_seen() -> None:
+    assert circle_of({"a": ["b"], "b": ["c"], "c": ["b"]}) in (["b", "c", "b"], ["c", "b", "c"])
+
+
+HISTORY = "evokernel_core.memory.migrations"
+
+
+@pytest.mark.parametrize(
+    "path", sorted((CORE / "memory" / "migrations").glob("*.py")), ids=lambda path: path.stem
+)
+def test_a_step_of_the_schema_stands_for_itself(path: Path) -> None:
+    """What a step did to memories of its time must not change when the code of today does."""
+    ours = {name for name in imports_of(path) if name.startswith("evokernel")}
+    assert {name for name in ours if not starts_with(name, HISTORY)} == set()
+
+
+def test_no_two_modules_of_the_server_differ_by_an_ending() -> None:
+    stems = {name.rsplit(".", 1)[-1] for name in MODULES if name.startswith("evokernel_server.")}
+    endings = ("s", "es", "ed", "er", "ers", "ing", "_words", "_page")
+    assert sorted((stem, stem + end) for stem in stems for end in endings if stem + end in stems) == []

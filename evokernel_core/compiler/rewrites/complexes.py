@@ -17,7 +17,7 @@ from evokernel_core.compiler.rewrites.elementwise import cast
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite, alive
 from evokernel_core.compiler.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Arg, Graph, Node, ValueRef
+from evokernel_core.domain.graph import Arg, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.device import Device
@@ -61,7 +61,7 @@ class _Pass:
                 self.values[ref] = result
         outputs = tuple(self._real(ref) for ref in self.task.graph.outputs)
         nodes = alive(self.writer.nodes, outputs)
-        return evolve(self.task, graph=Graph(self.task.graph.inputs, nodes, outputs, self.task.graph.updates))
+        return evolve(self.task, graph=self.task.graph.computed_by(nodes, outputs))
 
     def _results(self, node: Node) -> tuple[ValueRef | Complex, ...]:
         reads = any(isinstance(self.values.get(ref), Complex) for ref in node.operands())

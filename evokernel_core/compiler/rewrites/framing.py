@@ -15,7 +15,7 @@ from evokernel_core.compiler.lowering.pointwise import POINTWISE
 from evokernel_core.compiler.ops import CONVOLUTION, SPACE_TO_DEPTH
 from evokernel_core.compiler.rewrites.writer import alive
 from evokernel_core.compiler.shapes.views import SAME_ORDER
-from evokernel_core.domain.graph import Graph, Node, literal
+from evokernel_core.domain.graph import Node, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.device import Device
 
@@ -39,7 +39,7 @@ def framed_beside(task: KernelTask, device: Device) -> KernelTask:
         _with_frame(node, makers) if _gains(node, makers, readers, task, device) else node
         for node in graph.nodes
     ]
-    return evolve(task, graph=Graph(graph.inputs, alive(nodes, graph.outputs), graph.outputs))
+    return evolve(task, graph=graph.computed_by(alive(nodes, graph.outputs), graph.outputs))
 
 
 def _with_frame(node: Node, makers: Mapping[str, Node]) -> Node:

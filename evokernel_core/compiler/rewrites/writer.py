@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from evokernel_core.domain.graph import Arg, Graph, Node, ValueRef
+from evokernel_core.domain.graph import Arg, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim, TensorSpec
 from evokernel_core.hardware.device import Device
@@ -99,7 +99,7 @@ def rewritten(task: KernelTask, rewrites: Mapping[str, Rewrite], device: Device)
         for index, result in enumerate(writer.write(moved)):
             values[ValueRef(node.name, index)] = result
     outputs = tuple(values.get(ref, ref) for ref in task.graph.outputs)
-    return evolve(task, graph=Graph(task.graph.inputs, alive(writer.nodes, outputs), outputs))
+    return evolve(task, graph=task.graph.computed_by(alive(writer.nodes, outputs), outputs))
 
 
 def _moved(arg: Any, values: Mapping[ValueRef, ValueRef]) -> Arg:

@@ -39,10 +39,6 @@ class KernelFacts:
     def on_cube(self) -> bool:
         return self.cores is not Cores.VECTOR
 
-    @property
-    def on_vectors(self) -> bool:
-        return self.cores is not Cores.CUBE
-
 
 VECTORS_ALONE = KernelFacts()
 """Vector cores that do not meet, and copy between the task's tensors and the unified buffer only."""
