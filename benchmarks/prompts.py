@@ -33,7 +33,7 @@ def timed(task: KernelTask, chip: Chip) -> Candidate:
 
     Raises CandidateError where the kernel does not run.
     """
-    backend, source = TwinBackend(chip), write(task, initial(task, chip), chip)
+    backend, source = TwinBackend(ascendc(chip)), write(task, initial(task, chip), chip)
     result, latency = timed_at_full_size(task, backend.build(task, source), backend)
     gates = (GateResult(GateName.COMPILE, GateStatus.PASSED), result)
     return Candidate(source, Verdict(task.task_id, source.source_id, backend.name, gates, latency))

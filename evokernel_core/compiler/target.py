@@ -21,6 +21,7 @@ from evokernel_core.domain.verdict import GateResult
 from evokernel_core.hardware.device import Device
 
 if TYPE_CHECKING:
+    from evokernel_core.compiler.author import KernelAuthor
     from evokernel_core.compiler.fusion.program import Program
     from evokernel_core.compiler.planned import Planned
 
@@ -143,9 +144,10 @@ class Target(Protocol):
         """Rules that a candidate must keep before anything of it is compiled or run. Raises BuildError where
         tools that read it fail."""
 
-    def backends(self) -> Mapping[str, Callable[[Device, str], Any]]:
-        """What judges its kernels, by name: opens a ``verifier.base.Backend`` for a device, given the Python
-        that runs on it ("" where none is known). Raises VerifierUnavailable where the machine lacks tools."""
+    def backends(self) -> Mapping[str, Callable[[KernelAuthor, str], Any]]:
+        """What judges its kernels, by name: opens a ``verifier.base.Backend`` for an author's device, given
+        the Python that runs on it ("" where none is known). Raises VerifierUnavailable where the machine
+        lacks tools."""
 
     def signature(self, backend: str) -> str:
         """What verdicts of a backend on this machine are signed with beside its name and version."""

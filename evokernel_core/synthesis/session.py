@@ -319,8 +319,7 @@ class Session:
         task = task_of(region)
         result = self._verified(task, source_id)[-1]
         assert result.verdict.latency is not None  # of what is feasible
-        device = author_for(result.verdict.latency.chip).device
-        return timeline_of(task, result.source, device)
+        return timeline_of(task, result.source, author_for(result.verdict.latency.chip))
 
     def borrow(self, region: Region) -> Package:
         """Writes the package that calls the vendor's operator for a region beside the user's file. Raises

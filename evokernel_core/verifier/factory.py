@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from evokernel_core import __version__
+from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.compiler.target import Target
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Settings
@@ -24,7 +25,7 @@ def open_backend(name: str, device: str, python: str = "") -> Backend:
     Raises UsageError for an unknown one, VerifierUnavailable for one whose tools this machine lacks.
     """
     target = _target_of(name)
-    opened: Backend = target.backends()[name](target.device(device), python)
+    opened: Backend = target.backends()[name](KernelAuthor(target, target.device(device)), python)
     return opened
 
 

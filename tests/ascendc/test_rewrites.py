@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 from attrs import evolve
+from evokernel_core.targets.ascendc.rewrites.registry import _LAST_PASSES, PASSES, rewrites
 
 from evokernel_core.compiler.rewrites.writer import GraphWriter, rewritten
 from evokernel_core.domain.graph import Node, Update, ValueRef
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.kernels.registry import layers_together
-from evokernel_core.targets.ascendc.rewrites.registry import _LAST_PASSES, PASSES, rewrites
 
 
 def _square(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:

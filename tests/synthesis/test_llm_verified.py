@@ -30,7 +30,7 @@ from tests.synthesis.endpoint import RecordedEndpoint, recording
 def verifier(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalVerifier]:
     with pytest.MonkeyPatch.context() as patch, AgentClient(warm.interpreter()) as agent:
         patch.setenv("EVOKERNEL_HOME", str(tmp_path_factory.mktemp("home")))
-        yield LocalVerifier(agent, TwinBackend(load_chip()))
+        yield LocalVerifier(agent, TwinBackend(ascendc(load_chip())))
 
 
 def scale_add() -> KernelTask:

@@ -84,7 +84,7 @@ class AscendC:
 
         return audit(task, source)
 
-    def backends(self) -> Mapping[str, Callable[[Device, str], Any]]:
+    def backends(self) -> Mapping[str, Callable[[KernelAuthor, str], Any]]:
         return backends.BACKENDS
 
     def signature(self, backend: str) -> str:

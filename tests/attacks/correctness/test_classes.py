@@ -18,7 +18,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.author import initial, write
 from evokernel_core.targets.ascendc.backends.twin import TwinBackend
-from evokernel_core.targets.ascendc.target import ASCENDC
+from evokernel_core.targets.ascendc.target import ASCENDC, ascendc
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.local import LocalVerifier
 from tests import warm
@@ -81,7 +81,7 @@ def source_of(task: KernelTask) -> KernelSource:
 
 def failure(agent: AgentClient, task: KernelTask, source: KernelSource, draw: Draw) -> str:
     """The code and the words of the gate that fails, empty where none does."""
-    verifier = LocalVerifier(agent, TwinBackend(CHIP), draw=lambda: draw)
+    verifier = LocalVerifier(agent, TwinBackend(ascendc(CHIP)), draw=lambda: draw)
     failed = verifier.verify(task, source).failed_gate
     return f"{failed.code}: {failed.feedback}" if failed else ""
 

@@ -5,28 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evokernel_core.hardware.ascend.chip import chip_of
-from evokernel_core.hardware.device import Device
+from evokernel_core.compiler.author import KernelAuthor
 
 
-def _twin(device: Device, python: str) -> Any:
+def _twin(author: KernelAuthor, python: str) -> Any:
     """The twin, which asks bisheng too where that works."""
     from evokernel_core.targets.ascendc.backends.bisheng import WithBisheng, find_gate
     from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 
-    twin = TwinBackend(chip_of(device))
+    twin = TwinBackend(author)
     toolkit = find_gate()
     return WithBisheng(twin, toolkit) if toolkit else twin
 
 
-def _cann(device: Device, python: str) -> Any:
+def _cann(author: KernelAuthor, python: str) -> Any:
     from evokernel_core.targets.ascendc.backends.cann import CannBackend
     from evokernel_core.targets.ascendc.backends.cann_tools import find_tools
 
-    return CannBackend(chip_of(device), find_tools(python))
+    return CannBackend(author, find_tools(python))
 
 
-BACKENDS: Mapping[str, Callable[[Device, str], Any]] = {"twin": _twin, "cann": _cann}
+BACKENDS: Mapping[str, Callable[[KernelAuthor, str], Any]] = {"twin": _twin, "cann": _cann}
 
 
 def signature(backend: str) -> str:

@@ -16,14 +16,14 @@ from pathlib import Path
 from attrs import frozen
 
 from evokernel_core import __version__, temporary
+from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Hazard, LatencySource, Severity
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.ascend.chip import chip_of
 from evokernel_core.targets.ascendc.backends.cann_profile import read_timing
 from evokernel_core.targets.ascendc.backends.cann_tools import CannTools, compile_command, watched
-from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.compiler import diagnostics, feedback
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
@@ -85,8 +85,8 @@ class CannBackend:
     samples = False
     confinement = str(Level.LIMITS)
 
-    def __init__(self, chip: Chip, tools: CannTools) -> None:
-        self.chip, self.author = chip, ascendc(chip)
+    def __init__(self, author: KernelAuthor, tools: CannTools) -> None:
+        self.chip, self.author = chip_of(author.device), author
         self.name = f"cann {__version__} (not yet run on hardware)"
         self._tools = tools
 

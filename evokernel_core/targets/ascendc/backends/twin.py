@@ -8,12 +8,12 @@ from pathlib import Path
 from attrs import evolve
 
 from evokernel_core import __version__, temporary
+from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
-from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.target import ascendc
+from evokernel_core.hardware.ascend.chip import chip_of
 from evokernel_core.twin import timeline
 from evokernel_core.twin.build import BuiltKernel, CandidateError, build_kernel
 from evokernel_core.twin.gaps import Summary
@@ -58,8 +58,8 @@ class TwinBackend:
     latency_source = LatencySource.MODELLED
     samples = True
 
-    def __init__(self, chip: Chip, limits: Limits | None = None) -> None:
-        self.chip, self.author = chip, ascendc(chip)
+    def __init__(self, author: KernelAuthor, limits: Limits | None = None) -> None:
+        self.chip, self.author = chip_of(author.device), author
         self.name = f"twin {__version__}"
         self._limits = limits or KERNEL_LIMITS
 

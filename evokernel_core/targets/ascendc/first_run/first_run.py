@@ -88,7 +88,7 @@ class _Kernel:
 
     def _backend(self, chip: Chip) -> CannBackend:
         toolkit = needed(self._host.toolkit, "toolkit")
-        return CannBackend(chip, CannTools(toolkit, self._host.python))
+        return CannBackend(ascendc(chip), CannTools(toolkit, self._host.python))
 
     def _compile(self) -> Found:
         toolkit = needed(self._host.toolkit, "toolkit")
