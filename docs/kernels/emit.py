@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1]))
 
@@ -75,7 +77,7 @@ def texts() -> Iterator[tuple[Path, str]]:
     for make in TASKS:
         task = make()
         source = write(task, initial(task, chip), chip)
-        for name, text in zip(FILES, (source.tiling_h, source.op_kernel_cpp), strict=True):
+        for name, text in zip(FILES, (source.files[TILING], source.files[KERNEL]), strict=True):
             yield HERE / make.__name__ / name, text
 
 

@@ -17,6 +17,7 @@ from evokernel_core.targets.ascendc import planned
 from evokernel_core.targets.ascendc.author import initial, write
 from evokernel_core.targets.ascendc.fusion.program import ONE_LAUNCH, PROGRAM
 from evokernel_core.targets.ascendc.print import statements, together
+from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.twin.lexer import tokenize
 from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
@@ -81,8 +82,8 @@ def _with(strategy: Strategy, value: bool) -> tuple[Any, ...]:
 
 
 def _launches_what_it_declares(source: KernelSource) -> bool:
-    texts = [token.text for token in tokenize(source.op_kernel_cpp)]
-    launched = re.findall(r"(\w+)\s*<<<", source.op_kernel_cpp)
+    texts = [token.text for token in tokenize(source.files[KERNEL])]
+    launched = re.findall(r"(\w+)\s*<<<", source.files[KERNEL])
     return texts.count("__global__") == len(set(launched))
 
 

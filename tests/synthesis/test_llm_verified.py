@@ -19,6 +19,7 @@ from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.engine import AttemptEvent, Engine, Status
 from evokernel_core.synthesis.policies.qvalue import QValuePolicy
 from evokernel_core.synthesis.proposers.llm import LlmProposer
+from evokernel_core.targets.ascendc.source import TARGET
 from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.local import LocalVerifier
 from tests import warm
@@ -66,7 +67,6 @@ def test_drafted_repaired_twice_and_refined(verifier: LocalVerifier, tmp_path: P
 
 
 def test_hostile_code_ends_at_the_audit(verifier: LocalVerifier) -> None:
-    files = recording("hostile_code")["kernel"]
-    source = KernelSource(files["tiling_h"], files["op_kernel_cpp"], Strategy("model"))
+    source = KernelSource(TARGET, recording("hostile_code")["kernel"]["files"], Strategy("model"))
     failed = verifier.verify(scale_add(), source).failed_gate
     assert failed and failed.gate.value == "audit"

@@ -20,7 +20,7 @@ from evokernel_core.targets.ascendc.author import lines_of_kernels
 from evokernel_core.targets.ascendc.features import schedule_features
 from evokernel_core.targets.ascendc.fusion.program import PROGRAM, is_cut_alike, parted
 from evokernel_core.targets.ascendc.kernels.family import Move
-from evokernel_core.twin.build import KERNEL_SOURCE
+from evokernel_core.targets.ascendc.source import KERNEL
 
 _SEEN = 100.0
 """What a step gave on the same task weighs as much as this many estimates of it (ours: it is off by less than
@@ -119,7 +119,7 @@ def _times(key: ById, start: Candidate, chip: Chip) -> tuple[float, ...]:
     busy: defaultdict[tuple[int, str], float] = defaultdict(float)
     for line in latency.lines:
         for kernel, lines in enumerate(spans):
-            if line.file == KERNEL_SOURCE and line.line in lines:
+            if line.file == KERNEL and line.line in lines:
                 busy[kernel, line.pipe] += line.us
     return tuple(
         max((us for (owner, _), us in busy.items() if owner == kernel), default=0.0)

@@ -33,6 +33,7 @@ from evokernel_core.targets.ascendc.kernels.settings import require_known
 from evokernel_core.targets.ascendc.print import files
 from evokernel_core.targets.ascendc.print.sharing import Part, owners
 from evokernel_core.targets.ascendc.print.stage import text_of
+from evokernel_core.targets.ascendc.source import KERNEL, ascendc_source
 
 
 @frozen
@@ -120,8 +121,8 @@ class Planned:
             raise StrategyError("The kernels do not take images in the strategy's chunks; draft it anew.")
 
     def write(self) -> KernelSource:
-        """tiling.h and op_kernel.cpp."""
-        return KernelSource(*self._files(), self.strategy)
+        """The kernel as its files."""
+        return ascendc_source(*self._files(), self.strategy)
 
     def _files(self) -> tuple[str, str]:
         if self.is_lone:
@@ -139,7 +140,7 @@ class Planned:
         """The lines of op_kernel.cpp, from 1, in which the class of each kernel of a program stands, in their
         order; kernels that share one have the same. Empty for a lone kernel, and for a text that is not what
         is written here."""
-        if self.is_lone or self.write().op_kernel_cpp != source.op_kernel_cpp:
+        if self.is_lone or self.write().files[KERNEL] != source.files.get(KERNEL):
             return ()
         return files.lines_of_classes(self._parts(), one_launch=bool(self.cut.chunks) or self.one_launch)
 

@@ -23,6 +23,7 @@ from evokernel_core.domain.verdict import (
 )
 from evokernel_core.hardware.roofline import eager_us
 from evokernel_core.targets.ascendc.bounds import least_us
+from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.lexer import Kind, tokenize
 from evokernel_core.verifier.base import Backend, Timing, TimingRequest
@@ -40,7 +41,7 @@ not on what the kernel does about them; its latency is then that of a launch on 
 
 def merges(source: KernelSource) -> bool:
     """Whether a kernel merges sorted runs that do not fit the unified buffer, slice by slice."""
-    words = tokenize(source.op_kernel_cpp)
+    words = tokenize(source.files[KERNEL])
     return any(word.kind is Kind.NAME and word.text == "GetMrgSortResult" for word in words)
 
 

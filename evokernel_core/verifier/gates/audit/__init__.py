@@ -16,9 +16,10 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence, joined
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from evokernel_core.twin.build import CandidateError, Twin, prepare
 from evokernel_core.verifier.gates.audit import seen
-from evokernel_core.verifier.gates.audit.findings import KERNEL, TILING, Finding
+from evokernel_core.verifier.gates.audit.findings import Finding
 from evokernel_core.verifier.gates.audit.front_end import front_end_of
 from evokernel_core.verifier.gates.audit.reader import Unreadable
 from evokernel_core.verifier.gates.audit.rules import findings
@@ -39,7 +40,7 @@ def audit(task: KernelTask, source: KernelSource) -> GateResult:
     A text that does not compile fails the compile gate already here: there is no tree to audit. Raises
     BuildError where the tools fail.
     """
-    files = {KERNEL: source.op_kernel_cpp, TILING: source.tiling_h}
+    files = {name: source.files[name] for name in (KERNEL, TILING)}
     written = [found for file, text in files.items() for found in check_text(file, text)]
     written += check_conditions(files)
     if written:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from evokernel_core.twin.build import (
     CandidateError,
     Twin,
@@ -16,7 +17,6 @@ from evokernel_core.twin.build import (
 from evokernel_core.twin.compiler import candidate_feedback
 from evokernel_core.twin.images import image_flags
 from evokernel_core.twin.toolchain import SYSTEM_FOLDERS, Confinement, compiler_folders
-from evokernel_core.verifier.gates.audit.findings import KERNEL, TILING
 from evokernel_core.verifier.gates.audit.front_end import MAX_OWN_TEXT, preprocess
 from evokernel_core.verifier.gates.audit.own_text import OwnText, own_text
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.verifier.gates.audit.findings import TILING, Finding, at
+from evokernel_core.targets.ascendc.source import TILING
+from evokernel_core.verifier.gates.audit.findings import Finding, at
 from evokernel_core.verifier.gates.audit.interface import Interface, is_public
 from evokernel_core.verifier.gates.audit.kinds import FUNCTIONS, RECORDS, Kind
 from evokernel_core.verifier.gates.audit.lists import names

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.verifier.gates.audit.findings import TILING, Finding, at
+from evokernel_core.targets.ascendc.source import TILING
+from evokernel_core.verifier.gates.audit.findings import Finding, at
 from evokernel_core.verifier.gates.audit.kinds import FUNCTIONS, Binary, Kind, Unary
 from evokernel_core.verifier.gates.audit.rules.casts import BUFFER
 from evokernel_core.verifier.gates.audit.rules.scopes import call_around, is_launcher_node

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.verifier.gates.audit.findings import TILING, Finding, at
+from evokernel_core.targets.ascendc.source import TILING
+from evokernel_core.verifier.gates.audit.findings import Finding, at
 from evokernel_core.verifier.gates.audit.kinds import FUNCTIONS, Kind
 from evokernel_core.verifier.gates.audit.rules.pointers import TILING_POINTERS
 from evokernel_core.verifier.gates.audit.unit import Node, Unit
