@@ -127,7 +127,7 @@ class RemoteVerifier:
 
     def _data(self, source: KernelSource) -> Mapping[str, Any]:
         """A kernel as the service reads it. Raises VerifierError where it judges none of that target."""
-        data = to_data(source)
+        data: Mapping[str, Any] = to_data(source)
         if not self._targets:  # a service of before kernels named theirs
             data = earlier_sources.flat(data)
         if "target" in data and source.target not in self._targets:
