@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -118,3 +119,20 @@ def test_the_floors_of_the_author_import_downwards() -> None:
             if floor in FLOORS and name.startswith(package) and FLOORS.index(below) > FLOORS.index(floor):
                 upwards.add((floor, below))
     assert not upwards
+
+
+SAYS_FILES_OF_ASCENDC = re.compile(r"""\b(tiling_h|op_kernel_cpp)\b|["'](op_kernel\.cpp|tiling\.h)["']""")
+MAY_SAY_THEM = (
+    *("hardware/ascend/abi.py", "domain/earlier_sources.py", "memory/migrations/", "memory/packed.py"),
+    *("targets/", "twin/", "vendor/", "verifier/backends/"),
+)
+"""One declares them, one reads what was written before kernels named their files, and memories are old."""
+
+
+def test_neutral_code_knows_no_file_of_a_kernel_by_name() -> None:
+    for root in (CORE, ROOT / "server"):
+        for path in root.rglob("*.py"):
+            if root == CORE and path.relative_to(CORE).as_posix().startswith(MAY_SAY_THEM):
+                continue
+            match = SAYS_FILES_OF_ASCENDC.search(path.read_text())
+            assert match is None, f"{path.relative_to(ROOT)} says {match and match[0]}"

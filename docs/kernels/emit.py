@@ -9,8 +9,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from evokernel_core.targets.ascendc.source import KERNEL, TILING
-
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1]))
 
@@ -19,8 +17,6 @@ from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol  # noqa: E
 from evokernel_core.domain.tensor import Dim, TensorSpec  # noqa: E402
 from evokernel_core.hardware.ascend.chip import load_chip  # noqa: E402
 from evokernel_core.targets.ascendc.author import initial, write  # noqa: E402
-
-FILES = ("tiling.h", "op_kernel.cpp")
 
 
 def _node(op: str, *args: Arg, shape: Sequence[Dim]) -> Node:
@@ -77,7 +73,7 @@ def texts() -> Iterator[tuple[Path, str]]:
     for make in TASKS:
         task = make()
         source = write(task, initial(task, chip), chip)
-        for name, text in zip(FILES, (source.files[TILING], source.files[KERNEL]), strict=True):
+        for name, text in source.files.items():
             yield HERE / make.__name__ / name, text
 
 

@@ -59,7 +59,7 @@ def interface(session: Session, params: Params, cancelled: Callable[[], bool]) -
 def judge(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
     """``{region, target, files}`` -> ``{"source_id", "verdict"}``; the memory keeps both."""
     from evokernel_core.synthesis.privacy import MODEL
-    from evokernel_core.targets import require_known
+    from evokernel_core.targets.sources import require_known
 
     strategy = Strategy(MODEL, notes=("written by a coding agent",))
     source = KernelSource(params["target"], params["files"], strategy)

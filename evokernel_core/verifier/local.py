@@ -13,7 +13,7 @@ from evokernel_core.domain.errors import VerifierError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateResult, GateStatus, Latency, Verdict
-from evokernel_core.targets import require_known
+from evokernel_core.targets.sources import require_known
 from evokernel_core.verifier.base import Backend, Cancelled, ReferenceRunner, never
 from evokernel_core.verifier.draw import Draw, fresh
 from evokernel_core.verifier.gates import audit, compile, correctness, latency

@@ -17,7 +17,7 @@ from evokernel_core.domain.files import MOST_FILES
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import dumps, from_data
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.targets import require_known
+from evokernel_core.targets.sources import require_known
 
 JobId = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 ClientName = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9_-]{0,64}$")]

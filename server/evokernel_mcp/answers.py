@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from evokernel_core.domain.verdict import Hazard, Latency, Verdict
 from evokernel_core.synthesis.offers import Offer, gain_of
-from evokernel_core.targets import main_first
+from evokernel_core.targets.sources import main_first
 from evokernel_core.twin.gaps import Summary
 from evokernel_mcp.foreign import named, quoted, told
 

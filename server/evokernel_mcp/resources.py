@@ -9,7 +9,7 @@ from evokernel_server.worker import WorkerError
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
 from evokernel_core.domain.errors import EvoKernelError, UsageError
-from evokernel_core.targets import DEFAULT, files_of
+from evokernel_core.targets.sources import DEFAULT, files_of
 from evokernel_core.twin import hazards
 from evokernel_core.visible import visible
 from evokernel_mcp.foreign import named, refusal

@@ -18,7 +18,7 @@ from evokernel_core.domain.sentence import sentence_of
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.synthesis.offers import why_left_alone
-from evokernel_core.targets import DEFAULT, files_of
+from evokernel_core.targets.sources import DEFAULT, files_of
 from evokernel_core.twin.gaps import Summary
 from evokernel_mcp.access import Access, Allowed
 from evokernel_mcp.answers import (

@@ -20,8 +20,8 @@ from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
 from evokernel_core.foreign import read_foreign_object
 from evokernel_core.import_root import import_root
 from evokernel_core.package.integrity import check_files, foreign_words, read_source, source_names
-from evokernel_core.targets import FILES as TARGET_FILES
-from evokernel_core.targets import main_first
+from evokernel_core.targets.sources import FILES as TARGET_FILES
+from evokernel_core.targets.sources import main_first
 from evokernel_core.vendor.rival import Rival, rival_of
 
 log = logging.getLogger(__name__)

@@ -19,8 +19,8 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.files import MOST_FILES, Files
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.serial import canonical_json, dumps, from_data, loads, to_data
-from evokernel_core.targets import FILES, main_first, require_known
 from evokernel_core.targets.ascendc.source import KERNEL, TARGET, TILING, ascendc_source
+from evokernel_core.targets.sources import FILES, main_first, require_known
 
 STRATEGY = Strategy("model", {"tile": 8})
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

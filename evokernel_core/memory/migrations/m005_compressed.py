@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from sqlite_utils import Database
 
 from evokernel_core.memory.packed import COMMON, packed
 from evokernel_core.memory.rows import Row
+from evokernel_core.memory.sources import BASES, compressed
 
 COUNTED = (
     "CREATE TABLE revision (n INTEGER NOT NULL)",
@@ -28,9 +29,6 @@ TEXTS = (
     ("rewards", "used", "''"),
 )
 """Table, column, and what is repeated in it."""
-BASES, SHORTER, SAVED = 4, 3, 512
-"""Latest kernels with a text of their own that one is compared with; how many times as long, and by how many
-bytes longer, it has to be alone."""
 _SOURCES = (
     "SELECT s.* FROM sources s LEFT JOIN attempts a ON a.source_id = s.source_id"
     " GROUP BY s.source_id ORDER BY min(a.seq)"
@@ -68,19 +66,10 @@ def _kernels(db: Database) -> Iterator[Row]:
         if not all(isinstance(value, str) for value in (id, *texts)):
             continue
         written = json.dumps(texts)
-        base, kernel = _compressed(written, bases)
+        base, kernel = compressed(written, bases)
         if not base:
             bases.appendleft((seq, written))
         yield {"seq": seq, "source_id": id, "base": base, "kernel": kernel}
-
-
-def _compressed(written: str, bases: Iterable[tuple[int, str]]) -> tuple[int, bytes]:
-    """A kernel's text behind the row of the base that it is a difference from, 0 where it is none."""
-    alone = packed(written)
-    differences = ((seq, packed(written, like)) for seq, like in bases)
-    base, shortest = min(differences, key=lambda one: len(one[1]), default=(0, alone))
-    is_much = len(shortest) * SHORTER < len(alone) and len(alone) - len(shortest) > SAVED
-    return (base, shortest) if is_much else (0, alone)
 
 
 def _packed(value: bytes, like: bytes) -> bytes:

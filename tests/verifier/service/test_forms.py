@@ -15,7 +15,7 @@ from evokernel_core.domain.errors import VerifierError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.verdict import Verdict
-from evokernel_core.targets import FILES
+from evokernel_core.targets.sources import FILES
 from evokernel_core.verifier.client import RemoteVerifier
 from evokernel_core.verifier.service_worker import Judge
 
