@@ -189,7 +189,8 @@ def _families() -> Iterator[str]:
 def moves() -> Iterator[str]:
     """Names of refinement steps: what the generators of kernel families yield first, with a schedule."""
     for path in sorted((ROOT / AUTHOR).rglob("*.py")):
-        for node in parsed(path).steps:
+        steps = () if path.relative_to(ROOT).as_posix().startswith(ENGLISH) else parsed(path).steps
+        for node in steps:
             yield from (name for step in ast.walk(node) for name in _names(step))
 
 

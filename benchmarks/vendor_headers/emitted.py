@@ -18,6 +18,7 @@ from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.session import Session
 from evokernel_core.synthesis.suite import Problem, suite_of
 from evokernel_core.targets.ascendc.author import initial, write
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
 
 _DONE = "emitted.json"
 CHIP = "ascend910b1"
@@ -75,7 +76,7 @@ def _regions(problem: Problem, regions: Iterable[Region], folder: Path) -> Emitt
             continue
         target = folder / str(written)
         target.mkdir(parents=True, exist_ok=True)
-        (target / "op_kernel.cpp").write_text(source.op_kernel_cpp)
-        (target / "tiling.h").write_text(source.tiling_h)
+        (target / "op_kernel.cpp").write_text(source.files[KERNEL])
+        (target / "tiling.h").write_text(source.files[TILING])
         written += 1
     return Emitted(problem.key, written, tuple(reasons))

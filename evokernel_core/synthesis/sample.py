@@ -87,7 +87,7 @@ class Samples:
         context = tuple(self._context(taken.payment.event.shown))
         state = State(neutral(self.task), attempt.stage, parent, self._words(taken.feedback), context)
         diff = _diff(parent, source)
-        action = Action(source.tiling_h, source.op_kernel_cpp, diff, source.strategy, author(source))
+        action = Action(source.target, source.files, diff, source.strategy, author(source))
         ids = _digest(state, action), _digest(state)
         return Step(SCHEMA, *ids, self.purpose, state, action, self._outcome(taken))
 
@@ -100,7 +100,7 @@ class Samples:
             raise ProposerError("The kernel that the step began from was forgotten; export without the step.")
         bare = self._unnamed(source, writer)
         words = self._said(source, judged.verdict) if judged and judged.verdict else ""
-        return Parent(bare.tiling_h, bare.op_kernel_cpp, bare.strategy, words)
+        return Parent(bare.target, bare.files, bare.strategy, words)
 
     def _unnamed(self, source: KernelSource, writer: KernelAuthor) -> KernelSource:
         """The kernel under names of ours. That of a schedule is written again: a verdict is about it only
@@ -187,12 +187,11 @@ def _author_of(name: str) -> KernelAuthor:
 
 
 def _diff(parent: Parent | None, source: KernelSource) -> str:
-    """Unified, of both files; of nothing where there is no parent."""
-    before = {"tiling.h": parent.tiling_h, "op_kernel.cpp": parent.op_kernel_cpp} if parent else {}
-    after = {"tiling.h": source.tiling_h, "op_kernel.cpp": source.op_kernel_cpp}
+    """Unified, of all files; of nothing where there is no parent."""
+    before: Mapping[str, str] = parent.files if parent else {}
     lines = (
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-        for name, text in after.items()
+        for name, text in source.files.items()
         for line in difflib.unified_diff(
             before.get(name, "").splitlines(keepends=True),
             text.splitlines(keepends=True),

@@ -9,6 +9,7 @@ crowd out the rest.
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +21,7 @@ from cattrs.errors import BaseValidationError
 from evokernel_core.domain.errors import ProposerError, UsageError
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.outcome import OutcomeKind
-from evokernel_core.domain.serial import loads
+from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.step import SCHEMA, Author, Purpose, Step
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.memory.store import Memory
@@ -187,11 +188,14 @@ def read_steps(lines: Iterable[str]) -> Iterator[Step]:
     """The samples of a file. Raises UsageError, naming the line, for one that is none of this version."""
     for number, line in enumerate(lines, 1):
         try:
-            step = loads(line, Step)
+            data = json.loads(line)
+            schema, step = data["schema"], from_data(data, Step) if data["schema"] == SCHEMA else None
         except (BaseValidationError, ValueError, TypeError, LookupError, AttributeError) as error:
             raise UsageError(
                 f"Line {number} is no training sample; give a file of `memory export --format steps`."
             ) from error
-        if step.schema != SCHEMA:
-            raise UsageError(f"Line {number} is of schema {step.schema}, and this version reads {SCHEMA}.")
+        if step is None:
+            raise UsageError(
+                f"Line {number} has schema {str(schema)[:60]}, and this one reads {SCHEMA}; export again."
+            )
         yield step

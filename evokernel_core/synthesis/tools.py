@@ -61,12 +61,13 @@ def interface(session: Session, params: Params, cancelled: Callable[[], bool]) -
 
 
 def judge(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
-    """``{region, tiling_h, op_kernel_cpp}`` -> ``{"source_id", "verdict"}``; the memory keeps both."""
+    """``{region, target, files}`` -> ``{"source_id", "verdict"}``; the memory keeps both."""
     from evokernel_core.synthesis.privacy import MODEL
+    from evokernel_core.targets.sources import require_known
 
-    source = KernelSource(
-        params["tiling_h"], params["op_kernel_cpp"], Strategy(MODEL, notes=("written by a coding agent",))
-    )
+    strategy = Strategy(MODEL, notes=("written by a coding agent",))
+    source = KernelSource(params["target"], params["files"], strategy)
+    require_known(source)
     result = session.judge(from_data(params["region"], Region), source, AUTHOR, cancelled=cancelled)
     return {"source_id": source.source_id, "verdict": to_data(result.verdict)}
 
@@ -80,7 +81,8 @@ def apply(session: Session, params: Params, cancelled: Callable[[], bool]) -> Ma
 
 
 def kernels(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
-    """``{region}`` -> ``{"kernels": [{"source_id", "verdict", "notes"}]}``, fastest verified first."""
+    """``{region}`` -> ``{"kernels": [{"source_id", "verdict", "files", "notes"}]}``, fastest verified first;
+    ``files`` are their names."""
     task = _task_of(from_data(params["region"], Region))
     result = session.memory.candidates(task.task_id, chip=session.settings.chip)
     latest = {element.source.source_id: element for element in result}
@@ -88,6 +90,7 @@ def kernels(session: Session, params: Params, cancelled: Callable[[], bool]) -> 
         {
             "source_id": id,
             "verdict": to_data(item.verdict),
+            "files": list(item.source.files),
             "notes": list(item.source.strategy.notes),
         }
         for id, item in sorted(latest.items(), key=lambda pair: _us(pair[1].verdict))
@@ -96,16 +99,15 @@ def kernels(session: Session, params: Params, cancelled: Callable[[], bool]) -> 
 
 
 def kernel(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
-    """``{source_id}``, or its beginning -> ``{"source_id", "tiling_h", "op_kernel_cpp", "notes",
-    "verdicts"}``."""
+    """``{source_id}``, or its beginning -> ``{"source_id", "target", "files", "notes", "verdicts"}``."""
     id = _kernel_id(session, params["source_id"])
     source = session.memory.source(id)
     if source is None:
         raise UsageError("The kernel {id} in the memory is damaged; generate it again.", id=id[:12])
     return {
         "source_id": id,
-        "tiling_h": source.tiling_h,
-        "op_kernel_cpp": source.op_kernel_cpp,
+        "target": source.target,
+        "files": dict(source.files),
         "notes": list(source.strategy.notes),
         "verdicts": [to_data(verdict) for verdict in session.memory.verdicts(id)],
     }

@@ -16,6 +16,7 @@ from attrs import evolve, frozen
 
 from evokernel_core import temporary
 from evokernel_core.domain.errors import UsageError
+from evokernel_core.hardware.ascend.abi import KERNEL
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.twin.build import Around, BuiltKernel, CandidateError, build_files, check_callees, prepare
 from evokernel_core.twin.dtypes import DTYPES
@@ -145,7 +146,7 @@ def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path
     whole = f'{_prologue(launch, source, texts.values())}{text}\n#line 1 "launch.json"\n{launcher}'
     built = build_files(
         prepare(),
-        {"op_kernel.cpp": whole, **inside},
+        {KERNEL: whole, **inside},
         glue=_GLUE.format(block_dim=launch.block_dim, workspace=launch.workspace_bytes),
         options=(*folders, f"-DEVOKERNEL_INCLUDED_{outside}", *define_flags((*macros, *program.defines))),
         label=source.name,

@@ -29,6 +29,7 @@ from evokernel_core import __version__
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.serial import dumps
 from evokernel_core.logs import get_logger
+from evokernel_core.targets.sources import FILES
 from evokernel_core.verifier.queue import Asker, JobQueue, QueuedJob, QueueFull, QueueLock, QueueState
 from evokernel_core.verifier.schema import (
     CancelView,
@@ -200,6 +201,7 @@ class Service:
             queued=counts[QueueState.QUEUED],
             running=counts[QueueState.RUNNING],
             done=counts[QueueState.DONE],
+            targets=list(FILES),
         )
 
     async def _still(self, user: User) -> None:

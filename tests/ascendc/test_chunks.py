@@ -15,6 +15,7 @@ from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import estimate_us, initial, legalised, moves, write
 from evokernel_core.targets.ascendc.fusion.micro_batches import batch_of, chunks_worth
+from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.targets.ascendc.target import ASCENDC
 
 CHANNELS, OUTPUTS = 5, 12
@@ -73,7 +74,7 @@ def test_images_come_in_chunks(sums: bool, builder: Any, on_twin: Any, chip: Any
     assert strategy.setting("chunks") > 1
     source = write(task, strategy, chip)
     assert audit(task, source).status is GateStatus.PASSED
-    assert source.op_kernel_cpp.count("<<<") == 1
+    assert source.files[KERNEL].count("<<<") == 1
     rng = np.random.default_rng(0)
     weight = (rng.integers(-4, 5, size=(OUTPUTS, CHANNELS, 3, 3)) / 4).astype("f4")
     chunks = int(strategy.setting("chunks"))
@@ -194,7 +195,7 @@ def test_other_chunks_are_moves(builder: Any, on_twin: Any, chip: Any) -> None:
     back = [move for move in moves(task, whole, chip) if "in chunks" in move.name]
     assert back
     for strategy in found.values():
-        assert write(task, strategy, chip).op_kernel_cpp
+        assert write(task, strategy, chip).files[KERNEL]
     rng = np.random.default_rng(1)
     inputs = {
         "x": rng.normal(size=(7, CHANNELS, 6, 9)).astype("f4"),

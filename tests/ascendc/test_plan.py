@@ -16,12 +16,12 @@ from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
-from evokernel_core.targets.ascendc.audit.findings import KERNEL, TILING
 from evokernel_core.targets.ascendc.audit.text import check_text
 from evokernel_core.targets.ascendc.author import write
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial, moves, refusal
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.targets.ascendc.lowering.queues import plan
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from evokernel_core.targets.ascendc.target import ASCENDC
 
 
@@ -154,7 +154,7 @@ def test_a_copy_steps_over_as_many_bytes_as_its_field_holds(
     x = b.input("x", (64, 300, 500), dtype)
     task = b.task(b.call("sum.dim_IntList", x, (1,), shape=[64, 500], dtype=dtype))
     (divisor,) = re.findall(
-        r"MOST_COLUMNS = UINT32_MAX / (\d+);", write(task, initial(task, chip), chip).tiling_h
+        r"MOST_COLUMNS = UINT32_MAX / (\d+);", write(task, initial(task, chip), chip).files[TILING]
     )
     assert int(divisor) == size
 
@@ -212,8 +212,8 @@ def test_a_kernel_is_named_in_letters_that_compilers_and_the_audit_take(
 ) -> None:
     task = evolve(softmax_task(builder, (512, 64)), name=name)
     source = write(task, initial(task, chip), chip)
-    assert f"{expected}_kernel(" in source.op_kernel_cpp.lower()
-    for file, text in ((KERNEL, source.op_kernel_cpp), (TILING, source.tiling_h)):
+    assert f"{expected}_kernel(" in source.files[KERNEL].lower()
+    for file, text in ((KERNEL, source.files[KERNEL]), (TILING, source.files[TILING])):
         assert text.isascii() and list(check_text(file, text)) == []
 
 

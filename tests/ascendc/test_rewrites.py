@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 from attrs import evolve
-from evokernel_core.targets.ascendc.rewrites.registry import _LAST_PASSES, PASSES, rewrites
 
+from evokernel_core.compiler import legalise
 from evokernel_core.compiler.rewrites.writer import GraphWriter, rewritten
 from evokernel_core.domain.graph import Node, Update, ValueRef
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.targets.ascendc.kernels.registry import layers_together
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 
 def _square(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
@@ -89,11 +89,14 @@ def test_what_a_call_updates_outlives_every_pass(made: Callable[[Any], ValueRef]
     )
     task = evolve(task, graph=evolve(task.graph, updates=updates))
     chip = load_chip()
-    by_node = partial(rewritten, rewrites=rewrites(layers_together), chip=chip)
-    steps = [*(partial(change, chip=chip) for change in PASSES), by_node]
+    first = (*legalise._FIRST, *ASCENDC.passes().dtypes, *legalise._PATTERNS)
+    by_node = partial(rewritten, rewrites=legalise.rewrites(ASCENDC), device=chip)
     changed = [task]
-    for step in (*steps, *(partial(change, chip=chip) for change in _LAST_PASSES)):
-        changed.append(step(changed[-1]))
+    for change in first:
+        changed.append(change(changed[-1], chip))
+    changed.append(by_node(changed[-1]))
+    for change in legalise._LAST:
+        changed.append(change(changed[-1], chip))
     assert len({id(entry) for entry in changed}) > 1
     assert {entry.graph.updates for entry in changed} == {updates}
     assert {entry.graph.returned for entry in changed} == {1}

@@ -22,6 +22,7 @@ from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geomet
     read_transposed,
 )
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule
+from evokernel_core.targets.ascendc.source import KERNEL
 from tests.ascendc.transposed import Layer, close, expected, task_of, values_of
 from tests.tables import drawn, few
 
@@ -122,7 +123,7 @@ def test_steps_behind_a_transposed_convolution(case: Case, builder: Any, on_twin
     task = _task(builder, case)
     start = initial(task, chip)
     assert start.family == "transposed"  # one kernel for all of it
-    assert write(task, start, chip).op_kernel_cpp.count("<<<") == 1
+    assert write(task, start, chip).files[KERNEL].count("<<<") == 1
     assert estimate_us(task, start, chip) > 0
     _verify(case, task, start, on_twin)
 
@@ -289,7 +290,7 @@ def test_channels_are_reduced_in_the_same_kernel(
     task = _channel_task(builder, case)
     start = initial(task, chip)
     assert start.family == "transposed"
-    assert write(task, start, chip).op_kernel_cpp.count("<<<") == 1
+    assert write(task, start, chip).files[KERNEL].count("<<<") == 1
     assert estimate_us(task, start, chip) > 0
     _verify_channels(case, task, start, on_twin)
 
@@ -411,7 +412,7 @@ def test_windows_of_all_phases_are_pooled_in_the_same_kernel(
     task = _pooled_task(builder, case)
     start = initial(task, chip)
     assert start.family == "transposed"
-    assert write(task, start, chip).op_kernel_cpp.count("<<<") == 1
+    assert write(task, start, chip).files[KERNEL].count("<<<") == 1
     assert estimate_us(task, start, chip) > 0
     _verify_pooled(case, task, start, on_twin)
 

@@ -19,6 +19,7 @@ from evokernel_core.domain.verdict import (
     LatencySource,
     Verdict,
 )
+from evokernel_core.targets.ascendc.source import ascendc_source
 
 SPEC = TensorSpec(("s0", 2048), "float16")
 NODES = tuple(
@@ -31,7 +32,7 @@ TASK = KernelTask(
 )  # fmt: skip
 CELL = Descriptor(Dataflow.STREAMED, algorithm=Algorithm.DIRECT)
 STRATEGY = Strategy("pointwise", {"tile": 4096, "buffers": 2, "online": False}, ("Tile of 4096.",), CELL)
-SOURCE = KernelSource("// tiling", "// kernel", STRATEGY)
+SOURCE = ascendc_source("// tiling", "// kernel", STRATEGY)
 LATENCY = Latency(
     10.0, LatencySource.MODELLED, "ascend910b1", 40, (("V", 2.0), ("MTE2", 8.0)),
     "MTE2-bound: 80 % busy.", 5.0, 40.0,

@@ -29,6 +29,7 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_core.synthesis.offers import Estimate
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from evokernel_core.vendor.rival import Rival
 from tests.chinese import english
 from tests.server.regions import captured, document, estimate, found
@@ -41,7 +42,9 @@ LATENCY = Latency(
     20.0, LatencySource.MODELLED, "ascend910b1", 24, (("V", 5.0), ("MTE2", 18.0), ("S", 0.0)),
     "MTE2", 10.0, 90.0,
 )  # fmt: skip
-INSTALLED = Installed("k", Path("/work/evokernel_kernels/k (1)"), "t", "s", LATENCY, "twin 0.1.0")
+INSTALLED = Installed(
+    "k", Path("/work/evokernel_kernels/k (1)"), "t", "s", LATENCY, "twin 0.1.0", sources=(KERNEL, TILING)
+)
 
 
 @pytest.fixture(autouse=True)
@@ -260,8 +263,8 @@ def test_a_calls_hover_shows_pipes_and_files(home: Path) -> None:
     words = hover_at(serving(home, made), made, types.Position(2, 5)).contents.value
     assert "- 4.5x as fast" in words
     assert f"MTE2  {'█' * 18}░░   90 %  ← bottleneck\nV     {'█' * 5}{'░' * 15}   25 %\n```" in words
-    assert "[kernel](file:///work/evokernel_kernels/k%20%281%29/op_kernel.cpp)" in words
-    assert "[tiling](file:///work/evokernel_kernels/k%20%281%29/tiling.h)" in words
+    assert "[op_kernel.cpp](file:///work/evokernel_kernels/k%20%281%29/op_kernel.cpp)" in words
+    assert "[tiling.h](file:///work/evokernel_kernels/k%20%281%29/tiling.h)" in words
     (hint,) = hints(made, EVERYTHING)
     assert hint.label == "⚡ 4.5x: 20.0 µs modelled (was 90.0)"
 

@@ -13,7 +13,7 @@ from attrs import define, evolve, field
 from evokernel_core.capture.client import CaptureWay
 from evokernel_core.domain.eager import EagerComparison, Uncompared
 from evokernel_core.domain.errors import AgentFailed, UnsupportedRegion
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.settings import Settings
@@ -23,6 +23,7 @@ from evokernel_core.synthesis.comparisons import Comparisons
 from evokernel_core.synthesis.engine import Status
 from evokernel_core.synthesis.proposers.base import Candidate
 from evokernel_core.synthesis.session import Session
+from evokernel_core.targets.ascendc.source import ascendc_source
 from evokernel_core.targets.ascendc.target import ascendc
 from tests import warm
 
@@ -67,7 +68,7 @@ def regions(session: Session, model: Path) -> dict[str, Region]:
 
 def candidate(region: Region) -> Candidate:
     assert region.task is not None
-    source = KernelSource("// tiling", "// kernel", Strategy("model"))
+    source = ascendc_source("// tiling", "// kernel", Strategy("model"))
     verdict = Verdict(region.task.task_id, source.source_id, "toy", GATES, LATENCY)
     return Candidate(source, verdict)
 

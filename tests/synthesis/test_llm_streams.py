@@ -285,7 +285,7 @@ def test_answers_that_fail_later_cost_only_themselves(
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_thoughts_are_no_part_of_the_answer(serve: Serve, protocol: ModelProtocol) -> None:
     _, model = serve(
-        says("the kernel", None, thoughts='maybe {"tiling_h": 1}\n=== tiling.h\n' * 50), protocol=protocol
+        says("the kernel", None, thoughts='maybe {"files": 1}\n=== tiling.h\n' * 50), protocol=protocol
     )
     (words,), (usage,) = ask(model)
     assert words == Words("the kernel")

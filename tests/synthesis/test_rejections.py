@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 
 from evokernel_core.domain.experience import Stage
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.outcome import Objection, Outcome, OutcomeKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
@@ -22,6 +22,7 @@ from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.synthesis.why import why
 from evokernel_core.synthesis.wishes import wishes
 from evokernel_core.targets.ascendc.author import initial
+from evokernel_core.targets.ascendc.source import ascendc_source
 from evokernel_core.targets.ascendc.target import ascendc
 
 MakeEngine = Callable[..., Engine]
@@ -94,7 +95,7 @@ def test_hard_to_read_asks_for_fewer_lines(
     toy_engine: MakeEngine, toy_task: MakeTask, toy_verifier: Any
 ) -> None:
     def candidate(length: int) -> Candidate:
-        source = KernelSource("", "a1\n" * length, Strategy("toy"))
+        source = ascendc_source("", "a1\n" * length, Strategy("toy"))
         return Candidate(source, toy_verifier().verify(toy_task(1), source))
 
     long = candidate(100)

@@ -17,6 +17,7 @@ from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.synthesis.timeline import timeline_of
 from evokernel_core.targets.ascendc import author
 from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.gates.latency import captured_request
 
@@ -64,7 +65,7 @@ def test_the_page_shows_the_launch_that_was_timed_and_is_made_once() -> None:
 
 def test_a_kernel_that_does_not_run_leaves_no_page(tmp_path: Any) -> None:
     source = author.write(TASK, author.initial(TASK, CHIP), CHIP)
-    broken = evolve(source, op_kernel_cpp="no C++")
+    broken = source.with_files({KERNEL: "no C++"})
     with pytest.raises(VerifierError, match="could not be timed again"):
         timeline_of(TASK, broken, ascendc(CHIP))
     assert not list((tmp_path / "cache" / "timelines").iterdir())

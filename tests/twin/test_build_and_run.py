@@ -16,6 +16,7 @@ import pytest
 from evokernel_core.domain.errors import BuildError
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.source import ascendc_source
 from evokernel_core.twin import build, compiler
 from evokernel_core.twin.build import CandidateError, build_kernel, is_prepared, prepare
 from evokernel_core.twin.compiler import Compiler, Diagnostic, clean, detect_compiler, diagnostics, feedback
@@ -74,7 +75,7 @@ extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspa
 
 
 def source(kernel: str = KERNEL, tiling: str = TILING) -> KernelSource:
-    return KernelSource(tiling, kernel, Strategy("hand"))
+    return ascendc_source(tiling, kernel, Strategy("hand"))
 
 
 def test_the_twin_is_built_once() -> None:

@@ -16,6 +16,7 @@ from evokernel_core.domain.tensor import Dim, TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.author import initial, write
 from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.source import KERNEL, TILING, ascendc_source
 from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.twin.build import BuiltKernel
 from evokernel_core.twin.run import Part
@@ -219,8 +220,8 @@ def _timed(task: KernelTask, built: BuiltKernel) -> Timing:
 
 def _changed(old: str, new: str) -> KernelSource:
     source = read_source("relu")
-    assert old in source.op_kernel_cpp
-    return KernelSource(source.tiling_h, source.op_kernel_cpp.replace(old, new), source.strategy)
+    assert old in source.files[KERNEL]
+    return ascendc_source(source.files[TILING], source.files[KERNEL].replace(old, new), source.strategy)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from evokernel_core.synthesis.promises import expected_gain, promise_of
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.moves import Step, estimated_us
 from evokernel_core.synthesis.residual import Residual
-from evokernel_core.twin.build import KERNEL_SOURCE
+from evokernel_core.targets.sources import MAIN_FILES
 
 _SEEN = 100.0
 """What a step gave on the same task weighs as much as this many estimates of it (ours: it is off by less than
@@ -118,7 +118,7 @@ def _times(key: ById, start: Candidate, author: KernelAuthor) -> tuple[float, ..
     busy: defaultdict[tuple[int, str], float] = defaultdict(float)
     for line in latency.lines:
         for kernel, lines in enumerate(spans):
-            if line.file == KERNEL_SOURCE and line.line in lines:
+            if line.file in MAIN_FILES and line.line in lines:
                 busy[kernel, line.pipe] += line.us
     return tuple(
         max((us for (owner, _), us in busy.items() if owner == kernel), default=0.0)

@@ -38,7 +38,7 @@ _EDITS = """
 The kernel is long: where most of it stays, answer with edits. """
 _EDITS_AS_JSON = (
     _EDITS
-    + """Give null for `tiling_h` and `op_kernel_cpp`, and each change as \
+    + """Give null for each file that is edited, and each change as \
 `search`, lines copied exactly that stand once in the file, and `replace`, the lines in their place. For \
 another kernel give both files whole and no edits.
 """
@@ -104,7 +104,7 @@ class LlmProposer:
     ) -> tuple[Question, Prompt]:
         """As many answers as can be verified, as long as the settings allow, and what the model is shown."""
         build = refine_prompt if context.start else draft_prompt
-        edited = base is not None and len(base.tiling_h) + len(base.op_kernel_cpp) >= LONG_KERNEL
+        edited = base is not None and sum(map(len, base.files.values())) >= LONG_KERNEL
         as_object, as_text = (
             build(task, context, self._author, structured=structured) for structured in (True, False)
         )

@@ -38,6 +38,7 @@ from evokernel_core.targets.ascendc.knowledge import (
     kind_of,
     practices_for,
 )
+from evokernel_core.targets.ascendc.source import FILES, KERNEL
 
 MOST_ATTEMPTS = 8
 """Earlier attempts that a prompt mentions, the latest ones."""
@@ -126,6 +127,7 @@ def system_message(units: Cores, chip: Chip, *, structured: bool | None) -> str:
         "mmad_limit": most_of("Mmad", "m"),
         "classes": [name for name in COSTS if name],
         "structured": structured,
+        "files": FILES,
     }
     return _environment().get_template("system.md.jinja").render(values)
 
@@ -144,7 +146,7 @@ def _prompt(
     privacy, kind = Privacy(task), kind_of(task, chip)
     start, failed = context.start, _last_failure(context.children)
     files = [privacy.files(choice.source, author) for choice in (start, failed) if choice]
-    items = _items(task, kind, context, [file.op_kernel_cpp for file in files], chip)
+    items = _items(task, kind, context, [file.files[KERNEL] for file in files], chip)
     ours = {item.id for item in items} - {experience.id for experience in context.experiences}
     values = {
         "common": common_part(kind, chip),
@@ -154,6 +156,7 @@ def _prompt(
         ],
         "precedents": precedents(context.precedents(), author),
         "start": start and {"source": files[0], "latency": start.verdict.latency},
+        "kernel_file": KERNEL,
         "hot_lines": hot_lines(start, files[0]) if start else [],
         "failed": failed and {"source": files[-1]},
         "attempts": [

@@ -23,6 +23,7 @@ from evokernel_core.targets.ascendc.kernels.family import Cores, KernelFacts, St
 from evokernel_core.targets.ascendc.print import files
 from evokernel_core.targets.ascendc.print.sharing import Part, owners
 from evokernel_core.targets.ascendc.print.stage import text_of
+from evokernel_core.targets.ascendc.source import KERNEL, ascendc_source
 
 
 @frozen
@@ -88,7 +89,7 @@ def _require_legal(family: Family, task: KernelTask, strategy: Strategy, chip: C
 
 def write(planned: Planned) -> KernelSource:
     """tiling.h and op_kernel.cpp."""
-    return KernelSource(*_files(planned), planned.strategy)
+    return ascendc_source(*_files(planned), planned.strategy)
 
 
 def _files(planned: Planned) -> tuple[str, str]:
@@ -107,7 +108,7 @@ def _files(planned: Planned) -> tuple[str, str]:
 
 def lines_of_kernels(planned: Planned, source: KernelSource) -> tuple[range, ...]:
     """``Target.lines_of_kernels``, of op_kernel.cpp."""
-    if planned.is_lone or write(planned).op_kernel_cpp != source.op_kernel_cpp:
+    if planned.is_lone or write(planned).files[KERNEL] != source.files.get(KERNEL):
         return ()
     one_launch = bool(cut_of(planned).chunks) or planned.one_launch
     return files.lines_of_classes(_parts(planned), one_launch=one_launch)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +13,21 @@ from attrs import frozen
 
 from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.errors import EvoKernelError, PackageChanged
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
-from evokernel_core.foreign import read_foreign, read_foreign_object
+from evokernel_core.foreign import read_foreign_object
 from evokernel_core.import_root import import_root
-from evokernel_core.package.integrity import check_files, foreign_words
+from evokernel_core.package.integrity import check_files, foreign_words, read_source, source_names
+from evokernel_core.targets.sources import FILES as TARGET_FILES
+from evokernel_core.targets.sources import main_first
 from evokernel_core.vendor.rival import Rival, rival_of
 
 log = logging.getLogger(__name__)
 
 FOLDER = "evokernel_kernels"
 MANIFEST = "kernel.json"
-TILING_FILE, KERNEL_FILE = "tiling.h", "op_kernel.cpp"
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, RecursionError, EvoKernelError, ExceptionGroup)
 _STAGING_S = 30.0
 """Writing a package takes milliseconds; a hidden folder older than this belongs to nobody."""
@@ -38,7 +40,8 @@ _LARGEST_RIVAL = 512
 @frozen
 class Installed:
     """What a generated call runs: the kernel of its package, or where ``function`` names one the vendor's
-    operator, which stands for ``region`` and has no verifier, task and source."""
+    operator, which stands for ``region`` and has no verifier, task and source. ``sources`` are the names of
+    the kernel's files, the kernel itself first."""
 
     name: str
     folder: Path
@@ -49,6 +52,7 @@ class Installed:
     rival: Rival | None = None
     function: str = ""
     region: Region | None = None
+    sources: tuple[str, ...] = ()
 
 
 def package_folder(file: Path, name: str) -> Path:
@@ -89,7 +93,7 @@ def read_installed(file: Path, name: str) -> Installed | None:
         _name_foreign(folder, manifest)
         if "vendor" in manifest:
             return _borrowed(name, folder, manifest)
-        verdict = from_data(manifest["verdict"], Verdict)
+        verdict, sources = from_data(manifest["verdict"], Verdict), main_first(source_names(manifest))
     except PackageChanged as error:
         log.warning("%s", error)
         return None
@@ -99,23 +103,26 @@ def read_installed(file: Path, name: str) -> Installed | None:
         return None
     rival = _rival(manifest, verdict.latency.chip)
     return Installed(
-        name, folder, verdict.task_id, verdict.source_id, verdict.latency, verdict.verifier, rival
-    )
+        name, folder, verdict.task_id, verdict.source_id, verdict.latency, verdict.verifier, rival,
+        sources=sources,
+    )  # fmt: skip
 
 
-def kernel_files(source: KernelSource) -> dict[str, str]:
-    """The files that a proposer wrote, by name."""
-    return {TILING_FILE: source.tiling_h, KERNEL_FILE: source.op_kernel_cpp}
+def files_to_read(folder: Path) -> tuple[str, ...]:
+    """The names of a package's files as people read them, the kernel itself first; where its manifest does
+    not tell, those that a kernel of any target may have."""
+    try:
+        names: Iterable[str] = source_names(read_foreign_object(folder / MANIFEST))
+    except _UNREADABLE:
+        names = itertools.chain.from_iterable(TARGET_FILES.values())
+    return (*main_first(names), "call.py", MANIFEST)
 
 
 def read_kernel(installed: Installed) -> tuple[KernelSource, Verdict] | None:
     """The kernel of a package and its verdict; None where the package does not tell."""
     try:
         manifest = read_foreign_object(installed.folder / MANIFEST)
-        tiling_h, op_kernel_cpp = (
-            read_foreign(installed.folder / file) for file in (TILING_FILE, KERNEL_FILE)
-        )
-        source = KernelSource(tiling_h, op_kernel_cpp, from_data(manifest["strategy"], Strategy))
+        source = read_source(installed.folder, manifest)
         verdict = from_data(manifest["verdict"], Verdict)
     except _UNREADABLE:
         return None

@@ -21,7 +21,6 @@ from evokernel_server.texts.translations import _, marked
 if TYPE_CHECKING:
     from evokernel_server.host import Host
 
-_FILES = ((marked("kernel"), "op_kernel.cpp"), (marked("tiling"), "tiling.h"))
 _OF_REGION = (
     (marked("Review"), names.REVIEW),
     (marked("Timeline"), names.TIMELINE),
@@ -64,7 +63,7 @@ def _files(document: Document, installed: Installed, client: Showing) -> Iterato
     """A line of links to what a call runs: none of the vendor's operator, which has no files."""
     if installed.function:
         return
-    links = [file_link(_(words), installed.folder / name) for words, name in _FILES]
+    links = [file_link(name, installed.folder / name) for name in installed.sources]
     if client.links:
         place = {"uri": document.uri, "name": installed.name}
         links.append(command_link(_("timeline"), names.TIMELINE, place))

@@ -14,7 +14,7 @@ from pygls.lsp.server import LanguageServer
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.outcome import Objection, OutcomeKind
 from evokernel_core.foreign import read_foreign
-from evokernel_server.documents.packages import kernel_files, package_folder
+from evokernel_server.documents.packages import package_folder
 from evokernel_server.documents.private_pages import Pages
 from evokernel_server.documents.workspace import uri_of
 from evokernel_server.jobs.requests import Kernels
@@ -73,7 +73,7 @@ class Notices:
         source = await self.kernels.store(lambda memory: memory.source(offer.source_id))
         if source is None:
             return Review(0, 0, "")
-        after = kernel_files(source)
+        after = source.files
         files = await asyncio.to_thread(_against_installed, offer, after) if offer.old else []
         before = {file.name: file.before for file in files}
         return await asyncio.to_thread(review_of, before, after, move_words(source.strategy.move))
@@ -115,7 +115,7 @@ class Notices:
     async def show_diff(self, offer: Offer) -> None:
         """Shows each file in which the offered kernel differs from the installed one, a diff of its own."""
         source = await self.kernels.store(lambda memory: memory.source(offer.source_id))
-        proposed = kernel_files(source) if source else {}
+        proposed = source.files if source else {}
         files = await asyncio.to_thread(_against_installed, offer, proposed)
         await self.kernels.outcomes.record(OutcomeKind.OPENED_DIFF, offer.placement(0.0))
         await self.show_files(

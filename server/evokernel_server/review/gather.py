@@ -10,6 +10,7 @@ from typing import Any
 from attrs import define, evolve, frozen
 
 from evokernel_core.domain.experience import Stage
+from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.sentence import sentence_of
@@ -21,7 +22,7 @@ from evokernel_core.vendor.rival import Rival
 from evokernel_server.documents.edits import read_edits
 from evokernel_server.documents.line_index import Text
 from evokernel_server.documents.locations import Spot, spot_of
-from evokernel_server.documents.packages import Installed, kernel_files, read_kernel
+from evokernel_server.documents.packages import Installed, read_kernel
 from evokernel_server.errors import Refused
 from evokernel_server.jobs.requests import Kernels
 from evokernel_server.offers.overlaps import REPLACEABLE
@@ -95,9 +96,7 @@ class Reviews:
         spot = await spot_of(self.kernels, uri, region_id, name)
         verified = await self._verified(spot)
         before, after = (verified.named(choice).source for choice in (source_id, other))
-        return tuple(
-            File(file, text, kernel_files(after)[file]) for file, text in kernel_files(before).items()
-        )
+        return _files(before, after)
 
     async def timeline(self, uri: str, region_id: str, name: str, source_id: str = "") -> Path:
         """The page of a verified kernel's timeline; modelled, also for a kernel that was measured."""
@@ -155,7 +154,6 @@ class Reviews:
             differences = strategy_changes(old.source.strategy, chosen.source.strategy)
             steps = steps_between(verified.all, installed.source_id, kernel.source_id)
             changes = what_changed(installed, kernel, differences, steps)
-        before = kernel_files(old.source) if old else {}
         where = f"{spot.region.symbol} ({document.path.name})"
         return Review(
             uri=document.uri,
@@ -172,9 +170,7 @@ class Reviews:
             kernel=kernel,
             installed=installed,
             vendor=vendor,
-            files=tuple(
-                File(file, before.get(file, ""), text) for file, text in kernel_files(chosen.source).items()
-            ),
+            files=_files(old.source if old else None, chosen.source),
             parts=await self._parts(spot),
         )
 
@@ -258,3 +254,9 @@ def _part_words(region: Region, best: Stored) -> str:
     before = sourced(microseconds(latency.baseline_us), LatencySource.MODELLED.value)
     after = sourced(microseconds(latency.us), latency.source.value)
     return f"{region.op_category}: {before} → {after}"
+
+
+def _files(before: KernelSource | None, after: KernelSource) -> tuple[File, ...]:
+    """The files of either kernel, with "" for one that a kernel does not have."""
+    old = before.files if before else {}
+    return tuple(File(name, old.get(name, ""), after.files.get(name, "")) for name in {**after.files, **old})

@@ -14,7 +14,7 @@ from evokernel_core.compiler.ops import CONVOLUTION
 from evokernel_core.compiler.problems.convolution import read_convolution
 from evokernel_core.domain.graph import Node as GraphNode
 from evokernel_core.domain.graph import ValueRef
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.targets.ascendc.ir.cube import Keep, Nd2NzMatrices
@@ -37,6 +37,7 @@ from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
 from evokernel_core.targets.ascendc.kernels.family import Cores, facts_of
 from evokernel_core.targets.ascendc.print import files
 from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
+from evokernel_core.targets.ascendc.source import ascendc_source
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
 from tests.ascendc.cores import on_all_cores_too
@@ -111,7 +112,7 @@ def on_cores(few_cores: Any, tmp_path: Any) -> Callable[..., tuple[RunResult, An
             inputs.append(TensorFile(tmp_path / f"{place}.bin", values.nbytes))
         output = TensorFile(tmp_path / "out.bin", 4 * int(np.prod(MADE)))
         request = RunRequest(Mode.CHECK, few_cores, inputs=tuple(inputs), outputs=(output,), repeat=2)
-        result = run_kernel(build_kernel(KernelSource(tiling, change(kernel), Strategy("built"))), request)
+        result = run_kernel(build_kernel(ascendc_source(tiling, change(kernel), Strategy("built"))), request)
         if result.status is not Status.OK:
             return result, None
         return result, np.fromfile(tmp_path / "out.bin", "f4").reshape(MADE)

@@ -9,7 +9,7 @@ import pytest
 from attrs import asdict, evolve
 
 from evokernel_core.compiler.shapes.sizes import extent
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.targets.ascendc.author import write
 from evokernel_core.targets.ascendc.ir.builder import Builder, at, whole
 from evokernel_core.targets.ascendc.ir.cube import CopyBlocks, Fixpipe, LoadFractals, Mmad, stage_of
@@ -22,6 +22,7 @@ from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
 from evokernel_core.targets.ascendc.print import files
 from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
 from evokernel_core.targets.ascendc.print.fetching_class import fetching_class
+from evokernel_core.targets.ascendc.source import KERNEL, ascendc_source
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, Status, TensorFile, run_kernel
 from tests.ascendc import conftest
@@ -86,7 +87,7 @@ def test_rows_stay_and_columns_pass_through(builder: Any, chip: Any, tmp_path: A
         inputs.append(TensorFile(tmp_path / f"{place}.bin", values.nbytes))
     output = TensorFile(tmp_path / "out.bin", 40 * 256 * 4)
     request = RunRequest(Mode.CHECK, chip, sizes=(40, 4), inputs=tuple(inputs), outputs=(output,), repeat=2)
-    run = run_kernel(build_kernel(KernelSource(tiling, text, Strategy("built"))), request)
+    run = run_kernel(build_kernel(ascendc_source(tiling, text, Strategy("built"))), request)
     assert run.status is Status.OK and not run.hazards, run.message
     rows, columns = (values.reshape(-1, 16, 8) for values in given)
     wanted = np.einsum("nik,mjk->nij", rows, columns)
@@ -152,11 +153,11 @@ def test_every_event_and_flag_of_the_cube_core_is_needed(
 ) -> None:
     task = task_of(builder, LAYER)
     source = write(task, STRATEGY, few_cores)
-    before, name, rest = source.op_kernel_cpp.partition("class KernelMultiplier")
+    before, name, rest = source.files[KERNEL].partition("class KernelMultiplier")
     cube, entry, behind = rest.partition('extern "C"')
     kept = "\n".join(line for line in cube.splitlines() if left_out not in line)
     assert len(kept) < len(cube) - 1
-    changed = evolve(source, op_kernel_cpp=before + name + kept + entry + behind)
+    changed = source.with_files({KERNEL: before + name + kept + entry + behind})
     monkeypatch.setattr(conftest, "write", lambda *_: changed)
     with pytest.raises(AssertionError):
         on_few_cores(task, values_of(LAYER, LAYER.sizes[0]), strategy=STRATEGY)

@@ -11,7 +11,7 @@ from attrs import evolve
 
 from evokernel_core.compiler.problems.products import read_product
 from evokernel_core.compiler.shapes.sizes import extent
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.ascendc.ir.builder import Builder, whole
 from evokernel_core.targets.ascendc.ir.cube import Fixpipe, LoadData, Mmad, Nd2Nz, Span, Sum
@@ -31,6 +31,7 @@ from evokernel_core.targets.ascendc.kernels.matmul.matmul_schedule import (
 )
 from evokernel_core.targets.ascendc.print import files
 from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
+from evokernel_core.targets.ascendc.source import ascendc_source
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
 from tests.ascendc.cores import on_all_cores_too
@@ -105,7 +106,7 @@ def on_cube(builder: Any, few_cores: Any, tmp_path_factory: Any) -> Callable[...
             outputs=(TensorFile(folder / "z.bin", spec.nbytes(dict(zip("mn", shape, strict=True)))),),
             repeat=2,
         )
-        source = KernelSource(tiling, change(kernel), Strategy("built"))
+        source = ascendc_source(tiling, change(kernel), Strategy("built"))
         result = run_kernel(build_kernel(source), request)
         if result.status is not Status.OK:
             return result, None

@@ -28,6 +28,7 @@ from evokernel_core.targets.ascendc.kernels.attention.attention_problem import (
     read_attention,
     widest_parts,
 )
+from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
 from tests.ascendc.conftest import GraphBuilder
@@ -64,7 +65,7 @@ def on_turns(
     expected = attention(*inputs.values())
 
     def run(change: Callable[[str], str]) -> tuple[RunResult, Any, Any]:
-        source = evolve(whole, op_kernel_cpp=change(whole.op_kernel_cpp))
+        source = whole.with_files({KERNEL: change(whole.files[KERNEL])})
         result = TensorFile(tmp_path / "output.bin", expected.size * 2)
         taken = tuple(TensorFile(path, path.stat().st_size) for path in files)
         sizes = tuple(SIZES.values())
@@ -142,7 +143,7 @@ def test_kernels_of_all_moves_are_legal(dtype: str, mask: tuple[str, ...], build
 
 def test_a_section_that_stands_twice_is_one_method(builder: Any, chip: Any) -> None:
     task = task_of(builder)
-    text = write(task, initial(task, chip), chip).op_kernel_cpp
+    text = write(task, initial(task, chip), chip).files[KERNEL]
     assert text.count("void Collect(") == 1
     assert text.count(" Collect();") == 2
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from attrs import evolve, frozen
+from attrs import frozen
 
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.compiler.coverage import covered_ops
@@ -18,6 +18,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.author import initial, write
 from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.targets.ascendc.target import ASCENDC, ascendc
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.local import LocalVerifier
@@ -104,7 +105,7 @@ def test_what_is_wrong_at_a_hundred_columns_fails_in_every_draw(agent: AgentClie
     """Wants a size that is neither odd nor a power of two to be left out."""
     task = task_of(agent, ROWS, "torch.softmax(x, -1)", tmp_path)
     honest = source_of(task)
-    wrong = evolve(honest, op_kernel_cpp=honest.op_kernel_cpp.replace(*DIVIDED))
+    wrong = honest.with_files({KERNEL: honest.files[KERNEL].replace(*DIVIDED)})
     assert wrong != honest
     for draw in DRAWS:
         found = failure(agent, task, wrong, draw)

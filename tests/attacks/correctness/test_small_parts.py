@@ -18,6 +18,7 @@ from evokernel_core.domain.task import KernelTask, Tolerance
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import correctness
@@ -186,10 +187,10 @@ def test_rows_of_faint_values_are_drawn_and_judged(enough: int, monkeypatch: pyt
         ),
     )
     source = read_source("add")
-    assert ADD in source.op_kernel_cpp
-    text = source.op_kernel_cpp.replace(ADD, f"{ADD} {DETOUR}")
+    assert ADD in source.files[KERNEL]
+    text = source.files[KERNEL].replace(ADD, f"{ADD} {DETOUR}")
     draws = (Draw(f"{number:032x}") for number in range(1, 9))
-    failed = (judged(evolve(source, op_kernel_cpp=text), draw).failed_gate for draw in draws)
+    failed = (judged(source.with_files({KERNEL: text}), draw).failed_gate for draw in draws)
     seen = list(islice((gate for gate in failed if gate is not None), enough))
     assert len(seen) >= 3 and all("much smaller values" in gate.feedback for gate in seen), seen
     assert judged(source, DRAWS[0]).feasible

@@ -16,6 +16,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.base import Execution, RunStatus
 from evokernel_core.verifier.draw import Draw
@@ -57,12 +58,12 @@ BLANK = """
 def source(condition: str) -> KernelSource:
     """The softmax with work that it leaves out where the condition holds."""
     honest = read_source("softmax")
-    assert SUM in honest.op_kernel_cpp
+    assert SUM in honest.files[KERNEL]
     less = f"{FULL.replace('i < 40', f'!({condition}) && i < 40')} last_ = sum;"
-    text = honest.op_kernel_cpp.replace(SUM, less).replace(LANES, LANES + " float last_ = 0.0f;")
+    text = honest.files[KERNEL].replace(SUM, less).replace(LANES, LANES + " float last_ = 0.0f;")
     if "IsBlank" in condition:
         text = text.replace("    TPipe pipe;", BLANK + "    TPipe pipe;")
-    return evolve(honest, op_kernel_cpp=text)
+    return honest.with_files({KERNEL: text})
 
 
 def sampled(text: KernelSource, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Execution:
@@ -129,9 +130,9 @@ def test_words_of_two_elements_keep_the_one_that_has_data(
     source = read_source("relu")
     mark = "            out_.EnQue(y);"
     wait = "AscendC::PipeBarrier<PIPE_ALL>();"
-    assert mark in source.op_kernel_cpp
-    text = source.op_kernel_cpp.replace(mark, wait + PAIRS + wait + mark)
-    found, is_right = moved(task, evolve(source, op_kernel_cpp=text), tmp_path)
+    assert mark in source.files[KERNEL]
+    text = source.files[KERNEL].replace(mark, wait + PAIRS + wait + mark)
+    found, is_right = moved(task, source.with_files({KERNEL: text}), tmp_path)
     assert found.status is RunStatus.OK and not found.hazards, found
     assert is_right
 
@@ -144,6 +145,6 @@ def test_words_do_not_make_data_of_none(tmp_path: Path, monkeypatch: pytest.Monk
     mark = "            out_.EnQue(y);"
     wait = "AscendC::PipeBarrier<PIPE_ALL>();"
     elsewhere = PAIRS.replace("pairs.GetValue(i)", "pairs.GetValue(length / 2 - 1 - i)")
-    text = source.op_kernel_cpp.replace(mark, wait + elsewhere + wait + mark)
-    found, is_right = moved(task, evolve(source, op_kernel_cpp=text), tmp_path)
+    text = source.files[KERNEL].replace(mark, wait + elsewhere + wait + mark)
+    found, is_right = moved(task, source.with_files({KERNEL: text}), tmp_path)
     assert found.hazards or not is_right

@@ -17,7 +17,7 @@ from evokernel_core.domain.sentence import Sentence, joined
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
 from evokernel_core.targets.ascendc.audit import seen
-from evokernel_core.targets.ascendc.audit.findings import KERNEL, TILING, Finding
+from evokernel_core.targets.ascendc.audit.findings import Finding
 from evokernel_core.targets.ascendc.audit.front_end import front_end_of
 from evokernel_core.targets.ascendc.audit.reader import Unreadable
 from evokernel_core.targets.ascendc.audit.rules import findings
@@ -26,6 +26,7 @@ from evokernel_core.targets.ascendc.audit.rules.tiling import check_arguments
 from evokernel_core.targets.ascendc.audit.text import check_conditions, check_text
 from evokernel_core.targets.ascendc.audit.unit import ParseError
 from evokernel_core.targets.ascendc.audit.words import check_words
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from evokernel_core.twin.build import CandidateError, Twin, prepare
 
 __all__ = ["audit"]
@@ -39,7 +40,7 @@ def audit(task: KernelTask, source: KernelSource) -> GateResult:
     A text that does not compile fails the compile gate already here: there is no tree to audit. Raises
     BuildError where the tools fail.
     """
-    files = {KERNEL: source.op_kernel_cpp, TILING: source.tiling_h}
+    files = {name: source.files[name] for name in (KERNEL, TILING)}
     written = [found for file, text in files.items() for found in check_text(file, text)]
     written += check_conditions(files)
     if written:

@@ -7,9 +7,6 @@ from attrs import field, frozen
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.targets.ascendc.audit.unit import Node
 
-KERNEL = "op_kernel.cpp"
-TILING = "tiling.h"
-
 
 @frozen
 class Finding:

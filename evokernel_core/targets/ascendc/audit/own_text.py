@@ -11,6 +11,7 @@ from attrs import frozen
 
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.targets.ascendc.audit.findings import Finding
+from evokernel_core.targets.ascendc.source import KERNEL
 
 _MARKER = re.compile(r'#(?:line)? (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)\s*$')
 _ENTER, _LEAVE = "1", "2"
@@ -112,7 +113,7 @@ class _Splitter:
         self._stack.append(name)
 
     def _find(self, code: str, message: Sentence, line: int) -> None:
-        file = next((name for name in reversed(self._stack) if name in self._own), "op_kernel.cpp")
+        file = next((name for name in reversed(self._stack) if name in self._own), KERNEL)
         self._findings.append(Finding(f"audit-{code}", message, file, line))
 
     @staticmethod

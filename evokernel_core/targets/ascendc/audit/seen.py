@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from evokernel_core.targets.ascendc.audit.findings import KERNEL, TILING
 from evokernel_core.targets.ascendc.audit.front_end import MAX_OWN_TEXT, preprocess
 from evokernel_core.targets.ascendc.audit.own_text import OwnText, own_text
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from evokernel_core.twin.build import (
     CandidateError,
     Twin,

@@ -11,14 +11,15 @@ import re
 from collections.abc import Iterator, Sequence
 
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.targets.ascendc.audit.findings import KERNEL, TILING, Finding
+from evokernel_core.targets.ascendc.audit.findings import Finding
 from evokernel_core.targets.ascendc.audit.lists import names
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from evokernel_core.twin.lexer import Kind, Token, tokenize
 
 MAX_FILE = 4 * 1024**2
 """A network's kernel is megabytes (DenseNet-121: 3.1); the audit reads one in seconds."""
 INCLUDES = {
-    KERNEL: ("kernel_operator.h", "tiling.h"),
+    KERNEL: ("kernel_operator.h", TILING),
     TILING: ("cstdint", "cstddef", "cmath", "algorithm"),
 }
 DIRECTIVES = ("include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "pragma")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.logs import get_logger
 from evokernel_core.targets.ascendc.backends.cann_tools import Toolkit, compile_command, find_toolkit, watched
+from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.compiler import diagnostics, feedback
 from evokernel_core.twin.run import run_process
@@ -48,7 +50,7 @@ def find_gate() -> Toolkit | None:
     if toolkit is None:
         return None
     try:
-        problem = compile_problem(toolkit, {"op_kernel.cpp": PROBE})
+        problem = compile_problem(toolkit, {KERNEL: PROBE})
     except CandidateError as error:
         problem = error.feedback
     if problem:
@@ -62,7 +64,7 @@ def gate_name(toolkit: Toolkit | None) -> str:
     return f" + bisheng {toolkit.version or 'of unknown version'}" if toolkit else ""
 
 
-def compile_problem(toolkit: Toolkit, files: dict[str, str]) -> str:
+def compile_problem(toolkit: Toolkit, files: Mapping[str, str]) -> str:
     """What bisheng says against ``op_kernel.cpp`` among the files, "" where it compiles.
 
     Raises CandidateError with code ``compile-timeout``.
@@ -70,7 +72,7 @@ def compile_problem(toolkit: Toolkit, files: dict[str, str]) -> str:
     with temporary.folder("bisheng") as name:
         for file, text in files.items():
             (Path(name) / file).write_text(text)
-        command = compile_command(toolkit, ("op_kernel.cpp",), "op_kernel.o", link=False)
+        command = compile_command(toolkit, (KERNEL,), "op_kernel.o", link=False)
         environment = {**toolkit.environment(os.environ), "LC_ALL": "C", "TMPDIR": name}
         finished = run_process(watched(command), Path(name), WALL_SECONDS, environment)
     if finished.timed_out:
@@ -109,9 +111,7 @@ class WithBisheng:
     def build(self, task: KernelTask, source: KernelSource) -> Any:
         """What the backend builds. Raises CandidateError with bisheng's words where only it refuses."""
         built = self._backend.build(task, source)
-        problem = compile_problem(
-            self._toolkit, {"op_kernel.cpp": source.op_kernel_cpp, "tiling.h": source.tiling_h}
-        )
+        problem = compile_problem(self._toolkit, source.files)
         if problem:
             raise CandidateError(
                 "compile-bisheng", "bisheng refuses what the twin compiles:\n{problem}", problem=problem

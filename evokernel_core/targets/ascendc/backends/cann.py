@@ -24,6 +24,7 @@ from evokernel_core.domain.verdict import Hazard, LatencySource, Severity
 from evokernel_core.hardware.ascend.chip import chip_of
 from evokernel_core.targets.ascendc.backends.cann_profile import read_timing
 from evokernel_core.targets.ascendc.backends.cann_tools import CannTools, compile_command, watched
+from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.compiler import diagnostics, feedback
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
@@ -70,9 +71,9 @@ class CannKernel:
     folder: tempfile.TemporaryDirectory[str]
 
 
-def kernel_names(op_kernel_cpp: str) -> tuple[str, ...]:
+def kernel_names(kernel: str) -> tuple[str, ...]:
     """The ``__global__`` functions in the order of the text. Raises CandidateError where there is none."""
-    kernels = find_kernels([tuple(active_tokens(op_kernel_cpp, dict(BUILT_IN)))])
+    kernels = find_kernels([tuple(active_tokens(kernel, dict(BUILT_IN)))])
     if not kernels:
         raise CandidateError("compile", "op_kernel.cpp has no __global__ function; write one.")
     return tuple(kernels)
@@ -94,11 +95,11 @@ class CannBackend:
         """Compiles the two files and the host glue. Raises CandidateError."""
         folder = temporary.folder("cann")
         work = Path(folder.name)
-        files = {"op_kernel.cpp": source.op_kernel_cpp, "tiling.h": source.tiling_h, "glue.cpp": GLUE}
+        files = {**source.files, "glue.cpp": GLUE}
         for name, text in files.items():
             (work / name).write_text(text)
         toolkit = self._tools.toolkit
-        command = compile_command(toolkit, ("op_kernel.cpp", "glue.cpp"), "kernel.so")
+        command = compile_command(toolkit, (KERNEL, "glue.cpp"), "kernel.so")
         environment = {**toolkit.environment(os.environ), "LC_ALL": "C"}
         finished = run_process(watched(command), work, WALL_SECONDS, environment)
         if finished.timed_out:
@@ -106,9 +107,9 @@ class CannBackend:
                 "compile-timeout", "bisheng needs more than {seconds} s.", seconds=f"{WALL_SECONDS:.0f}"
             )
         if finished.exit_code:
-            result = diagnostics(finished.stderr, ("op_kernel.cpp", "tiling.h"))
+            result = diagnostics(finished.stderr, tuple(source.files))
             raise CandidateError("compile", feedback(result, finished.stderr))
-        return CannKernel(work / "kernel.so", kernel_names(source.op_kernel_cpp), folder)
+        return CannKernel(work / "kernel.so", kernel_names(source.files[KERNEL]), folder)
 
     def execute(self, built: CannKernel, case: Case) -> Execution:
         """Runs a case on the NPU; outputs land in the case's files."""

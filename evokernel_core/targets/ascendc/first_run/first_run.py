@@ -94,8 +94,7 @@ class _Kernel:
         toolkit = needed(self._host.toolkit, "toolkit")
         chip = self._host.any_chip()
         source = self._probe.source(ascendc(chip))
-        files = {"op_kernel.cpp": source.op_kernel_cpp, "tiling.h": source.tiling_h}
-        if problem := compile_problem(toolkit, files):
+        if problem := compile_problem(toolkit, source.files):
             raise failed("bisheng refuses the kernel", SEND, output=problem)
         self._built = self._backend(chip).build(self._probe.task, source)
         return "bisheng compiles and links it", {}

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.targets.ascendc.audit.findings import TILING, Finding, at
+from evokernel_core.targets.ascendc.audit.findings import Finding, at
 from evokernel_core.targets.ascendc.audit.interface import Interface, is_public
 from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, RECORDS, Kind
 from evokernel_core.targets.ascendc.audit.lists import names
 from evokernel_core.targets.ascendc.audit.rules.scopes import is_launcher_node
 from evokernel_core.targets.ascendc.audit.rules.types import STD_TYPES
 from evokernel_core.targets.ascendc.audit.unit import Declaration, Node, Unit
+from evokernel_core.targets.ascendc.source import TILING
 
 TILING_FUNCTIONS = names("""
     min max clamp ceil floor sqrt abs log2 gcd lcm round

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.targets.ascendc.audit.findings import KERNEL, Finding, at
+from evokernel_core.targets.ascendc.audit.findings import Finding, at
 from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, Kind
 from evokernel_core.targets.ascendc.audit.unit import LAUNCHER, Node, Unit
+from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.twin.lexer import Kind as TokenKind
 from evokernel_core.twin.lexer import tokenize
 

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.targets.ascendc.audit.findings import TILING, Finding, at
+from evokernel_core.targets.ascendc.audit.findings import Finding, at
 from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, Kind
 from evokernel_core.targets.ascendc.audit.rules.pointers import TILING_POINTERS
 from evokernel_core.targets.ascendc.audit.unit import Node, Unit
+from evokernel_core.targets.ascendc.source import TILING
 
 STRUCTURE, FUNCTION = "OpTiling", "ComputeTiling"
 MAX_BYTES, MAX_FLOAT_BYTES = 4096, 256
