@@ -34,7 +34,7 @@ from evokernel_core.memory.migrations.m002_identity import _identity
 from evokernel_core.memory.packed import packed, unpacked
 from evokernel_core.memory.retrieval import Choice, Query
 from evokernel_core.memory.store import Memory
-from evokernel_core.targets.ascendc.source import KERNEL, TILING, ascendc_source
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
 
 
 @contextmanager
@@ -237,7 +237,7 @@ def test_kernels_of_before_and_of_today_stand_side_by_side(
 ) -> None:
     sources = [make_source(f"kernel {number}\n" * 50) for number in range(3)]
     earlier_memory(tmp_path / "memory.db", sources)
-    python = ascendc_source("triton", {"kernel.py": "kernel 2\n" * 50, "more.py": ""}, sources[0].strategy)
+    python = KernelSource("triton", {"kernel.py": "kernel 2\n" * 50, "more.py": ""}, sources[0].strategy)
     with Memory(tmp_path / "memory.db") as memory:
         newer = make_source("kernel 9\n" * 50)
         for source in (python, newer, sources[1]):

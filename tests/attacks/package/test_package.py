@@ -21,12 +21,13 @@ from lsprotocol import types
 
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import PackageChanged, UsageError
+from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import to_data
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.package import integrity
 from evokernel_core.package.integrity import digest, sealed
 from evokernel_core.package.write import place_package, read_package, render
-from evokernel_core.targets.ascendc.source import KERNEL, TILING, ascendc_source
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from evokernel_core.verifier.local import LocalVerifier
 from tests.attacks import Attack, each
 from tests.verifier.service.conftest import make_kernel
@@ -443,7 +444,7 @@ def test_files_that_are_none_of_the_package(sources: Any, tmp_path: Path, make_k
 def test_a_package_for_a_target_of_a_later_version(tmp_path: Path, make_kernel: Any) -> None:
     """Is shown, and refused in a sentence where it would be judged."""
     task, source = make_kernel()
-    python = ascendc_source("triton", {"kernel.py": "x"}, source.strategy)
+    python = KernelSource("triton", {"kernel.py": "x"}, source.strategy)
     ids = {"source_id": python.source_id, "target": "triton", "sources": ["kernel.py"]}
     folder, _ = a_package(tmp_path, make_kernel, **ids)
     (folder / "kernel.py").write_text("x")

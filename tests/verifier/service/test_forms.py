@@ -12,9 +12,9 @@ import pytest
 
 from evokernel_core.domain.earlier_sources import FIELDS, flat
 from evokernel_core.domain.errors import VerifierError
+from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.verdict import Verdict
-from evokernel_core.targets.ascendc.source import ascendc_source
 from evokernel_core.targets.sources import FILES
 from evokernel_core.verifier.client import RemoteVerifier
 from evokernel_core.verifier.service_worker import Judge
@@ -101,6 +101,6 @@ def test_a_service_of_before_judges_kernels_of_ascendc(earlier: Any, make_kernel
     earlier.ids = task.task_id, source.source_id
     verifier = RemoteVerifier(f"http://127.0.0.1:{earlier.server_port}", "token", patience=0.5)
     assert verifier.verify(task, source).source_id == source.source_id
-    python = ascendc_source("triton", {"kernel.py": "x"}, source.strategy)
+    python = KernelSource("triton", {"kernel.py": "x"}, source.strategy)
     with pytest.raises(VerifierError, match="judges no kernels for triton; update it, or name another"):
         verifier.verify(task, python)
