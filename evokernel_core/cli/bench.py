@@ -206,19 +206,19 @@ def _line(result: ProblemResult, name: str) -> str:
 
 def summary(results: Iterable[ProblemResult]) -> dict[str, Any]:
     """Counts, and for the feasible ones the geometric means of the ratios between latencies."""
-    found = list(results)
-    feasible = [result for result in found if result.feasible]
+    rows = list(results)
+    feasible = [result for result in rows if result.feasible]
     gains = [_ratio(result.baseline_us, result.best_latency_us) for result in feasible]
     refined = [_ratio(result.first_latency_us, result.best_latency_us) for result in feasible]
     return {
-        "problems": len(found),
+        "problems": len(rows),
         "feasible": len(feasible),
-        "feasible_rate": len(feasible) / len(found) if found else 0.0,
+        "feasible_rate": len(feasible) / len(rows) if rows else 0.0,
         "median_attempts": statistics.median(r.attempts for r in feasible) if feasible else None,
         "geomean_baseline_over_best": _geomean(gains),
         "geomean_first_over_best": _geomean(refined),
-        "tokens": sum(result.tokens for result in found),
-        "seconds": round(math.fsum(result.seconds for result in found), 3),
+        "tokens": sum(result.tokens for result in rows),
+        "seconds": round(math.fsum(result.seconds for result in rows), 3),
     }
 
 

@@ -81,7 +81,7 @@ def _locked(path: Path) -> IO[str]:
 
 def _read(lines: Iterable[str]) -> tuple[str, list[ProblemResult]]:
     """The run's name and its results; a line that was cut is solved again."""
-    result = [item for item in map(_parsed, lines) if item]
+    result = [entry for entry in map(_parsed, lines) if entry]
     if not result or "run" not in result[0]:
         return uuid.uuid4().hex, []
     return result[0]["run"], [ProblemResult(**element) for element in result[1:]]

@@ -122,9 +122,11 @@ class Librarian:
         if not offered:
             return ()
         with self.memory.transaction():
-            for item in offered:
-                self.memory.add_experience(item)
-        query = self._query(PRACTICES + SEQUENCES, Stage.REFINE, context, tuple(item.id for item in offered))
+            for experience in offered:
+                self.memory.add_experience(experience)
+        query = self._query(
+            PRACTICES + SEQUENCES, Stage.REFINE, context, tuple(experience.id for experience in offered)
+        )
         choice = Choice(len(offered), len(offered), mode=self.mode)
         return self.memory.retrieve(query, choice, self.rng).experiences
 

@@ -98,7 +98,7 @@ def as_markdown(card: DataCard) -> str:
     for what, counts in card.counts.items():
         lines += [f"## By {what}", *_table("samples", counts)]
     lines += ["Latencies are microseconds; modelled ones come from a time model, measured ones from a chip."]
-    lines += ["## Licence and consent", *(f"- {item}" for item in card.consent)]
+    lines += ["## Licence and consent", *(f"- {consent}" for consent in card.consent)]
     lines += ["## Fields", ", ".join(f"`{field}`" for field in card.fields)]
     return "\n\n".join(_joined(lines)) + "\n"
 

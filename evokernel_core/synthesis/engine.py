@@ -349,8 +349,8 @@ class _Run:
             return self._no_change(judged, proposal, start)
         known = search.known(proposal.source.source_id)
         is_judged = known is not None and not known.verdict.is_open(below_us)
-        found = known.verdict if known and is_judged else verdict()
-        candidate = Candidate(proposal.source, found, begun.parent)
+        outcome = known.verdict if known and is_judged else verdict()
+        candidate = Candidate(proposal.source, outcome, begun.parent)
         self._recorder().attempt(search.spent + 1, candidate, proposal, start, search)
         search.add(candidate)
         self.empty = 0

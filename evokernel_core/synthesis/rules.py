@@ -139,16 +139,16 @@ def _judged(
     """Judged kernels of all tasks; rules that they broke are added to ``texts``."""
     for task in memory.tasks():
         seen: set[tuple[str, str, str]] = set()
-        for item in tried(memory, task.task_id):
-            key = (item.attempt.source_id, item.attempt.verifier, item.attempt.chip)
-            if item.source is None or item.verdict is None or key in seen:
+        for attempt in tried(memory, task.task_id):
+            key = (attempt.attempt.source_id, attempt.attempt.verifier, attempt.attempt.chip)
+            if attempt.source is None or attempt.verdict is None or key in seen:
                 continue
             seen.add(key)
-            also = forbidden.get((task.task_id, item.attempt.source_id), ())
-            broke = _broken((*rules(item.verdict), *also), texts)
-            strategy = item.source.strategy
+            also = forbidden.get((task.task_id, attempt.attempt.source_id), ())
+            broke = _broken((*rules(attempt.verdict), *also), texts)
+            strategy = attempt.source.strategy
             settings = {CATEGORY: task.op_category, **strategy.all_settings()}
-            yield _Judged(task, strategy.family, settings, broke, item.attempt.created)
+            yield _Judged(task, strategy.family, settings, broke, attempt.attempt.created)
 
 
 def _broken(experiences: Sequence[Experience], texts: dict[str, Experience]) -> frozenset[str]:
@@ -177,7 +177,7 @@ def _narrowed(
     candidates = tuple(_common(broke))
     while left and len(chosen) < MOST_CONDITIONS:
         rest = {candidate: [one for one in left if candidate.holds(one)] for candidate in candidates}
-        best = min(rest, key=lambda item: len(rest[item]), default=None)
+        best = min(rest, key=lambda condition: len(rest[condition]), default=None)
         if best is None or len(rest[best]) > WORTH_SAYING * len(left):
             break
         chosen.append(best)

@@ -88,10 +88,10 @@ def _walk(folder: Path, seen: set[Path]) -> Iterator[Path]:
     if any(item.name == "pyvenv.cfg" for item in items):
         return
     visible = [item for item in items if not item.name.startswith(("_", "."))]
-    yield from (item for item in visible if item.suffix == ".py" and (item.is_file() or _is_broken(item)))
-    for item in sorted(filter(Path.is_dir, visible), key=Path.is_symlink):
-        if item.resolve() not in seen:
-            yield from _walk(item, seen)
+    yield from (path for path in visible if path.suffix == ".py" and (path.is_file() or _is_broken(path)))
+    for path in sorted(filter(Path.is_dir, visible), key=Path.is_symlink):
+        if path.resolve() not in seen:
+            yield from _walk(path, seen)
 
 
 def _is_broken(path: Path) -> bool:

@@ -83,10 +83,10 @@ def kernels(session: Session, params: Params, cancelled: Callable[[], bool]) -> 
     rows = [
         {
             "source_id": id,
-            "verdict": to_data(item.verdict),
-            "notes": list(item.source.strategy.notes),
+            "verdict": to_data(entry.verdict),
+            "notes": list(entry.source.strategy.notes),
         }
-        for id, item in sorted(latest.items(), key=lambda pair: _us(pair[1].verdict))
+        for id, entry in sorted(latest.items(), key=lambda pair: _us(pair[1].verdict))
     ]
     return {"kernels": rows}
 

@@ -442,7 +442,7 @@ def _mismatches(launch: LaunchFile, cwd: Path) -> Iterator[str]:
 def outputs_of(launch: LaunchFile) -> Iterator[Mapping[str, Any]]:
     """The outputs of a launch, those in lists included."""
     for arg in launch.args:
-        yield from (item for item in arg.get("list", (arg,)) if "out" in item)
+        yield from (entry for entry in arg.get("list", (arg,)) if "out" in entry)
 
 
 def _load(path: Path, dtype: str) -> npt.NDArray[np.float64]:

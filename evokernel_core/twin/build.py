@@ -218,7 +218,7 @@ def _build_twin(twin: Twin, told: Told) -> None:
         work.append(pool.submit(_compile_operator_host, twin))
         for done, _ in enumerate(as_completed(work), 1):
             told(done, len(work))
-        built = [item.result() for item in work]
+        built = [future.result() for future in work]
     compiled = {path.name: str(path) for path in built if path.parent == objects}
     in_client = {_object_name(SOURCES / name) for name in _IN_CLIENT}
     client = {name for name in compiled if name.startswith(f"{_CLIENT}-")} | in_client
@@ -454,8 +454,8 @@ def _build_in(unit: _Unit, folder: Path, two_images: bool) -> None:
         ]
         if two_images:
             work.append(pool.submit(unit.compile, "op_kernel.cpp", "cube.o", image_flags(True), INTERFACE))
-        for item in work:
-            item.result()
+        for future in work:
+            future.result()
     more: tuple[str, ...] = ()
     if two_images:
         unit.link("kernel.cube.so", "cube.o", "-Wl,-Bsymbolic", "-Wl,-soname,kernel.cube.so")

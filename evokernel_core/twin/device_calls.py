@@ -179,8 +179,8 @@ class _Body:
                 members, known = self._members(here, name)
                 if members or not known:
                     return members
-            elif found := self.declared.functions.get((here, name)):
-                return found
+            elif callees := self.declared.functions.get((here, name)):
+                return callees
         return [
             function
             for used in self.declared.used

@@ -151,11 +151,11 @@ def split_arguments(tokens: Sequence[Token]) -> list[Sequence[Token]]:
 
 @frozen
 class _Reader:
-    """Reads the declarations of one file into ``found``."""
+    """Reads the declarations of one file into ``declared``."""
 
     tokens: Sequence[Token]
     file: str
-    found: Declarations
+    declared: Declarations
     marks: frozenset[str]
 
     def read(self, index: int, end: int, scope: Scope) -> None:
@@ -175,7 +175,7 @@ class _Reader:
                 index = inside
             elif text == "using" and following == "namespace":
                 index = self._skip(index, end)
-                self.found.used.add(self.tokens[min(index, end) - 2].text)
+                self.declared.used.add(self.tokens[min(index, end) - 2].text)
             elif text in ("using", "typedef", "static_assert", "enum"):
                 index = self._skip(index, end)
             else:
@@ -263,7 +263,7 @@ class _Reader:
         if names:
             bases = [token.text for token in head[colon:] if token.kind is Kind.NAME]
             kept = (base for base in bases if base not in (_ACCESS | {"virtual"}))
-            self.found.bases[place] = tuple(kept)
+            self.declared.bases[place] = tuple(kept)
         self.read(opening + 1, inside - 1, place)
         return inside
 
@@ -275,7 +275,7 @@ class _Reader:
         if index < 0 or self.tokens[index].kind is not Kind.NAME:
             return None
         name = self.tokens[index].text
-        if name.startswith("__") or name in _WITH_BRACKETS or name in self.found.macros:
+        if name.startswith("__") or name in _WITH_BRACKETS or name in self.declared.macros:
             return None
         if index and self.tokens[index - 1].text == "~":
             name, index = f"~{name}", index - 1
@@ -312,7 +312,7 @@ class _Reader:
             self.file,
             self.tokens[opening].line,
         )
-        self.found.functions.setdefault((function.scope, last), []).append(function)
+        self.declared.functions.setdefault((function.scope, last), []).append(function)
         return behind
 
     def _tail(self, index: int, end: int) -> tuple[int, bool, bool]:

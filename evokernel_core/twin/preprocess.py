@@ -74,7 +74,7 @@ def rewrite_launches(text: str, kernels: Mapping[str, Kernel] | None = None, fil
         ratio = _ratio(text, launch, kernels or {})
         pieces += [text[position : launch.start], _call(text, launch, ratio, file)]
         position = launch.end
-    rewritten = _LINKAGE.sub(lambda found: " " * len(found[0]), "".join([*pieces, text[position:]]))
+    rewritten = _LINKAGE.sub(lambda line: " " * len(line[0]), "".join([*pieces, text[position:]]))
     return _without_attributes(rewritten)
 
 
@@ -84,7 +84,7 @@ def _without_linkage(text: str, kernels: Iterable[str]) -> str:
     if not names or not _C_LINKAGE.search(text):
         return text
     declared = rf"{_C_LINKAGE.pattern}(?=\s+[\w\s:<>*&]*\b(?:{names})\s*\()"
-    return re.sub(declared, lambda found: " " * len(found[0]), text)
+    return re.sub(declared, lambda line: " " * len(line[0]), text)
 
 
 def has_c_linkage(kernel: str) -> bool:

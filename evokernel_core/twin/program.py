@@ -141,7 +141,7 @@ def _build(job: _Job, two_images: bool) -> list[Path]:
         for index, unit in enumerate(units)
     ]
     with ThreadPoolExecutor(max_workers=min(len(work), os.cpu_count() or 1)) as pool:
-        for status, output in pool.map(lambda item: run_tool(job.twin, item[0], job.work), work):
+        for status, output in pool.map(lambda entry: run_tool(job.twin, entry[0], job.work), work):
             if status:
                 result = project_diagnostics(output, job.names, job.twin.include)
                 raise CandidateError("compile", feedback(result, output))

@@ -417,8 +417,8 @@ def _parsed(data: dict[str, Any], finished: Finished, chip: Chip) -> RunResult:
         launches=tuple(_launch(launch, chip) for launch in data.get("launches", ())),
         latency_us=float(data.get("latency_us", 0.0)),
         instructions=int(data.get("instructions", 0)),
-        outputs_written=tuple(bool(item) for item in data.get("outputs_written", ())),
-        input_changed=tuple(bool(item) for item in data.get("input_changed", ())),
+        outputs_written=tuple(bool(entry) for entry in data.get("outputs_written", ())),
+        input_changed=tuple(bool(entry) for entry in data.get("input_changed", ())),
         seconds=finished.seconds,
         exit_code=finished.exit_code,
         output=finished.stdout + finished.stderr,
@@ -431,29 +431,29 @@ def _status(error: str, *, declined: bool) -> Status:
     return Status.ERROR if error else Status.OK
 
 
-def _hazard(item: Mapping[str, Any]) -> Hazard:
+def _hazard(entry: Mapping[str, Any]) -> Hazard:
     return Hazard(
-        code=str(item["code"]),
-        severity=Severity(item["severity"]),
-        message=sentence_said(item["message"]),
-        file=str(item.get("file", "")),
-        line=int(item.get("line", 0)),
+        code=str(entry["code"]),
+        severity=Severity(entry["severity"]),
+        message=sentence_said(entry["message"]),
+        file=str(entry.get("file", "")),
+        line=int(entry.get("line", 0)),
     )
 
 
-def _launch(item: Mapping[str, Any], chip: Chip) -> LaunchReport:
-    block_dim, latency_us = int(item["block_dim"]), float(item["latency_us"])
-    overhead = overhead_of(chip, latency_us, int(item["cores"]))
+def _launch(entry: Mapping[str, Any], chip: Chip) -> LaunchReport:
+    block_dim, latency_us = int(entry["block_dim"]), float(entry["latency_us"])
+    overhead = overhead_of(chip, latency_us, int(entry["cores"]))
     return LaunchReport(
-        kernel=str(item["kernel"]),
+        kernel=str(entry["kernel"]),
         block_dim=block_dim,
         latency_us=latency_us,
-        pipes=tuple((str(pipe), float(us)) for pipe, us in item.get("pipes", {}).items()),
-        bottleneck=bottleneck_words(item.get("bottleneck", {}), overhead),
-        slowest_block=int(item.get("blocks", {}).get("slowest", 0)),
-        work=tuple((str(pipe), _work(counted)) for pipe, counted in item.get("work", {}).items()),
-        lines=tuple(_lines(item.get("lines", {}))),
-        balance=float(item.get("balance", 1.0)),
+        pipes=tuple((str(pipe), float(us)) for pipe, us in entry.get("pipes", {}).items()),
+        bottleneck=bottleneck_words(entry.get("bottleneck", {}), overhead),
+        slowest_block=int(entry.get("blocks", {}).get("slowest", 0)),
+        work=tuple((str(pipe), _work(counted)) for pipe, counted in entry.get("work", {}).items()),
+        lines=tuple(_lines(entry.get("lines", {}))),
+        balance=float(entry.get("balance", 1.0)),
     )
 
 

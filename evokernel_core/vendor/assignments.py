@@ -57,10 +57,10 @@ def _placed(
         kept = [name for name in wanted if name.name not in left_out]
         for order in itertools.permutations(tensors):
             pairs = list(zip(kept, order, strict=True))
-            if all(item.least <= tensor.spec.rank <= item.most for item, tensor in pairs):
+            if all(parameter.least <= tensor.spec.rank <= parameter.most for parameter, tensor in pairs):
                 result = {
-                    item.name: Candidate(reading.inputs[tensor.name], f"{{{tensor.name}}}")
-                    for item, tensor in pairs
+                    parameter.name: Candidate(reading.inputs[tensor.name], f"{{{tensor.name}}}")
+                    for parameter, tensor in pairs
                 }
                 yield result | {name: Candidate(None, "None") for name in left_out}
 

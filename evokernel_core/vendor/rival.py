@@ -55,7 +55,7 @@ def rival_of(task: KernelTask, chip: Chip) -> Rival | None:
     if result is None:
         return None
     modelled = fused_us(task, chip)
-    row = next((item for item in published() if _is_row(item, result, task, chip)), None)
+    row = next((row for row in published() if _is_row(row, result, task, chip)), None)
     if row is None:
         return Rival(result.name, modelled)
     return Rival(result.name, modelled, row.us, row.source)

@@ -51,19 +51,19 @@ def select(c: Call) -> Term:
 
 def split(c: Call) -> tuple[Term, ...]:
     x, axis = c.term(0), c.m.axis(c.term(0), int(c.option(2, "dim", 0)))
-    found, start = [], c.m.size(0)
+    view, start = [], c.m.size(0)
     for index in range(len(c.node.outputs)):
         stop = tuple(a + n for a, n in zip(start, c.shape(index)[axis], strict=True))
-        found.append(c.m.part(x, axis, start, stop))
+        view.append(c.m.part(x, axis, start, stop))
         start = stop
-    return tuple(found)
+    return tuple(view)
 
 
 def join(c: Call) -> Term:
-    return c.m.join([c.value(item) for item in c.arg(0)], int(c.option(1, "dim", 0)))
+    return c.m.join([c.value(element) for element in c.arg(0)], int(c.option(1, "dim", 0)))
 
 
 def stack(c: Call) -> Term:
     axis = int(c.option(1, "dim", 0)) % len(c.shape())
     one = tuple(c.m.size(1) if i == axis else size for i, size in enumerate(c.shape()))
-    return c.m.join([c.m.reshape(c.value(item), one) for item in c.arg(0)], axis)
+    return c.m.join([c.m.reshape(c.value(element), one) for element in c.arg(0)], axis)

@@ -47,8 +47,8 @@ def first_run(python: str) -> Iterator[Step]:
 def _step(name: str, action: Action) -> Step:
     started = time.monotonic()
     try:
-        found, details = action()
-        step = Step(name, State.OK, found, details=details)
+        message, details = action()
+        step = Step(name, State.OK, message, details=details)
     except NotOk as end:
         step = Step(name, end.state, end.found, end.advice, details=end.details)
     except (EvoKernelError, OSError, ValueError) as error:

@@ -62,13 +62,13 @@ class Step:
 class NotOk(Exception):
     """A step that failed or was skipped."""
 
-    def __init__(self, state: State, found: str, advice: str, **details: Any) -> None:
-        super().__init__(found)
-        self.state, self.found, self.advice, self.details = state, found, advice, details
+    def __init__(self, state: State, message: str, advice: str, **details: Any) -> None:
+        super().__init__(message)
+        self.state, self.found, self.advice, self.details = state, message, advice, details
 
 
-def failed(found: str, advice: str, **details: Any) -> NotOk:
-    return NotOk(State.FAILED, found, advice, **details)
+def failed(message: str, advice: str, **details: Any) -> NotOk:
+    return NotOk(State.FAILED, message, advice, **details)
 
 
 def skipped(step: str) -> NotOk:

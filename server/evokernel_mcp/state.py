@@ -78,19 +78,19 @@ class State:
         in a plan with programs, which says all."""
         plans = (plan for (of, _, _), plan in reversed(self._plans.items()) if of == path)
         offers = (offer for plan in plans if plan.digest == digest for offer in plan.offers)
-        found = [offer for offer in offers if offer.region.id == region]
-        return sorted(found, key=lambda item: item.region.task is None)
+        matches = [offer for offer in offers if offer.region.id == region]
+        return sorted(matches, key=lambda match: match.region.task is None)
 
     async def region(self, path: Path, region: str, access: Access) -> Region:
         """A region for which a kernel can be written. Raises UsageError that says why another has none."""
-        found = (await self.offer(path, region, access)).region
-        if found.task is None:
+        planned = (await self.offer(path, region, access)).region
+        if planned.task is None:
             raise UsageError(
                 "No kernel can be written for line {line}: {reason}",
-                line=found.span.line,
-                reason=found.reason,
+                line=planned.span.line,
+                reason=planned.reason,
             )
-        return found
+        return planned
 
     def keep_guide(self, region_id: str, text: str) -> str:
         """Keeps a guide to be read; gives its URI."""

@@ -231,14 +231,14 @@ async def search_memory(
     return MemoryAnswer(items=shown, next_offset=more)
 
 
-def _item(item: dict[str, Any]) -> MemoryItemAnswer:
-    ours = item["shipped"]
+def _item(entry: dict[str, Any]) -> MemoryItemAnswer:
+    ours = entry["shipped"]
     return MemoryItemAnswer(
-        id=item["id"][:16],
-        kind=item["kind"],
-        title=item["title"] if ours else quoted(item["title"], MOST_NAME),
-        body=item["body"][:MOST_BODY] if ours else quoted(item["body"], MOST_BODY),
-        category=item["op_category"] if ours else named(item["op_category"], MOST_NAME),
+        id=entry["id"][:16],
+        kind=entry["kind"],
+        title=entry["title"] if ours else quoted(entry["title"], MOST_NAME),
+        body=entry["body"][:MOST_BODY] if ours else quoted(entry["body"], MOST_BODY),
+        category=entry["op_category"] if ours else named(entry["op_category"], MOST_NAME),
     )
 
 

@@ -356,7 +356,7 @@ class EvoKernelServer(LanguageServer):
         document = self.documents.get(uri)
         if document is not None and document.has_torch and self.trusts(document):
             await self.nevers.load(document)
-            await self.ready.restore(document, {item.region.id for item in document.tracked})
+            await self.ready.restore(document, {tracked.region.id for tracked in document.tracked})
 
     async def read_packages(self, document: Document) -> None:
         """Reads the packages behind a document's calls and shows what they say, and which do not fit."""
@@ -495,7 +495,7 @@ class EvoKernelServer(LanguageServer):
         )  # fmt: skip
 
     def _to_review(self, document: Document) -> int:
-        return self.offers.count(document.path, {item.region.id for item in document.tracked})
+        return self.offers.count(document.path, {tracked.region.id for tracked in document.tracked})
 
     # --- the end
 

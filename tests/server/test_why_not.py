@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 from evokernel_server.documents.line_index import Extent, Text
-from evokernel_server.documents.workspace import Document, Found, Problem, Tracked
+from evokernel_server.documents.workspace import Captured, Document, Problem, Tracked
 from evokernel_server.features.hover import hover_at
 from evokernel_server.offers.no_candidate import situation
 from evokernel_server.offers.why_not import HELP, OTHERWISE, PROGRAMS, reasons, reasons_on
@@ -40,7 +40,7 @@ def tracked(
     start = CODE.index(source)
     span = Span(1, 0, 1, 0)
     region = Region(id, "/m.py", "f", span, source, "", "elementwise", status, reason)
-    return Tracked(Found(region, estimate), Extent(start, start + len(source)))
+    return Tracked(Captured(region, estimate), Extent(start, start + len(source)))
 
 
 def document(*items: Tracked, problem: Problem | None = None) -> Document:

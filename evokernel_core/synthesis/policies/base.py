@@ -33,12 +33,12 @@ class SearchState:
 
     def steps_from(self, source_id: str) -> int:
         """The number of attempts made from a kernel, those included that are awaited."""
-        return len(self.children(source_id)) + sum(item.parent == source_id for item in self.begun)
+        return len(self.children(source_id)) + sum(start.parent == source_id for start in self.begun)
 
     @property
     def cells(self) -> tuple[Descriptor, ...]:
         """The cells in which something was tried, in that order."""
-        sources = [candidate.source for candidate in self.candidates] + [item.source for item in self.begun]
+        sources = [candidate.source for candidate in self.candidates] + [start.source for start in self.begun]
         return tuple(dict.fromkeys(source.strategy.descriptor for source in sources))
 
     @property

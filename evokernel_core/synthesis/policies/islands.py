@@ -55,7 +55,7 @@ class IslandsPolicy:
         if not state.starts:
             return DRAFT
         result = islands(state, self.number, self.interval)
-        awaited = sum(not item.parent for item in state.begun)
+        awaited = sum(not start.parent for start in state.begun)
         may_begin = state.steps_from("") < self.number * DRAFTS_AN_ISLAND
         if state.can_draft and may_begin and len(result) + awaited < self.number:
             return draft_elsewhere(state)
@@ -64,7 +64,7 @@ class IslandsPolicy:
         mine = [value for id, value in island.members.items() if id in open_ids]
         if rng.random() < self.epsilon:
             return Step(rng.choice(mine))
-        return Step(min(mine, key=lambda item: item.latency_us))
+        return Step(min(mine, key=lambda candidate: candidate.latency_us))
 
 
 def islands(state: SearchState, number: int, interval: int) -> list[Island]:
@@ -88,9 +88,9 @@ def islands(state: SearchState, number: int, interval: int) -> list[Island]:
     return islands
 
 
-def _home(islands: Iterable[Island], item: Candidate | Begun) -> Island | None:
+def _home(islands: Iterable[Island], member: Candidate | Begun) -> Island | None:
     """The island that made an attempt: one that has its parent; of several the one whose turn it was."""
-    homes = [island for island in islands if item.parent in island.members]
+    homes = [island for island in islands if member.parent in island.members]
     return _least(homes) if homes else None
 
 

@@ -60,14 +60,14 @@ def gains(
         on_average = expected_gain(mean, left_open * _matters(step.move, times))
         return on_average / math.sqrt(1 + tries[step.move.kernel]), mean
 
-    return [gain(item, step, one) for (item, step), one in zip(steps, said, strict=True)]
+    return [gain(experience, step, one) for (experience, step), one in zip(steps, said, strict=True)]
 
 
 def _given(candidates: Sequence[Candidate]) -> dict[tuple[str, int | None], list[float]]:
     """By the name of a step and the kernel that it changes: the logarithms of how much faster it made what it
     started from."""
     known = {candidate.source.source_id: candidate for candidate in candidates}
-    found: defaultdict[tuple[str, int | None], list[float]] = defaultdict(list)
+    ratios: defaultdict[tuple[str, int | None], list[float]] = defaultdict(list)
     for child in candidates:
         parent = known.get(child.parent)
         if parent is None or not child.source.strategy.move:
@@ -75,8 +75,8 @@ def _given(candidates: Sequence[Candidate]) -> dict[tuple[str, int | None], list
         now, before = child.verdict.latency, parent.verdict.latency
         gain = math.log(before.us / now.us) if now and before else -math.inf
         changed = _changed(parent.source.strategy, child.source.strategy)
-        found[child.source.strategy.move, changed].append(max(gain, -_FAILURE))
-    return found
+        ratios[child.source.strategy.move, changed].append(max(gain, -_FAILURE))
+    return ratios
 
 
 def _changed(start: Strategy, child: Strategy) -> int | None:
@@ -98,10 +98,10 @@ def _said(
     if not math.isfinite(now_us):
         return [math.inf for _ in steps]
     rows = [schedule_features(task, strategy, now_us), *(dict(step.priced.features) for step in steps)]
-    now, *found = (item.mean for item in residual.of(rows, task.task_id))
+    now, *gains = (expected.mean for expected in residual.of(rows, task.task_id))
     return [
         math.log(now_us / step.priced.estimate_us) + now - mean
-        for step, mean in zip(steps, found, strict=True)
+        for step, mean in zip(steps, gains, strict=True)
     ]
 
 

@@ -39,11 +39,11 @@ class Step:
 @lru_cache(maxsize=8)
 def steps(key: ById, strategy: Strategy, chip: Chip) -> tuple[Step, ...]:
     """The steps from a strategy, one for each kernel: asked for twice in each attempt."""
-    task, found = key.task, dict[str, Step]()
+    task, planned = key.task, dict[str, Step]()
     for move in legal_moves(task, strategy, chip):
         step = _step(task, strategy, move, chip)
-        found.setdefault(step.source.source_id, step)
-    return tuple(found.values())
+        planned.setdefault(step.source.source_id, step)
+    return tuple(planned.values())
 
 
 @lru_cache(maxsize=64)

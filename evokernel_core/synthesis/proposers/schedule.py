@@ -125,7 +125,9 @@ class ScheduleProposer:
         if sum(record.family == analytic.family for record in context.residual.records) < _KNOWN:
             context = evolve(context, residual=UNTAUGHT)
         first = self._draft(task, _practice(ANALYTIC, analytic), analytic, context)
-        carried = [self._draft(task, item, found, context) for item, found in self._carried(task, context)]
+        carried = [
+            self._draft(task, experience, gain, context) for experience, gain in self._carried(task, context)
+        ]
         own, beside = [first], self._beside(task, analytic, context)
         if context.residual.is_known:  # else nothing but their estimates tells them apart
             others = sorted(beside, key=lambda draft: draft.us)
@@ -145,8 +147,8 @@ class ScheduleProposer:
     def _beside(self, task: KernelTask, analytic: Strategy, context: Context) -> Iterator[_Draft]:
         """The schedules one move away from the analytic one."""
         for move in moves(task, analytic, self.chip):
-            item = _practice(after(ANALYTIC, Sentence(move.name)), move.strategy)
-            yield self._draft(task, item, evolve(move.strategy, move=""), context)
+            experience = _practice(after(ANALYTIC, Sentence(move.name)), move.strategy)
+            yield self._draft(task, experience, evolve(move.strategy, move=""), context)
 
     def _draft(
         self, task: KernelTask, experience: Experience, strategy: Strategy, context: Context
@@ -170,15 +172,15 @@ class ScheduleProposer:
         single = steps(ById(task), start.source.strategy, self.chip)
         known = {step.source.source_id for step in single}
         sequences = [
-            (item, step)
-            for item, step in self._sequences(task, start.source.strategy, context)
+            (experience, step)
+            for experience, step in self._sequences(task, start.source.strategy, context)
             if step.source.source_id not in known
         ]
         result = [*((practice(step.move, start), step) for step in single), *sequences]
         expected = gains(task, start, result, context, self.chip)
         return tuple(
-            _Option(item, step.source, step.priced, gain)
-            for (item, step), gain in zip(result, expected, strict=True)
+            _Option(experience, step.source, step.priced, gain)
+            for (experience, step), gain in zip(result, expected, strict=True)
             if step.source.source_id not in context.tried
         )
 

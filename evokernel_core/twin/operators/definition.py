@@ -126,10 +126,14 @@ def _operator(data: Mapping[str, Any]) -> Operator:
     )
 
 
-def _parameter(item: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> Parameter:
+def _parameter(declaration: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> Parameter:
     """One that follows another has its dtypes and formats."""
-    like = known.get(item["follows"], item)
-    kinds = {key: tuple(item[key] or like[key]) for key in ("types", "formats")}
+    like = known.get(declaration["follows"], declaration)
+    kinds = {key: tuple(declaration[key] or like[key]) for key in ("types", "formats")}
     return Parameter(
-        item["name"], item["kind"], **kinds, reads_values=item["reads_values"], initial=item["initial"]
+        declaration["name"],
+        declaration["kind"],
+        **kinds,
+        reads_values=declaration["reads_values"],
+        initial=declaration["initial"],
     )

@@ -49,7 +49,9 @@ def kernel_of(folder: OperatorFolder, operator: Operator) -> KernelFile:
     if not fitting:
         names = ", ".join(kernel_file.entry for kernel_file in kernel_files)
         raise UsageError(f"{folder.root} has no kernel {name} for {operator.type}; it has {names}.")
-    return next((item for item in fitting if item.path.stem == item.entry), fitting[0])
+    return next(
+        (kernel_file for kernel_file in fitting if kernel_file.path.stem == kernel_file.entry), fitting[0]
+    )
 
 
 def of_folder(folder: OperatorFolder, operators: Sequence[Operator]) -> tuple[Operator, ...]:

@@ -101,7 +101,7 @@ def _inferred(
     ]
     if not absent:
         return {}
-    open_shapes = {item.name: Tensor(_OPEN, dtype_of(item, combination)) for item in absent}
+    open_shapes = {parameter.name: Tensor(_OPEN, dtype_of(parameter, combination)) for parameter in absent}
     asked = evolve(case, outputs={**case.outputs, **open_shapes})
     try:
         shapes = host.shapes(request_text(operator, asked, combination, {}), chip)

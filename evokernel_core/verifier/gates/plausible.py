@@ -81,10 +81,10 @@ def unsteady(task: KernelTask, full: Timing, seen: Timing, sizes: Mapping[str, i
     ``sizes``; empty where it does not."""
     before = dict(shares(task, seen, sizes))
     least = _least_share(task, sizes)
-    for what, found in shares(task, full, task.sizes):
+    for what, count in shares(task, full, task.sizes):
         if what not in before:
             continue
-        left = max(now / then if then else 1.0 for now, then in zip(found, before[what], strict=True))
+        left = max(now / then if then else 1.0 for now, then in zip(count, before[what], strict=True))
         if left < least * (_growing(task, sizes) if what == "vector work" else 1.0):
             return Sentence(
                 "For each element of the task the kernel has {share} % of the {what} at full size that "

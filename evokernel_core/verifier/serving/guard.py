@@ -60,10 +60,10 @@ class Doorkeeper:
 
     def user(self, headers: list[tuple[bytes, bytes]]) -> User | None:
         """The user of exactly one valid ``Authorization: Bearer`` header."""
-        found = [value for name, value in headers if name == b"authorization"]
-        if len(found) != 1 or not found[0].startswith(b"Bearer "):
+        authorizations = [value for name, value in headers if name == b"authorization"]
+        if len(authorizations) != 1 or not authorizations[0].startswith(b"Bearer "):
             return None
-        token = found[0].removeprefix(b"Bearer ").decode("latin-1")
+        token = authorizations[0].removeprefix(b"Bearer ").decode("latin-1")
         if self._owner and hmac.compare_digest(digest_of(token), self._owner):
             return owner()
         return self._store.user(token)

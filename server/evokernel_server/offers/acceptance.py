@@ -121,8 +121,8 @@ class Acceptance:
         async with self._claimed(document.path, choices):
             await self._check(document, choices)
             written = await self._packages(document.path, choices)
-            regions = [(item.choice.region, item.name) for item in written]
-            undone = self.undo.set_aside(document.path, [item.name for item in written])
+            regions = [(call.choice.region, call.name) for call in written]
+            undone = self.undo.set_aside(document.path, [call.name for call in written])
             before = await self.calls.put(uri, regions, self._annotation(written))
             if isinstance(before, Refusal):
                 self.undo.put_back(undone)
@@ -227,29 +227,33 @@ class Acceptance:
         return written
 
     async def _remove_fresh(self, file: Path, written: Sequence[Written]) -> None:
-        for item in written:
-            if item.fresh:
-                await asyncio.to_thread(shutil.rmtree, package_folder(file, item.name), True)
+        for call in written:
+            if call.fresh:
+                await asyncio.to_thread(shutil.rmtree, package_folder(file, call.name), True)
 
     async def _record(self, document: Document, written: Sequence[Written], before: str) -> None:
         head = await asyncio.to_thread(head_of, document.path)
         created = await self._created(document.path, written)
-        placements = [_placement(document.path, item, before, item.name in created, head) for item in written]
+        placements = [_placement(document.path, call, before, call.name in created, head) for call in written]
         await self.outcomes.accept(*placements)
-        for item in written:
-            if item.choice.offer is not None:
-                self.offers.take(item.choice.offer)
+        for call in written:
+            if call.choice.offer is not None:
+                self.offers.take(call.choice.offer)
 
     async def _created(self, file: Path, written: Sequence[Written]) -> set[str]:
         """The packages that are there by acceptances alone: by these, or by some of equal code in other
         places that call them still."""
-        created = {item.name for item in written if item.fresh}
-        shared = {item.name for item in written} - created
+        created = {call.name for call in written if call.fresh}
+        shared = {call.name for call in written} - created
         called = await self.store(lambda memory: [p for name in shared for p in memory.called(name)])
 
         def same() -> set[str]:
             root = import_root(file)
-            return {item.name for item in called if item.created and import_root(item.file) == root}
+            return {
+                placement.name
+                for placement in called
+                if placement.created and import_root(placement.file) == root
+            }
 
         return created | await asyncio.to_thread(same)
 
@@ -261,7 +265,7 @@ class Acceptance:
         confirm = self.options().server.confirm_edits
         if confirm is Confirm.NEVER or (confirm is Confirm.AUTO and self.own_client()):
             return None
-        names = ", ".join(item.name for item in written)
+        names = ", ".join(call.name for call in written)
         label = _("Use {name}", name=names)
         return types.ChangeAnnotation(label, needs_confirmation=True, description=_words(written))
 
@@ -314,14 +318,14 @@ def _sentences(*said: str) -> str:
 
 
 def _words(written: Sequence[Written]) -> str:
-    return "; ".join(f"{item.name}: {kernel_words(item.choice.best)}" for item in written)
+    return "; ".join(f"{call.name}: {kernel_words(call.choice.best)}" for call in written)
 
 
 def _answer(written: Sequence[Written]) -> dict[str, Any]:
     return {
         "status": "applied",
-        "message": _sentences(_("{what}.", what=_words(written)), *(item.package.words for item in written)),
+        "message": _sentences(_("{what}.", what=_words(written)), *(call.package.words for call in written)),
         "name": written[0].name,
         "sourceId": written[0].choice.best.source_id,
-        "names": [item.name for item in written],
+        "names": [call.name for call in written],
     }

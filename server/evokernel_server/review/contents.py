@@ -217,8 +217,8 @@ def _beside_code(eager: EagerComparison | None) -> str:
     same = ", ".join(map(_draw, eager.compared))
     said = _(" The file's own code gave the same as its graph for {draws}.", draws=same) if same else ""
     reasons: dict[str, list[str]] = {}
-    for item in eager.uncompared:
-        reasons.setdefault(told(item.reason), []).append(item.draw)
+    for uncompared in eager.uncompared:
+        reasons.setdefault(told(uncompared.reason), []).append(uncompared.draw)
     left = "; ".join(_uncompared(reason, draws) for reason, draws in reasons.items())
     return said + (_(" Not compared with the file's own code: {what}.", what=left) if left else "")
 

@@ -86,8 +86,8 @@ class Dashboard:
                 for job in known["jobs"]
             ],
             "kernels": [
-                {**_kernel(item, self.options().settings.chip), "history": history}
-                for item, history in zip(placed, known["histories"], strict=True)
+                {**_kernel(place, self.options().settings.chip), "history": history}
+                for place, history in zip(placed, known["histories"], strict=True)
             ],
             "offers": [_offer(offer) for offer in undecided(pending, self.workspace)[:MOST_OFFERS]],
             "memory": known["memory"],
@@ -98,7 +98,7 @@ class Dashboard:
     async def _placed(self, jobs: Sequence[Job]) -> list[Placed]:
         """Calls in open documents as they are read now, and those in the files of finished jobs."""
         documents = [
-            item for document in self.workspace.documents.values() for item in _of_document(document)
+            place for document in self.workspace.documents.values() for place in _of_document(document)
         ]
         files = dict.fromkeys(Path(job.file) for job in jobs if job.kind is JobKind.GENERATE)
         closed = [file for file in files if self.workspace.at(file) is None][:_MOST_FILES]
@@ -150,7 +150,7 @@ def _known(memory: Memory, jobs: Sequence[Job], placed: Sequence[Placed]) -> Ans
     """What the memory has to say, in one visit to its thread."""
     return {
         "jobs": [_job(memory, job) for job in jobs],
-        "histories": [_history(memory, item.installed) for item in placed],
+        "histories": [_history(memory, place.installed) for place in placed],
         "memory": {
             "path": str(memory.path),
             "items": memory.count("experiences"),

@@ -80,12 +80,12 @@ class Reviews:
         installed = spot.installed.source_id if spot.installed else ""
         return tuple(
             Variant(
-                _shown(item, spot),
-                installed=item.source.source_id == installed,
-                rejected=item.source.source_id in verified.rejected,
-                best=best is not None and item.source.source_id == best.source.source_id,
+                _shown(entry, spot),
+                installed=entry.source.source_id == installed,
+                rejected=entry.source.source_id in verified.rejected,
+                best=best is not None and entry.source.source_id == best.source.source_id,
             )
-            for item in verified.fit
+            for entry in verified.fit
         )
 
     async def compare(
@@ -191,13 +191,17 @@ class Reviews:
         chip = self.chip()
 
         def read(memory: Memory) -> list[Stored | None]:
-            return [best_of(memory, item.region.task.task_id, chip) for item in inside if item.region.task]
+            return [
+                best_of(memory, tracked.region.task.task_id, chip)
+                for tracked in inside
+                if tracked.region.task
+            ]
 
         result = zip(inside, await self.kernels.store(read), strict=True) if inside else ()
         line_of = spot.document.text.line_of
         return tuple(
-            Part(item.region.id, line_of(item.extent.start), _part_words(item.region, best))
-            for item, best in result
+            Part(tracked.region.id, line_of(tracked.extent.start), _part_words(tracked.region, best))
+            for tracked, best in result
             if best is not None
         )
 

@@ -89,9 +89,9 @@ def _page(*lines: str) -> str:
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
-    found = list(lines)
-    if found:
-        yield from ("", f"## {title}", "", *found)
+    text = list(lines)
+    if text:
+        yield from ("", f"## {title}", "", *text)
 
 
 def _list(sentences: Iterable[str]) -> Iterator[str]:

@@ -383,7 +383,9 @@ def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, int, _Function
     for child in _below(node):
         name = prefix + (f"<lambda {next(lambdas)}>" if isinstance(child, ast.Lambda) else child.name)
         if not isinstance(child, ast.ClassDef):
-            first = min([child.lineno, *(item.lineno for item in getattr(child, "decorator_list", ()))])
+            first = min(
+                [child.lineno, *(decorator.lineno for decorator in getattr(child, "decorator_list", ()))]
+            )
             yield name, first, child
         yield from _functions(child, f"{name}.")
 

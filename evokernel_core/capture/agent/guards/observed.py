@@ -165,9 +165,9 @@ def _forget_results(modules: Iterable[types.ModuleType]) -> None:
 def _modules_of_workspace(module: types.ModuleType) -> dict[str, types.ModuleType]:
     """The user's modules that are imported, by name, but for ``module``."""
     return {
-        name: item
-        for name, item in list(sys.modules.items())
-        if item is not module and is_workspace(getattr(item, "__file__", None) or "<")
+        name: element
+        for name, element in list(sys.modules.items())
+        if element is not module and is_workspace(getattr(element, "__file__", None) or "<")
     }
 
 

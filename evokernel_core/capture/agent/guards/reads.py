@@ -512,8 +512,8 @@ class Reads:
             else f"len({{}}{member}) == {len(value)}"
         )
         self._add(Guard(owner, size))
-        for key, item in entries:
-            self._value(path, f"[{key!r}]", item)
+        for key, element in entries:
+            self._value(path, f"[{key!r}]", element)
 
     def _partial(self, owner: str, member: str, value: Any) -> None:
         path = owner + member
@@ -581,9 +581,9 @@ class Reads:
             return
         of_c = not kind.__flags__ & _OF_PYTHON or kind is threading.local
         if of_c or not is_stdlib(file_of(kind)):
-            for name, item in getattr(value, "__dict__", {}).items():  # reads of these are unseen
-                if self.is_watching or is_plain(item):
-                    self._value(owner + member, f".{name}", item)
+            for name, element in getattr(value, "__dict__", {}).items():  # reads of these are unseen
+                if self.is_watching or is_plain(element):
+                    self._value(owner + member, f".{name}", element)
 
     def _written_down(self, owner: str, member: str, value: Any) -> bool:
         """Whether the text of an object that is written in C, as of a range, an array or a date, tells all of

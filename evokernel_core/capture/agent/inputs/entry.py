@@ -199,7 +199,7 @@ def call_of(entry: Entry, module: types.ModuleType, *, fix_numbers: bool) -> Cal
     holders = _holders(entry.function, entry.receiver, module)
     places = tensors_in(holders)
     first = {id(place.tensor): place for place in reversed(places) if id(place.tensor) not in given}
-    leaves += [_leaf(item.expression, PARAMETER, item.tensor) for item in reversed(first.values())]
+    leaves += [_leaf(holder.expression, PARAMETER, holder.tensor) for holder in reversed(first.values())]
     holders += arguments
     return Call(entry, tuple(leaves), tuple(conditions), tuple(tensors_in(holders)), tuple(holders))
 

@@ -46,7 +46,7 @@ def _takes_tensors(function: Function, names: Mapping[str, Any]) -> bool:
         *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
     used = _Uses(function.node, names)
-    return any(_may_be_tensor(item, default, used, names) for item, default in pairs)
+    return any(_may_be_tensor(parameter, default, used, names) for parameter, default in pairs)
 
 
 def _may_be_tensor(

@@ -98,11 +98,11 @@ class Observer:
         kind = type(made)
         if kind not in self._classes:
             self._classes[kind] = tuple(self._homes(kind))
-        found = next((home.reference for home in self._classes[kind]), None) or reference(kind)
-        if found is None:
+        known = next((home.reference for home in self._classes[kind]), None) or reference(kind)
+        if known is None:
             return
         encoded = Encoder(self.built_with, elements=True).call(args, kwargs)
-        self._keep(made, {"class": found, **encoded})
+        self._keep(made, {"class": known, **encoded})
 
     def _homes(self, kind: type) -> Iterator[Home]:
         """The class itself, and the one whose ``forward`` it inherits, where the workspace has them and they

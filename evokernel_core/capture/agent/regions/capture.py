@@ -140,7 +140,7 @@ def capture(
                 entries.append(entry)
                 with stacks_kept() if whole else nullcontext():
                     ran.append(_run(trial, recorder, source, entry, module, problems))
-            failures = [item for item in ran if not isinstance(item, Observed)]
+            failures = [entry for entry in ran if not isinstance(entry, Observed)]
         wanted = [function for function in source.functions if _matches(function, asked.symbol)]
         inside = partial(_inside, program, source, module, fake)
         regions, covered = request.whole_regions(entries, ran, wanted, inside) if whole else ([], frozenset())
@@ -149,7 +149,7 @@ def capture(
             if function.qualname not in covered:
                 smaller = request.contained(function)
                 # why there is no region of all of it is said once
-                regions += [item for item in smaller if item["graph"] or function.qualname not in refused]
+                regions += [part for part in smaller if part["graph"] or function.qualname not in refused]
         regions = request.with_applied(regions, wanted)
         without_tensors = helpers(source, module) | program.without_tensors
     regions += [
@@ -352,7 +352,7 @@ class _Request:
         the file's calls do, nothing is left for the functions that they call in turn. Where one is refused,
         or not wanted, the modules that it calls are tried: those that ``inside`` gives."""
         maker = WholeFunctions(self.source, self.module, self.fusibility, self._was_run)
-        found, covered = [], set()
+        regions, covered = [], set()
         waiting = deque(zip(entries, ran))  # noqa: B905
         tried = {entry.function.qualname for entry in entries if entry is not None}
         while waiting:
@@ -361,17 +361,17 @@ class _Request:
                 continue
             name = entry.function.qualname
             if entry.function in wanted and isinstance(seen, Observed):
-                found.append(self._whole(maker, entry, seen))
-                if found[-1]["graph"] is not None:
+                regions.append(self._whole(maker, entry, seen))
+                if regions[-1]["graph"] is not None:
                     covered.add(name)
                     continue
             if len(tried) < _MOST_TRIED:
-                inner = [item for item in inside(name) if item[0].function.qualname not in tried]
+                inner = [entry for entry in inside(name) if entry[0].function.qualname not in tried]
                 tried |= {element[0].function.qualname for element in inner}
                 waiting.extend(inner)
         if all(entry is not None and entry.function.qualname in covered for entry in entries):
             covered = {function.qualname for function in self.source.functions}
-        return found, frozenset(covered)
+        return regions, frozenset(covered)
 
     def _whole(self, maker: WholeFunctions, entry: Entry, seen: Observed) -> dict[str, Any]:
         """The region of a whole function, or of why there is none."""
@@ -379,7 +379,7 @@ class _Request:
         body = statements_of(entry.function.node)
         fixed = self.ways.get(entry.function.qualname) == "fixed"
         try:
-            if any(self._is_inside(item, entry.function) for item in self._applied):
+            if any(self._is_inside(edit, entry.function) for edit in self._applied):
                 raise Refused("It already calls a generated kernel.")
             region = {**maker.region(entry, seen, fixed=fixed), "status": "candidate"}
             self._check_numbers(entry, region)
@@ -425,7 +425,7 @@ class _Request:
         for _ in range(_MAX_REGROWTHS):
             evaluations = self.recorder.evaluations
             absorber = Absorber(self.source, function, evaluations, self.fusibility, blocked)
-            results = [self._result(item) for item in grow(absorber)]
+            results = [self._result(grown) for grown in grow(absorber)]
             more = frozenset().union(*(result for result in results if isinstance(result, frozenset)))
             if not more - blocked:
                 return [result for result in results if isinstance(result, dict)]
@@ -435,12 +435,12 @@ class _Request:
     def with_applied(self, regions: list[dict[str, Any]], wanted: list[Function]) -> list[dict[str, Any]]:
         """The regions, and the calls of kernels that the file makes, without the code behind their guards."""
         for function in wanted:
-            for item in self._applied:
-                if not self._is_inside(item, function):
+            for edit in self._applied:
+                if not self._is_inside(edit, function):
                     continue
-                reason = Sentence("Line {line} already calls a generated kernel.", line=item.call.lineno)
-                call = {**_region(self.source, function, [item.call], "{call}", reason), "status": "applied"}
-                taken = _region(self.source, function, [item.first, item.last], "", "")["span"]
+                reason = Sentence("Line {line} already calls a generated kernel.", line=edit.call.lineno)
+                call = {**_region(self.source, function, [edit.call], "{call}", reason), "status": "applied"}
+                taken = _region(self.source, function, [edit.first, edit.last], "", "")["span"]
                 regions = [region for region in regions if not _overlap(region["span"], taken)]
                 regions.append(call)
         return regions
@@ -449,12 +449,12 @@ class _Request:
     def _is_inside(applied: Applied, function: Function) -> bool:
         return any(node is applied.call for node in ast.walk(function.node))
 
-    def _result(self, item: Plan | Refusal) -> dict[str, Any] | frozenset[int]:
-        if isinstance(item, Refusal):
-            return _region(self.source, item.function, [item.node], "{call}", item.reason)
-        if item.key not in self._done:
-            self._done[item.key] = self._export(item)
-        return self._done[item.key]
+    def _result(self, plan: Plan | Refusal) -> dict[str, Any] | frozenset[int]:
+        if isinstance(plan, Refusal):
+            return _region(self.source, plan.function, [plan.node], "{call}", plan.reason)
+        if plan.key not in self._done:
+            self._done[plan.key] = self._export(plan)
+        return self._done[plan.key]
 
     def _export(self, plan: Plan) -> dict[str, Any] | frozenset[int]:
         """A region, or the expressions to keep outside and try again."""

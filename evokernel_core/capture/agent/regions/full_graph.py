@@ -251,13 +251,13 @@ class WholeFunctions:
         names = [(_name(node), node) for node in nodes]
         ignored = (*IGNORED, "aten.sym_")
         return joined(
-            uncovered(name, line_in(item.meta.get("stack_trace") or "", self.source.path))
-            for name, item in names
+            uncovered(name, line_in(element.meta.get("stack_trace") or "", self.source.path))
+            for name, element in names
             if not self.fusibility.fits(name) and not name.startswith(ignored)
         )
 
     def _check(self, graph: dict[str, Any]) -> None:
-        missing = [item for item in names_in(graph["nodes"]) if not self.fusibility.fits(item[0])]
+        missing = [named for named in names_in(graph["nodes"]) if not self.fusibility.fits(named[0])]
         if missing:
             raise Refused(joined(uncovered(name, line) for name, line in missing))
         if not graph["nodes"]:  # views alone are copied into the memory of the result
@@ -286,7 +286,7 @@ class WholeFunctions:
 
 
 def _name(node: torch.fx.Node) -> str:
-    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda item: item.meta.get("val"))
+    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda element: element.meta.get("val"))
     return name_for(ATEN_NAMES.get(str(node.target), str(node.target)), args, kwargs)
 
 

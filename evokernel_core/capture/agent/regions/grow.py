@@ -128,7 +128,7 @@ def _is_closed(
         return False
     for position, step in enumerate(steps[:-1]):
         later = steps[position + 1 :]
-        if not any(step.assigns & names_in(_value(item)) for item in later):
+        if not any(step.assigns & names_in(_value(later_step)) for later_step in later):
             return False
     names = frozenset().union(*(step.assigns for step in steps)) - last.assigns
     places = (*outer, Place(body, index, body[index]))

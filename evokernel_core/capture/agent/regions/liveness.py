@@ -30,7 +30,7 @@ def is_live(name: str, places: tuple[Place, ...], function: ast.FunctionDef, ins
                 return False
         if depth and _may_repeat(places[depth - 1].statement):
             loop = places[depth - 1].statement
-            if any(_reads(item, name) for item in _outside(loop, inside)):
+            if any(_reads(node, name) for node in _outside(loop, inside)):
                 return True
     return False
 

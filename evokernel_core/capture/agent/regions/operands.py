@@ -129,7 +129,7 @@ class _Copy:
 
     def __call__(self, node: Any) -> Any:
         if isinstance(node, list):
-            return [self(item) for item in node]
+            return [self(child) for child in node]
         if isinstance(node, str):
             return self._public(node)
         if not isinstance(node, ast.AST):

@@ -88,10 +88,10 @@ def _first(call: Call) -> tuple[Operand, Along]:
     return operand, operand.along
 
 
-def _one(found: list[T]) -> T:
-    if not found or any(item != found[0] for item in found):
+def _one(rules: list[T]) -> T:
+    if not rules or any(rule != rules[0] for rule in rules):
         raise Mixed
-    return found[0]
+    return rules[0]
 
 
 def pointwise(call: Call) -> Along:
@@ -99,7 +99,7 @@ def pointwise(call: Call) -> Along:
     rank = len(call.shapes[0])
     operands = [call.values[ref] for ref in call.node.operands()]
     sliced = [(operand, operand.along) for operand in operands if operand.along is not None]
-    place = _one([Along(along.dim + rank - len(item.shape), along.inner) for item, along in sliced])
+    place = _one([Along(along.dim + rank - len(operand.shape), along.inner) for operand, along in sliced])
     for operand in operands:
         dim = place.dim - rank + len(operand.shape)
         if operand.along is None and dim >= 0 and operand.shape[dim] != 1:
@@ -229,10 +229,10 @@ def multiplied(call: Call) -> Along:
         places.append(operand.along)
     if any(place is not None and place.dim < batch for place in places):
         return _one([place for place in places if place is not None] if None not in places else [])
-    found = [place for place in places if place is not None]
-    if len(found) != 1:
+    known = [place for place in places if place is not None]
+    if len(known) != 1:
         raise Mixed
-    return found[0]
+    return known[0]
 
 
 def linear(call: Call) -> Along:

@@ -53,7 +53,7 @@ def check_arguments(unit: Unit, task: KernelTask) -> Iterator[Finding]:
         names = [child.name for child in node.children if child.kind == Kind.PARAMETER]
         known = zip(names, ((len(task.symbols), _SIZES), (scalars, _SCALARS)), strict=False)
         for name, (count, what) in known:
-            read = [int(found) for found in re.findall(rf"\b{name}\s*\[\s*(\d+)\s*\]", unit.slice(node))]
+            read = [int(size) for size in re.findall(rf"\b{name}\s*\[\s*(\d+)\s*\]", unit.slice(node))]
             if name and max(read, default=-1) >= count:
                 message = Sentence(
                     "ComputeTiling reads {place}, but the task has {count} {what}.",
