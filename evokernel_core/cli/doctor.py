@@ -95,9 +95,9 @@ def first_run(python: str, path: Path, as_json: bool) -> None:
     """The steps of a first run on an NPU, as they end, and the report. Exits with 1 where one failed."""
     from evokernel_core.verifier import first_run_report
     from evokernel_core.verifier.first_run import first_run as run
-    from evokernel_core.verifier.first_run_host import Step
+    from evokernel_core.verifier.first_run_host import RunStep
 
-    done: list[Step] = []
+    done: list[RunStep] = []
     for step in run(python):
         done.append(step)
         if not as_json:

@@ -19,7 +19,7 @@ from evokernel_core.synthesis.problems import ProblemResult
 
 
 @define
-class Journal:
+class RunJournal:
     """The problems of a run that are done, one JSON object a line, kept until the run is complete.
 
     The same command with the same options goes on with it; ``run`` names the jobs, so that a problem
@@ -33,7 +33,7 @@ class Journal:
     _lock: threading.Lock = field(factory=threading.Lock)
 
     @classmethod
-    def open(cls, key: str) -> Journal:
+    def open(cls, key: str) -> RunJournal:
         """Raises UsageError while another process has this journal."""
         folder = data_dir() / "bench"
         folder.mkdir(exist_ok=True)

@@ -116,7 +116,7 @@ def command(
                 _preview(session, _chosen(offers, line))
                 return
             else:
-                run = _Run(session, file, apply_, by_name=bool(symbol or line), quiet=as_json)
+                run = _CommandRun(session, file, apply_, by_name=bool(symbol or line), quiet=as_json)
                 rows = run.rows(_chosen(offers, line))
     if as_json:
         say(json.dumps({"file": str(file), "regions": [asdict(row) for row in rows]}))
@@ -175,7 +175,7 @@ _LINE = re.compile(r"^Line \d+ ")
 
 
 @frozen
-class _Run:
+class _CommandRun:
     """One call of the command. ``by_name``: the person chose a place, so every kernel in it is wanted."""
 
     session: Session

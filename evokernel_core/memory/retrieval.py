@@ -36,7 +36,7 @@ class Query:
 
 
 @frozen
-class Choice:
+class RetrievalChoice:
     """How to choose: N items of a pool of K, with exploration ``epsilon``, by ``mode``."""
 
     n: int = NUMBER

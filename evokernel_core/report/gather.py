@@ -18,10 +18,10 @@ from evokernel_core.report.figures import (
     Belief,
     Evidence,
     Item,
-    Kernel,
     Point,
     Reaction,
     Report,
+    TaskFigures,
     Try,
 )
 from evokernel_core.report.statistics import geometric_mean, rank_correlation
@@ -110,7 +110,7 @@ def result_of(tried: Tried) -> str:
     return "timed_only" if tried.verdict.is_slower else "failed"
 
 
-def _kernel(task: KernelTask, evidence: Evidence | None, items: Sequence[Tried], person: str) -> Kernel:
+def _kernel(task: KernelTask, evidence: Evidence | None, items: Sequence[Tried], person: str) -> TaskFigures:
     distinct = {item.attempt.source_id: item for item in items if item.attempt.source_id}.values()
     results = Counter(map(result_of, distinct))
     verified = [(item.latency, item.attempt.verifier) for item in items if item.latency]
@@ -120,7 +120,7 @@ def _kernel(task: KernelTask, evidence: Evidence | None, items: Sequence[Tried],
         default=(None, ""),
     )
     first = verified[0][0] if verified else None
-    return Kernel(
+    return TaskFigures(
         task=task.task_id,
         name=task.name,
         category=task.op_category,

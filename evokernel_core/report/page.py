@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from evokernel_core.domain.verdict import LatencySource
-from evokernel_core.report.figures import Evidence, Kernel, Report
+from evokernel_core.report.figures import Evidence, Report, TaskFigures
 
 HERE = Path(__file__).parent
 _SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "page.js")
@@ -73,7 +73,7 @@ def _drawn(report: Report) -> dict[str, Any]:
     }
 
 
-def _kernel(kernel: Kernel) -> dict[str, Any]:
+def _kernel(kernel: TaskFigures) -> dict[str, Any]:
     names = ("task", "name", "category", "verified", "first_us", "best_us", "eager_us", "bound_us", "gain")
     return {"evidence": str(kernel.evidence), **{name: getattr(kernel, name) for name in names}}
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.domain.settings import RetrievalName
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.memory.retrieval import Choice, Query
+from evokernel_core.memory.retrieval import Query, RetrievalChoice
 from evokernel_core.memory.store import Memory
 from evokernel_core.targets.ascendc.knowledge import cards
 from evokernel_core.targets.ascendc.knowledge.practices import practices
@@ -29,7 +29,7 @@ def lookup(
     shipped = sorted(_shipped(words, named, wanted, chip), key=lambda matches: -matches[0])
     items = [experience for score, experience in shipped if score]
     asked = Query(query, {}, Stage.DRAFT, "", tuple(sorted(wanted)))
-    choice = Choice(most, most, mode=RetrievalName.SIMILARITY)
+    choice = RetrievalChoice(most, most, mode=RetrievalName.SIMILARITY)
     learned = memory.retrieve(asked, choice, random.Random(0)).experiences
     matching = [
         experience for experience in learned if words & _words(f"{experience.title} {experience.body}")

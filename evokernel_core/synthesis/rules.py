@@ -27,7 +27,7 @@ CATEGORY = "op category"
 
 
 @frozen
-class Condition:
+class SettingRange:
     """A setting that lies in a range, or has a value: then ``least`` and ``most`` are that value."""
 
     setting: str
@@ -54,7 +54,7 @@ class Precondition:
     ``held`` judged kernels, of which ``failed`` broke it. No kernel of the family outside them did."""
 
     family: str
-    conditions: tuple[Condition, ...]
+    conditions: tuple[SettingRange, ...]
     held: int
     failed: int
 
@@ -169,10 +169,10 @@ def _preconditions(rule: str, kernels: Sequence[_Judged]) -> Iterator[Preconditi
 
 def _narrowed(
     broke: Sequence[Mapping[str, Setting]], kept: Sequence[Mapping[str, Setting]]
-) -> tuple[tuple[Condition, ...], int]:
+) -> tuple[tuple[SettingRange, ...], int]:
     """Conditions that all of ``broke`` meet, each the one that excludes most of what is left of ``kept``, at
     least half; and how many of those meet them all."""
-    chosen: list[Condition] = []
+    chosen: list[SettingRange] = []
     left = list(kept)
     candidates = tuple(_common(broke))
     while left and len(chosen) < MOST_CONDITIONS:
@@ -185,17 +185,17 @@ def _narrowed(
     return tuple(chosen), len(left)
 
 
-def _common(settings: Sequence[Mapping[str, Setting]]) -> Iterator[Condition]:
+def _common(settings: Sequence[Mapping[str, Setting]]) -> Iterator[SettingRange]:
     """Everything that can be said of each setting which all have."""
     for name in settings[0]:
         if not all(name in setting for setting in settings):
             continue
         values: list[Any] = [setting[name] for setting in settings]
         if len(set(values)) == 1:
-            yield Condition(name, values[0], values[0])
+            yield SettingRange(name, values[0], values[0])
         if not any(isinstance(value, bool | str) for value in values):
-            yield Condition(name, min(values), None)
-            yield Condition(name, None, max(values))
+            yield SettingRange(name, min(values), None)
+            yield SettingRange(name, None, max(values))
 
 
 def in_words(rule: Rule) -> Iterator[str]:

@@ -39,7 +39,7 @@ from evokernel_core.twin.compiler import (
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
 from evokernel_core.twin.device_calls import host_calls
 from evokernel_core.twin.images import image_flags, needs_cube_image
-from evokernel_core.twin.kernels import Kernel, find_kernels
+from evokernel_core.twin.kernels import DeclaredKernel, find_kernels
 from evokernel_core.twin.lexer import Token
 from evokernel_core.twin.preprocess import LaunchSyntaxError, rewrite_launches
 from evokernel_core.twin.toolchain import Confinement, ToolLimits, environment
@@ -368,7 +368,7 @@ def build_files(
     glue: str | None = None,
     options: Sequence[str] = (),
     label: str = "op_kernel.cpp",
-    kernels: Mapping[str, Kernel] | None = None,
+    kernels: Mapping[str, DeclaredKernel] | None = None,
     around: Around = NOTHING_AROUND,
 ) -> BuiltKernel:
     """Compiles ``op_kernel.cpp`` among ``files`` with the glue into a library of their content's name.
@@ -470,7 +470,7 @@ def publish(result: Path, folder: Path) -> None:
             result.rename(folder)
 
 
-def _as_unit(name: str, text: str, label: str, kernels: Mapping[str, Kernel]) -> str:
+def _as_unit(name: str, text: str, label: str, kernels: Mapping[str, DeclaredKernel]) -> str:
     """A file as it is compiled: launches rewritten, and errors at the author's lines."""
     if not name.endswith(".cpp"):
         return text

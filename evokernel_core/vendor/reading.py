@@ -85,12 +85,12 @@ def _terms(node: Node, reading: Reading, rules: Mapping[str, Rule]) -> tuple[Ter
     rule = rules.get(node.op.split(".")[1] if "." in node.op else node.op)
     if rule is None:
         raise Mismatch(f"{node.op} has no term")
-    result = rule(Call(node, reading))
+    result = rule(NodeReader(node, reading))
     return result if isinstance(result, tuple) else (result,)
 
 
 @define
-class Call:
+class NodeReader:
     """A node's arguments as terms, numbers and sizes."""
 
     node: Node
@@ -139,4 +139,4 @@ class Call:
         return tuple(int(element) for element in result)
 
 
-Rule = Callable[[Call], "Term | tuple[Term, ...]"]
+Rule = Callable[[NodeReader], "Term | tuple[Term, ...]"]

@@ -21,7 +21,7 @@ from evokernel_core.verifier.backends.cann import PROFILE, CannBackend, CannKern
 from evokernel_core.verifier.backends.cann_profile import kernel_of, read_rows, read_timing
 from evokernel_core.verifier.backends.cann_tools import CannTools
 from evokernel_core.verifier.base import Case, RunStatus, TimingRequest
-from evokernel_core.verifier.first_run_host import Found, Host, NotOk, State, Step, failed, needed
+from evokernel_core.verifier.first_run_host import Found, NotOk, NpuHost, RunStep, StepState, failed, needed
 from evokernel_core.verifier.first_run_kernels import Probe, probes
 
 MOST_ROWS = 12
@@ -30,9 +30,9 @@ SEND = "Send this report."
 Action = Callable[[], Found]
 
 
-def first_run(python: str) -> Iterator[Step]:
+def first_run(python: str) -> Iterator[RunStep]:
     """Every step in order; ``python`` is the interpreter with torch_npu."""
-    host = Host(python)
+    host = NpuHost(python)
     yield _step("toolkit", host.find_toolkit)
     yield _step("driver", host.ask_driver)
     yield _step("torch_npu", host.ask_torch_npu)
@@ -44,22 +44,22 @@ def first_run(python: str) -> Iterator[Step]:
                 yield _step(f"{word} ({probe.name})", action)
 
 
-def _step(name: str, action: Action) -> Step:
+def _step(name: str, action: Action) -> RunStep:
     started = time.monotonic()
     try:
         message, details = action()
-        step = Step(name, State.OK, message, details=details)
+        step = RunStep(name, StepState.OK, message, details=details)
     except NotOk as end:
-        step = Step(name, end.state, end.found, end.advice, details=end.details)
+        step = RunStep(name, end.state, end.found, end.advice, details=end.details)
     except (EvoKernelError, OSError, ValueError) as error:
-        step = Step(name, State.FAILED, str(error), SEND)
+        step = RunStep(name, StepState.FAILED, str(error), SEND)
     return evolve(step, seconds=round(time.monotonic() - started, 2))
 
 
 class _Kernel:
     """One probe on its way through the host."""
 
-    def __init__(self, host: Host, probe: Probe, folder: Path) -> None:
+    def __init__(self, host: NpuHost, probe: Probe, folder: Path) -> None:
         self._host, self._probe, self._folder = host, probe, folder
         self._built: CannKernel | None = None
         self._outputs: tuple[Any, Any] | None = None

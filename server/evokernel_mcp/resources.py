@@ -12,7 +12,7 @@ from evokernel_core.domain.errors import EvoKernelError, UsageError
 from evokernel_core.twin import hazards
 from evokernel_core.visible import visible
 from evokernel_mcp.foreign import named, refusal
-from evokernel_mcp.state import State
+from evokernel_mcp.state import ServerState
 
 _KERNEL = re.compile(r"evokernel://kernel/([0-9a-f]{6,64})/(op_kernel\.cpp|tiling\.h)")
 _INTERFACE = re.compile(r"evokernel://docs/kernel-abi(?:/(vector|cube|both))?")
@@ -20,7 +20,7 @@ _GUIDE = re.compile(r"evokernel://guide/([0-9a-f]{1,64})")
 _FIELDS = {"op_kernel.cpp": "op_kernel_cpp", "tiling.h": "tiling_h"}
 
 
-async def text_of(uri: str, state: State, near: str) -> str:
+async def text_of(uri: str, state: ServerState, near: str) -> str:
     """A resource's text; ``near`` is a trusted folder, or empty.
 
     Raises UsageError for one that is not there, WorkerError."""
@@ -41,7 +41,7 @@ async def text_of(uri: str, state: State, near: str) -> str:
     )
 
 
-def resources_of(state: State) -> Mapping[str, Callable[..., Awaitable[str]]]:
+def resources_of(state: ServerState) -> Mapping[str, Callable[..., Awaitable[str]]]:
     """The readers of all resources by URI; what they say of themselves is told to clients."""
 
     async def text(uri: str) -> str:

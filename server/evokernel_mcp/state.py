@@ -21,7 +21,7 @@ MOST_PLANS = 32
 
 
 @frozen
-class Plan:
+class FilePlan:
     """The offers of a text of a file, or of one class or function in it."""
 
     digest: str
@@ -30,15 +30,15 @@ class Plan:
 
 
 @define(eq=False)
-class State:
+class ServerState:
     """One server's."""
 
     rules: Rules
     pool: Pool
-    _plans: OrderedDict[tuple[Path, str, bool], Plan] = field(factory=OrderedDict)
+    _plans: OrderedDict[tuple[Path, str, bool], FilePlan] = field(factory=OrderedDict)
     _guides: OrderedDict[str, str] = field(factory=OrderedDict)
 
-    async def plan(self, path: Path, access: Access, symbol: str = "", *, programs: bool = True) -> Plan:
+    async def plan(self, path: Path, access: Access, symbol: str = "", *, programs: bool = True) -> FilePlan:
         """The offers of a file now. Raises UsageError, WorkerError."""
         text = access.text(access.trusted(path))
         params = {
@@ -50,7 +50,7 @@ class State:
         }
         answer = await self.pool.request("regions", params)
         offers = tuple(from_data(region, Offer) for region in answer["regions"])
-        plan = Plan(_digest(text), offers, told(sentence_of(answer.get("interpreter", ""))))
+        plan = FilePlan(_digest(text), offers, told(sentence_of(answer.get("interpreter", ""))))
         key = (path, symbol, programs)
         self._plans[key] = plan
         self._plans.move_to_end(key)

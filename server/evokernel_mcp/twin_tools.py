@@ -32,7 +32,7 @@ from evokernel_mcp.answers import (
 from evokernel_mcp.calls import answering, working
 from evokernel_mcp.context import state_of
 from evokernel_mcp.foreign import named, quoted, told
-from evokernel_mcp.inputs import MOST_SOURCE, Launch, Limit, Offset
+from evokernel_mcp.inputs import MOST_SOURCE, BareLaunch, Limit, Offset
 from evokernel_mcp.resources import text_of
 
 MOST_BODY = 1_200
@@ -68,7 +68,7 @@ class TextAnswer(BaseModel):
 @answering
 async def run(  # noqa: PLR0913, PLR0917 - a tool's inputs
     entry: Annotated[str, Field(description="The __global__ function to launch.", max_length=200)],
-    launch: Launch,
+    launch: BareLaunch,
     ctx: Context,
     access: Allowed,
     source: Annotated[str, Field(description="The AscendC file, in a trusted folder.")] = "",

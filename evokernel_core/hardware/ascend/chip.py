@@ -25,7 +25,7 @@ S = TypeVar("S", bound=AttrsInstance)
 
 
 @frozen
-class Launch:
+class LaunchCosts:
     """Microseconds of a launch beside ``Chip.launch_us``: for each core that is started, and before a core's
     first instruction."""
 
@@ -34,7 +34,7 @@ class Launch:
 
 
 @frozen
-class Memory:
+class CoreMemories:
     """Bytes of a core's memories beside ``Chip.ub_bytes``, its functions' stack among them, and how many
     buffers the queues of one position may have."""
 
@@ -215,8 +215,8 @@ class Chip:
     hbm_gbps: float
     l2_bytes: int
     launch_us: float
-    launch: Launch = field(hash=False)
-    memory: Memory = field(hash=False)
+    launch: LaunchCosts = field(hash=False)
+    memory: CoreMemories = field(hash=False)
     scalar: Scalar = field(hash=False)
     sync: Sync = field(hash=False)
     vector: Vector = field(hash=False)
@@ -292,8 +292,8 @@ def parse_chip(name: str, path: Path) -> Chip:
         Chip,
         name=name,
         launch_us=need("launch", "launch_us"),
-        launch=read("launch", Launch),
-        memory=read("memory", Memory),
+        launch=read("launch", LaunchCosts),
+        memory=read("memory", CoreMemories),
         scalar=read("scalar", Scalar),
         sync=read("sync", Sync),
         vector=read("vector", Vector, elements_per_cycle=rates),

@@ -48,7 +48,7 @@ class SearchState:
 
 
 @frozen
-class Step:
+class Refinement:
     """Refine ``start``, or draft anew where it is None: in another cell than those that it keeps
     ``away_from``, where there is one."""
 
@@ -56,12 +56,12 @@ class Step:
     away_from: tuple[Descriptor, ...] = ()
 
 
-DRAFT = Step(None)
+DRAFT = Refinement(None)
 
 
-def draft_elsewhere(state: SearchState) -> Step:
+def draft_elsewhere(state: SearchState) -> Refinement:
     """A draft that differs from all that was tried."""
-    return Step(None, state.cells)
+    return Refinement(None, state.cells)
 
 
 class Policy(Protocol):
@@ -70,4 +70,4 @@ class Policy(Protocol):
     @property
     def name(self) -> str: ...
 
-    def choose(self, state: SearchState, rng: random.Random) -> Step: ...
+    def choose(self, state: SearchState, rng: random.Random) -> Refinement: ...

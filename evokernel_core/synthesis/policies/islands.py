@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from attrs import define, field, frozen
 
 from evokernel_core.memory.retrieval import EPSILON
-from evokernel_core.synthesis.policies.base import DRAFT, SearchState, Step, draft_elsewhere
+from evokernel_core.synthesis.policies.base import DRAFT, Refinement, SearchState, draft_elsewhere
 from evokernel_core.synthesis.proposers.base import Begun, Candidate
 
 ISLANDS = 3
@@ -51,7 +51,7 @@ class IslandsPolicy:
     epsilon: float = EPSILON
     name: str = "islands"
 
-    def choose(self, state: SearchState, rng: random.Random) -> Step:
+    def choose(self, state: SearchState, rng: random.Random) -> Refinement:
         if not state.starts:
             return DRAFT
         result = islands(state, self.number, self.interval)
@@ -63,8 +63,8 @@ class IslandsPolicy:
         island = _least(island for island in result if island.members.keys() & open_ids)
         mine = [value for id, value in island.members.items() if id in open_ids]
         if rng.random() < self.epsilon:
-            return Step(rng.choice(mine))
-        return Step(min(mine, key=lambda candidate: candidate.latency_us))
+            return Refinement(rng.choice(mine))
+        return Refinement(min(mine, key=lambda candidate: candidate.latency_us))
 
 
 def islands(state: SearchState, number: int, interval: int) -> list[Island]:

@@ -14,7 +14,7 @@ from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.synthesis.promises import expected_gain, promise_of
 from evokernel_core.synthesis.proposers.base import Candidate, Context
-from evokernel_core.synthesis.proposers.moves import Step, estimated_us
+from evokernel_core.synthesis.proposers.moves import PricedMove, estimated_us
 from evokernel_core.synthesis.residual import Residual
 from evokernel_core.targets.ascendc.author import lines_of_kernels
 from evokernel_core.targets.ascendc.features import schedule_features
@@ -34,7 +34,7 @@ _FAILURE = 0.5
 def gains(
     task: KernelTask,
     start: Candidate,
-    steps: Sequence[tuple[Experience, Step]],
+    steps: Sequence[tuple[Experience, PricedMove]],
     context: Context,
     chip: Chip,
 ) -> list[tuple[float, float]]:
@@ -50,7 +50,7 @@ def gains(
     place = {experience.id: place for place, experience in enumerate(context.experiences, 1)}
     said = _said(task, start, [step for _, step in steps], context.residual, chip)
 
-    def gain(experience: Experience, step: Step, estimated: float) -> tuple[float, float]:
+    def gain(experience: Experience, step: PricedMove, estimated: float) -> tuple[float, float]:
         known = given.get((step.move.name, step.move.kernel), [])
         weight = 1 + _SEEN * len(known)
         left_open = math.hypot(promise.spread, math.log(step.doubt)) / math.sqrt(weight)
@@ -89,7 +89,7 @@ def _changed(start: Strategy, child: Strategy) -> int | None:
 
 
 def _said(
-    task: KernelTask, start: Candidate, steps: Sequence[Step], residual: Residual, chip: Chip
+    task: KernelTask, start: Candidate, steps: Sequence[PricedMove], residual: Residual, chip: Chip
 ) -> list[float]:
     """The logarithm of how much faster steps are than their start, by their estimates and what verdicts on
     this chip say of those; endless from a start that has no estimate."""

@@ -27,7 +27,7 @@ launch are that far from verdicts, those of one kernel's schedules hardly are.""
 
 
 @frozen
-class Step:
+class PricedMove:
     """A move with the kernel that it gives. ``doubt`` is what of its estimate that may take."""
 
     move: Move
@@ -37,9 +37,9 @@ class Step:
 
 
 @lru_cache(maxsize=8)
-def steps(key: ById, strategy: Strategy, chip: Chip) -> tuple[Step, ...]:
+def steps(key: ById, strategy: Strategy, chip: Chip) -> tuple[PricedMove, ...]:
     """The steps from a strategy, one for each kernel: asked for twice in each attempt."""
-    task, planned = key.task, dict[str, Step]()
+    task, planned = key.task, dict[str, PricedMove]()
     for move in legal_moves(task, strategy, chip):
         step = _step(task, strategy, move, chip)
         planned.setdefault(step.source.source_id, step)
@@ -47,7 +47,7 @@ def steps(key: ById, strategy: Strategy, chip: Chip) -> tuple[Step, ...]:
 
 
 @lru_cache(maxsize=64)
-def in_a_row(key: ById, strategy: Strategy, names: tuple[str, ...], chip: Chip) -> Step | None:
+def in_a_row(key: ById, strategy: Strategy, names: tuple[str, ...], chip: Chip) -> PricedMove | None:
     """Moves of these names one after the other; None where one of them cannot be made."""
     task, last, before = key.task, None, strategy
     made: Sentence | None = None
@@ -63,10 +63,10 @@ def in_a_row(key: ById, strategy: Strategy, names: tuple[str, ...], chip: Chip) 
     return _step(task, strategy, whole, chip)
 
 
-def _step(task: KernelTask, strategy: Strategy, move: Move, chip: Chip) -> Step:
+def _step(task: KernelTask, strategy: Strategy, move: Move, chip: Chip) -> PricedMove:
     source = write(task, evolve(move.strategy, move=move.name), chip)
     doubt = 1.0 if is_cut_alike(strategy, move.strategy) else _DOUBT_OF_CUTS
-    return Step(move, source, priced(task, move.strategy, chip), doubt)
+    return PricedMove(move, source, priced(task, move.strategy, chip), doubt)
 
 
 def estimated_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:

@@ -26,7 +26,7 @@ from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.lessons import bottleneck_pipe, step_title
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Priced, Proposal
 from evokernel_core.synthesis.proposers.gains import gains
-from evokernel_core.synthesis.proposers.moves import Step, in_a_row, priced, steps
+from evokernel_core.synthesis.proposers.moves import PricedMove, in_a_row, priced, steps
 from evokernel_core.synthesis.residual import UNTAUGHT, Expected
 from evokernel_core.synthesis.sequences import ANALYTIC, steps_of
 from evokernel_core.targets.ascendc.author import adapt, initial, moves, write
@@ -186,7 +186,7 @@ class ScheduleProposer:
 
     def _sequences(
         self, task: KernelTask, strategy: Strategy, context: Context
-    ) -> Iterator[tuple[Experience, Step]]:
+    ) -> Iterator[tuple[Experience, PricedMove]]:
         """What steps in a row that paid elsewhere make of a strategy, where each of them can be made."""
         for experience in context.experiences:
             names = steps_of(experience)

@@ -13,7 +13,7 @@ from attrs import frozen
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin.dtypes import DTYPES
 from evokernel_core.twin.framework import DATA_TYPES, DTYPE_MACROS
-from evokernel_core.twin.operators.definition import Attribute, Operator, Parameter
+from evokernel_core.twin.operators.definition import Attribute, Operator, OperatorParameter
 from evokernel_core.twin.operators.kernel import at
 
 _NUMBERS = {name: DATA_TYPES[macro.removeprefix("DT_")] for name, (_, macro) in DTYPE_MACROS.items()}
@@ -145,7 +145,10 @@ def request_text(
 
 
 def _tensor_lines(
-    parameter: Parameter, tensors: Sequence[Tensor], combination: int, values: Mapping[str, Sequence[Path]]
+    parameter: OperatorParameter,
+    tensors: Sequence[Tensor],
+    combination: int,
+    values: Mapping[str, Sequence[Path]],
 ) -> Iterator[str]:
     files = values.get(parameter.name, ())
     layout = at(parameter.formats, combination, _ND)

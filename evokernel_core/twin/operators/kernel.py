@@ -10,7 +10,7 @@ from attrs import frozen
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin.framework import DATA_TYPES, DTYPE_MACROS, FORMATS
-from evokernel_core.twin.operators.definition import Description, Operator, Parameter, Structure
+from evokernel_core.twin.operators.definition import Description, Operator, OperatorParameter, Structure
 from evokernel_core.twin.operators.folder import OperatorFolder, entries
 
 _TYPE_NAMES = {number: name for name, number in DATA_TYPES.items()}
@@ -112,6 +112,6 @@ def at(numbers: tuple[int, ...], combination: int, default: int) -> int:
     return numbers[combination] if combination < len(numbers) else numbers[0]
 
 
-def dtype_of(parameter: Parameter, combination: int) -> str:
+def dtype_of(parameter: OperatorParameter, combination: int) -> str:
     """The dtype as PyTorch spells it, "" for one that it lacks."""
     return DTYPES.get(_TYPE_NAMES.get(at(parameter.types, combination, 28), ""), "")

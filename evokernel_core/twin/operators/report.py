@@ -23,7 +23,7 @@ from evokernel_core.twin.operators.host import HostProgram, build_host
 from evokernel_core.twin.operators.includes import include_folders
 from evokernel_core.twin.operators.kernel import kernel_of, of_folder, type_macros
 from evokernel_core.twin.operators.run import build_call, run_call
-from evokernel_core.twin.run import Limits, Mode, Status
+from evokernel_core.twin.run import ExitStatus, Limits, Mode
 from evokernel_core.twin.sources import ProgramSource, read_sources
 
 Row = dict[str, Any]
@@ -135,7 +135,7 @@ def ran_case(
             result, mismatches = run_call(call, (mode, chip, None), limits, auto_sync=auto_sync)
     except EvoKernelError as error:
         return _failed(stage if isinstance(error, CandidateError) else "call", error, **known)
-    ran = result.status is Status.OK
+    ran = result.status is ExitStatus.OK
     compared = ran and bool(case.expect) and mode is Mode.CHECK
     clean = not any(hazard.severity is Severity.ERROR for hazard in result.hazards)
     return _row(

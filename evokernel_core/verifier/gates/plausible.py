@@ -14,7 +14,7 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.roofline import moved_us, traffic
-from evokernel_core.twin.run import Work
+from evokernel_core.twin.run import PipeWork
 from evokernel_core.verifier.base import Timing
 from evokernel_core.verifier.gates.cases import bytes_between, bytes_put, total_products
 
@@ -141,9 +141,9 @@ def shares(
     read, written = traffic(task, sizes)
     products = total_products(task, sizes)
     if products:
-        yield "products", (work.get("M", Work()).us / products,)
+        yield "products", (work.get("M", PipeWork()).us / products,)
     elif between := bytes_between(task, sizes):
-        us = work.get("V", Work()).us
+        us = work.get("V", PipeWork()).us
         put = bytes_put(task, sizes)
         yield "vector work", (us / between, us / put) if put else (us / between,)
     if read:
@@ -152,7 +152,7 @@ def shares(
         yield "stores", (min(_bytes(timing, _STORES) / written, 1.0),)
 
 
-def _least_us(pipe: str, work: Work, chip: Chip) -> float:
+def _least_us(pipe: str, work: PipeWork, chip: Chip) -> float:
     """Microseconds of a pipe where all cores that have it share its work evenly."""
     cores = {"M": chip.aic, "MTE1": chip.aic, "FIX": chip.aic, "V": chip.aiv, "MTE3": chip.aiv}
     return work.us / cores.get(pipe, chip.aic + chip.aiv)

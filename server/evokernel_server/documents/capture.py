@@ -23,7 +23,7 @@ from evokernel_core.domain.sentence import sentence_of
 from evokernel_core.domain.serial import from_data
 from evokernel_core.synthesis.offers import Estimate
 from evokernel_server.documents.line_index import Text
-from evokernel_server.documents.workspace import Captured, Document, Problem, text_hash
+from evokernel_server.documents.workspace import Captured, Document, FileProblem, text_hash
 from evokernel_server.jobs.worker import Worker, WorkerError
 from evokernel_server.texts.translations import told
 
@@ -115,7 +115,7 @@ class Capture:
         try:
             known = await self._ask(document, text, programs=False) if result is None else result
         except WorkerError as error:
-            document.problem = Problem(error.reason, error.sentence)
+            document.problem = FileProblem(error.reason, error.sentence)
             self.changed(document)
             return
         document.problem = None

@@ -9,7 +9,7 @@ from evokernel_core.domain.job import Job, JobKind
 from evokernel_core.domain.region import RegionStatus
 from evokernel_core.hardware.accuracy import MODEL_ERROR
 from evokernel_server.documents.status_line import Mode
-from evokernel_server.documents.workspace import Document, Problem, Tracked
+from evokernel_server.documents.workspace import Document, FileProblem, Tracked
 from evokernel_server.offers.overlaps import REPLACEABLE
 from evokernel_server.texts.translations import _, many, told
 from evokernel_server.trust import REASON
@@ -72,7 +72,7 @@ def state_of(document: Document, *, analysing: bool) -> tuple[Mode, str]:
     return _found(document)
 
 
-def mode_of(problem: Problem) -> Mode:
+def mode_of(problem: FileProblem) -> Mode:
     """Needs inputs, failed by the file, or an error of ours or of the environment."""
     if problem.reason == "needs_shapes":
         return Mode.NEEDS_INPUTS

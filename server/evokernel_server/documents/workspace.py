@@ -70,7 +70,7 @@ class Tracked:
 
 
 @frozen
-class Problem:
+class FileProblem:
     """Why a file has no regions: a stable code and one sentence."""
 
     reason: str
@@ -138,7 +138,7 @@ class Document:
     version: int
     text: Text
     tracked: tuple[Tracked, ...] = ()
-    problem: Problem | None = None
+    problem: FileProblem | None = None
     captured: str = ""
     """Hash of the text that ``tracked`` was captured from."""
     calls: tuple[GeneratedCall, ...] = ()

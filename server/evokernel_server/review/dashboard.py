@@ -21,7 +21,7 @@ from evokernel_core.memory.activity import decisions, lessons, progress, traject
 from evokernel_core.memory.jobs import ENDED
 from evokernel_core.memory.store import Memory
 from evokernel_server.documents.packages import Installed, read_installed
-from evokernel_server.documents.status_line import Status
+from evokernel_server.documents.status_line import StatusLine
 from evokernel_server.documents.workspace import Document, Workspace, find_calls, uri_of
 from evokernel_server.jobs.queue import JobQueue
 from evokernel_server.jobs.store import Store
@@ -69,7 +69,7 @@ class Dashboard:
     workspace: Workspace
     jobs: JobQueue
     offers: Offers
-    status: Status
+    status: StatusLine
     options: Callable[[], Options]
 
     async def state(self) -> Answer:

@@ -26,7 +26,15 @@ from evokernel_server.errors import Refused
 from evokernel_server.jobs.requests import Kernels
 from evokernel_server.offers.overlaps import REPLACEABLE
 from evokernel_server.offers.pending import microseconds
-from evokernel_server.review.contents import File, Kernel, Part, Review, Variant, Vendor, kernel_of
+from evokernel_server.review.contents import (
+    File,
+    InnerKernel,
+    Review,
+    ReviewedKernel,
+    Variant,
+    Vendor,
+    kernel_of,
+)
 from evokernel_server.review.explanations import what_changed, why_faster
 from evokernel_server.review.selection import NONE, Verified, best_of, latency_of, verified_of
 from evokernel_server.review.timeline import said_page
@@ -178,7 +186,7 @@ class Reviews:
             parts=await self._parts(spot),
         )
 
-    async def _parts(self, spot: Spot) -> tuple[Part, ...]:
+    async def _parts(self, spot: Spot) -> tuple[InnerKernel, ...]:
         """The regions inside a region that is not replaced yet which have a verified kernel of their own."""
         around = spot.document.region(spot.region.id)
         if around is None or spot.name:
@@ -200,7 +208,7 @@ class Reviews:
         result = zip(inside, await self.kernels.store(read), strict=True) if inside else ()
         line_of = spot.document.text.line_of
         return tuple(
-            Part(tracked.region.id, line_of(tracked.extent.start), _part_words(tracked.region, best))
+            InnerKernel(tracked.region.id, line_of(tracked.extent.start), _part_words(tracked.region, best))
             for tracked, best in result
             if best is not None
         )
@@ -216,7 +224,7 @@ def _asked(spot: Spot, text: Text) -> dict[str, Any]:
     return {"region": to_data(region), "text": text.content}
 
 
-def _shown(stored: Stored, spot: Spot) -> Kernel:
+def _shown(stored: Stored, spot: Spot) -> ReviewedKernel:
     """A comparison with other code of the same mathematics says nothing of the code here."""
     verdict = stored.verdict
     if verdict.eager is not None and verdict.eager.source_hash != spot.region.source_hash:
@@ -239,7 +247,7 @@ def planned_of(text: Text, version: int, answer: Mapping[str, Any]) -> Planned:
     return Planned(str(answer["name"]), text, after.content, version, guards, rival)
 
 
-def _vendor(rival: Rival | None, kernel: Kernel) -> Vendor | None:
+def _vendor(rival: Rival | None, kernel: ReviewedKernel) -> Vendor | None:
     """The operator, with the figure that compares with the kernel's where there is one."""
     if rival is None:
         return None

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ..loading.source import Function, Source
+from ..loading.source import Source, SourceFunction
 
 _OPEN = frozenset({"Any", "object", "list", "List", "tuple", "Tuple", "dict", "Dict", "Sequence", "Iterable"})
 """Annotations that say nothing of what they hold."""
@@ -35,7 +35,7 @@ def helpers(source: Source, module: types.ModuleType) -> frozenset[str]:
     return frozenset(element.qualname for element in result if not _takes_tensors(element, names))
 
 
-def _takes_tensors(function: Function, names: Mapping[str, Any]) -> bool:
+def _takes_tensors(function: SourceFunction, names: Mapping[str, Any]) -> bool:
     arguments = function.node.args
     if arguments.vararg or arguments.kwarg:
         return True

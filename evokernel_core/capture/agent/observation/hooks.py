@@ -21,7 +21,7 @@ import torch
 
 from .encode import Encoder
 from .functions import Reporter, functions_of
-from .journal import Journal
+from .journal import ObservationJournal
 from .names import definition, reference
 from .seen import Seen
 from .workspace import Workspace
@@ -58,7 +58,7 @@ class Home:
 class Observer:
     """Everything that one process notes. ``install`` it once torch is there."""
 
-    def __init__(self, journal: Journal, workspace: Workspace) -> None:
+    def __init__(self, journal: ObservationJournal, workspace: Workspace) -> None:
         self._workspace = workspace
         self._write = quietly_write(journal)
         self._classes: dict[type, tuple[Home, ...]] = {}
@@ -200,7 +200,7 @@ def _plain_new(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return following(cls) if following is object.__new__ else following(cls, *args, **kwargs)
 
 
-def quietly_write(journal: Journal) -> Callable[[dict[str, Any]], None]:
+def quietly_write(journal: ObservationJournal) -> Callable[[dict[str, Any]], None]:
     """The journal for those whose failures nobody may see."""
 
     def write(line: dict[str, Any]) -> None:
