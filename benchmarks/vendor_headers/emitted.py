@@ -16,7 +16,7 @@ from evokernel_core.domain.settings import Settings
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.session import Session
-from evokernel_core.synthesis.suite import Problem, suite_of
+from evokernel_core.synthesis.suite import SuiteProblem, suite_of
 from evokernel_core.targets.ascendc.author import initial, write
 from evokernel_core.targets.ascendc.source import KERNEL, TILING
 
@@ -47,7 +47,7 @@ def emit_suite(suite: Path, levels: Iterable[int], pattern: str, out: Path) -> l
     return found
 
 
-def _problem(session: Session, problem: Problem, folder: Path) -> Emitted:
+def _problem(session: Session, problem: SuiteProblem, folder: Path) -> Emitted:
     marker = folder / _DONE
     if marker.is_file():
         data = json.loads(marker.read_text())
@@ -62,7 +62,7 @@ def _problem(session: Session, problem: Problem, folder: Path) -> Emitted:
     return done
 
 
-def _regions(problem: Problem, regions: Iterable[Region], folder: Path) -> Emitted:
+def _regions(problem: SuiteProblem, regions: Iterable[Region], folder: Path) -> Emitted:
     chip = load_chip(CHIP)
     written, reasons = 0, []
     for region in regions:

@@ -13,7 +13,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.device import Device
 from evokernel_core.hardware.indexed import chosen_bytes
 from evokernel_core.hardware.products import multiply_adds
-from evokernel_core.hardware.roofline import Work, roofline_us
+from evokernel_core.hardware.roofline import NodeWork, roofline_us
 
 
 @frozen
@@ -61,4 +61,4 @@ def _vector_elements(node: Node, graph: Graph, sizes: Sizes) -> int:
     return 0 if op is None or op.on_cube else op.flops(node, graph, sizes)
 
 
-_WORK = Work(_chosen_bytes, _multiply_adds, _vector_elements)
+_WORK = NodeWork(_chosen_bytes, _multiply_adds, _vector_elements)

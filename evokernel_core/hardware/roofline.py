@@ -44,7 +44,7 @@ def _nothing(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
 
 
 @frozen
-class Work:
+class NodeWork:
     """What a bound counts of a node, for the sizes of the symbols: the bytes that it reads of an operand of
     which indices choose some (None: all of it), multiply-adds on the cube cores, and elements that a simple
     vector instruction has to touch. ATen's operations where nothing else is said."""
@@ -54,11 +54,11 @@ class Work:
     vector_elements: Callable[[Node, Graph, Mapping[str, int]], int] = _nothing
 
 
-ATEN = Work()
+ATEN = NodeWork()
 
 
 def roofline_us(
-    task: KernelTask, device: Device, sizes: Mapping[str, int] | None = None, work: Work = ATEN
+    task: KernelTask, device: Device, sizes: Mapping[str, int] | None = None, work: NodeWork = ATEN
 ) -> float:
     """Modelled lower bound in microseconds of any kernel of the task.
 
@@ -69,7 +69,7 @@ def roofline_us(
 
 
 def roofline_parts(
-    task: KernelTask, device: Device, sizes: Mapping[str, int] | None = None, work: Work = ATEN
+    task: KernelTask, device: Device, sizes: Mapping[str, int] | None = None, work: NodeWork = ATEN
 ) -> Mapping[str, float]:
     """The modelled microseconds of which ``roofline_us`` takes the largest: of ``memory``, of ``vector`` work
     and of the matrix units (``cube``)."""
@@ -88,13 +88,13 @@ def moved_us(task: KernelTask, device: Device, sizes: Mapping[str, int] | None =
     return _moved_us(read, written, device)
 
 
-def traffic(task: KernelTask, sizes: Mapping[str, int], work: Work = ATEN) -> tuple[int, int]:
+def traffic(task: KernelTask, sizes: Mapping[str, int], work: NodeWork = ATEN) -> tuple[int, int]:
     """Bytes of the inputs that are used, and of the outputs."""
     read = sum(_least_read(ValueRef(operand.name), task.graph, sizes, work) for operand in task.graph.inputs)
     return read, sum(spec.nbytes(sizes) for spec in task.graph.output_specs())
 
 
-def _least_read(ref: ValueRef, graph: Graph, sizes: Mapping[str, int], work: Work) -> int:
+def _least_read(ref: ValueRef, graph: Graph, sizes: Mapping[str, int], work: NodeWork) -> int:
     """Bytes of a value that its readers cannot do without: what indices choose, or all of it."""
     whole = graph.spec(ref).nbytes(sizes)
     least = whole if ref in graph.outputs else 0
@@ -120,7 +120,7 @@ def _moved_us(read: int, written: int, device: Device) -> float:
 
 
 def product_us(
-    node: Node, graph: Graph, device: Device, sizes: Mapping[str, int], work: Work = ATEN
+    node: Node, graph: Graph, device: Device, sizes: Mapping[str, int], work: NodeWork = ATEN
 ) -> float:
     """Microseconds of products with every matrix unit busy all the time; 0 for any other op."""
     count = work.multiply_adds(node, graph, sizes)
@@ -133,7 +133,9 @@ def op_name(op: str) -> str:
     return parts[1] if len(parts) > 1 else op
 
 
-def _least_us(node: Node, graph: Graph, device: Device, sizes: Mapping[str, int], work: Work = ATEN) -> float:
+def _least_us(
+    node: Node, graph: Graph, device: Device, sizes: Mapping[str, int], work: NodeWork = ATEN
+) -> float:
     """Vector time that no kernel can do without: one transcendental for each element, and what ``work``
     counts."""
     if count := work.vector_elements(node, graph, sizes):

@@ -162,7 +162,7 @@ class Candidates(Sources, Values):
             and candidate.verdict.latency.source is source
             if candidate.source.source_id not in rejected
         ]
-        return min(feasible, key=lambda item: item.verdict.latency.us, default=None)  # type: ignore[union-attr]
+        return min(feasible, key=lambda entry: entry.verdict.latency.us, default=None)  # type: ignore[union-attr]
 
     def rejections(self, task_id: str) -> Mapping[str, str]:
         """The kernels of a task about which a person's last word is a rejection, with the reason given."""

@@ -178,7 +178,7 @@ def _reference(graph: Graph) -> str:
             start = end
         else:
             end += 1
-    names = ["tensors", *(python_name(item.name) for item in numbers_of(graph))]
+    names = ["tensors", *(python_name(graph_input.name) for graph_input in numbers_of(graph))]
     return f"lambda {', '.join(names)}: reference({', '.join([*given, f'*tensors[{start}:]'])})"
 
 

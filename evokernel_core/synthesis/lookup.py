@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.domain.settings import RetrievalName
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.memory.retrieval import Choice, Query
+from evokernel_core.memory.retrieval import Query, RetrievalChoice
 from evokernel_core.memory.store import Memory
 from evokernel_core.targets.ascendc.knowledge import cards
 from evokernel_core.targets.ascendc.knowledge.practices import practices
@@ -26,12 +26,14 @@ def lookup(
     wanted = frozenset(map(ExperienceKind, kinds)) or frozenset(ExperienceKind)
     words = _words(query)
     named = frozenset(re.findall(r"\w+", query))
-    shipped = sorted(_shipped(words, named, wanted, chip), key=lambda found: -found[0])
-    items = [item for score, item in shipped if score]
+    shipped = sorted(_shipped(words, named, wanted, chip), key=lambda matches: -matches[0])
+    items = [experience for score, experience in shipped if score]
     asked = Query(query, {}, Stage.DRAFT, "", tuple(sorted(wanted)))
-    choice = Choice(most, most, mode=RetrievalName.SIMILARITY)
+    choice = RetrievalChoice(most, most, mode=RetrievalName.SIMILARITY)
     learned = memory.retrieve(asked, choice, random.Random(0)).experiences
-    matching = [item for item in learned if words & _words(f"{item.title} {item.body}")]
+    matching = [
+        experience for experience in learned if words & _words(f"{experience.title} {experience.body}")
+    ]
     return tuple({item.id: item for item in [*items, *matching]}.values())[:most]
 
 
@@ -49,8 +51,8 @@ def _shipped(
             yield _IN_NAME * len(named & card.names) + _score(words, card.experience), card.experience
     if ExperienceKind.PRACTICE in wanted:
         for practice in practices():
-            item = practice.on(chip)
-            yield _score(words, item), item
+            experience = practice.on(chip)
+            yield _score(words, experience), experience
 
 
 def _score(words: frozenset[str], experience: Experience) -> int:

@@ -94,7 +94,7 @@ class Privacy:
     @staticmethod
     def _without(text: str, names: _Names) -> str:
         bare = _PATH.sub("", _TASK_NAME.sub("Task:", text))
-        return _WORD.sub(lambda found: _renamed(found[0], names), bare)
+        return _WORD.sub(lambda match: _renamed(match[0], names), bare)
 
     @cached_property
     def _names(self) -> _Names:

@@ -125,21 +125,21 @@ class Samples:
         """Words of a verdict about a kernel, of which those about a model's own text stay."""
         return self._checked(self._privacy.verdict(summary(verdict), source, verdict))
 
-    def _checked(self, found: str) -> str:
+    def _checked(self, reason: str) -> str:
         """The task of a verdict may have been captured from another file than the one that the memory has it
         from, and a verdict names sizes as that file does: raises ProposerError where it has such a name."""
         ours = {symbol.name for symbol in neutral(self.task).symbols}
-        names = (name for sizes in _SIZES.findall(found) for name in _NAMED.findall(sizes))
+        names = (name for sizes in _SIZES.findall(reason) for name in _NAMED.findall(sizes))
         if any(len(name) > 1 and name not in ours for name in names):
             raise ProposerError("A verdict has names of another file; verify the kernel again.")
-        return found
+        return reason
 
     def _context(self, ids: Iterable[str]) -> Iterator[ShownItem]:
         """Experiences are kept without names of their own task."""
         for id in ids:
-            item = self.memory.experience(id)
-            if item is not None:
-                yield ShownItem(item.kind, *self._privacy.item(item))
+            experience = self.memory.experience(id)
+            if experience is not None:
+                yield ShownItem(experience.kind, *self._privacy.item(experience))
 
     def _outcome(self, taken: Taken) -> StepOutcome:
         verdict, attempt = taken.verdict, taken.tried.attempt

@@ -297,7 +297,7 @@ class Session:
         task = task_of(region)
         verified = self._verified(task, source_id, self.settings.chip)
         spoken = self._verifier.name if self._verifier else ""
-        best = next((item for item in verified if item.verdict.verifier == spoken), verified[-1])
+        best = next((entry for entry in verified if entry.verdict.verifier == spoken), verified[-1])
         return Candidate(best.source, best.verdict, best.parent)
 
     def _verified(self, task: KernelTask, source_id: str, chip: str = "") -> list[Stored]:

@@ -53,7 +53,7 @@ class Dropped(StrEnum):
 
 
 @frozen
-class Choice:
+class SampleChoice:
     """Which samples. ``per_task`` is the largest number of one task, 0 for all; ``models`` says whether
     kernels that language models wrote are among them."""
 
@@ -87,7 +87,7 @@ class Tally:
             self.counts.setdefault(what, Counter())[value] += 1
 
 
-def steps(memory: Memory, choice: Choice, tally: Tally) -> Iterator[Step]:
+def steps(memory: Memory, choice: SampleChoice, tally: Tally) -> Iterator[Step]:
     """The samples, task by task, the best of a task first."""
     paid = verifiers_payments(memory)
     said: dict[str, dict[str, OutcomeKind]] = {}
@@ -103,7 +103,7 @@ def steps(memory: Memory, choice: Choice, tally: Tally) -> Iterator[Step]:
 
 
 def _written(
-    task: KernelTask, samples: Samples, taken: Iterable[Taken], choice: Choice, tally: Tally
+    task: KernelTask, samples: Samples, taken: Iterable[Taken], choice: SampleChoice, tally: Tally
 ) -> Iterator[Step]:
     kept = 0
     for name in taken:
@@ -121,7 +121,7 @@ def _written(
 
 
 def _wanted(
-    known: Sequence[Tried], paid: Sequence[Payment], choice: Choice, dropped: Counter[Dropped]
+    known: Sequence[Tried], paid: Sequence[Payment], choice: SampleChoice, dropped: Counter[Dropped]
 ) -> Iterator[Taken]:
     """Rewarded attempts on a task that the choice wants, each kernel once for each start and judge."""
     payments = paid_for([entry.attempt for entry in known], paid)
@@ -164,7 +164,7 @@ def _unfit(tried: Tried, payment: Payment | None) -> Dropped | None:
     return Dropped.NO_REWARD if payment is None else None
 
 
-def _unwanted(taken: Taken, choice: Choice) -> Dropped | None:
+def _unwanted(taken: Taken, choice: SampleChoice) -> Dropped | None:
     """Why the choice does not want a step."""
     if not choice.models and author(taken.source) is Author.MODEL:
         return Dropped.MODEL

@@ -89,11 +89,11 @@ def kernels(session: Session, params: Params, cancelled: Callable[[], bool]) -> 
     rows = [
         {
             "source_id": id,
-            "verdict": to_data(item.verdict),
-            "files": list(item.source.files),
-            "notes": list(item.source.strategy.notes),
+            "verdict": to_data(entry.verdict),
+            "files": list(entry.source.files),
+            "notes": list(entry.source.strategy.notes),
         }
-        for id, item in sorted(latest.items(), key=lambda pair: _us(pair[1].verdict))
+        for id, entry in sorted(latest.items(), key=lambda pair: _us(pair[1].verdict))
     ]
     return {"kernels": rows}
 

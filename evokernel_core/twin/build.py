@@ -40,7 +40,7 @@ from evokernel_core.twin.compiler import (
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
 from evokernel_core.twin.device_calls import host_calls
 from evokernel_core.twin.images import image_flags, needs_cube_image
-from evokernel_core.twin.kernels import Kernel, find_kernels
+from evokernel_core.twin.kernels import DeclaredKernel, find_kernels
 from evokernel_core.twin.lexer import Token
 from evokernel_core.twin.preprocess import LaunchSyntaxError, rewrite_launches
 from evokernel_core.twin.toolchain import Confinement, ToolLimits, environment
@@ -218,7 +218,7 @@ def _build_twin(twin: Twin, told: Told) -> None:
         work.append(pool.submit(_compile_operator_host, twin))
         for done, _ in enumerate(as_completed(work), 1):
             told(done, len(work))
-        built = [item.result() for item in work]
+        built = [future.result() for future in work]
     compiled = {path.name: str(path) for path in built if path.parent == objects}
     in_client = {_object_name(SOURCES / name) for name in _IN_CLIENT}
     client = {name for name in compiled if name.startswith(f"{_CLIENT}-")} | in_client
@@ -366,7 +366,7 @@ def build_files(
     glue: str | None = None,
     options: Sequence[str] = (),
     label: str = KERNEL,
-    kernels: Mapping[str, Kernel] | None = None,
+    kernels: Mapping[str, DeclaredKernel] | None = None,
     around: Around = NOTHING_AROUND,
 ) -> BuiltKernel:
     """Compiles ``op_kernel.cpp`` among ``files`` with the glue into a library of their content's name.
@@ -452,8 +452,8 @@ def _build_in(unit: _Unit, folder: Path, two_images: bool) -> None:
         ]
         if two_images:
             work.append(pool.submit(unit.compile, KERNEL, "cube.o", image_flags(True), INTERFACE))
-        for item in work:
-            item.result()
+        for future in work:
+            future.result()
     more: tuple[str, ...] = ()
     if two_images:
         unit.link("kernel.cube.so", "cube.o", "-Wl,-Bsymbolic", "-Wl,-soname,kernel.cube.so")
@@ -468,7 +468,7 @@ def publish(result: Path, folder: Path) -> None:
             result.rename(folder)
 
 
-def _as_unit(name: str, text: str, label: str, kernels: Mapping[str, Kernel]) -> str:
+def _as_unit(name: str, text: str, label: str, kernels: Mapping[str, DeclaredKernel]) -> str:
     """A file as it is compiled: launches rewritten, and errors at the author's lines."""
     if not name.endswith(".cpp"):
         return text

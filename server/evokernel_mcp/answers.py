@@ -309,14 +309,14 @@ def region_answer(offer: Offer) -> RegionAnswer:
 
 def hazard_answers(hazards: Iterable[Mapping[str, Any]]) -> tuple[list[HazardAnswer], int]:
     """The first hazards, errors before warnings, and how many more there are."""
-    found = sorted(hazards, key=lambda hazard: hazard["severity"] != "error")
-    shown = fitting(found, _hazard, MOST_HAZARDS)
-    return shown, len(found) - len(shown)
+    ranked = sorted(hazards, key=lambda hazard: hazard["severity"] != "error")
+    shown = fitting(ranked, _hazard, MOST_HAZARDS)
+    return shown, len(ranked) - len(shown)
 
 
-def _hazard(item: Mapping[str, Any]) -> HazardAnswer:
-    known = {name: item[name] for name in ("code", "severity", "line")} | {"file": named(item["file"])}
-    return HazardAnswer(**known, message=told(item["message"], MOST_MESSAGE))
+def _hazard(hazard: Mapping[str, Any]) -> HazardAnswer:
+    known = {name: hazard[name] for name in ("code", "severity", "line")} | {"file": named(hazard["file"])}
+    return HazardAnswer(**known, message=told(hazard["message"], MOST_MESSAGE))
 
 
 def fitting(items: Iterable[T], told: Callable[[T], A], most: int = MOST_ANSWER) -> list[A]:

@@ -13,14 +13,14 @@ from evokernel_core.targets.sources import DEFAULT, files_of
 from evokernel_core.twin import hazards
 from evokernel_core.visible import visible
 from evokernel_mcp.foreign import named, refusal
-from evokernel_mcp.state import State
+from evokernel_mcp.state import ServerState
 
 _KERNEL = re.compile(r"evokernel://kernel/([0-9a-f]{6,64})/([A-Za-z0-9_.-]{1,64})")
 _INTERFACE = re.compile(r"evokernel://docs/kernel-abi(?:/(vector|cube|both))?")
 _GUIDE = re.compile(r"evokernel://guide/([0-9a-f]{1,64})")
 
 
-async def text_of(uri: str, state: State, near: str) -> str:
+async def text_of(uri: str, state: ServerState, near: str) -> str:
     """A resource's text; ``near`` is a trusted folder, or empty.
 
     Raises UsageError for one that is not there, WorkerError."""
@@ -46,7 +46,7 @@ async def text_of(uri: str, state: State, near: str) -> str:
     )
 
 
-def resources_of(state: State) -> Mapping[str, Callable[..., Awaitable[str]]]:
+def resources_of(state: ServerState) -> Mapping[str, Callable[..., Awaitable[str]]]:
     """The readers of all resources by URI; what they say of themselves is told to clients."""
 
     async def text(uri: str) -> str:

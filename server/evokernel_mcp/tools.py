@@ -268,8 +268,8 @@ async def verify_package(
 @answering
 async def verdict(source_id: SourceId, ctx: Context, access: Allowed) -> VerdictAnswer:
     """The latest verdict on a kernel in the memory: gates, hazards, latency by pipe and its hottest lines."""
-    found, _ = await _kernel(ctx, source_id, access.near)
-    return found
+    region, _ = await _kernel(ctx, source_id, access.near)
+    return region
 
 
 @answering

@@ -36,9 +36,9 @@ from evokernel_server.documents.publish import Diagnostics, can_pull
 from evokernel_server.documents.refresh import Refreshing
 from evokernel_server.documents.renames import Moves
 from evokernel_server.documents.stale import stale_calls
-from evokernel_server.documents.status_line import Mode, Status
+from evokernel_server.documents.status_line import Mode, StatusLine
 from evokernel_server.documents.watch_registration import ClientWatch
-from evokernel_server.documents.workspace import Document, Problem, Workspace
+from evokernel_server.documents.workspace import Document, FileProblem, Workspace
 from evokernel_server.features.diagnostic import diagnostics_of
 from evokernel_server.jobs.claims import Claims
 from evokernel_server.jobs.journal import Journal
@@ -98,7 +98,7 @@ class EvoKernelServer(LanguageServer):
         self.granted = Trust()
         self._told: set[str] = set()
         self.documents = Workspace()
-        self.status = Status(self.protocol.notify)
+        self.status = StatusLine(self.protocol.notify)
         self.operations = Operations(self)
         self.changes = Changes(self._tell_changed)
         self.store = Store(paths.memory_path(), self.tell_once, self.show_status, self.changes.happened)
@@ -327,7 +327,7 @@ class EvoKernelServer(LanguageServer):
         if self.trusts(document):
             self.capture.soon(document, now=True)
         elif document.problem is None:
-            document.problem = Problem(REASON, Sentence(sentence(self.own_client)))
+            document.problem = FileProblem(REASON, Sentence(sentence(self.own_client)))
             self.regions_changed(document)
 
     async def _take_up(self, document: Document) -> None:
@@ -356,7 +356,7 @@ class EvoKernelServer(LanguageServer):
         document = self.documents.get(uri)
         if document is not None and document.has_torch and self.trusts(document):
             await self.nevers.load(document)
-            await self.ready.restore(document, {item.region.id for item in document.tracked})
+            await self.ready.restore(document, {tracked.region.id for tracked in document.tracked})
 
     async def read_packages(self, document: Document) -> None:
         """Reads the packages behind a document's calls and shows what they say, and which do not fit."""
@@ -495,7 +495,7 @@ class EvoKernelServer(LanguageServer):
         )  # fmt: skip
 
     def _to_review(self, document: Document) -> int:
-        return self.offers.count(document.path, {item.region.id for item in document.tracked})
+        return self.offers.count(document.path, {tracked.region.id for tracked in document.tracked})
 
     # --- the end
 

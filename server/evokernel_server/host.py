@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from evokernel_server.documents.private_pages import Pages
     from evokernel_server.documents.publish import Diagnostics
     from evokernel_server.documents.renames import Moves
-    from evokernel_server.documents.status_line import Status
+    from evokernel_server.documents.status_line import StatusLine
     from evokernel_server.documents.workspace import Document, Workspace
     from evokernel_server.jobs.progress import Operations
     from evokernel_server.jobs.queue import JobQueue
@@ -92,7 +92,7 @@ class Services(Protocol):
     operations: Operations
     outcomes: OutcomeLog
     pages: Pages
-    status: Status
+    status: StatusLine
     store: Store
     watcher: Watcher
     worker: Worker

@@ -39,7 +39,7 @@ from evokernel_core.targets.ascendc.knowledge.cards import Card, used_cards
 from evokernel_core.targets.ascendc.knowledge.exemplars import Typical, nearest, source_of, typical_tasks
 from evokernel_core.targets.ascendc.knowledge.practices import BINDINGS, practices
 from evokernel_core.targets.ascendc.source import KERNEL
-from evokernel_core.twin.lexer import Kind as TokenKind
+from evokernel_core.twin.lexer import CppTokenKind as TokenKind
 from evokernel_core.twin.lexer import tokenize
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

@@ -32,7 +32,7 @@ from evokernel_core.memory.migrations.apply import STEPS
 from evokernel_core.memory.migrations.identities import identity_of
 from evokernel_core.memory.migrations.m002_identity import _identity
 from evokernel_core.memory.packed import packed, unpacked
-from evokernel_core.memory.retrieval import Choice, Query
+from evokernel_core.memory.retrieval import Query, RetrievalChoice
 from evokernel_core.memory.store import Memory
 from evokernel_core.targets.ascendc.source import KERNEL, TILING
 
@@ -123,7 +123,7 @@ def test_what_was_split_is_one_task(
         assert memory.q(Stage.DRAFT, "activation", "an item") == 0.5
         assert [event.used for event in memory.rewards()] == [("an item",)]
         query = Query("rows", {"rows": 1.0}, Stage.DRAFT, "activation", tuple(ExperienceKind))
-        found = memory.retrieve(query, Choice(mode=RetrievalName.SIMILARITY), random.Random(0))
+        found = memory.retrieve(query, RetrievalChoice(mode=RetrievalName.SIMILARITY), random.Random(0))
         assert len(found.experiences) == 4
         (kept,) = memory.rows("tasks", "task_id = 'broken'")
         assert unpacked(kept["task"]) == "{"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attrs import evolve
-from evokernel_server.review.contents import File, Kernel, Review, Vendor, kernel_of
+from evokernel_server.review.contents import File, Review, ReviewedKernel, Vendor, kernel_of
 
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
@@ -44,7 +44,7 @@ VERDICT = Verdict(
 )
 
 
-def kernel(latency: Latency = LATENCY, source: KernelSource = SOURCE) -> Kernel:
+def kernel(latency: Latency = LATENCY, source: KernelSource = SOURCE) -> ReviewedKernel:
     verdict = evolve(VERDICT, latency=latency, source_id=source.source_id)
     return kernel_of(source, verdict, latency, TASK)
 

@@ -14,7 +14,7 @@ from attrs import evolve
 from evokernel_server.app import EvoKernelServer
 from evokernel_server.documents.capture import read_regions
 from evokernel_server.documents.packages import Installed
-from evokernel_server.documents.workspace import Document, Found, Problem
+from evokernel_server.documents.workspace import Captured, Document, FileProblem
 from evokernel_server.features.highlight import highlights
 from evokernel_server.features.hover import hover_at
 from evokernel_server.features.inlay_hint import Showing, hints, resolved
@@ -159,7 +159,7 @@ def test_a_figure_that_no_time_has_never_reaches_a_hint(wrong: float, name: str)
     if name == "rival":
         answer["regions"][0]["estimate"]["rival"] = {"name": "torch_npu.f", "modelled_us": wrong}
     (item,) = read_regions(json.loads(json.dumps(answer)))
-    assert item == Found(region, None)
+    assert item == Captured(region, None)
     made.accept([item], made.text, made.mark())
     assert hints(made, EVERYTHING) == []
 
@@ -313,7 +313,7 @@ def test_why_a_file_has_no_regions_is_told_in_the_language_of_the_editor() -> No
     made = document(MODEL)
     how = "{how} at line {line}"
     reason = Sentence(how, how=Sentence("it had not called a model after {seconds} s", seconds=5), line=3)
-    made.problem = Problem("needs_shapes", reason)
+    made.problem = FileProblem("needs_shapes", reason)
     speak("zh-cn")
     (hint,) = hints(made, EVERYTHING)
     assert "5 秒" in hint.tooltip.value and not english(hint.tooltip.value)

@@ -19,7 +19,7 @@ from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.proposers import llm_budget
 from evokernel_core.synthesis.proposers.base import Context
 from evokernel_core.synthesis.proposers.llm import LlmProposer
-from evokernel_core.synthesis.proposers.llm_budget import Account, Books, Budget, Plan, Tally
+from evokernel_core.synthesis.proposers.llm_budget import Account, AnswerBudget, Books, Budget, Tally
 from evokernel_core.synthesis.proposers.llm_model import ATTEMPTS
 from evokernel_core.synthesis.proposers.llm_words import Question, Usage
 from evokernel_core.targets.ascendc.target import ascendc
@@ -45,28 +45,28 @@ def test_books_add_up(books: Books) -> None:
     assert books.spent_on("2026-01-31") == Spent(144, 0.5)
 
 
-PLANS: list[tuple[dict[str, float], int, Plan | str]] = [
-    ({}, 1, Plan(1, 32_768)),
-    ({"answer_tokens": 5_000}, 4, Plan(4, 5_000)),
-    ({"token_budget": 9_000}, 1, Plan(1, 8_000)),
-    ({"token_budget": 9_000}, 3, Plan(3, 2_000)),
-    ({"token_budget": 9_000}, 16, Plan(4, 1_250)),
+PLANS: list[tuple[dict[str, float], int, AnswerBudget | str]] = [
+    ({}, 1, AnswerBudget(1, 32_768)),
+    ({"answer_tokens": 5_000}, 4, AnswerBudget(4, 5_000)),
+    ({"token_budget": 9_000}, 1, AnswerBudget(1, 8_000)),
+    ({"token_budget": 9_000}, 3, AnswerBudget(3, 2_000)),
+    ({"token_budget": 9_000}, 16, AnswerBudget(4, 1_250)),
     ({"token_budget": 2_000}, 1, "The token budget of 2000 is used up (0 spent); raise it or go on"),
-    ({"day_token_budget": 4_000}, 1, Plan(1, 3_000)),
+    ({"day_token_budget": 4_000}, 1, AnswerBudget(1, 3_000)),
     ({"day_token_budget": 1_500}, 1, "Today's token budget of 1500 is used up (0 spent); raise it, wait"),
-    ({"money_budget": 0.101}, 2, Plan(2, 4_950)),
+    ({"money_budget": 0.101}, 2, AnswerBudget(2, 4_950)),
     ({"money_budget": 0.01}, 1, "The money budget of 0.01 is used up (0 spent)"),
-    ({"day_money_budget": 0.05}, 1, Plan(1, 4_900)),
+    ({"day_money_budget": 0.05}, 1, AnswerBudget(1, 4_900)),
     ({"day_money_budget": 0.0005}, 1, "Today's money budget of 0.0005 is used up"),
-    ({"money_budget": 0.002, "output_price": 0.0}, 1, Plan(1, 32_768)),
+    ({"money_budget": 0.002, "output_price": 0.0}, 1, AnswerBudget(1, 32_768)),
 ]
 
 
 @pytest.mark.parametrize(("options", "samples", "plan"), PLANS)
-def test_what_fits(options: dict[str, float], samples: int, plan: Plan | str) -> None:
+def test_what_fits(options: dict[str, float], samples: int, plan: AnswerBudget | str) -> None:
     """Questions of a thousand tokens."""
     budget = Budget(evolve(ENDPOINT, **options), Tally)
-    if isinstance(plan, Plan):
+    if isinstance(plan, AnswerBudget):
         assert budget.plan("job", 1_000, samples) == plan
         return
     with pytest.raises(BudgetExhausted) as raised:
@@ -93,7 +93,7 @@ def test_each_kernel_has_its_budget_and_the_day_has_one(
 ) -> None:
     settings = evolve(ENDPOINT, token_budget=10_000, day_token_budget=25_000)
 
-    def pay_and_plan(job: str) -> Plan:
+    def pay_and_plan(job: str) -> AnswerBudget:
         budget = Budget(settings, lambda: books)  # another process's
         budget.pay(job, Usage(5_000, 4_000, estimated=False))
         return budget.plan(job, 100, 1)

@@ -10,7 +10,7 @@ import pytest
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
-from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.settings import ModelEndpoint, Settings
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
@@ -20,7 +20,7 @@ from evokernel_core.synthesis.engine import AttemptEvent, Engine, Status
 from evokernel_core.synthesis.policies.qvalue import QValuePolicy
 from evokernel_core.synthesis.proposers.llm import LlmProposer
 from evokernel_core.targets.ascendc.backends.twin import TwinBackend
-from evokernel_core.targets.ascendc.source import TARGET, ascendc_source
+from evokernel_core.targets.ascendc.source import TARGET
 from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.local import LocalVerifier
 from tests import warm
@@ -70,6 +70,6 @@ def test_drafted_repaired_twice_and_refined(verifier: LocalVerifier, tmp_path: P
 
 
 def test_hostile_code_ends_at_the_audit(verifier: LocalVerifier) -> None:
-    source = ascendc_source(TARGET, recording("hostile_code")["kernel"]["files"], Strategy("model"))
+    source = KernelSource(TARGET, recording("hostile_code")["kernel"]["files"], Strategy("model"))
     failed = verifier.verify(scale_add(), source).failed_gate
     assert failed and failed.gate.value == "audit"

@@ -18,7 +18,7 @@ from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.engine import Engine
 from evokernel_core.synthesis.lessons import RULES
-from evokernel_core.synthesis.rules import Condition, Precondition, Rule, in_words, learned_rules
+from evokernel_core.synthesis.rules import Precondition, Rule, SettingRange, in_words, learned_rules
 from evokernel_core.targets.ascendc.source import ascendc_source
 
 UB = RULES["ub-capacity"]
@@ -136,7 +136,7 @@ def test_a_rule_of_a_pack_has_no_evidence_here(memory: Memory) -> None:
 
 
 def test_sentences_name_at_most_five_tasks() -> None:
-    condition = Condition("tile", 4096, None)
+    condition = SettingRange("tile", 4096, None)
     where = (Precondition("rows", (condition,), 9, 8), Precondition("model", (), 2, 1))
     rule = Rule("id", UB, True, 9, 40, tuple(f"t{n}" for n in range(7)), 1.0, 2.0, where)
     told = tuple(in_words(evolve(rule, values=((Stage.DRAFT, -0.25),))))

@@ -58,15 +58,15 @@ from evokernel_core.synthesis.data_card import as_markdown, data_card, field_pat
 from evokernel_core.synthesis.engine import Engine
 from evokernel_core.synthesis.policies.qvalue import QValuePolicy
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
-from evokernel_core.synthesis.steps import Choice, Dropped, Tally, read_steps, steps
+from evokernel_core.synthesis.steps import Dropped, SampleChoice, Tally, read_steps, steps
 from evokernel_core.targets.ascendc.source import KERNEL, TILING, ascendc_source
 from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.base import Cancelled, never
 from tests.tables import drawn
 
 CHIP = load_chip()
-SUPERVISED = Choice(per_task=0)
-REINFORCEMENT = Choice(Purpose.REINFORCEMENT, per_task=0)
+SUPERVISED = SampleChoice(per_task=0)
+REINFORCEMENT = SampleChoice(Purpose.REINFORCEMENT, per_task=0)
 LEAVES = tuple(item for kind in (Step, State, Action, StepOutcome, Parent, ShownItem) for item in fields(kind)
                if item.name not in ("state", "outcome"))  # fmt: skip
 """Every field of a sample that is not a table row by itself."""
@@ -158,17 +158,17 @@ def searched_memory(searches: Callable[[int], Path], tmp_path: Path) -> Iterator
         yield lambda budget: opened.enter_context(Memory(copy(searches(budget), tmp_path / "searched.db")))
 
 
-def exported(memory: Memory, choice: Choice) -> tuple[list[Step], Tally]:
+def exported(memory: Memory, choice: SampleChoice) -> tuple[list[Step], Tally]:
     tally = Tally()
     return list(steps(memory, choice, tally)), tally
 
 
-def everything_of(memory: Memory, choice: Choice) -> list[Step]:
+def everything_of(memory: Memory, choice: SampleChoice) -> list[Step]:
     return exported(memory, choice)[0]
 
 
-@pytest.mark.parametrize("choice", [SUPERVISED, REINFORCEMENT, Choice()])
-def test_a_file_reads_back(searched_memory: Callable[[int], Memory], choice: Choice) -> None:
+@pytest.mark.parametrize("choice", [SUPERVISED, REINFORCEMENT, SampleChoice()])
+def test_a_file_reads_back(searched_memory: Callable[[int], Memory], choice: SampleChoice) -> None:
     memory = searched_memory(12)
     found = everything_of(memory, choice)
     assert found
@@ -372,8 +372,8 @@ def test_a_person_s_last_word_is_told_and_none_of_their_words(memory: Memory) ->
 
 def test_the_card_counts_what_the_file_holds(memory: Memory) -> None:
     searched(memory, PLAIN, 20)
-    found, tally = exported(memory, Choice(Purpose.REINFORCEMENT, 5))
-    card = data_card(Choice(Purpose.REINFORCEMENT, 5), tally)
+    found, tally = exported(memory, SampleChoice(Purpose.REINFORCEMENT, 5))
+    card = data_card(SampleChoice(Purpose.REINFORCEMENT, 5), tally)
     assert (card.samples, card.tasks, card.attempts) == (len(found), 1, 20)
     assert sum(card.dropped.values()) == 20 - len(found)
     results = Counter(step.outcome.result.value for step in found)

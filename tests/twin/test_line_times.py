@@ -11,7 +11,7 @@ from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.source import ascendc_source
 from evokernel_core.twin.build import BuiltKernel, build_kernel
 from evokernel_core.twin.judge import judge_kernel
-from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
+from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, RunResult, TensorFile, run_kernel
 
 pytestmark = pytest.mark.usefixtures("kernel_home")
 
@@ -65,7 +65,7 @@ def built(kernel_home: object) -> BuiltKernel:
 def timed(built: BuiltKernel, blocks: int, run: Callable[..., RunResult] = run_kernel) -> RunResult:
     outputs = (TensorFile(None, blocks * 4096),)
     result = run(built, RunRequest(Mode.TIME, CHIP, sizes=(blocks,), outputs=outputs))
-    assert result.status is Status.OK, result.message
+    assert result.status is ExitStatus.OK, result.message
     return result
 
 

@@ -19,7 +19,7 @@ from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.targets.ascendc.source import KERNEL, TILING, ascendc_source
 from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.twin.build import BuiltKernel
-from evokernel_core.twin.run import Part
+from evokernel_core.twin.run import TensorPart
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import tensor_bytes
@@ -168,7 +168,7 @@ def run(task: KernelTask, built: Any, files: Sequence[Path], folder: Path, chose
     return TwinBackend(ascendc(CHIP)).execute(built, case)
 
 
-def elements(values: Any, part: Part) -> Any:
+def elements(values: Any, part: TensorPart) -> Any:
     """What a part chooses of an array."""
     indices = [np.concatenate([np.arange(f, f + n) for f, n in runs]) for runs in part.runs]
     return values[np.ix_(*indices)]
@@ -248,7 +248,7 @@ def test_what_comes_from_elsewhere_or_goes_there_is_reported(
 def test_a_part_that_is_none_of_its_tensor_is_refused(tmp_path: Path, kernel_home: Path) -> None:
     task = make_task("relu")
     built = TwinBackend(ascendc(CHIP)).build(task, read_source("relu"))
-    part = Part(4, (100_000,), (((99_000, 2000),),))
+    part = TensorPart(4, (100_000,), (((99_000, 2000),),))
     (tmp_path / "out").mkdir()
     np.ones(2000, "f4").tofile(tmp_path / "x.bin")
     case = Case(

@@ -27,7 +27,7 @@ S = TypeVar("S", bound=AttrsInstance)
 
 
 @frozen
-class Launch:
+class LaunchCosts:
     """Microseconds of a launch: of any, for each core that is started, and before a core's first
     instruction."""
 
@@ -37,7 +37,7 @@ class Launch:
 
 
 @frozen
-class Memory:
+class CoreMemories:
     """Bytes of a core's memories beside ``Chip.ub_bytes``, its functions' stack among them, and how many
     buffers the queues of one position may have."""
 
@@ -217,8 +217,8 @@ class Chip:
     hbm_bytes: int
     hbm_gbps: float
     l2_bytes: int
-    launch: Launch = field(hash=False)
-    memory: Memory = field(hash=False)
+    launch: LaunchCosts = field(hash=False)
+    memory: CoreMemories = field(hash=False)
     scalar: Scalar = field(hash=False)
     sync: Sync = field(hash=False)
     vector: Vector = field(hash=False)
@@ -350,8 +350,8 @@ def parse_chip(name: str, path: Path) -> Chip:
         "chip",
         Chip,
         name=name,
-        launch=read("launch", Launch),
-        memory=read("memory", Memory),
+        launch=read("launch", LaunchCosts),
+        memory=read("memory", CoreMemories),
         scalar=read("scalar", Scalar),
         sync=read("sync", Sync),
         vector=read("vector", Vector, elements_per_cycle=rates),

@@ -17,7 +17,7 @@ from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.synthesis.promises import expected_gain, promise_of
 from evokernel_core.synthesis.proposers.base import Candidate, Context
-from evokernel_core.synthesis.proposers.moves import Step, estimated_us
+from evokernel_core.synthesis.proposers.moves import PricedMove, estimated_us
 from evokernel_core.synthesis.residual import Residual
 from evokernel_core.targets.sources import MAIN_FILES
 
@@ -33,7 +33,7 @@ _FAILURE = 0.5
 def gains(
     task: KernelTask,
     start: Candidate,
-    steps: Sequence[tuple[Experience, Step]],
+    steps: Sequence[tuple[Experience, PricedMove]],
     context: Context,
     author: KernelAuthor,
 ) -> list[tuple[float, float]]:
@@ -49,7 +49,7 @@ def gains(
     place = {experience.id: place for place, experience in enumerate(context.experiences, 1)}
     said = _said(task, start, [step for _, step in steps], context.residual, author)
 
-    def gain(experience: Experience, step: Step, estimated: float) -> tuple[float, float]:
+    def gain(experience: Experience, step: PricedMove, estimated: float) -> tuple[float, float]:
         known = given.get((step.move.name, step.move.kernel), [])
         weight = 1 + _SEEN * len(known)
         left_open = math.hypot(promise.spread, math.log(step.doubt)) / math.sqrt(weight)
@@ -59,14 +59,14 @@ def gains(
         on_average = expected_gain(mean, left_open * _matters(step.move, times))
         return on_average / math.sqrt(1 + tries[step.move.kernel]), mean
 
-    return [gain(item, step, one) for (item, step), one in zip(steps, said, strict=True)]
+    return [gain(experience, step, one) for (experience, step), one in zip(steps, said, strict=True)]
 
 
 def _given(candidates: Sequence[Candidate]) -> dict[tuple[str, int | None], list[float]]:
     """By the name of a step and the kernel that it changes: the logarithms of how much faster it made what it
     started from."""
     known = {candidate.source.source_id: candidate for candidate in candidates}
-    found: defaultdict[tuple[str, int | None], list[float]] = defaultdict(list)
+    ratios: defaultdict[tuple[str, int | None], list[float]] = defaultdict(list)
     for child in candidates:
         parent = known.get(child.parent)
         if parent is None or not child.source.strategy.move:
@@ -74,8 +74,8 @@ def _given(candidates: Sequence[Candidate]) -> dict[tuple[str, int | None], list
         now, before = child.verdict.latency, parent.verdict.latency
         gain = math.log(before.us / now.us) if now and before else -math.inf
         changed = _changed(parent.source.strategy, child.source.strategy)
-        found[child.source.strategy.move, changed].append(max(gain, -_FAILURE))
-    return found
+        ratios[child.source.strategy.move, changed].append(max(gain, -_FAILURE))
+    return ratios
 
 
 def _changed(start: Strategy, child: Strategy) -> int | None:
@@ -88,7 +88,7 @@ def _changed(start: Strategy, child: Strategy) -> int | None:
 
 
 def _said(
-    task: KernelTask, start: Candidate, steps: Sequence[Step], residual: Residual, author: KernelAuthor
+    task: KernelTask, start: Candidate, steps: Sequence[PricedMove], residual: Residual, author: KernelAuthor
 ) -> list[float]:
     """The logarithm of how much faster steps are than their start, by their estimates and what verdicts on
     this chip say of those; endless from a start that has no estimate."""
@@ -97,10 +97,10 @@ def _said(
     if not math.isfinite(now_us):
         return [math.inf for _ in steps]
     rows = [schedule_features(task, strategy, now_us), *(dict(step.priced.features) for step in steps)]
-    now, *found = (item.mean for item in residual.of(rows, task.task_id))
+    now, *gains = (expected.mean for expected in residual.of(rows, task.task_id))
     return [
         math.log(now_us / step.priced.estimate_us) + now - mean
-        for step, mean in zip(steps, found, strict=True)
+        for step, mean in zip(steps, gains, strict=True)
     ]
 
 

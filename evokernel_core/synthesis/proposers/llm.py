@@ -25,7 +25,7 @@ from evokernel_core.synthesis.proposers.llm_answer import EDIT_SCHEMA, SCHEMA, r
 from evokernel_core.synthesis.proposers.llm_budget import Account, Books, Budget, Tally
 from evokernel_core.synthesis.proposers.llm_model import Model
 from evokernel_core.synthesis.proposers.llm_prompt import Prompt, draft_prompt, refine_prompt
-from evokernel_core.synthesis.proposers.llm_words import Message, Question, Usage, Words
+from evokernel_core.synthesis.proposers.llm_words import Message, ModelAnswer, Question, Usage
 
 log = get_logger(__name__)
 
@@ -145,7 +145,7 @@ def _messages(prompt: Prompt, more: str) -> tuple[Message, ...]:
 
 
 def _kernels(
-    answers: Iterable[Words], tried: frozenset[str], move: str, base: KernelSource | None
+    answers: Iterable[ModelAnswer], tried: frozenset[str], move: str, base: KernelSource | None
 ) -> tuple[KernelSource, ...]:
     """The different new kernels in the answers. Raises ProposerError for the first flaw where there are
     none."""
@@ -165,7 +165,7 @@ def _kernels(
     return tuple(result.values())
 
 
-def _kernel(answer: Words, tried: frozenset[str], move: str, base: KernelSource | None) -> KernelSource:
+def _kernel(answer: ModelAnswer, tried: frozenset[str], move: str, base: KernelSource | None) -> KernelSource:
     if answer.flaw:
         raise ProposerError(answer.flaw)
     source = read_answer(answer.text, move=move, base=base)

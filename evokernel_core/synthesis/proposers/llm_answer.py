@@ -148,15 +148,15 @@ def _edits(data: Any) -> tuple[Edit, ...]:
     )
 
 
-def _of_sections(found: Mapping[str, str]) -> Parts:
+def _of_sections(texts: Mapping[str, str]) -> Parts:
     files, changes = {}, list[Edit]()
     for name in FILES:
-        if name in found:
-            blocks = edits(name, found[name])
+        if name in texts:
+            blocks = edits(name, texts[name])
             changes += blocks
             if not blocks:
-                files[name] = bare(found[name])
-    lines = [line.strip().lstrip("-*").strip() for line in bare(found.get("notes", "")).split("\n")]
+                files[name] = bare(texts[name])
+    lines = [line.strip().lstrip("-*").strip() for line in bare(texts.get("notes", "")).split("\n")]
     return files, changes, [line for line in lines if line]
 
 

@@ -134,8 +134,10 @@ def system_message(units: Cores, chip: Chip, *, structured: bool | None) -> str:
 
 def common_part(kind: KernelKind, chip: Chip) -> str:
     """What the question about every task of a kind begins with."""
-    known = [{"kind": item.kind.value.replace("_", " "), "title": item.title, "body": item.body}
-             for item in common_knowledge(kind, chip)]  # fmt: skip
+    known = [
+        {"kind": card.kind.value.replace("_", " "), "title": card.title, "body": card.body}
+        for card in common_knowledge(kind, chip)
+    ]
     return _environment().get_template("knowledge.md.jinja").render(common=known)
 
 
@@ -183,7 +185,7 @@ def _items(
         *practices_for(binding, kind.units, chip),
         *further_cards(task, kind, kernels),
     )
-    known = {item.id for item in common_knowledge(kind, chip)}
+    known = {experience.id for experience in common_knowledge(kind, chip)}
     return tuple({choice.id: choice for choice in chosen if choice.id not in known}.values())
 
 

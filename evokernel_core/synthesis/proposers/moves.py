@@ -26,7 +26,7 @@ launch are that far from verdicts, those of one kernel's schedules hardly are.""
 
 
 @frozen
-class Step:
+class PricedMove:
     """A move with the kernel that it gives. ``doubt`` is what of its estimate that may take."""
 
     move: Move
@@ -36,17 +36,19 @@ class Step:
 
 
 @lru_cache(maxsize=8)
-def steps(key: ById, strategy: Strategy, author: KernelAuthor) -> tuple[Step, ...]:
+def steps(key: ById, strategy: Strategy, author: KernelAuthor) -> tuple[PricedMove, ...]:
     """The steps from a strategy, one for each kernel: asked for twice in each attempt."""
-    task, found = key.task, dict[str, Step]()
+    task, planned = key.task, dict[str, PricedMove]()
     for move in legal_moves(task, strategy, author):
         step = _step(task, strategy, move, author)
-        found.setdefault(step.source.source_id, step)
-    return tuple(found.values())
+        planned.setdefault(step.source.source_id, step)
+    return tuple(planned.values())
 
 
 @lru_cache(maxsize=64)
-def in_a_row(key: ById, strategy: Strategy, names: tuple[str, ...], author: KernelAuthor) -> Step | None:
+def in_a_row(
+    key: ById, strategy: Strategy, names: tuple[str, ...], author: KernelAuthor
+) -> PricedMove | None:
     """Moves of these names one after the other; None where one of them cannot be made."""
     task, last, before = key.task, None, strategy
     made: Sentence | None = None
@@ -62,10 +64,10 @@ def in_a_row(key: ById, strategy: Strategy, names: tuple[str, ...], author: Kern
     return _step(task, strategy, whole, author)
 
 
-def _step(task: KernelTask, strategy: Strategy, move: Move, author: KernelAuthor) -> Step:
+def _step(task: KernelTask, strategy: Strategy, move: Move, author: KernelAuthor) -> PricedMove:
     source = author.write(task, evolve(move.strategy, move=move.name))
     doubt = 1.0 if is_cut_alike(strategy, move.strategy) else _DOUBT_OF_CUTS
-    return Step(move, source, priced(task, move.strategy, author), doubt)
+    return PricedMove(move, source, priced(task, move.strategy, author), doubt)
 
 
 def estimated_us(task: KernelTask, strategy: Strategy, author: KernelAuthor) -> float:

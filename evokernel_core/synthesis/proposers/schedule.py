@@ -28,7 +28,7 @@ from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.lessons import bottleneck_pipe, step_title
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Priced, Proposal
 from evokernel_core.synthesis.proposers.gains import gains
-from evokernel_core.synthesis.proposers.moves import Step, in_a_row, priced, steps
+from evokernel_core.synthesis.proposers.moves import PricedMove, in_a_row, priced, steps
 from evokernel_core.synthesis.residual import UNTAUGHT, Expected
 from evokernel_core.synthesis.sequences import ANALYTIC, steps_of
 
@@ -124,7 +124,9 @@ class ScheduleProposer:
         if sum(record.family == analytic.family for record in context.residual.records) < _KNOWN:
             context = evolve(context, residual=UNTAUGHT)
         first = self._draft(task, _practice(ANALYTIC, analytic), analytic, context)
-        carried = [self._draft(task, item, found, context) for item, found in self._carried(task, context)]
+        carried = [
+            self._draft(task, experience, gain, context) for experience, gain in self._carried(task, context)
+        ]
         own, beside = [first], self._beside(task, analytic, context)
         if context.residual.is_known:  # else nothing but their estimates tells them apart
             others = sorted(beside, key=lambda draft: draft.us)
@@ -144,8 +146,8 @@ class ScheduleProposer:
     def _beside(self, task: KernelTask, analytic: Strategy, context: Context) -> Iterator[_Draft]:
         """The schedules one move away from the analytic one."""
         for move in self.author.moves(task, analytic):
-            item = _practice(after(ANALYTIC, Sentence(move.name)), move.strategy)
-            yield self._draft(task, item, evolve(move.strategy, move=""), context)
+            experience = _practice(after(ANALYTIC, Sentence(move.name)), move.strategy)
+            yield self._draft(task, experience, evolve(move.strategy, move=""), context)
 
     def _draft(
         self, task: KernelTask, experience: Experience, strategy: Strategy, context: Context
@@ -169,21 +171,21 @@ class ScheduleProposer:
         single = steps(ById(task), start.source.strategy, self.author)
         known = {step.source.source_id for step in single}
         sequences = [
-            (item, step)
-            for item, step in self._sequences(task, start.source.strategy, context)
+            (experience, step)
+            for experience, step in self._sequences(task, start.source.strategy, context)
             if step.source.source_id not in known
         ]
         result = [*((practice(step.move, start), step) for step in single), *sequences]
         expected = gains(task, start, result, context, self.author)
         return tuple(
-            _Option(item, step.source, step.priced, gain)
-            for (item, step), gain in zip(result, expected, strict=True)
+            _Option(experience, step.source, step.priced, gain)
+            for (experience, step), gain in zip(result, expected, strict=True)
             if step.source.source_id not in context.tried
         )
 
     def _sequences(
         self, task: KernelTask, strategy: Strategy, context: Context
-    ) -> Iterator[tuple[Experience, Step]]:
+    ) -> Iterator[tuple[Experience, PricedMove]]:
         """What steps in a row that paid elsewhere make of a strategy, where each of them can be made."""
         for experience in context.experiences:
             names = steps_of(experience)

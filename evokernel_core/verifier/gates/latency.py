@@ -23,7 +23,7 @@ from evokernel_core.domain.verdict import (
 )
 from evokernel_core.targets.sources import main_file
 from evokernel_core.twin.build import CandidateError
-from evokernel_core.twin.lexer import Kind, tokenize
+from evokernel_core.twin.lexer import CppTokenKind, tokenize
 from evokernel_core.verifier.base import Backend, Timing, TimingRequest
 from evokernel_core.verifier.gates.cases import tensor_bytes, total_bytes
 from evokernel_core.verifier.gates.correctness import Witness
@@ -40,7 +40,7 @@ not on what the kernel does about them; its latency is then that of a launch on 
 def merges(source: KernelSource) -> bool:
     """Whether a kernel merges sorted runs that do not fit the unified buffer, slice by slice."""
     words = tokenize(source.files[main_file(source.target)])
-    return any(word.kind is Kind.NAME and word.text == "GetMrgSortResult" for word in words)
+    return any(word.kind is CppTokenKind.NAME and word.text == "GetMrgSortResult" for word in words)
 
 
 @frozen

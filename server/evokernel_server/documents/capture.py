@@ -23,7 +23,7 @@ from evokernel_core.domain.sentence import sentence_of
 from evokernel_core.domain.serial import from_data
 from evokernel_core.synthesis.offers import Estimate
 from evokernel_server.documents.line_index import Text
-from evokernel_server.documents.workspace import Document, Found, Problem, text_hash
+from evokernel_server.documents.workspace import Captured, Document, FileProblem, text_hash
 from evokernel_server.jobs.worker import Worker, WorkerError
 from evokernel_server.texts.translations import told
 
@@ -48,7 +48,7 @@ class Capture:
     root_of: Callable[[Document], str]
     runs_in: Callable[[str], None]
     say: Callable[[str], None] = lambda _: None
-    _cache: OrderedDict[str, tuple[Found, ...]] = field(factory=OrderedDict)
+    _cache: OrderedDict[str, tuple[Captured, ...]] = field(factory=OrderedDict)
     _timers: dict[str, asyncio.TimerHandle] = field(factory=dict)
     _tasks: dict[str, asyncio.Task[None]] = field(factory=dict)
     _next: dict[str, Document] = field(factory=dict)
@@ -115,7 +115,7 @@ class Capture:
         try:
             known = await self._ask(document, text, programs=False) if result is None else result
         except WorkerError as error:
-            document.problem = Problem(error.reason, error.sentence)
+            document.problem = FileProblem(error.reason, error.sentence)
             self.changed(document)
             return
         document.problem = None
@@ -130,12 +130,12 @@ class Capture:
         self._traces.discard(trace)
         self.progressed(document)
 
-    def _show(self, document: Document, found: tuple[Found, ...], text: Text, mark: int) -> None:
-        if not document.accept(found, text, mark):
+    def _show(self, document: Document, regions: tuple[Captured, ...], text: Text, mark: int) -> None:
+        if not document.accept(regions, text, mark):
             self.soon(document)
         self.changed(document)
 
-    async def _follow(self, document: Document, text: Text, mark: int, single: tuple[Found, ...]) -> None:
+    async def _follow(self, document: Document, text: Text, mark: int, single: tuple[Captured, ...]) -> None:
         """Keeps all regions of a text in the cache, and shows those that are not single ones too."""
         key = _key(document, text)
         if not self.programs():
@@ -167,7 +167,7 @@ class Capture:
             if document.text.content == text.content:
                 self.soon(document)
 
-    async def _ask(self, document: Document, text: Text, *, programs: bool) -> tuple[Found, ...]:
+    async def _ask(self, document: Document, text: Text, *, programs: bool) -> tuple[Captured, ...]:
         params = {
             "path": str(document.path), "text": text.content, "programs": programs,
             "apart": programs, "workspace": self.root_of(document),
@@ -186,13 +186,13 @@ class Capture:
         self.runs_in(told(interpreter))
         return regions
 
-    def _cached(self, key: str) -> tuple[Found, ...] | None:
+    def _cached(self, key: str) -> tuple[Captured, ...] | None:
         if key in self._cache:
             self._cache.move_to_end(key)
         return self._cache.get(key)
 
-    def _keep(self, key: str, found: tuple[Found, ...]) -> None:
-        self._cache[key] = found
+    def _keep(self, key: str, regions: tuple[Captured, ...]) -> None:
+        self._cache[key] = regions
         self._cache.move_to_end(key)
         while len(self._cache) > CACHE_SIZE:
             self._cache.popitem(last=False)
@@ -203,10 +203,10 @@ def _key(document: Document, text: Text) -> str:
     return f"{text_hash(text.content)} {document.path}"
 
 
-def read_regions(result: dict[str, Any]) -> tuple[Found, ...]:
+def read_regions(result: dict[str, Any]) -> tuple[Captured, ...]:
     """The worker's ``regions`` result as objects."""
     return tuple(
-        Found(from_data(region["region"], Region), _estimate(region.get("estimate")))
+        Captured(from_data(region["region"], Region), _estimate(region.get("estimate")))
         for region in result.get("regions", ())
     )
 

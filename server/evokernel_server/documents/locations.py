@@ -64,8 +64,12 @@ async def spot_of(kernels: Kernels, uri: str, region_id: str, name: str) -> Spot
 def _called(kernels: Kernels, document: Document, region_id: str) -> str:
     """The name of the kernel that took a region's place."""
     placed = kernels.outcomes.placements
-    here = (item for item in placed if (item.file, item.region_id) == (document.path, region_id))
-    return next((item.name for item in here if item.name in document.counts()), "")
+    here = (
+        placement
+        for placement in placed
+        if (placement.file, placement.region_id) == (document.path, region_id)
+    )
+    return next((placement.name for placement in here if placement.name in document.counts()), "")
 
 
 async def _region(kernels: Kernels, document: Document, region_id: str, name: str) -> Region | None:

@@ -9,7 +9,7 @@ from evokernel_core.domain.job import Job, JobKind
 from evokernel_core.domain.region import RegionStatus
 from evokernel_core.hardware.accuracy import MODEL_ERROR
 from evokernel_server.documents.status_line import Mode
-from evokernel_server.documents.workspace import Document, Problem, Tracked
+from evokernel_server.documents.workspace import Document, FileProblem, Tracked
 from evokernel_server.offers.overlaps import REPLACEABLE
 from evokernel_server.texts.translations import _, many, told
 from evokernel_server.trust import REASON
@@ -72,7 +72,7 @@ def state_of(document: Document, *, analysing: bool) -> tuple[Mode, str]:
     return _found(document)
 
 
-def mode_of(problem: Problem) -> Mode:
+def mode_of(problem: FileProblem) -> Mode:
     """Needs inputs, failed by the file, or an error of ours or of the environment."""
     if problem.reason == "needs_shapes":
         return Mode.NEEDS_INPUTS
@@ -83,7 +83,7 @@ def mode_of(problem: Problem) -> Mode:
 
 def _found(document: Document) -> tuple[Mode, str]:
     name = document.path.name
-    gains = [winner.found.estimate.gain for winner in winners(document) if winner.found.estimate]
+    gains = [winner.captured.estimate.gain for winner in winners(document) if winner.captured.estimate]
     if gains:
         return Mode.READY, many(
             "{count} kernel can be generated in {name}; the largest gain is {gain}.",
@@ -115,13 +115,13 @@ def _found(document: Document) -> tuple[Mode, str]:
 
 def winners(document: Document) -> tuple[Tracked, ...]:
     """The regions that are offered unasked."""
-    return tuple(region for region in document.regions(*REPLACEABLE) if region.found.wins)
+    return tuple(region for region in document.regions(*REPLACEABLE) if region.captured.wins)
 
 
 def _leading(document: Document) -> Iterator[str]:
     """The vendor's operators that no kernel is modelled to beat."""
     for region in document.regions(*REPLACEABLE):
-        estimate = region.found.estimate
+        estimate = region.captured.estimate
         if estimate is not None and estimate.rival is not None and estimate.rival_leads:
             yield estimate.rival.name
 

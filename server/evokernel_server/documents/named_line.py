@@ -21,4 +21,4 @@ def _named_line(sentence: Sentence) -> int:
     if isinstance(line, int):
         return line
     inner = (value for value in sentence.values.values() if isinstance(value, Sentence))
-    return next((found for found in map(_named_line, inner) if found), 0)
+    return next((line for line in map(_named_line, inner) if line), 0)

@@ -56,7 +56,7 @@ class Moves:
     async def deleted(self, path: Path) -> None:
         """A file, or a folder with all that is in it, is gone."""
         async with self._turn:
-            for file in {item for item in await self._known() if item.is_relative_to(path)}:
+            for file in {file for file in await self._known() if file.is_relative_to(path)}:
                 self.outcomes.end(file)
                 await self.offers.end(file)
                 await self.jobs.end(file)

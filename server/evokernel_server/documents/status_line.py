@@ -40,7 +40,7 @@ class StatusParams:
 
 
 @define(eq=False)
-class Status:
+class StatusLine:
     """Sends the status when it changed."""
 
     send: Callable[[str, object], None]

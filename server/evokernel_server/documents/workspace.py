@@ -45,7 +45,7 @@ MAX_EDITS_KEPT = 2_000
 
 
 @frozen
-class Found:
+class Captured:
     """A region as captured, with its estimate where a kernel can be written."""
 
     region: Region
@@ -61,16 +61,16 @@ class Found:
 class Tracked:
     """A captured region and where its text is now."""
 
-    found: Found
+    captured: Captured
     extent: Extent
 
     @property
     def region(self) -> Region:
-        return self.found.region
+        return self.captured.region
 
 
 @frozen
-class Problem:
+class FileProblem:
     """Why a file has no regions: a stable code and one sentence."""
 
     reason: str
@@ -138,7 +138,7 @@ class Document:
     version: int
     text: Text
     tracked: tuple[Tracked, ...] = ()
-    problem: Problem | None = None
+    problem: FileProblem | None = None
     captured: str = ""
     """Hash of the text that ``tracked`` was captured from."""
     calls: tuple[GeneratedCall, ...] = ()
@@ -190,16 +190,18 @@ class Document:
 
     def _apply(self, edit: Edit) -> None:
         self.text = self.text.apply(edit)
-        moved = ((item, shift(item.extent, edit)) for item in self.tracked)
+        moved = ((tracked, shift(tracked.extent, edit)) for tracked in self.tracked)
         kept = tuple(
-            item if extent is item.extent else Tracked(item.found, extent) for item, extent in moved if extent
+            tracked if extent is tracked.extent else Tracked(tracked.captured, extent)
+            for tracked, extent in moved
+            if extent
         )
         if len(kept) < len(self.tracked):
             self.captured = ""  # should the text be as before again, its regions are to be placed again
         self.tracked = kept
         if self._outline is not None:
-            places = ((item, stretch(extent, edit)) for item, extent in self._outline)
-            self._outline = tuple((item, extent) for item, extent in places if extent)
+            places = ((definition, stretch(extent, edit)) for definition, extent in self._outline)
+            self._outline = tuple((definition, extent) for definition, extent in places if extent)
         self._settled = False
         self._edits.append(edit)
         if len(self._edits) > MAX_EDITS_KEPT:
@@ -229,7 +231,9 @@ class Document:
             before = self._tree.text
             edit = narrow(before, Edit(0, len(before), content))
             self._tree.edit(edit.start, edit.end, edit.text)
-        self._outline = tuple((item, self.text.extent(item.span)) for item in finder.find(self._tree))
+        self._outline = tuple(
+            (definition, self.text.extent(definition.span)) for definition in finder.find(self._tree)
+        )
         self._settled = True
 
     def definitions(self) -> tuple[finder.Definition, ...]:
@@ -242,10 +246,10 @@ class Document:
             return ()
         if self._outline is None:
             self.settle()
-        result = ((item, extent) for item, extent in self._outline or () if lines.touches(extent))
+        result = ((definition, extent) for definition, extent in self._outline or () if lines.touches(extent))
         if self._settled:
-            return tuple(item for item, _ in result)
-        return tuple(evolve(item, span=self.text.span(extent)) for item, extent in result)
+            return tuple(definition for definition, _ in result)
+        return tuple(evolve(definition, span=self.text.span(extent)) for definition, extent in result)
 
     def first_line(self) -> int:
         """The line, from 0, of the first definition with tensor code, where the whole file is spoken of."""
@@ -255,7 +259,7 @@ class Document:
         """A point in the history of edits, for ``accept``."""
         return self._edits_dropped + len(self._edits)
 
-    def accept(self, found: Sequence[Found], captured_from: Text, mark: int) -> bool:
+    def accept(self, regions: Sequence[Captured], captured_from: Text, mark: int) -> bool:
         """Takes over regions captured from an earlier text, moved by the edits made since ``mark``.
 
         False when too many edits were made since then.
@@ -265,14 +269,14 @@ class Document:
         since = self._edits[mark - self._edits_dropped :]
         self.replaced = {region_id: at for region_id, at in self.replaced.items() if mark <= at}
         placed, edited = [], False
-        for item in found:
-            extent: Extent | None = captured_from.extent(item.region.span)
+        for region in regions:
+            extent: Extent | None = captured_from.extent(region.region.span)
             for edit in since:
                 extent = shift(extent, edit) if extent else None
-            if extent is None or item.region.id in self.replaced:
+            if extent is None or region.region.id in self.replaced:
                 edited = True
-            elif item.region.id not in self.hidden:
-                placed.append(Tracked(item, extent))
+            elif region.region.id not in self.hidden:
+                placed.append(Tracked(region, extent))
         self.tracked = tuple(placed)
         # where a region is missing, an undo to the captured text has to place it
         self.captured = "" if edited else text_hash(captured_from.content)
@@ -282,23 +286,25 @@ class Document:
         """Takes regions off the page, now and in later captures. Those that were hidden and are not any
         more come with the next capture."""
         self.hidden = region_ids
-        self.tracked = tuple(item for item in self.tracked if item.region.id not in region_ids)
+        self.tracked = tuple(region for region in self.tracked if region.region.id not in region_ids)
 
     def overlapping(self, extents: Sequence[Extent]) -> tuple[Tracked, ...]:
         """The regions with code in any of these places."""
-        return tuple(item for item in self.tracked if any(item.extent.overlaps(other) for other in extents))
+        return tuple(
+            region for region in self.tracked if any(region.extent.overlaps(other) for other in extents)
+        )
 
     def replace(self, tracked: Iterable[Tracked], mark: int) -> None:
         """Kernels were put in place of the text at ``mark``: what stood there is offered no second time. The
         next capture tells what is there now."""
-        ids = {item.region.id for item in tracked}
+        ids = {region.region.id for region in tracked}
         self.replaced = {**self.replaced, **dict.fromkeys(ids, mark)}
-        self.tracked = tuple(item for item in self.tracked if item.region.id not in ids)
+        self.tracked = tuple(region for region in self.tracked if region.region.id not in ids)
         self.captured = ""  # an undo places them again
 
     def to_review(self) -> tuple[Tracked, ...]:
         """The regions whose kernel waits for review."""
-        return tuple(item for item in self.tracked if item.region.id in self.ready)
+        return tuple(region for region in self.tracked if region.region.id in self.ready)
 
     def holders(self) -> frozenset[str]:
         """The ids of the regions that others lie in."""
@@ -307,7 +313,7 @@ class Document:
         return self._holders[1]
 
     def region(self, region_id: str) -> Tracked | None:
-        return next((item for item in self.tracked if item.region.id == region_id), None)
+        return next((region for region in self.tracked if region.region.id == region_id), None)
 
     def anchored(self, region: Region) -> Region | None:
         """The region with its present span, None where its text is gone or no longer unique."""
@@ -320,19 +326,19 @@ class Document:
         return Counter(call.name for call in self.calls)
 
     def regions(self, *states: RegionStatus) -> tuple[Tracked, ...]:
-        return tuple(item for item in self.tracked if item.region.status in states)
+        return tuple(region for region in self.tracked if region.region.status in states)
 
 
 def _holders(tracked: Sequence[Tracked]) -> Iterator[str]:
     """In one pass over the regions by their start, where the widest of those that start alike comes first."""
-    ordered = sorted(tracked, key=lambda item: (item.extent.start, -item.extent.end))
-    for number, item in enumerate(ordered):
+    ordered = sorted(tracked, key=lambda numbered: (numbered.extent.start, -numbered.extent.end))
+    for number, numbered in enumerate(ordered):
         for other in ordered[number + 1 :]:
-            if other.extent.start > item.extent.end:
+            if other.extent.start > numbered.extent.end:
                 break
-            if item.extent.holds(other.extent):
-                yield item.region.id
-                if other.extent == item.extent:
+            if numbered.extent.holds(other.extent):
+                yield numbered.region.id
+                if other.extent == numbered.extent:
                     yield other.region.id
                 break
 

@@ -63,7 +63,7 @@ def _resolves(server: Host) -> bool:
 def _is_wanted(action: types.CodeAction, only: Any) -> bool:
     """``only`` names kinds with all that lie below them."""
     kind = str(getattr(action.kind, "value", action.kind))
-    asked = [str(getattr(item, "value", item)) for item in only or ()]
+    asked = [str(getattr(kind_, "value", kind_)) for kind_ in only or ()]
     return not asked or any(not request or f"{kind}.".startswith(f"{request}.") for request in asked)
 
 
@@ -75,14 +75,14 @@ def actions(
     if not server.trusts(document):
         yield from _for_trust(server, document)
     lines = document.text.lines(wanted.start.line, wanted.end.line)
-    touched = [item for item in document.tracked if lines.touches(item.extent)]
-    touched.sort(key=lambda item: item.extent.end - item.extent.start)  # the innermost first
+    touched = [tracked for tracked in document.tracked if lines.touches(tracked.extent)]
+    touched.sort(key=lambda tracked: tracked.extent.end - tracked.extent.start)  # the innermost first
     yield from _for_rivals(document, touched)
     for tracked in touched:
         waits = server.offers.find(document.path, tracked.region.id) is not None
-        if asked or waits or tracked.found.estimate is None or tracked.found.wins:
+        if asked or waits or tracked.captured.estimate is None or tracked.captured.wins:
             yield from _for_region(server, document, tracked)
-    if any(item.region.id in document.ready for item in touched):
+    if any(tracked.region.id in document.ready for tracked in touched):
         yield from _for_all_ready(document)
     if asked and document.hidden:
         title = _("Offer kernels again where you said never")
@@ -102,9 +102,9 @@ def _explained(document: Document, wanted: types.Range, only: Any) -> Iterator[t
     """Why code of the lines has no kernel on offer, and what would help. Who asks for rewrites is offered
     kernels that gain little instead."""
     first, last = wanted.start.line, wanted.end.line
-    if only and KIND not in [str(getattr(item, "value", item)) for item in only]:
+    if only and KIND not in [str(getattr(kind, "value", kind)) for kind in only]:
         return
-    if any(item.code != REASON for item in reasons_on(document, first, last)):
+    if any(reason.code != REASON for reason in reasons_on(document, first, last)):
         title = _("Explain why no kernel is offered here")
         asked = {"uri": document.uri, "line": first, "endLine": last}
         command = types.Command(title, names.WHY_NOT, arguments=[asked])
@@ -127,7 +127,7 @@ def _for_region(server: Host, document: Document, tracked: Tracked) -> Iterator[
     if offer is not None and offer.old is None:
         yield from _for_ready(document, offer)
     elif region.status in REPLACEABLE:
-        gain = f": {estimate_words(tracked.found.estimate)}" if tracked.found.estimate else ""
+        gain = f": {estimate_words(tracked.captured.estimate)}" if tracked.captured.estimate else ""
         what = f"{lines_around(document, tracked)}{region.op_category}"
         label = _("Generate NPU kernel ({what})", what=f"{what}{gain}")
         yield types.CodeAction(title=label, kind=KIND, data={"uri": document.uri, "region_id": region.id})
@@ -142,7 +142,7 @@ def _for_region(server: Host, document: Document, tracked: Tracked) -> Iterator[
                 told(region.reason) or _("No kernel family covers this region.")
             ),
         )
-    if offer is not None or tracked.found.wins:
+    if offer is not None or tracked.captured.wins:
         title = _("Never offer a kernel for this code ({what})", what=region.op_category)
         yield _command(title, names.NEVER, document, region.id)
 
@@ -163,7 +163,7 @@ def _for_all_ready(document: Document) -> Iterator[types.CodeAction]:
     """Accepts all kernels of a file that wait, by one edit; of overlapping ones those that save most."""
     chosen: list[Tracked] = []
     gain = {id: latency.baseline_us - latency.us for id, latency in document.ready.items()}
-    for tracked in sorted(document.to_review(), key=lambda item: gain[item.region.id], reverse=True):
+    for tracked in sorted(document.to_review(), key=lambda tracked: gain[tracked.region.id], reverse=True):
         if not any(tracked.extent.touches(other.extent) for other in chosen):
             chosen.append(tracked)
     if len(chosen) > 1:
@@ -177,7 +177,7 @@ def _for_rivals(document: Document, touched: Iterable[Tracked]) -> Iterator[type
     """The vendor's operators that no kernel is modelled to beat, each once, for the smallest region."""
     seen: set[str] = set()
     for tracked in touched:
-        estimate = tracked.found.estimate
+        estimate = tracked.captured.estimate
         if estimate is None or estimate.rival is None or tracked.region.status not in REPLACEABLE:
             continue
         rival = estimate.rival

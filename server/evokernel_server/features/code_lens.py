@@ -36,7 +36,7 @@ def lenses(document: Document, *, ready: bool = True, gains: bool = True) -> lis
     for tracked in winners(document) if gains else ():
         if tracked.region.id in document.ready:
             continue
-        gain = f": {estimate_words(tracked.found.estimate)}" if tracked.found.estimate else ""
+        gain = f": {estimate_words(tracked.captured.estimate)}" if tracked.captured.estimate else ""
         argument = {"uri": document.uri, "regionId": tracked.region.id, "version": document.version}
         command = types.Command(_("Generate NPU kernel") + gain, names.GENERATE, arguments=[argument])
         made.append(types.CodeLens(document.text.range(tracked.extent), command))

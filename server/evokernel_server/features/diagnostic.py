@@ -83,10 +83,10 @@ def _worth(document: Document) -> Iterator[types.Diagnostic]:
     """On the first line of each region that is offered and lies in no other such region. One with a kernel
     that waits for review has been fused already."""
     for tracked in outermost(winners(document)):
-        if tracked.found.estimate is not None and tracked.region.id not in document.ready:
+        if tracked.captured.estimate is not None and tracked.region.id not in document.ready:
             first = _line_at(document, document.text.line_of(tracked.extent.start))
             where = Extent(tracked.extent.start, min(tracked.extent.end, first.end))
-            gain = estimate_words(tracked.found.estimate)
+            gain = estimate_words(tracked.captured.estimate)
             words = _("Worth fusing: {what}, {gain}.", what=tracked.region.op_category, gain=gain)
             yield _diagnostic(document, where, words, WORTH_FUSING, {"regionId": tracked.region.id})
 

@@ -28,7 +28,7 @@ def highlights(document: Document, position: types.Position) -> list[types.Docum
     if not document.has_torch or not document.tracked:
         return None
     text = document.text
-    offered = [item for item in document.tracked if is_offered(document, item)]
+    offered = [tracked for tracked in document.tracked if is_offered(document, tracked)]
     result = innermost(offered, text.lines(position.line, position.line), text.offset(position))
     if result is None:
         return None

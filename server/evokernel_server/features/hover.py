@@ -44,10 +44,10 @@ def hover_at(server: Host, document: Document, position: types.Position) -> type
         if installed is not None and _holds(call.extent, offset):
             words = [call_words(installed), "", *_files(document, installed, client)]
             return _hover(document, call.extent, words)
-    holding = [item for item in document.tracked if _holds(item.extent, offset)]
+    holding = [tracked for tracked in document.tracked if _holds(tracked.extent, offset)]
     if not holding:
         return None
-    inner = min(holding, key=lambda item: item.extent.end - item.extent.start)
+    inner = min(holding, key=lambda tracked: tracked.extent.end - tracked.extent.start)
     words = [region_words(document, inner, client.links)]
     reason = reason_of(document, inner)
     if words[0] and reason is not None:

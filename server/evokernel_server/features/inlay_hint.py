@@ -180,7 +180,7 @@ def resolved(server: Host, hint: types.InlayHint) -> types.InlayHint:
 def _command(server: Host, document: Document, tracked: Tracked) -> types.Command | None:
     """What a click on a region's hint does."""
     place: dict[str, Any] = {"uri": document.uri, "regionId": tracked.region.id}
-    estimate = tracked.found.estimate
+    estimate = tracked.captured.estimate
     if tracked.region.status is RegionStatus.NEEDS_SHAPES:
         return _runs(_("Run something that uses this model"), names.OBSERVE, {"uri": document.uri})
     if tracked.region.id in document.ready:
@@ -225,7 +225,7 @@ def _short(reason: str) -> str:
 def _label(document: Document, tracked: Tracked) -> str:
     """The gain or the state first, then the figures, then what tells nested offers apart: a label is cut at
     its end."""
-    estimate, ready = tracked.found.estimate, document.ready.get(tracked.region.id)
+    estimate, ready = tracked.captured.estimate, document.ready.get(tracked.region.id)
     where = around(document, tracked)
     if ready is not None:
         return _fitting(f"⚡ {ready_words(ready)}", where)
@@ -244,7 +244,7 @@ def _label(document: Document, tracked: Tracked) -> str:
 
 def _short_label(document: Document, tracked: Tracked) -> str:
     """Of an offer beside another one on its line; its figures are in the tooltip."""
-    estimate = tracked.found.estimate
+    estimate = tracked.captured.estimate
     where = around(document, tracked) or tracked.region.op_category
     if tracked.region.id in document.ready:
         return _tailed("⚡ " + _("ready"), where)

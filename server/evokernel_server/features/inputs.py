@@ -33,7 +33,7 @@ RUN = marked("Run something that uses this model")
 
 def actions(server: Host, document: Document, lines: Extent) -> Iterator[types.CodeAction]:
     """First to run a program where inputs are unknown, then to note as a comment what is known."""
-    touched = [item for item in document.definitions_on(lines) if not item.annotation]
+    touched = [definition for definition in document.definitions_on(lines) if not definition.annotation]
     if touched and needs_shapes(document):
         command = types.Command(_(RUN), names.OBSERVE, arguments=[{"uri": document.uri}])
         yield types.CodeAction(

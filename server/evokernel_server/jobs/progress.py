@@ -67,7 +67,9 @@ class Operations:
 
     def cancel(self, token: str | int | None = None) -> bool:
         """Cancels one operation, or all where no token is given. Returns whether there was any."""
-        chosen = [item for item in self.active.values() if token is None or item.token == token]
+        chosen = [
+            operation for operation in self.active.values() if token is None or operation.token == token
+        ]
         for choice in chosen:
             choice.cancel.set()
         return bool(chosen)

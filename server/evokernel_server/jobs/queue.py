@@ -197,7 +197,7 @@ class JobQueue:
         if self.running is not None and self.running.file == str(old) and self._preempt is not None:
             self._preempt.set()
         await self.store(lambda memory: _move(memory, old, new))
-        for job in [item for item in self.waiting.values() if item.file == str(old)]:
+        for job in [job for job in self.waiting.values() if job.file == str(old)]:
             self.waiting[job.id] = evolve(job, file=str(new))
         self.wake()
 

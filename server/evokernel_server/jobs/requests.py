@@ -28,7 +28,7 @@ from evokernel_server.jobs.progress import Operation, Operations
 from evokernel_server.jobs.queue import CANNOT_JUDGE_YET, AttemptEvent, Best, JobQueue, Report, region_of
 from evokernel_server.jobs.store import Store
 from evokernel_server.jobs.worker import Cancelled, Worker, WorkerError
-from evokernel_server.offers.acceptance import Acceptance, Choice, kernel_words, package_names
+from evokernel_server.offers.acceptance import Acceptance, ChosenKernel, kernel_words, package_names
 from evokernel_server.offers.outcomes import OutcomeLog
 from evokernel_server.offers.overlaps import REPLACEABLE
 from evokernel_server.offers.pending import Offer, Offers, microseconds
@@ -246,12 +246,12 @@ class Kernels:
                 uri, [await self.acceptance.choose(document, region_id, source_id)]
             )
         region = await self.region_of(document.path, name)
-        choice = Choice(region, await self.acceptance.verified(region, source_id), offer)
+        choice = ChosenKernel(region, await self.acceptance.verified(region, source_id), offer)
         return await self.acceptance.replace(document.path, name, choice)
 
     async def apply_offer(self, offer: Offer) -> dict[str, Any]:
         """Puts an offered kernel in place: into its package, or into the file where it is not yet called."""
-        choice = Choice(offer.region, Best(offer.source_id, offer.new, offer.verifier), offer)
+        choice = ChosenKernel(offer.region, Best(offer.source_id, offer.new, offer.verifier), offer)
         if offer.old is not None:
             return await self.acceptance.replace(offer.file, offer.name, choice)
         document = self.workspace.at(offer.file)

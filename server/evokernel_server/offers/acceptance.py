@@ -44,7 +44,7 @@ from evokernel_server.texts.translations import _, sourced
 
 
 @frozen
-class Choice:
+class ChosenKernel:
     """A verified kernel for a region's place; ``offer`` is decided with it."""
 
     region: Region
@@ -53,10 +53,10 @@ class Choice:
 
 
 @frozen
-class Written:
+class WrittenPackage:
     """The package of a choice, and whether it was not there before."""
 
-    choice: Choice
+    choice: ChosenKernel
     package: Package
     fresh: bool
 
@@ -84,7 +84,7 @@ class Acceptance:
 
     # --- which kernels
 
-    async def choose(self, document: Document, region_id: str, source_id: str = "") -> Choice:
+    async def choose(self, document: Document, region_id: str, source_id: str = "") -> ChosenKernel:
         """The kernel that waits for a region, or a verified one that is named."""
         offer = self.offers.find(document.path, region_id)
         tracked = document.region(region_id)
@@ -96,8 +96,8 @@ class Acceptance:
                 _("{name} is called here already: choose its kernel by that name.", name=offer.name)
             )
         if offer is not None and source_id in ("", offer.source_id):
-            return Choice(region, Best(offer.source_id, offer.new, offer.verifier), offer)
-        return Choice(region, await self.verified(region, source_id), offer)
+            return ChosenKernel(region, Best(offer.source_id, offer.new, offer.verifier), offer)
+        return ChosenKernel(region, await self.verified(region, source_id), offer)
 
     async def verified(self, region: Region, source_id: str = "") -> Best:
         """A verified kernel of a region's task: the named one, else the fastest."""
@@ -113,7 +113,7 @@ class Acceptance:
 
     # --- accepting
 
-    async def accept(self, uri: str, choices: Sequence[Choice]) -> dict[str, Any]:
+    async def accept(self, uri: str, choices: Sequence[ChosenKernel]) -> dict[str, Any]:
         """Puts kernels in place of the code of their regions by one edit."""
         document = self.workspace.get(uri)
         if document is None:
@@ -121,8 +121,8 @@ class Acceptance:
         async with self._claimed(document.path, choices):
             await self._check(document, choices)
             written = await self._packages(document.path, choices)
-            regions = [(item.choice.region, item.name) for item in written]
-            undone = self.undo.set_aside(document.path, [item.name for item in written])
+            regions = [(call.choice.region, call.name) for call in written]
+            undone = self.undo.set_aside(document.path, [call.name for call in written])
             before = await self.calls.put(uri, regions, self._annotation(written))
             if isinstance(before, Refusal):
                 self.undo.put_back(undone)
@@ -152,7 +152,7 @@ class Acceptance:
             await self.outcomes.record(OutcomeKind.PARTIALLY_ACCEPTED, whole.placement(0.0))
         return answer
 
-    async def replace(self, file: Path, name: str, choice: Choice) -> dict[str, Any]:
+    async def replace(self, file: Path, name: str, choice: ChosenKernel) -> dict[str, Any]:
         """Puts another kernel into the package of a call; the file is not edited."""
         region, best = choice.region, choice.best
         assert region.task is not None
@@ -179,7 +179,7 @@ class Acceptance:
         }
 
     @asynccontextmanager
-    async def _claimed(self, file: Path, choices: Sequence[Choice]) -> AsyncIterator[None]:
+    async def _claimed(self, file: Path, choices: Sequence[ChosenKernel]) -> AsyncIterator[None]:
         """One acceptance at a time for a place, over all windows."""
         keys = sorted({_claim(file, choice.region.id) for choice in choices})
         if self._busy.intersection(keys):
@@ -194,7 +194,7 @@ class Acceptance:
                 self.jobs.claims.release(key, finished=True)
             self._busy.difference_update(keys)
 
-    async def _check(self, document: Document, choices: Sequence[Choice]) -> None:
+    async def _check(self, document: Document, choices: Sequence[ChosenKernel]) -> None:
         """What is to be known before anything is written."""
         for choice in choices:
             if choice.offer is not None and choice.offer.old is None:
@@ -214,54 +214,58 @@ class Acceptance:
             self.offers.take(offer)
             raise Refused(_("Another window decided about this kernel meanwhile; look at the file there."))
 
-    async def _packages(self, file: Path, choices: Sequence[Choice]) -> list[Written]:
-        written: list[Written] = []
+    async def _packages(self, file: Path, choices: Sequence[ChosenKernel]) -> list[WrittenPackage]:
+        written: list[WrittenPackage] = []
         try:
             for choice in choices:
                 before = await asyncio.to_thread(package_names, file)
                 package = await write_package(self.worker, choice.region, choice.best.source_id)
-                written.append(Written(choice, package, package.name not in before))
+                written.append(WrittenPackage(choice, package, package.name not in before))
         except WorkerError:
             await self._remove_fresh(file, written)
             raise
         return written
 
-    async def _remove_fresh(self, file: Path, written: Sequence[Written]) -> None:
-        for item in written:
-            if item.fresh:
-                await asyncio.to_thread(shutil.rmtree, package_folder(file, item.name), True)
+    async def _remove_fresh(self, file: Path, written: Sequence[WrittenPackage]) -> None:
+        for call in written:
+            if call.fresh:
+                await asyncio.to_thread(shutil.rmtree, package_folder(file, call.name), True)
 
-    async def _record(self, document: Document, written: Sequence[Written], before: str) -> None:
+    async def _record(self, document: Document, written: Sequence[WrittenPackage], before: str) -> None:
         head = await asyncio.to_thread(head_of, document.path)
         created = await self._created(document.path, written)
-        placements = [_placement(document.path, item, before, item.name in created, head) for item in written]
+        placements = [_placement(document.path, call, before, call.name in created, head) for call in written]
         await self.outcomes.accept(*placements)
-        for item in written:
-            if item.choice.offer is not None:
-                self.offers.take(item.choice.offer)
+        for call in written:
+            if call.choice.offer is not None:
+                self.offers.take(call.choice.offer)
 
-    async def _created(self, file: Path, written: Sequence[Written]) -> set[str]:
+    async def _created(self, file: Path, written: Sequence[WrittenPackage]) -> set[str]:
         """The packages that are there by acceptances alone: by these, or by some of equal code in other
         places that call them still."""
-        created = {item.name for item in written if item.fresh}
-        shared = {item.name for item in written} - created
+        created = {call.name for call in written if call.fresh}
+        shared = {call.name for call in written} - created
         called = await self.store(lambda memory: [p for name in shared for p in memory.called(name)])
 
         def same() -> set[str]:
             root = import_root(file)
-            return {item.name for item in called if item.created and import_root(item.file) == root}
+            return {
+                placement.name
+                for placement in called
+                if placement.created and import_root(placement.file) == root
+            }
 
         return created | await asyncio.to_thread(same)
 
     async def _refine(self, file: Path, region: Region) -> None:
         await self.jobs.add(JobKind.REFINE, file, region, self.options().settings.budget)
 
-    def _annotation(self, written: Sequence[Written]) -> types.ChangeAnnotation | None:
+    def _annotation(self, written: Sequence[WrittenPackage]) -> types.ChangeAnnotation | None:
         """Where a person accepts without our review, the editor is asked to show the change first."""
         confirm = self.options().server.confirm_edits
         if confirm is Confirm.NEVER or (confirm is Confirm.AUTO and self.own_client()):
             return None
-        names = ", ".join(item.name for item in written)
+        names = ", ".join(call.name for call in written)
         label = _("Use {name}", name=names)
         return types.ChangeAnnotation(label, needs_confirmation=True, description=_words(written))
 
@@ -279,7 +283,7 @@ def _fastest(memory: Any, task_id: str, chip: str) -> Best | None:
     return None
 
 
-def _placement(file: Path, written: Written, before: str, created: bool, head: str) -> Placement:
+def _placement(file: Path, written: WrittenPackage, before: str, created: bool, head: str) -> Placement:
     region, best = written.choice.region, written.choice.best
     assert region.task is not None
     return Placement(
@@ -313,15 +317,15 @@ def _sentences(*said: str) -> str:
     return " ".join(filter(None, said))
 
 
-def _words(written: Sequence[Written]) -> str:
-    return "; ".join(f"{item.name}: {kernel_words(item.choice.best)}" for item in written)
+def _words(written: Sequence[WrittenPackage]) -> str:
+    return "; ".join(f"{call.name}: {kernel_words(call.choice.best)}" for call in written)
 
 
-def _answer(written: Sequence[Written]) -> dict[str, Any]:
+def _answer(written: Sequence[WrittenPackage]) -> dict[str, Any]:
     return {
         "status": "applied",
-        "message": _sentences(_("{what}.", what=_words(written)), *(item.package.words for item in written)),
+        "message": _sentences(_("{what}.", what=_words(written)), *(call.package.words for call in written)),
         "name": written[0].name,
         "sourceId": written[0].choice.best.source_id,
-        "names": [item.name for item in written],
+        "names": [call.name for call in written],
     }

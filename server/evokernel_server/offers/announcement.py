@@ -43,7 +43,7 @@ def _changed_lines(before: str, after: str) -> int:
 
 def notice(group: Sequence[tuple[Offer, Review]]) -> str:
     """One message for offers that arrived together, those that gain most first."""
-    ordered = sorted(group, key=lambda item: _saved(item[0]), reverse=True)
+    ordered = sorted(group, key=lambda row: _saved(row[0]), reverse=True)
     told = [_sentences(offer, review) for offer, review in ordered[:MOST_TOLD]]
     if len(ordered) == 1:
         return f"EvoKernel: {told[0]}"

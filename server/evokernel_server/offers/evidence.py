@@ -27,7 +27,7 @@ _MOST_OFFERS = 8
 
 def evidence(tracked: Tracked) -> str:
     """Markdown: what the figures of a region's hint rest on."""
-    region, estimate = tracked.region, tracked.found.estimate
+    region, estimate = tracked.region, tracked.captured.estimate
     if estimate is None:
         return markdown(told(region.reason))
     lines = [
@@ -186,13 +186,13 @@ def _choice(document: Document, chosen: Tracked, links: bool) -> Iterator[str]:
     offered = choice(document, chosen)
     if offered:
         yield "\n" + _("**Choose one** of these kernels for overlapping lines:")
-    for number, item in enumerate(offered[:_MOST_OFFERS], 1):
-        what = f"{markdown(item.region.op_category)}, {_place(document, item)}"
-        if links and item is not chosen and item.found.wins:
-            argument = {"uri": document.uri, "regionId": item.region.id, "version": document.version}
+    for number, tracked in enumerate(offered[:_MOST_OFFERS], 1):
+        what = f"{markdown(tracked.region.op_category)}, {_place(document, tracked)}"
+        if links and tracked is not chosen and tracked.captured.wins:
+            argument = {"uri": document.uri, "regionId": tracked.region.id, "version": document.version}
             what = command_link(what, names.GENERATE, argument)
-        here = _(" ← here") if item is chosen else ""
-        yield f"{number}. {what}: {_gain_words(item)}{here}"
+        here = _(" ← here") if tracked is chosen else ""
+        yield f"{number}. {what}: {_gain_words(tracked)}{here}"
     if len(offered) > _MOST_OFFERS:
         yield "\n" + _("and {count} more", count=len(offered) - _MOST_OFFERS)
 
@@ -211,7 +211,7 @@ def _ends(document: Document, tracked: Tracked) -> tuple[int, int]:
 
 
 def _gain_words(tracked: Tracked) -> str:
-    estimate = tracked.found.estimate
+    estimate = tracked.captured.estimate
     if estimate is None:
         return ""
     if estimate.rival is not None and estimate.rival_leads:

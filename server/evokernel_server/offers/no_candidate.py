@@ -32,11 +32,11 @@ def _on_lines(document: Document, first: int, last: int) -> str:
     for call in document.calls:
         if extent.touches(call.extent):
             return _("{name} is in place here: the code actions of the line review it.", name=call.name)
-    touched = [item for item in document.overlapping([extent]) if is_offered(document, item)]
+    touched = [tracked for tracked in document.overlapping([extent]) if is_offered(document, tracked)]
     if not touched:
         return ""
-    result = min(touched, key=lambda item: item.extent.end - item.extent.start)
-    what, estimate = plain(result.region.op_category), result.found.estimate
+    result = min(touched, key=lambda tracked: tracked.extent.end - tracked.extent.start)
+    what, estimate = plain(result.region.op_category), result.captured.estimate
     if result.region.id in document.ready:
         return _("A {what} kernel is ready here: review it from the code actions of the line.", what=what)
     return _(
@@ -55,7 +55,7 @@ def _nothing_here() -> str:
 
 def _of_file(document: Document) -> str:
     ready, called = len(document.to_review()), len(document.calls)
-    offered = sum(is_offered(document, item) for item in document.tracked) - ready
+    offered = sum(is_offered(document, tracked) for tracked in document.tracked) - ready
     if ready + offered + called:
         return _(
             "All code that was captured has a kernel: {offered} on offer, {ready} to review, {called} in "

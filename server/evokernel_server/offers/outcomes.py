@@ -155,7 +155,7 @@ class OutcomeLog:
 
     def _welcome(self, file: Path, counts: Counter[str]) -> None:
         """Calls that are back with their branch or file are watched again: nothing was decided meanwhile."""
-        for placement in [item for item in self._left if item.file == file]:
+        for placement in [placement for placement in self._left if placement.file == file]:
             if counts[placement.name] > self.watched(file, placement.name):
                 self.watch(placement)
                 spawn(self._keep(placement), "watching again")
@@ -230,7 +230,11 @@ class OutcomeLog:
         once, as a person may type on within the moment that is waited."""
         now = text_hash(content()) if missing and how == "manual" else ""
         if now:
-            self._undone |= {item for item in missing if now in (item.before, self._reverted.get(item.key))}
+            self._undone |= {
+                placement
+                for placement in missing
+                if now in (placement.before, self._reverted.get(placement.key))
+            }
 
     def _missing(self, file: Path, counts: Counter[str]) -> list[Placement]:
         """Placements beyond the number of calls that are left, the latest first."""
@@ -277,7 +281,7 @@ class OutcomeLog:
         jobs = await self.store(lambda memory: memory.jobs(file=str(document.path)))
         latest = {job.region_id: job for job in jobs if job.kind is JobKind.GENERATE}
         kept = {placement.region_id for placement in placed if placement.standing is Standing.CALLED}
-        for job in [item for item in reversed(latest.values()) if item.region_id not in kept]:
+        for job in [job for job in reversed(latest.values()) if job.region_id not in kept]:
             await self._adopt(document, job)
         self.observe(document)
 

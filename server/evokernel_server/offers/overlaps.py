@@ -17,7 +17,7 @@ def is_offered(document: Document, tracked: Tracked) -> bool:
     where that leads."""
     if tracked.region.id in document.ready:
         return True
-    estimate = tracked.found.estimate
+    estimate = tracked.captured.estimate
     if estimate is None or tracked.region.status not in REPLACEABLE:
         return False
     return estimate.wins or (estimate.rival is not None and estimate.rival_leads)
@@ -28,8 +28,8 @@ def choice(document: Document, chosen: Tracked) -> tuple[Tracked, ...]:
     the region alone."""
     here = chosen.extent
     offered = [
-        item for item in document.tracked
-        if (here.holds(item.extent) or item.extent.holds(here)) and is_offered(document, item)
+        tracked for tracked in document.tracked
+        if (here.holds(tracked.extent) or tracked.extent.holds(here)) and is_offered(document, tracked)
     ]  # fmt: skip
     return tuple(sorted(offered, key=_size)) if len(offered) > 1 else ()
 

@@ -197,7 +197,7 @@ class Offers:
 
     def move(self, old: Path, new: Path) -> None:
         """What was offered for a file is offered for another, which it has become."""
-        for offer in [item for item in self.pending.values() if item.file == old]:
+        for offer in [offer for offer in self.pending.values() if offer.file == old]:
             del self.pending[(old, offer.region.id)]
             region = evolve(offer.region, file=str(new))
             self.pending[(new, offer.region.id)] = evolve(offer, uri=new.as_uri(), file=new, region=region)
@@ -205,7 +205,7 @@ class Offers:
 
     async def end(self, file: Path) -> None:
         """A file was deleted, and with it the question."""
-        for offer in [item for item in self.pending.values() if item.file == file]:
+        for offer in [offer for offer in self.pending.values() if offer.file == file]:
             self.take(offer)
             await self.outcomes.record(OutcomeKind.EXPIRED, offer.placement(0.0), "deleted")
 

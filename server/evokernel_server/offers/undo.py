@@ -58,8 +58,8 @@ class Undo:
 
     def set_aside(self, file: Path, names: Collection[str]) -> list[Placement]:
         """Calls of these kernels that come now are a new acceptance's, not a redo."""
-        old = [item for item in self._gone if item.file == file and item.name in names]
-        self._gone = [item for item in self._gone if item not in old]
+        old = [placement for placement in self._gone if placement.file == file and placement.name in names]
+        self._gone = [placement for placement in self._gone if placement not in old]
         return old
 
     def put_back(self, placements: Iterable[Placement]) -> None:
@@ -76,7 +76,7 @@ class Undo:
         """What was taken out of a reopened file before: a call that is back was redone, and a package that
         stayed because the undo was not saved goes."""
         kept = await self.store(lambda memory: memory.placements(document.path))
-        known = {item.key for item in self._gone}
+        known = {placement.key for placement in self._gone}
         gone = [entry for entry in kept if entry.standing is not Standing.CALLED and entry.key not in known]
         self._gone += reversed(gone)
         for placement in gone:
@@ -86,15 +86,15 @@ class Undo:
 
     async def saved(self, file: Path) -> None:
         """A file is on the disk as it is in the editor: what it does not call any more goes."""
-        for placement in [item for item in self._unsaved if item.file == file]:
+        for placement in [placement for placement in self._unsaved if placement.file == file]:
             self._unsaved.discard(placement)
             if placement in self._gone:
                 await self._remove(placement)
 
     def move(self, old: Path, new: Path) -> None:
         """A file has another name."""
-        moved = [item.moved(new) for item in self._gone if item.file == old]
-        self._gone = [item for item in self._gone if item.file != old] + moved
+        moved = [placement.moved(new) for placement in self._gone if placement.file == old]
+        self._gone = [placement for placement in self._gone if placement.file != old] + moved
 
     async def _remove(self, placement: Placement) -> None:
         async with self._turn:
@@ -121,7 +121,7 @@ class Undo:
     def observe(self, document: Document) -> None:
         """A call that is back in the text is accepted again, and gets its package."""
         counts = document.counts() if self._gone else {}
-        for placement in [item for item in reversed(self._gone) if item.file == document.path]:
+        for placement in [placement for placement in reversed(self._gone) if placement.file == document.path]:
             if counts.get(placement.name, 0) > self.outcomes.watched(document.path, placement.name):
                 self._gone.remove(placement)
                 spawn(self._again(document, placement), "redo")

@@ -93,15 +93,20 @@ class Reason:
 
 def reasons(document: Document) -> tuple[Reason, ...]:
     """Every refused line of a document, in order."""
-    result = [*_of_file(document), *filter(None, (reason_of(document, item) for item in document.tracked))]
+    result = [
+        *_of_file(document),
+        *filter(None, (reason_of(document, tracked) for tracked in document.tracked)),
+    ]
     return tuple(sorted(dict.fromkeys(result), key=lambda element: element.line))
 
 
 def reasons_on(document: Document, first: int, last: int) -> tuple[Reason, ...]:
     """Those of code that stands on lines, also of a region that goes over them."""
-    touched = (item for item in document.tracked if _touches(document, item.extent, first, last))
-    of_file = (item for item in _of_file(document) if first <= item.line <= last)
-    return tuple(dict.fromkeys([*of_file, *filter(None, (reason_of(document, item) for item in touched))]))
+    touched = (tracked for tracked in document.tracked if _touches(document, tracked.extent, first, last))
+    of_file = (reason for reason in _of_file(document) if first <= reason.line <= last)
+    return tuple(
+        dict.fromkeys([*of_file, *filter(None, (reason_of(document, tracked) for tracked in touched))])
+    )
 
 
 def _touches(document: Document, extent: Extent, first: int, last: int) -> bool:
@@ -134,14 +139,14 @@ def _refused(tracked: Tracked) -> tuple[str, str] | None:
         return ("left_out" if region.id == PROGRAMS else "unsupported"), told(region.reason)
     if region.status is RegionStatus.INFEASIBLE:
         return "infeasible", told(region.reason) or _("No kernel of it was verified.")
-    if region.status not in REPLACEABLE or tracked.found.wins:
+    if region.status not in REPLACEABLE or tracked.captured.wins:
         return None
     return _no_gain(tracked)
 
 
 def _no_gain(tracked: Tracked) -> tuple[str, str] | None:
     """Of a region whose kernel is not offered unasked."""
-    estimate = tracked.found.estimate
+    estimate = tracked.captured.estimate
     if estimate is None:
         return None
     figure = sourced(microseconds(estimate.after_us), estimate.source)
@@ -169,4 +174,4 @@ def _no_gain(tracked: Tracked) -> tuple[str, str] | None:
 
 def _is_covered(tracked: Sequence[Tracked], extent: Extent) -> bool:
     """Whether a larger region that holds the code has a kernel on offer."""
-    return any(item.found.wins and item.extent.holds(extent) for item in tracked)
+    return any(one.captured.wins and one.extent.holds(extent) for one in tracked)

@@ -47,7 +47,7 @@ class Gate:
 
 
 @frozen
-class Operand:
+class ReviewedInput:
     """An input with its sizes in the person's file."""
 
     name: str
@@ -56,7 +56,7 @@ class Operand:
 
 
 @frozen
-class Kernel:
+class ReviewedKernel:
     """A verified kernel: its schedule in sentences, its latency and what is known of that. ``pipes`` are
     shares of the launch in which each pipe of the slowest core is busy."""
 
@@ -71,7 +71,7 @@ class Kernel:
     pipes: Mapping[str, float]
     verifier: str
     gates: tuple[Gate, ...]
-    inputs: tuple[Operand, ...]
+    inputs: tuple[ReviewedInput, ...]
     error: Error | None
 
 
@@ -79,7 +79,7 @@ class Kernel:
 class Variant:
     """A verified kernel of a region, and how it stands to the others."""
 
-    kernel: Kernel
+    kernel: ReviewedKernel
     installed: bool
     rejected: bool
     best: bool
@@ -108,7 +108,7 @@ class File:
 
 
 @frozen
-class Part:
+class InnerKernel:
     """A region inside the reviewed one that has a verified kernel of its own; ``line`` from 0."""
 
     region_id: str
@@ -131,17 +131,17 @@ class Review:
     after: str
     guards: tuple[str, ...]
     why: tuple[str, ...]
-    kernel: Kernel
-    installed: Kernel | None
+    kernel: ReviewedKernel
+    installed: ReviewedKernel | None
     vendor: Vendor | None
     files: tuple[File, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[InnerKernel, ...]
 
 
-def kernel_of(source: KernelSource, verdict: Verdict, latency: Latency, task: KernelTask) -> Kernel:
+def kernel_of(source: KernelSource, verdict: Verdict, latency: Latency, task: KernelTask) -> ReviewedKernel:
     """What is shown of a kernel. ``latency`` is the verdict's."""
     deviation = verdict.deviation
-    return Kernel(
+    return ReviewedKernel(
         source_id=source.source_id,
         strategy=strategy_words(source.strategy),
         us=latency.us,
@@ -166,8 +166,8 @@ def shares(latency: Latency) -> dict[str, float]:
     return {plain(pipe): round(min(1.0, us / latency.us), 4) for pipe, us in busy}
 
 
-def _operand(graph_input: GraphInput, task: KernelTask) -> Operand:
-    return Operand(
+def _operand(graph_input: GraphInput, task: KernelTask) -> ReviewedInput:
+    return ReviewedInput(
         plain(graph_input.expression or graph_input.name),
         graph_input.spec.dtype,
         graph_input.spec.sizes(task.sizes),
@@ -217,8 +217,8 @@ def _beside_code(eager: EagerComparison | None) -> str:
     same = ", ".join(map(_draw, eager.compared))
     said = _(" The file's own code gave the same as its graph for {draws}.", draws=same) if same else ""
     reasons: dict[str, list[str]] = {}
-    for item in eager.uncompared:
-        reasons.setdefault(told(item.reason), []).append(item.draw)
+    for uncompared in eager.uncompared:
+        reasons.setdefault(told(uncompared.reason), []).append(uncompared.draw)
     left = "; ".join(_uncompared(reason, draws) for reason, draws in reasons.items())
     return said + (_(" Not compared with the file's own code: {what}.", what=left) if left else "")
 

@@ -21,7 +21,7 @@ from evokernel_core.memory.activity import decisions, lessons, progress, traject
 from evokernel_core.memory.jobs import ENDED
 from evokernel_core.memory.store import Memory
 from evokernel_server.documents.packages import Installed, read_installed
-from evokernel_server.documents.status_line import Status
+from evokernel_server.documents.status_line import StatusLine
 from evokernel_server.documents.workspace import Document, Workspace, find_calls, uri_of
 from evokernel_server.jobs.queue import JobQueue
 from evokernel_server.jobs.store import Store
@@ -69,7 +69,7 @@ class Dashboard:
     workspace: Workspace
     jobs: JobQueue
     offers: Offers
-    status: Status
+    status: StatusLine
     options: Callable[[], Options]
 
     async def state(self) -> Answer:
@@ -86,8 +86,8 @@ class Dashboard:
                 for job in known["jobs"]
             ],
             "kernels": [
-                {**_kernel(item, self.options().settings.chip), "history": history}
-                for item, history in zip(placed, known["histories"], strict=True)
+                {**_kernel(place, self.options().settings.chip), "history": history}
+                for place, history in zip(placed, known["histories"], strict=True)
             ],
             "offers": [_offer(offer) for offer in undecided(pending, self.workspace)[:MOST_OFFERS]],
             "memory": known["memory"],
@@ -98,7 +98,7 @@ class Dashboard:
     async def _placed(self, jobs: Sequence[Job]) -> list[Placed]:
         """Calls in open documents as they are read now, and those in the files of finished jobs."""
         documents = [
-            item for document in self.workspace.documents.values() for item in _of_document(document)
+            place for document in self.workspace.documents.values() for place in _of_document(document)
         ]
         files = dict.fromkeys(Path(job.file) for job in jobs if job.kind is JobKind.GENERATE)
         closed = [file for file in files if self.workspace.at(file) is None][:_MOST_FILES]
@@ -150,7 +150,7 @@ def _known(memory: Memory, jobs: Sequence[Job], placed: Sequence[Placed]) -> Ans
     """What the memory has to say, in one visit to its thread."""
     return {
         "jobs": [_job(memory, job) for job in jobs],
-        "histories": [_history(memory, item.installed) for item in placed],
+        "histories": [_history(memory, place.installed) for place in placed],
         "memory": {
             "path": str(memory.path),
             "items": memory.count("experiences"),

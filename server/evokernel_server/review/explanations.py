@@ -10,7 +10,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_server.offers.evidence import CAUTION_ABOVE
 from evokernel_server.offers.pending import microseconds, percent
-from evokernel_server.review.contents import Kernel, Vendor
+from evokernel_server.review.contents import ReviewedKernel, Vendor
 from evokernel_server.texts.translations import _, many, marked, source_word, sourced
 
 MODELLED = LatencySource.MODELLED.value
@@ -27,7 +27,7 @@ _WORTH_TELLING = 0.005
 
 
 def why_faster(
-    kernel: Kernel, task: KernelTask, strategy: Strategy, vendor: Vendor | None
+    kernel: ReviewedKernel, task: KernelTask, strategy: Strategy, vendor: Vendor | None
 ) -> tuple[str, ...]:
     """The sentences about a kernel by itself."""
     return (
@@ -39,7 +39,9 @@ def why_faster(
     )
 
 
-def what_changed(old: Kernel, new: Kernel, changes: Sequence[str], steps: Sequence[str]) -> tuple[str, ...]:
+def what_changed(
+    old: ReviewedKernel, new: ReviewedKernel, changes: Sequence[str], steps: Sequence[str]
+) -> tuple[str, ...]:
     """What differs from the installed kernel. ``changes`` are those of the strategies, ``steps`` the moves
     that led from one to the other."""
     if old.source_id == new.source_id:
@@ -70,7 +72,7 @@ def _fused(task: KernelTask, strategy: Strategy) -> str:
     )
 
 
-def _against_ops(kernel: Kernel) -> Iterator[str]:
+def _against_ops(kernel: ReviewedKernel) -> Iterator[str]:
     told = {
         "figure": sourced(microseconds(kernel.us), kernel.source),
         "chip": kernel.chip,
@@ -97,7 +99,7 @@ def _times(before: float, after: float) -> str:
     return _("{times} times as long", times=f"{after / before:.1f}")
 
 
-def _against_vendor(kernel: Kernel, vendor: Vendor | None) -> Iterator[str]:
+def _against_vendor(kernel: ReviewedKernel, vendor: Vendor | None) -> Iterator[str]:
     if vendor is None:
         return
     told = {"name": vendor.name, "figure": sourced(microseconds(vendor.us), vendor.source)}
@@ -122,7 +124,7 @@ def _against_vendor(kernel: Kernel, vendor: Vendor | None) -> Iterator[str]:
         )
 
 
-def _binding(kernel: Kernel) -> Iterator[str]:
+def _binding(kernel: ReviewedKernel) -> Iterator[str]:
     if kernel.bottleneck:
         what = kernel.bottleneck.rstrip(".。")
         yield _("What binds it ({source}): {what}.", source=source_word(kernel.source), what=what)
@@ -139,7 +141,7 @@ def _pipe(name: str) -> str:
     return _(_PIPES[name]) if name in _PIPES else name
 
 
-def _bound(kernel: Kernel) -> Iterator[str]:
+def _bound(kernel: ReviewedKernel) -> Iterator[str]:
     figure = sourced(microseconds(kernel.bound_us), MODELLED)
     if kernel.source == MODELLED and kernel.us > 0:
         yield _(
@@ -151,7 +153,7 @@ def _bound(kernel: Kernel) -> Iterator[str]:
         yield _("By bytes and operations no kernel takes less than {figure}.", figure=figure)
 
 
-def _against_installed(old: Kernel, new: Kernel) -> str:
+def _against_installed(old: ReviewedKernel, new: ReviewedKernel) -> str:
     before, after = (sourced(microseconds(choice.us), choice.source) for choice in (old, new))
     if (old.source, old.chip) != (new.source, new.chip):
         return _(

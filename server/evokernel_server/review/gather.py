@@ -27,7 +27,15 @@ from evokernel_server.errors import Refused
 from evokernel_server.jobs.requests import Kernels
 from evokernel_server.offers.overlaps import REPLACEABLE
 from evokernel_server.offers.pending import microseconds
-from evokernel_server.review.contents import File, Kernel, Part, Review, Variant, Vendor, kernel_of
+from evokernel_server.review.contents import (
+    File,
+    InnerKernel,
+    Review,
+    ReviewedKernel,
+    Variant,
+    Vendor,
+    kernel_of,
+)
 from evokernel_server.review.explanations import what_changed, why_faster
 from evokernel_server.review.selection import NONE, Verified, best_of, latency_of, verified_of
 from evokernel_server.review.timeline import said_page
@@ -81,12 +89,12 @@ class Reviews:
         installed = spot.installed.source_id if spot.installed else ""
         return tuple(
             Variant(
-                _shown(item, spot),
-                installed=item.source.source_id == installed,
-                rejected=item.source.source_id in verified.rejected,
-                best=best is not None and item.source.source_id == best.source.source_id,
+                _shown(entry, spot),
+                installed=entry.source.source_id == installed,
+                rejected=entry.source.source_id in verified.rejected,
+                best=best is not None and entry.source.source_id == best.source.source_id,
             )
-            for item in verified.fit
+            for entry in verified.fit
         )
 
     async def compare(
@@ -174,7 +182,7 @@ class Reviews:
             parts=await self._parts(spot),
         )
 
-    async def _parts(self, spot: Spot) -> tuple[Part, ...]:
+    async def _parts(self, spot: Spot) -> tuple[InnerKernel, ...]:
         """The regions inside a region that is not replaced yet which have a verified kernel of their own."""
         around = spot.document.region(spot.region.id)
         if around is None or spot.name:
@@ -187,13 +195,17 @@ class Reviews:
         chip = self.chip()
 
         def read(memory: Memory) -> list[Stored | None]:
-            return [best_of(memory, item.region.task.task_id, chip) for item in inside if item.region.task]
+            return [
+                best_of(memory, tracked.region.task.task_id, chip)
+                for tracked in inside
+                if tracked.region.task
+            ]
 
         result = zip(inside, await self.kernels.store(read), strict=True) if inside else ()
         line_of = spot.document.text.line_of
         return tuple(
-            Part(item.region.id, line_of(item.extent.start), _part_words(item.region, best))
-            for item, best in result
+            InnerKernel(tracked.region.id, line_of(tracked.extent.start), _part_words(tracked.region, best))
+            for tracked, best in result
             if best is not None
         )
 
@@ -208,7 +220,7 @@ def _asked(spot: Spot, text: Text) -> dict[str, Any]:
     return {"region": to_data(region), "text": text.content}
 
 
-def _shown(stored: Stored, spot: Spot) -> Kernel:
+def _shown(stored: Stored, spot: Spot) -> ReviewedKernel:
     """A comparison with other code of the same mathematics says nothing of the code here."""
     verdict = stored.verdict
     if verdict.eager is not None and verdict.eager.source_hash != spot.region.source_hash:
@@ -231,7 +243,7 @@ def planned_of(text: Text, version: int, answer: Mapping[str, Any]) -> Planned:
     return Planned(str(answer["name"]), text, after.content, version, guards, rival)
 
 
-def _vendor(rival: Rival | None, kernel: Kernel) -> Vendor | None:
+def _vendor(rival: Rival | None, kernel: ReviewedKernel) -> Vendor | None:
     """The operator, with the figure that compares with the kernel's where there is one."""
     if rival is None:
         return None

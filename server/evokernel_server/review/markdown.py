@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from evokernel_server.offers.pending import microseconds
-from evokernel_server.review.contents import File, Kernel, Review, Variant
+from evokernel_server.review.contents import File, Review, ReviewedKernel, Variant
 from evokernel_server.review.explanations import MODELLED
 from evokernel_server.texts.plain import code, markdown, plain
 from evokernel_server.texts.translations import _, marked, sourced
@@ -89,9 +89,9 @@ def _page(*lines: str) -> str:
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
-    found = list(lines)
-    if found:
-        yield from ("", f"## {title}", "", *found)
+    text = list(lines)
+    if text:
+        yield from ("", f"## {title}", "", *text)
 
 
 def _list(sentences: Iterable[str]) -> Iterator[str]:
@@ -133,7 +133,7 @@ def _evidence(review: Review) -> Iterator[str]:
         yield _row(f"{gate.name}: {gate.status}", gate.detail)
 
 
-def _error(kernel: Kernel) -> str:
+def _error(kernel: ReviewedKernel) -> str:
     if kernel.error is None:
         return _("not recorded by this verdict")
     return _(
@@ -143,7 +143,7 @@ def _error(kernel: Kernel) -> str:
     )
 
 
-def _figure(kernel: Kernel) -> str:
+def _figure(kernel: ReviewedKernel) -> str:
     figure = sourced(microseconds(kernel.us), kernel.source)
     return _("{figure} on {chip}", figure=figure, chip=kernel.chip)
 

@@ -24,7 +24,7 @@ class Verified:
     rejected: frozenset[str]
 
     def of(self, source_id: str) -> Stored | None:
-        return next((item for item in self.fit if item.source.source_id == source_id), None)
+        return next((entry for entry in self.fit if entry.source.source_id == source_id), None)
 
     def named(self, source_id: str) -> Stored:
         """Raises Refused where no verified kernel has that id."""
@@ -36,8 +36,8 @@ class Verified:
     def best(self, wanted: LatencySource | None) -> Stored | None:
         """The fastest kernel that nobody rejected, by figures of one source; without one by measured figures
         where there are any."""
-        allowed = (item for item in self.fit if item.source.source_id not in self.rejected)
-        return next((item for item in allowed if wanted in (None, latency_of(item).source)), None)
+        allowed = (entry for entry in self.fit if entry.source.source_id not in self.rejected)
+        return next((entry for entry in allowed if wanted in (None, latency_of(entry).source)), None)
 
 
 def verified_of(candidates: Sequence[Stored], rejected: frozenset[str]) -> Verified:

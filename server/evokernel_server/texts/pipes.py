@@ -19,7 +19,7 @@ def picture(latency: Latency) -> Iterator[str]:
     verdict told of no pipes."""
     busy = sorted(
         ((_name(name), us / latency.us) for name, us in latency.pipes if 0 < us < float("inf")),
-        key=lambda item: -item[1],
+        key=lambda busy: -busy[1],
     )[:_MOST]
     if not busy:
         return

@@ -14,7 +14,7 @@ from evokernel_core.targets.ascendc.print import files
 from evokernel_core.targets.ascendc.print.vector_kernel import stage_text
 from evokernel_core.targets.ascendc.source import ascendc_source
 from evokernel_core.twin.build import build_kernel
-from evokernel_core.twin.run import Mode, RunRequest, Status, TensorFile, run_kernel
+from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, TensorFile, run_kernel
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def on_kernel(builder: Any, chip: Any, tmp_path_factory: Any) -> Callable[..., A
             auto_sync=auto_sync,
         )
         result = run_kernel(build_kernel(ascendc_source(*text, Strategy("built"))), request)
-        assert result.status is Status.OK, result.message
+        assert result.status is ExitStatus.OK, result.message
         assert not result.hazards
         return np.fromfile(folder / "y.bin", np.float32).reshape(x.shape)
 

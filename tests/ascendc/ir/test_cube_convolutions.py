@@ -39,7 +39,7 @@ from evokernel_core.targets.ascendc.print import files
 from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
 from evokernel_core.targets.ascendc.source import ascendc_source
 from evokernel_core.twin.build import build_kernel
-from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
+from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, RunResult, TensorFile, run_kernel
 from tests.ascendc.cores import on_all_cores_too
 from tests.tables import few
 
@@ -113,7 +113,7 @@ def on_cores(few_cores: Any, tmp_path: Any) -> Callable[..., tuple[RunResult, An
         output = TensorFile(tmp_path / "out.bin", 4 * int(np.prod(MADE)))
         request = RunRequest(Mode.CHECK, few_cores, inputs=tuple(inputs), outputs=(output,), repeat=2)
         result = run_kernel(build_kernel(ascendc_source(tiling, change(kernel), Strategy("built"))), request)
-        if result.status is not Status.OK:
+        if result.status is not ExitStatus.OK:
             return result, None
         return result, np.fromfile(tmp_path / "out.bin", "f4").reshape(MADE)
 
@@ -133,7 +133,7 @@ def test_every_event_between_units_is_there(builder: Any, on_cores: Any) -> None
     given = numbers(task)
     for chosen in (item, evolve(item, stay=False), evolve(item, slots=2), evolve(item, outputs_first=True)):
         result, values = on_cores(task, chosen, given)
-        assert result.status is Status.OK, result.message
+        assert result.status is ExitStatus.OK, result.message
         assert not result.hazards
         np.testing.assert_array_equal(values, expected(*given, is_framed=False))
 
@@ -149,7 +149,7 @@ def test_flags_between_cores_are_there(builder: Any, on_cores: Any) -> None:
     task, item = task_of(builder, is_framed=True), schedule_of(is_framed=True)
     given = numbers(task)
     result, values = on_cores(task, item, given)
-    assert result.status is Status.OK, result.message
+    assert result.status is ExitStatus.OK, result.message
     assert not result.hazards
     np.testing.assert_array_equal(values, expected(*given, is_framed=True))
 
@@ -171,7 +171,7 @@ def test_rows_that_stay_are_handed_over(builder: Any, on_cores: Any) -> None:
     given = numbers(task)
     x, weight, bias = given
     result, values = on_cores(task, ROWS, given)
-    assert result.status is Status.OK, result.message
+    assert result.status is ExitStatus.OK, result.message
     assert not result.hazards
     np.testing.assert_array_equal(values, expected(x, np.moveaxis(weight, 1, 2), bias, is_framed=False))
     for event in EVENTS:

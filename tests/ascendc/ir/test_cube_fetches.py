@@ -24,7 +24,7 @@ from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
 from evokernel_core.targets.ascendc.print.fetching_class import fetching_class
 from evokernel_core.targets.ascendc.source import KERNEL, ascendc_source
 from evokernel_core.twin.build import build_kernel
-from evokernel_core.twin.run import Mode, RunRequest, Status, TensorFile, run_kernel
+from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, TensorFile, run_kernel
 from tests.ascendc import conftest
 from tests.ascendc.cores import on_all_cores_too
 from tests.ascendc.transposed import Layer, close, expected, task_of, values_of
@@ -88,7 +88,7 @@ def test_rows_stay_and_columns_pass_through(builder: Any, chip: Any, tmp_path: A
     output = TensorFile(tmp_path / "out.bin", 40 * 256 * 4)
     request = RunRequest(Mode.CHECK, chip, sizes=(40, 4), inputs=tuple(inputs), outputs=(output,), repeat=2)
     run = run_kernel(build_kernel(ascendc_source(tiling, text, Strategy("built"))), request)
-    assert run.status is Status.OK and not run.hazards, run.message
+    assert run.status is ExitStatus.OK and not run.hazards, run.message
     rows, columns = (values.reshape(-1, 16, 8) for values in given)
     wanted = np.einsum("nik,mjk->nij", rows, columns)
     np.testing.assert_array_equal(np.fromfile(tmp_path / "out.bin", "f4").reshape(40, 16, 16), wanted)

@@ -30,7 +30,7 @@ from evokernel_core.targets.ascendc.kernels.attention.attention_problem import (
 )
 from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.twin.build import build_kernel
-from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
+from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, RunResult, TensorFile, run_kernel
 from tests.ascendc.conftest import GraphBuilder
 from tests.ascendc.cores import on_all_cores_too
 from tests.ascendc.test_attention import attention, task_of
@@ -71,7 +71,7 @@ def on_turns(
         sizes = tuple(SIZES.values())
         request = RunRequest(Mode.CHECK, few_cores, sizes=sizes, inputs=taken, outputs=(result,), repeat=2)
         found = run_kernel(build_kernel(source), request)
-        if found.status is not Status.OK:
+        if found.status is not ExitStatus.OK:
             return found, None, expected
         return found, np.fromfile(tmp_path / "output.bin", "f2").reshape(expected.shape), expected
 
@@ -89,7 +89,7 @@ def without(word: str) -> Callable[[str], str]:
 
 def test_every_event_and_flag_is_there(on_turns: Any) -> None:
     result, found, expected = on_turns(str)
-    assert result.status is Status.OK, result.message
+    assert result.status is ExitStatus.OK, result.message
     assert not result.hazards
     np.testing.assert_allclose(found, expected, rtol=1e-2, atol=1e-2)
 

@@ -23,7 +23,7 @@ from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import correctness
 from evokernel_core.verifier.gates.compare import Expected, compare
-from evokernel_core.verifier.gates.parts import Part, smallest_parts, words
+from evokernel_core.verifier.gates.parts import WorstPart, smallest_parts, words
 from evokernel_core.verifier.local import LocalVerifier
 from tests.attacks.correctness.test_learned import DRAWS, home
 from tests.tables import few
@@ -47,7 +47,9 @@ def product(dtype: str, *, columns: bool = False) -> Array:
     return np.asarray(left @ right)
 
 
-def found(tmp_path: Path, left: Array, right: Array, dtype: str, rounded: Array | None = None) -> Part | None:
+def found(
+    tmp_path: Path, left: Array, right: Array, dtype: str, rounded: Array | None = None
+) -> WorstPart | None:
     """The part, where the whole is within the tolerance behind a long sum."""
     eager = right.astype(dtype)
     files = {"left": left.astype(dtype), "eager": eager, "precise": right.astype(dtype)}

@@ -70,7 +70,7 @@ def sampled(text: KernelSource, folder: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(choices, "ENOUGH", 400_000)
     task = evolve(make_task("softmax"), symbols=(Symbol("s0", 4000), Symbol("s1", 2048)))
     chosen = choices.choose(task, Draw("5" * 32))
-    assert isinstance(chosen, choices.Choice)
+    assert isinstance(chosen, choices.ChosenSlices)
     folder.mkdir(exist_ok=True)
     rows = sum(length for _, length in dict(chosen.runs)["s0"])
     assert rows < 100
@@ -110,7 +110,7 @@ PAIRS = """
 def moved(task: KernelTask, text: KernelSource, folder: Path) -> tuple[Execution, bool]:
     """A sampled run, and whether its outputs are right."""
     chosen = choices.choose(task, Draw("5" * 32))
-    assert isinstance(chosen, choices.Choice)
+    assert isinstance(chosen, choices.ChosenSlices)
     count = dict(chosen.sizes)["s0"]
     values = np.random.default_rng(1).standard_normal(count).astype("f4")
     values.tofile(folder / "x.bin")

@@ -41,7 +41,7 @@ def audit(task: KernelTask, source: KernelSource) -> GateResult:
     BuildError where the tools fail.
     """
     files = {name: source.files[name] for name in (KERNEL, TILING)}
-    written = [found for file, text in files.items() for found in check_text(file, text)]
+    written = [violation for file, text in files.items() for violation in check_text(file, text)]
     written += check_conditions(files)
     if written:
         return _result(written)
@@ -87,8 +87,8 @@ def _result(findings: Iterable[Finding]) -> GateResult:
     if not ordered:
         return GateResult(GateName.AUDIT, GateStatus.PASSED)
     lines = [
-        Sentence("{where}: {what}", where=f"{item.file}:{item.line}", what=item.message)
-        for item in ordered[:MAX_FINDINGS]
+        Sentence("{where}: {what}", where=f"{finding.file}:{finding.line}", what=finding.message)
+        for finding in ordered[:MAX_FINDINGS]
     ]
     if len(ordered) > MAX_FINDINGS:
         lines.append(Sentence("(and {count} more)", count=len(ordered) - MAX_FINDINGS))

@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import frozen
 
-from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, RECORDS, Kind
+from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, RECORDS, CursorKind
 from evokernel_core.targets.ascendc.audit.lists import names
 from evokernel_core.targets.ascendc.audit.unit import Declaration, Type, Unit
 
@@ -62,7 +62,7 @@ def is_public(declaration: Declaration, signature: Type) -> bool:
     names no machinery and gives no address away."""
     if declaration.usr.startswith(("c:@N@evokernel", "c:@N@std")) or declaration.name in WITHHELD:
         return False
-    if declaration.kind in RECORDS or declaration.kind == Kind.CONSTRUCTOR:
+    if declaration.kind in RECORDS or declaration.kind == CursorKind.CONSTRUCTOR:
         return declaration.kind in RECORDS or not _MACHINERY.search(signature.spelling)
     result = signature.spelling.partition("(")[0].strip()
     return not _MACHINERY.search(signature.spelling) and not _is_number_address(result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Kind(IntEnum):
+class CursorKind(IntEnum):
     """Kinds of cursors up to 999, then kinds of types: the two enumerations overlap, so names say which."""
 
     UNEXPOSED_DECL = 1
@@ -101,17 +101,21 @@ class Binary(IntEnum):
 
 FUNCTIONS = frozenset(
     (
-        Kind.FUNCTION_DECL,
-        Kind.METHOD,
-        Kind.CONSTRUCTOR,
-        Kind.DESTRUCTOR,
-        Kind.CONVERSION,
-        Kind.FUNCTION_TEMPLATE,
+        CursorKind.FUNCTION_DECL,
+        CursorKind.METHOD,
+        CursorKind.CONSTRUCTOR,
+        CursorKind.DESTRUCTOR,
+        CursorKind.CONVERSION,
+        CursorKind.FUNCTION_TEMPLATE,
     )
 )
-RECORDS = frozenset((Kind.STRUCT, Kind.CLASS, Kind.CLASS_TEMPLATE, Kind.PARTIAL_SPECIALISATION))
-LITERALS = frozenset((Kind.INTEGER, Kind.FLOATING, Kind.CHARACTER))
-CASTS = frozenset((Kind.C_CAST, Kind.STATIC_CAST, Kind.REINTERPRET_CAST, Kind.FUNCTIONAL_CAST))
+RECORDS = frozenset(
+    (CursorKind.STRUCT, CursorKind.CLASS, CursorKind.CLASS_TEMPLATE, CursorKind.PARTIAL_SPECIALISATION)
+)
+LITERALS = frozenset((CursorKind.INTEGER, CursorKind.FLOATING, CursorKind.CHARACTER))
+CASTS = frozenset(
+    (CursorKind.C_CAST, CursorKind.STATIC_CAST, CursorKind.REINTERPRET_CAST, CursorKind.FUNCTIONAL_CAST)
+)
 
 CONSTRUCTS = frozenset(
     (

@@ -14,7 +14,7 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.targets.ascendc.audit.findings import Finding
 from evokernel_core.targets.ascendc.audit.lists import names
 from evokernel_core.targets.ascendc.source import KERNEL, TILING
-from evokernel_core.twin.lexer import Kind, Token, tokenize
+from evokernel_core.twin.lexer import CppTokenKind, Token, tokenize
 
 MAX_FILE = 4 * 1024**2
 """A network's kernel is megabytes (DenseNet-121: 3.1); the audit reads one in seconds."""
@@ -64,14 +64,14 @@ def check_text(file: str, text: str) -> Iterator[Finding]:
     tokens = tokenize(text)
     yield from _spelling(tokens, file)
     for token in tokens:
-        if token.kind is Kind.DIRECTIVE:
+        if token.kind is CppTokenKind.DIRECTIVE:
             yield from _directive(token, file)
 
 
 def check_conditions(files: dict[str, str]) -> Iterator[Finding]:
     """Conditions ask for the candidate's own macros and for those of the device."""
     found = [(file, token) for file, text in files.items() for token in tokenize(text)]
-    directives = [(file, token) for file, token in found if token.kind is Kind.DIRECTIVE]
+    directives = [(file, token) for file, token in found if token.kind is CppTokenKind.DIRECTIVE]
     known = set(CONDITIONS)
     for _, token in directives:
         if match := re.match(r"#\s*define\s+(\w+)", token.text):
@@ -96,9 +96,9 @@ def _bare(text: str) -> str:
 def _spelling(tokens: Sequence[Token], file: str) -> Iterator[Finding]:
     """No spelling that means something else than it looks like."""
     for index, token in enumerate(tokens):
-        if token.kind is Kind.STRING and re.match(r'(?:u8|[uUL])?R"', token.text):
+        if token.kind is CppTokenKind.STRING and re.match(r'(?:u8|[uUL])?R"', token.text):
             yield Finding("audit-obfuscated", Sentence("A raw string is not allowed."), file, token.line)
-        if token.kind is not Kind.PUNCTUATION:
+        if token.kind is not CppTokenKind.PUNCTUATION:
             continue
         following = tokens[index + 1] if index + 1 < len(tokens) else None
         digraph = (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from attrs import define, field, frozen
 
-from evokernel_core.targets.ascendc.audit.kinds import Kind
+from evokernel_core.targets.ascendc.audit.kinds import CursorKind
 
 NO_SIZE = -1
 LAUNCHER = "LaunchOp"
@@ -46,26 +46,29 @@ class Type:
 
     @property
     def is_array(self) -> bool:
-        return Kind.CONSTANT_ARRAY <= self.kind <= Kind.DEPENDENT_ARRAY
+        return CursorKind.CONSTANT_ARRAY <= self.kind <= CursorKind.DEPENDENT_ARRAY
 
     @property
     def is_reference(self) -> bool:
-        return self.kind in (Kind.LVALUE_REFERENCE, Kind.RVALUE_REFERENCE)
+        return self.kind in (CursorKind.LVALUE_REFERENCE, CursorKind.RVALUE_REFERENCE)
 
     @property
     def is_object(self) -> bool:
         """Around it or not: an object of AscendC's or a structure of the candidate's. The twin's number
         types that C++ lacks, such as half, are classes there, but no objects."""
-        return self.stripped == Kind.RECORD and not _is_number(self.declaration)
+        return self.stripped == CursorKind.RECORD and not _is_number(self.declaration)
 
     @property
     def is_address(self) -> bool:
         """A pointer to a number, as an address in global memory is."""
-        return self.kind == Kind.POINTER and not self.is_object and self.stripped != Kind.FUNCTION
+        return self.kind == CursorKind.POINTER and not self.is_object and self.stripped != CursorKind.FUNCTION
 
     @property
     def is_scalar(self) -> bool:
-        return Kind.FIRST_SCALAR <= self.kind <= Kind.LAST_SCALAR or self.kind == Kind.ENUM_TYPE
+        return (
+            CursorKind.FIRST_SCALAR <= self.kind <= CursorKind.LAST_SCALAR
+            or self.kind == CursorKind.ENUM_TYPE
+        )
 
 
 def _is_number(declaration: Declaration | None) -> bool:
@@ -98,8 +101,8 @@ class Node:
     @property
     def is_launcher(self) -> bool:
         """Whether this is the launcher: no member, and in no namespace."""
-        has_linkage = self.parent is not None and self.parent.kind == Kind.LINKAGE
-        return self.kind == Kind.FUNCTION_DECL and self.name == LAUNCHER and has_linkage
+        has_linkage = self.parent is not None and self.parent.kind == CursorKind.LINKAGE
+        return self.kind == CursorKind.FUNCTION_DECL and self.name == LAUNCHER and has_linkage
 
     def ancestors(self) -> Iterator[Node]:
         node = self.parent
@@ -118,7 +121,7 @@ class Node:
     def inner(self) -> Node:
         """The expression within brackets and implicit conversions."""
         node = self
-        while node.kind in (Kind.UNEXPOSED_EXPR, Kind.PAREN) and len(node.children) == 1:
+        while node.kind in (CursorKind.UNEXPOSED_EXPR, CursorKind.PAREN) and len(node.children) == 1:
             node = node.children[0]
         return node
 

@@ -87,8 +87,8 @@ def own_rows(rows: Sequence[Row], kernels: Sequence[str]) -> list[Row]:
 
 def kernel_of(name: str, kernels: Sequence[str]) -> str:
     """The kernel that a row is about, "" for none: rows name more behind it, as in ``_0_mix_aic``."""
-    found = [kernel for kernel in kernels if re.fullmatch(rf"{re.escape(kernel)}(_mix_ai[cv]|_\d+)*", name)]
-    return max(found, key=len, default="")
+    matches = [kernel for kernel in kernels if re.fullmatch(rf"{re.escape(kernel)}(_mix_ai[cv]|_\d+)*", name)]
+    return max(matches, key=len, default="")
 
 
 def bottleneck(pipes: Sequence[tuple[str, float]], us: float) -> Sentence:

@@ -20,15 +20,15 @@ from evokernel_core.twin.gaps import Summary
 from evokernel_core.twin.judge import Sandboxes, judge_kernel
 from evokernel_core.twin.run import (
     KERNEL_LIMITS,
+    ExitStatus,
     LaunchReport,
     Limits,
     Mode,
-    Part,
+    PipeWork,
     RunRequest,
     RunResult,
-    Status,
     TensorFile,
-    Work,
+    TensorPart,
 )
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest
 from evokernel_core.verifier.sandbox import confinement_here, sandbox_prefix
@@ -136,7 +136,7 @@ class TwinBackend:
             trace=trace,
         )
         result = self._run(built, run, limits, folder)
-        if result.status is not Status.OK:
+        if result.status is not ExitStatus.OK:
             raise CandidateError(result.status, result.message)
         return result
 
@@ -158,7 +158,7 @@ def _busiest(launch: LaunchReport) -> frozenset[str]:
 
 
 def _files(
-    paths: tuple[Path, ...], sizes: tuple[int, ...], parts: tuple[Part, ...]
+    paths: tuple[Path, ...], sizes: tuple[int, ...], parts: tuple[TensorPart, ...]
 ) -> tuple[TensorFile, ...]:
     known = parts or (None,) * len(paths)
     return tuple(
@@ -194,10 +194,10 @@ def _timing(result: RunResult) -> Timing:
     busy: Counter[str] = Counter()
     for launch in result.launches:
         busy.update(dict(launch.pipes))
-    work: dict[str, Work] = {}
+    work: dict[str, PipeWork] = {}
     for launch in result.launches:
         for pipe, counted in launch.work:
-            work[pipe] = work.get(pipe, Work()) + counted
+            work[pipe] = work.get(pipe, PipeWork()) + counted
     return Timing(
         us=result.latency_us,
         block_dim=longest.block_dim,

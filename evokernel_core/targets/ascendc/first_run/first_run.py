@@ -22,10 +22,10 @@ from evokernel_core.targets.ascendc.backends.cann_profile import kernel_of, read
 from evokernel_core.targets.ascendc.backends.cann_tools import CannTools
 from evokernel_core.targets.ascendc.first_run.first_run_host import (
     Found,
-    Host,
     NotOk,
-    State,
-    Step,
+    NpuHost,
+    RunStep,
+    StepState,
     failed,
     needed,
 )
@@ -39,9 +39,9 @@ SEND = "Send this report."
 Action = Callable[[], Found]
 
 
-def first_run(python: str) -> Iterator[Step]:
+def first_run(python: str) -> Iterator[RunStep]:
     """Every step in order; ``python`` is the interpreter with torch_npu."""
-    host = Host(python)
+    host = NpuHost(python)
     yield _step("toolkit", host.find_toolkit)
     yield _step("driver", host.ask_driver)
     yield _step("torch_npu", host.ask_torch_npu)
@@ -53,22 +53,22 @@ def first_run(python: str) -> Iterator[Step]:
                 yield _step(f"{word} ({probe.name})", action)
 
 
-def _step(name: str, action: Action) -> Step:
+def _step(name: str, action: Action) -> RunStep:
     started = time.monotonic()
     try:
-        found, details = action()
-        step = Step(name, State.OK, found, details=details)
+        message, details = action()
+        step = RunStep(name, StepState.OK, message, details=details)
     except NotOk as end:
-        step = Step(name, end.state, end.found, end.advice, details=end.details)
+        step = RunStep(name, end.state, end.found, end.advice, details=end.details)
     except (EvoKernelError, OSError, ValueError) as error:
-        step = Step(name, State.FAILED, str(error), SEND)
+        step = RunStep(name, StepState.FAILED, str(error), SEND)
     return evolve(step, seconds=round(time.monotonic() - started, 2))
 
 
 class _Kernel:
     """One probe on its way through the host."""
 
-    def __init__(self, host: Host, probe: Probe, folder: Path) -> None:
+    def __init__(self, host: NpuHost, probe: Probe, folder: Path) -> None:
         self._host, self._probe, self._folder = host, probe, folder
         self._built: CannKernel | None = None
         self._outputs: tuple[Any, Any] | None = None

@@ -44,7 +44,7 @@ Found = tuple[str, dict[str, Any]]
 _T = TypeVar("_T")
 
 
-class State(StrEnum):
+class StepState(StrEnum):
     """How a step ended."""
 
     OK = "ok"
@@ -53,12 +53,12 @@ class State(StrEnum):
 
 
 @frozen
-class Step:
+class RunStep:
     """A step: what was found or went wrong, what to do (empty where nothing is), and figures and files that
     help whoever reads the report."""
 
     name: str
-    state: State
+    state: StepState
     found: str
     advice: str = ""
     seconds: float = 0.0
@@ -68,18 +68,18 @@ class Step:
 class NotOk(Exception):
     """A step that failed or was skipped."""
 
-    def __init__(self, state: State, found: str, advice: str, **details: Any) -> None:
-        super().__init__(found)
-        self.state, self.found, self.advice, self.details = state, found, advice, details
+    def __init__(self, state: StepState, message: str, advice: str, **details: Any) -> None:
+        super().__init__(message)
+        self.state, self.found, self.advice, self.details = state, message, advice, details
 
 
-def failed(found: str, advice: str, **details: Any) -> NotOk:
-    return NotOk(State.FAILED, found, advice, **details)
+def failed(message: str, advice: str, **details: Any) -> NotOk:
+    return NotOk(StepState.FAILED, message, advice, **details)
 
 
 def skipped(step: str) -> NotOk:
     """The step needs another one that is not ok."""
-    return NotOk(State.SKIPPED, f"it needs the step {step}", "Repair that step first.")
+    return NotOk(StepState.SKIPPED, f"it needs the step {step}", "Repair that step first.")
 
 
 def needed(value: _T | None, step: str) -> _T:
@@ -89,7 +89,7 @@ def needed(value: _T | None, step: str) -> _T:
     return value
 
 
-class Host:
+class NpuHost:
     """This machine, as far as its steps have come; ``python`` is the interpreter with torch_npu."""
 
     def __init__(self, python: str) -> None:
@@ -164,7 +164,7 @@ class Host:
         if not cann or row is None or not row.cann:
             published = f"no CANN is published for torch_npu {torch_npu}"
             why = published if cann else "CANN does not tell its version"
-            raise NotOk(State.SKIPPED, why, "Compare with the vendor's compatibility table by hand.")
+            raise NotOk(StepState.SKIPPED, why, "Compare with the vendor's compatibility table by hand.")
         return f"torch_npu {torch_npu} goes with CANN {cann}", {"cores_column": row.cores}
 
     def any_chip(self) -> Chip:

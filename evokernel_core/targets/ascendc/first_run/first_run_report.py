@@ -20,7 +20,7 @@ from typing import Any
 from attrs import asdict
 
 from evokernel_core import __version__
-from evokernel_core.targets.ascendc.first_run.first_run_host import State, Step
+from evokernel_core.targets.ascendc.first_run.first_run_host import RunStep, StepState
 
 FORMAT = 1
 _SECRET_NAMES = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
@@ -28,7 +28,7 @@ _SHORTEST_SECRET = 6
 """Shorter values of such variables are words like ``off`` that occur by themselves."""
 
 
-def report(steps: Sequence[Step]) -> dict[str, Any]:
+def report(steps: Sequence[RunStep]) -> dict[str, Any]:
     """The report's data. ``ok`` where no step failed."""
     clean = cleaner(os.environ)
     data = {
@@ -41,7 +41,7 @@ def report(steps: Sequence[Step]) -> dict[str, Any]:
             "architecture": platform.machine(),
             "python": platform.python_version(),
         },
-        "ok": not any(step.state is State.FAILED for step in steps),
+        "ok": not any(step.state is StepState.FAILED for step in steps),
         "steps": [{**asdict(step), "state": step.state.value} for step in steps],
     }
     cleaned: dict[str, Any] = _map(data, clean)
@@ -60,11 +60,11 @@ def text(data: Mapping[str, Any]) -> str:
         lines += _lines(step)
         output = str(step["details"].get("output", ""))
         lines += [f"{'':10}{line}" for line in output.splitlines()]
-    counts = [f"{sum(step['state'] == state for step in data['steps'])} {state}" for state in State]
+    counts = [f"{sum(step['state'] == state for step in data['steps'])} {state}" for state in StepState]
     return "\n".join([*lines, "", ", ".join(counts)]) + "\n"
 
 
-def lines_of(step: Step) -> str:
+def lines_of(step: RunStep) -> str:
     """A step as it is shown while the others run."""
     return "\n".join(_lines(_map(asdict(step), cleaner(os.environ))))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.targets.ascendc.audit.findings import Finding, at
 from evokernel_core.targets.ascendc.audit.interface import Interface, is_public
-from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, RECORDS, Kind
+from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, RECORDS, CursorKind
 from evokernel_core.targets.ascendc.audit.lists import names
 from evokernel_core.targets.ascendc.audit.rules.scopes import is_launcher_node
 from evokernel_core.targets.ascendc.audit.rules.types import STD_TYPES
@@ -24,13 +24,17 @@ def check_callees(unit: Unit, interface: Interface) -> Iterator[Finding]:
     """Calls, and names of functions, that are neither AscendC's nor the candidate's own."""
     own = frozenset(node.name.partition("<")[0] for node in unit.nodes if node.kind in FUNCTIONS | RECORDS)
     for node in unit.nodes:
-        if node.kind not in (Kind.CALL, Kind.DECL_REF, Kind.MEMBER_REF_EXPR) or is_launcher_node(node):
+        if node.kind not in (
+            CursorKind.CALL,
+            CursorKind.DECL_REF,
+            CursorKind.MEMBER_REF_EXPR,
+        ) or is_launcher_node(node):
             continue
         declaration = node.declaration
         if declaration is not None and declaration.kind in FUNCTIONS:
             if not is_allowed(unit, declaration, node.file, interface):
                 yield at(node, "callee", _foreign(declaration.name))
-        elif node.kind == Kind.CALL:
+        elif node.kind == CursorKind.CALL:
             yield from _open_call(unit, node, own, interface)
 
 
@@ -57,9 +61,9 @@ def _open_call(unit: Unit, node: Node, own: frozenset[str], interface: Interface
         return  # of arithmetic on types that are open: whose it is, each type's own functions say
     name = unit.callee_name(node)
     target = node.declaration
-    if target is not None and target.kind in (Kind.VARIABLE, Kind.PARAMETER, Kind.FIELD):
+    if target is not None and target.kind in (CursorKind.VARIABLE, CursorKind.PARAMETER, CursorKind.FIELD):
         signature = unit.signature(target)
-        if signature.kind not in (Kind.RECORD, Kind.UNEXPOSED_TYPE, Kind.LVALUE_REFERENCE):
+        if signature.kind not in (CursorKind.RECORD, CursorKind.UNEXPOSED_TYPE, CursorKind.LVALUE_REFERENCE):
             message = Sentence(
                 "{name} is called through a pointer; call the function by its name.", name=name
             )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.targets.ascendc.audit.findings import Finding, at
-from evokernel_core.targets.ascendc.audit.kinds import CONSTRUCTS, Kind
+from evokernel_core.targets.ascendc.audit.kinds import CONSTRUCTS, CursorKind
 from evokernel_core.targets.ascendc.audit.rules.scopes import is_launcher_node
 from evokernel_core.targets.ascendc.audit.unit import Unit
 
@@ -34,12 +34,12 @@ _ALLOWED_ATTRIBUTES = frozenset((404, 405, 440))
 def check_constructs(unit: Unit) -> Iterator[Finding]:
     """Nodes of kinds that are not on the list."""
     for node in unit.nodes:
-        if node.kind >= Kind.FIRST_ATTRIBUTE and node.kind < Kind.STATIC_ASSERT - 2:
-            if node.kind not in _ALLOWED_ATTRIBUTES and node.kind != Kind.FIRST_ATTRIBUTE:
+        if node.kind >= CursorKind.FIRST_ATTRIBUTE and node.kind < CursorKind.STATIC_ASSERT - 2:
+            if node.kind not in _ALLOWED_ATTRIBUTES and node.kind != CursorKind.FIRST_ATTRIBUTE:
                 yield at(node, "forbidden-name", Sentence("An attribute is not allowed here."))
-        elif node.kind not in CONSTRUCTS or (node.kind == Kind.LAMBDA and not is_launcher_node(node)):
+        elif node.kind not in CONSTRUCTS or (node.kind == CursorKind.LAMBDA and not is_launcher_node(node)):
             what = _WORDS.get(node.kind, Sentence("This construct"))
             message = Sentence("{what} is not allowed in a kernel; use plain code.", what=what)
             yield at(node, "construct", message)
-        elif node.kind == Kind.UNEXPOSED_DECL and unit.slice(node).strip(" ;\n"):
+        elif node.kind == CursorKind.UNEXPOSED_DECL and unit.slice(node).strip(" ;\n"):
             yield at(node, "construct", Sentence("This declaration is not allowed in a kernel."))

@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.targets.ascendc.audit.findings import Finding, at
 from evokernel_core.targets.ascendc.audit.interface import Interface
-from evokernel_core.targets.ascendc.audit.kinds import Kind
+from evokernel_core.targets.ascendc.audit.kinds import CursorKind
 from evokernel_core.targets.ascendc.audit.rules.scopes import is_launcher_node
 from evokernel_core.targets.ascendc.audit.unit import Node, Unit
 
 _REFERENCES = frozenset(
     (
-        Kind.TYPE_REF,
-        Kind.TEMPLATE_REF,
-        Kind.DECL_REF,
-        Kind.MEMBER_REF_EXPR,
-        Kind.MEMBER_REF,
-        Kind.OVERLOADED_REF,
+        CursorKind.TYPE_REF,
+        CursorKind.TEMPLATE_REF,
+        CursorKind.DECL_REF,
+        CursorKind.MEMBER_REF_EXPR,
+        CursorKind.MEMBER_REF,
+        CursorKind.OVERLOADED_REF,
     )
 )
-_RENAMING = frozenset((Kind.NAMESPACE_ALIAS, Kind.USING_DIRECTIVE, Kind.USING_DECLARATION))
+_RENAMING = frozenset((CursorKind.NAMESPACE_ALIAS, CursorKind.USING_DIRECTIVE, CursorKind.USING_DECLARATION))
 
 
 def check_internals(unit: Unit, interface: Interface) -> Iterator[Finding]:
@@ -35,7 +35,7 @@ def check_internals(unit: Unit, interface: Interface) -> Iterator[Finding]:
         message = Sentence("{name} is the verifier's; choose another name.", name=declaration.name)
         yield at(node, "forbidden-name", message)
     for node in unit.nodes:
-        if node.kind == Kind.INIT_LIST and _names_machinery(node) and not is_launcher_node(node):
+        if node.kind == CursorKind.INIT_LIST and _names_machinery(node) and not is_launcher_node(node):
             message = Sentence("A value of the verifier's own is made here; remove it.")
             yield at(node, "forbidden-name", message)
 
@@ -43,7 +43,7 @@ def check_internals(unit: Unit, interface: Interface) -> Iterator[Finding]:
 def _is_reference(node: Node) -> bool:
     """A namespace alone is named by using and by aliases; elsewhere what follows it decides."""
     renamed = node.parent is not None and node.parent.kind in _RENAMING
-    return node.kind in _REFERENCES or (node.kind == Kind.NAMESPACE_REF and renamed)
+    return node.kind in _REFERENCES or (node.kind == CursorKind.NAMESPACE_REF and renamed)
 
 
 def _names_machinery(node: Node) -> bool:

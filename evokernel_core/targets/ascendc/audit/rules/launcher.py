@@ -9,10 +9,10 @@ from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.ascendc.audit.findings import Finding, at
-from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, Kind
+from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, CursorKind
 from evokernel_core.targets.ascendc.audit.unit import LAUNCHER, Node, Unit
 from evokernel_core.targets.ascendc.source import KERNEL
-from evokernel_core.twin.lexer import Kind as TokenKind
+from evokernel_core.twin.lexer import CppTokenKind as TokenKind
 from evokernel_core.twin.lexer import tokenize
 
 _PARAMETERS_AS_WRITTEN = "void *stream, uint8_t *const *tensors, uint8_t *workspace, const OpTiling &tiling"
@@ -56,14 +56,14 @@ def check_launcher(unit: Unit, written: str, task: KernelTask) -> Iterator[Findi
 
 
 def _has_signature(node: Node) -> bool:
-    parameters = [child for child in node.children if child.kind == Kind.PARAMETER]
+    parameters = [child for child in node.children if child.kind == CursorKind.PARAMETER]
     names = [parameter.name for parameter in parameters]
     types = tuple(parameter.type.spelling for parameter in parameters)
     return types == PARAMETERS and names == ["stream", "tensors", "workspace", "tiling"]
 
 
 def _check_body(unit: Unit, launcher: Node, task: KernelTask, launched: set[str]) -> Iterator[Finding]:
-    (body,) = (child for child in launcher.children if child.kind == Kind.COMPOUND)
+    (body,) = (child for child in launcher.children if child.kind == CursorKind.COMPOUND)
     tokens = (token for token in tokenize(unit.slice(body)) if token.kind is not TokenKind.DIRECTIVE)
     text = " ".join(token.text for token in tokens)[1:-1].strip()
     launches = list(_LAUNCH.finditer(text))
@@ -98,13 +98,15 @@ def _check_tensors(used: set[int], body: Node, task: KernelTask) -> Iterator[Fin
 
 def _check_linkage(unit: Unit, launched: set[str], kernels: int) -> Iterator[Finding]:
     """Only the launcher and what it launches have C linkage, and each kernel is launched."""
-    outside = [node for node in unit.nodes if node.parent is not None and node.parent.kind == Kind.LINKAGE]
+    outside = [
+        node for node in unit.nodes if node.parent is not None and node.parent.kind == CursorKind.LINKAGE
+    ]
     for node in outside:
-        if node.kind == Kind.FUNCTION_DECL and node.name in launched | {LAUNCHER}:
-            if not any(child.kind == Kind.COMPOUND for child in node.children):
+        if node.kind == CursorKind.FUNCTION_DECL and node.name in launched | {LAUNCHER}:
+            if not any(child.kind == CursorKind.COMPOUND for child in node.children):
                 message = Sentence("{name} is declared more than once; define it once.", name=node.name)
                 yield at(node, "extern", message)
-        elif node.kind in FUNCTIONS or node.kind == Kind.VARIABLE:
+        elif node.kind in FUNCTIONS or node.kind == CursorKind.VARIABLE:
             message = Sentence('Only the kernels that are launched and LaunchOp are extern "C".')
             yield at(node, "extern", message)
     if kernels != len(launched):
@@ -114,7 +116,7 @@ def _check_linkage(unit: Unit, launched: set[str], kernels: int) -> Iterator[Fin
             launched=len(launched),
         )
         yield Finding("audit-extern", message, KERNEL, 1)
-    own = {node.name for node in outside if node.kind == Kind.FUNCTION_DECL}
+    own = {node.name for node in outside if node.kind == CursorKind.FUNCTION_DECL}
     for name in sorted(launched - own):
         message = Sentence('{name} is launched, but is no extern "C" __global__ function.', name=name)
         yield Finding("audit-launcher", message, KERNEL, 1)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.targets.ascendc.audit.findings import Finding, at
-from evokernel_core.targets.ascendc.audit.kinds import LITERALS, Kind
+from evokernel_core.targets.ascendc.audit.kinds import LITERALS, CursorKind
 from evokernel_core.targets.ascendc.audit.rules.scopes import is_launcher_node
 from evokernel_core.targets.ascendc.audit.unit import Node, Unit
 
@@ -21,15 +21,17 @@ MAX_CONSTANT = 512
 MAX_CASES = 256
 """Cases of all switches, and names of all enumerations: each can stand for an entry of a table."""
 _TABLES = (
-    (Kind.CASE, Sentence("cases")),
-    (Kind.ENUM_CONSTANT, Sentence("names in enumerations")),
+    (CursorKind.CASE, Sentence("cases")),
+    (CursorKind.ENUM_CONSTANT, Sentence("names in enumerations")),
 )
 
 
 def check_literals(unit: Unit) -> Iterator[Finding]:
     """Long tables, tables cut in pieces, constants that the compiler computed, strings."""
     for node in unit.nodes:
-        if node.kind == Kind.INIT_LIST and (node.parent is None or node.parent.kind != Kind.INIT_LIST):
+        if node.kind == CursorKind.INIT_LIST and (
+            node.parent is None or node.parent.kind != CursorKind.INIT_LIST
+        ):
             numbers = sum(below.kind in LITERALS for below in node.below())
             if numbers > MAX_TABLE:
                 message = Sentence(
@@ -37,9 +39,9 @@ def check_literals(unit: Unit) -> Iterator[Finding]:
                     count=numbers,
                 )
                 yield at(node, "constant-table", message)
-        elif node.kind == Kind.STRING and not _is_explanation(node) and not is_launcher_node(node):
+        elif node.kind == CursorKind.STRING and not _is_explanation(node) and not is_launcher_node(node):
             yield at(node, "constant-table", Sentence("A string is not allowed in a kernel."))
-        elif node.kind == Kind.VARIABLE and _is_big_constant(unit, node):
+        elif node.kind == CursorKind.VARIABLE and _is_big_constant(unit, node):
             message = Sentence(
                 "{name} takes {size} bytes; the limit for a constant is {most}.",
                 name=node.name,
@@ -61,7 +63,7 @@ def check_literals(unit: Unit) -> Iterator[Finding]:
 
 
 def _is_explanation(node: Node) -> bool:
-    return any(above.kind in (Kind.STATIC_ASSERT, Kind.LINKAGE) for above in node.ancestors())
+    return any(above.kind in (CursorKind.STATIC_ASSERT, CursorKind.LINKAGE) for above in node.ancestors())
 
 
 def _is_big_constant(unit: Unit, node: Node) -> bool:

@@ -6,23 +6,25 @@ from collections.abc import Iterator
 
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.targets.ascendc.audit.findings import Finding, at
-from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, RECORDS, Kind
+from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, RECORDS, CursorKind
 from evokernel_core.targets.ascendc.audit.unit import Node, Unit
 
 _FOREIGN = ("c:@N@AscendC", "c:@N@std", "c:@N@evokernel", "c:@N@matmul", "c:@N@optiling")
-_DECLARING = FUNCTIONS | RECORDS | {Kind.VARIABLE, Kind.ENUM, Kind.TYPEDEF, Kind.TYPE_ALIAS}
+_DECLARING = (
+    FUNCTIONS | RECORDS | {CursorKind.VARIABLE, CursorKind.ENUM, CursorKind.TYPEDEF, CursorKind.TYPE_ALIAS}
+)
 _NAMES = frozenset(("AscendC", "std", "evokernel", "twin", "matmul", "optiling", "__gnu_cxx"))
 
 
 def check_owners(unit: Unit) -> Iterator[Finding]:
     """Namespaces of others, specialisations of their templates, classes derived from theirs."""
     for node in unit.nodes:
-        if node.kind in (Kind.NAMESPACE, Kind.NAMESPACE_ALIAS) and node.name in _NAMES:
+        if node.kind in (CursorKind.NAMESPACE, CursorKind.NAMESPACE_ALIAS) and node.name in _NAMES:
             message = Sentence(
                 "Namespace {name} belongs to others; put helpers in one of your own.", name=node.name
             )
             yield at(node, "namespace", message)
-        elif node.kind == Kind.BASE and _is_foreign_base(node):
+        elif node.kind == CursorKind.BASE and _is_foreign_base(node):
             yield at(node, "namespace", Sentence("A class of AscendC's is no base; keep one as a member."))
         elif node.kind in _DECLARING and _is_of_others(node):
             message = Sentence("{name} belongs to others; declare something of your own.", name=node.name)

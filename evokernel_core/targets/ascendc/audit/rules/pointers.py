@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.targets.ascendc.audit.findings import Finding, at
-from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, Binary, Kind, Unary
+from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, Binary, CursorKind, Unary
 from evokernel_core.targets.ascendc.audit.rules.casts import BUFFER
 from evokernel_core.targets.ascendc.audit.rules.scopes import call_around, is_launcher_node
 from evokernel_core.targets.ascendc.audit.unit import Node, Type, Unit
@@ -22,15 +22,17 @@ def check_pointers(unit: Unit) -> Iterator[Finding]:
     for node in unit.nodes:
         if is_launcher_node(node):
             continue
-        if node.kind == Kind.UNARY and node.operator == Unary.DEREFERENCE:
+        if node.kind == CursorKind.UNARY and node.operator == Unary.DEREFERENCE:
             yield from _access(unit, node, node.children[-1:])
-        elif (node.kind == Kind.CALL and _is_open_dereference(node)) or node.kind == Kind.SUBSCRIPT:
+        elif (
+            node.kind == CursorKind.CALL and _is_open_dereference(node)
+        ) or node.kind == CursorKind.SUBSCRIPT:
             yield from _access(unit, node, node.children[:1])
-        elif node.kind == Kind.MEMBER_REF_EXPR and node.children:
+        elif node.kind == CursorKind.MEMBER_REF_EXPR and node.children:
             yield from _member(unit, node)
-        elif node.kind == Kind.UNARY and node.operator == Unary.ADDRESS_OF:
+        elif node.kind == CursorKind.UNARY and node.operator == Unary.ADDRESS_OF:
             yield from _address_of(node)
-        elif node.kind == Kind.BINARY and _compares_addresses(node):
+        elif node.kind == CursorKind.BINARY and _compares_addresses(node):
             message = Sentence("Where tensors lie differs from call to call; do not compare their addresses.")
             yield at(node, "raw-pointer", message)
         elif node.kind in FUNCTIONS and _result(node.type).endswith("*"):
@@ -59,7 +61,7 @@ def _compares_addresses(node: Node) -> bool:
 
 
 def _is_pointer(written: Type) -> bool:
-    return written.kind == Kind.POINTER
+    return written.kind == CursorKind.POINTER
 
 
 def _is_open_dereference(node: Node) -> bool:
@@ -70,35 +72,35 @@ def _is_open_dereference(node: Node) -> bool:
 
 def _is_object(written: Type) -> bool:
     """An object or one behind a pointer, or what overloads the operator itself."""
-    return written.kind == Kind.RECORD or (written.pointers <= 1 and written.is_object)
+    return written.kind == CursorKind.RECORD or (written.pointers <= 1 and written.is_object)
 
 
 def _is_open_tensor(node: Node) -> bool:
     """A value that a template leaves open, but one of AscendC's templates or the result of a call."""
     written = node.type
-    if written.kind in (Kind.UNEXPOSED_TYPE, Kind.LVALUE_REFERENCE) and written.pointers == 0:
-        return "<" in written.spelling or node.kind == Kind.CALL
-    if written.kind in (Kind.DEPENDENT, Kind.AUTO):  # of unknown type inside a template
-        return node.kind in (Kind.CALL, Kind.DECL_REF, Kind.MEMBER_REF_EXPR)
-    return node.kind == Kind.CALL and written.kind == 0
+    if written.kind in (CursorKind.UNEXPOSED_TYPE, CursorKind.LVALUE_REFERENCE) and written.pointers == 0:
+        return "<" in written.spelling or node.kind == CursorKind.CALL
+    if written.kind in (CursorKind.DEPENDENT, CursorKind.AUTO):  # of unknown type inside a template
+        return node.kind in (CursorKind.CALL, CursorKind.DECL_REF, CursorKind.MEMBER_REF_EXPR)
+    return node.kind == CursorKind.CALL and written.kind == 0
 
 
 def _member(unit: Unit, node: Node) -> Iterator[Finding]:
     """``address->member``: only of objects."""
     inner = node.children[0].inner()
     if (
-        inner.type.kind == Kind.POINTER
+        inner.type.kind == CursorKind.POINTER
         and not _is_object(inner.type)
-        and inner.type.stripped != Kind.UNEXPOSED_TYPE
+        and inner.type.stripped != CursorKind.UNEXPOSED_TYPE
     ):
         message = Sentence("{name} is an address; use tensors.", name=unit.slice(inner)[:40])
         yield at(node, "raw-pointer", message)
 
 
 def _address_of(node: Node) -> Iterator[Finding]:
-    if node.type.kind != Kind.POINTER or node.type.is_object:
+    if node.type.kind != CursorKind.POINTER or node.type.is_object:
         return
-    if node.type.stripped == Kind.UNEXPOSED_TYPE and "<" in node.type.spelling:
+    if node.type.stripped == CursorKind.UNEXPOSED_TYPE and "<" in node.type.spelling:
         return
     around = call_around(node)
     target = around.declaration if around is not None else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evokernel_core.targets.ascendc.audit.kinds import Kind
+from evokernel_core.targets.ascendc.audit.kinds import CursorKind
 from evokernel_core.targets.ascendc.audit.unit import Node
 
 
@@ -15,9 +15,9 @@ def call_around(node: Node) -> Node | None:
     """The nearest call that has the node among its arguments."""
     below = node
     for above in node.ancestors():
-        if above.kind >= Kind.FIRST_STATEMENT:
+        if above.kind >= CursorKind.FIRST_STATEMENT:
             return None
-        if above.kind == Kind.CALL and above.children and above.children[0] is not below:
+        if above.kind == CursorKind.CALL and above.children and above.children[0] is not below:
             return above
         below = above
     return None

@@ -9,7 +9,7 @@ from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.ascendc.audit.findings import Finding, at
-from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, Kind
+from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, CursorKind
 from evokernel_core.targets.ascendc.audit.rules.pointers import TILING_POINTERS
 from evokernel_core.targets.ascendc.audit.unit import Node, Unit
 from evokernel_core.targets.ascendc.source import TILING
@@ -22,18 +22,18 @@ OPERATION_BYTES, OPERATION_FLOAT_BYTES = 256, 8
 """What each operation of the task adds: a network of a hundred kernels has the sizes and tiles of all."""
 
 _SIZES, _SCALARS = Sentence("sizes"), Sentence("scalars")
-_HOLDING = (Kind.VARIABLE, Kind.PARAMETER, Kind.FIELD)
+_HOLDING = (CursorKind.VARIABLE, CursorKind.PARAMETER, CursorKind.FIELD)
 
 
 def check_tiling(unit: Unit, operations: int) -> Iterator[Finding]:
     """The structure's members and size, and pointers and linkage in the tiling's file; the task has so many
     ``operations``."""
     for node in unit.nodes:
-        if node.kind == Kind.STRUCT and node.name == STRUCTURE and node.type.size >= 0:
+        if node.kind == CursorKind.STRUCT and node.name == STRUCTURE and node.type.size >= 0:
             yield from _structure(node, operations)
         elif node.file != TILING:
             continue
-        elif node.kind == Kind.LINKAGE:
+        elif node.kind == CursorKind.LINKAGE:
             yield at(node, "tiling", Sentence("extern is not allowed in the tiling."))
         elif node.kind in _HOLDING and node.type.pointers and not _is_argument(node):
             message = Sentence(
@@ -49,12 +49,12 @@ def check_arguments(unit: Unit, task: KernelTask) -> Iterator[Finding]:
     for node in unit.nodes:
         if node.file != TILING or node.kind not in FUNCTIONS or node.name != FUNCTION:
             continue
-        if any(around.kind == Kind.NAMESPACE for around in node.ancestors()):
+        if any(around.kind == CursorKind.NAMESPACE for around in node.ancestors()):
             continue  # a stage's own, which the outer one calls
-        names = [child.name for child in node.children if child.kind == Kind.PARAMETER]
+        names = [child.name for child in node.children if child.kind == CursorKind.PARAMETER]
         known = zip(names, ((len(task.symbols), _SIZES), (scalars, _SCALARS)), strict=False)
         for name, (count, what) in known:
-            read = [int(found) for found in re.findall(rf"\b{name}\s*\[\s*(\d+)\s*\]", unit.slice(node))]
+            read = [int(size) for size in re.findall(rf"\b{name}\s*\[\s*(\d+)\s*\]", unit.slice(node))]
             if name and max(read, default=-1) >= count:
                 message = Sentence(
                     "ComputeTiling reads {place}, but the task has {count} {what}.",
@@ -66,7 +66,7 @@ def check_arguments(unit: Unit, task: KernelTask) -> Iterator[Finding]:
 
 
 def _is_argument(node: Node) -> bool:
-    return node.kind != Kind.FIELD and node.type.spelling in TILING_POINTERS
+    return node.kind != CursorKind.FIELD and node.type.spelling in TILING_POINTERS
 
 
 def _structure(node: Node, operations: int) -> Iterator[Finding]:
@@ -78,10 +78,13 @@ def _structure(node: Node, operations: int) -> Iterator[Finding]:
         yield at(node, "tiling", message)
     floats, most_floats = 0, MAX_FLOAT_BYTES + OPERATION_FLOAT_BYTES * operations
     for member in node.children:
-        if member.kind not in (Kind.FIELD, Kind.STRUCT, Kind.ENUM, Kind.ACCESS):
+        if member.kind not in (CursorKind.FIELD, CursorKind.STRUCT, CursorKind.ENUM, CursorKind.ACCESS):
             message = Sentence("{name} holds plain members and nothing else.", name=STRUCTURE)
             yield at(member, "tiling", message)
-        elif member.kind == Kind.FIELD and Kind.FIRST_FLOAT <= member.type.stripped <= Kind.HALF:
+        elif (
+            member.kind == CursorKind.FIELD
+            and CursorKind.FIRST_FLOAT <= member.type.stripped <= CursorKind.HALF
+        ):
             floats += max(member.type.size, 0)
     if floats > most_floats:
         message = Sentence(

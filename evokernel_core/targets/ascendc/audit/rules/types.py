@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.targets.ascendc.audit.findings import Finding, at
-from evokernel_core.targets.ascendc.audit.kinds import Kind
+from evokernel_core.targets.ascendc.audit.kinds import CursorKind
 from evokernel_core.targets.ascendc.audit.lists import names
 from evokernel_core.targets.ascendc.audit.rules.scopes import is_launcher_node
 from evokernel_core.targets.ascendc.audit.unit import Declaration, Type, Unit
@@ -17,8 +17,10 @@ STD_TYPES = names("""
     remove_reference remove_reference_t decay decay_t numeric_limits is_signed is_signed_v is_unsigned
     is_unsigned_v
 """)
-_DECLARING = frozenset((Kind.VARIABLE, Kind.PARAMETER, Kind.FIELD, Kind.TYPEDEF, Kind.TYPE_ALIAS))
-_NAMING = frozenset((Kind.TYPE_REF, Kind.TEMPLATE_REF))
+_DECLARING = frozenset(
+    (CursorKind.VARIABLE, CursorKind.PARAMETER, CursorKind.FIELD, CursorKind.TYPEDEF, CursorKind.TYPE_ALIAS)
+)
+_NAMING = frozenset((CursorKind.TYPE_REF, CursorKind.TEMPLATE_REF))
 
 
 def check_types(unit: Unit) -> Iterator[Finding]:
@@ -30,7 +32,7 @@ def check_types(unit: Unit) -> Iterator[Finding]:
             name = node.name or Sentence("A parameter")
             message = Sentence("{name} is {what}; use numbers and tensors.", name=name, what=what)
             yield at(node, "type", message)
-        elif node.type.kind == Kind.MEMBER_POINTER:
+        elif node.type.kind == CursorKind.MEMBER_POINTER:
             yield at(node, "type", Sentence("A pointer to a member is not allowed in a kernel."))
         elif node.kind in _NAMING and _is_foreign(node.declaration, node.type):
             name = node.declaration.name if node.declaration else node.name
@@ -40,11 +42,11 @@ def check_types(unit: Unit) -> Iterator[Finding]:
 
 def _refused(written: Type) -> Sentence:
     """What is wrong with a type, "" where nothing is."""
-    if written.stripped == Kind.FUNCTION:
+    if written.stripped == CursorKind.FUNCTION:
         return Sentence("a pointer to a function")
-    if Kind.MEMBER_POINTER in (written.stripped, written.kind):
+    if CursorKind.MEMBER_POINTER in (written.stripped, written.kind):
         return Sentence("a pointer to a member")
-    if written.stripped == Kind.RECORD and _is_foreign(written.declaration, written):
+    if written.stripped == CursorKind.RECORD and _is_foreign(written.declaration, written):
         return Sentence("of type {name}", name=written.spelling)
     return Sentence()
 
@@ -55,4 +57,4 @@ def _is_foreign(declaration: Declaration | None, written: Type) -> bool:
     return declaration.name not in STD_TYPES and written.stripped not in _NUMBERS
 
 
-_NUMBERS = frozenset(range(Kind.VOID, Kind.HALF + 1)) | {int(Kind.UNEXPOSED_TYPE)}
+_NUMBERS = frozenset(range(CursorKind.VOID, CursorKind.HALF + 1)) | {int(CursorKind.UNEXPOSED_TYPE)}

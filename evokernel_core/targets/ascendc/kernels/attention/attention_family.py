@@ -19,7 +19,7 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.api import most_of
-from evokernel_core.hardware.ascend.chip import Chip, Memory
+from evokernel_core.hardware.ascend.chip import Chip, CoreMemories
 from evokernel_core.hardware.ascend.isa import FRACTAL, LANES
 from evokernel_core.targets.ascendc.kernels.attention.attention_kernel import build
 from evokernel_core.targets.ascendc.kernels.attention.attention_problem import (
@@ -88,7 +88,7 @@ def _refusal(problem: Attention, schedule: AttentionSchedule, sizes: Sizes, chip
     return _cube_refusal(schedule, ITEM_SIZE[problem.dtype], chip.memory)
 
 
-def _cube_refusal(schedule: AttentionSchedule, size: int, memory: Memory) -> str | None:
+def _cube_refusal(schedule: AttentionSchedule, size: int, memory: CoreMemories) -> str | None:
     steps = (schedule.base_n, schedule.base_k)
     if min(steps) < 16 or any(length % 16 for length in steps) or schedule.panel_k % schedule.base_k:
         return "Tiles are whole fractals, and panels whole steps."

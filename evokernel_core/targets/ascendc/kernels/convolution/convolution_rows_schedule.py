@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 
 from evokernel_core.compiler.problems.convolution import Convolution
 from evokernel_core.domain.tensor import ITEM_SIZE
-from evokernel_core.hardware.ascend.chip import Chip, Memory
+from evokernel_core.hardware.ascend.chip import Chip, CoreMemories
 from evokernel_core.hardware.ascend.isa import FRACTAL
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_schedule import (
     bias_bytes,
@@ -84,7 +84,7 @@ def refusal(problem: Convolution, schedule: RowsSchedule, chip: Chip) -> str | N
     return _too_large(problem, schedule, chip.memory)
 
 
-def _too_large(problem: Convolution, schedule: RowsSchedule, memory: Memory) -> str | None:
+def _too_large(problem: Convolution, schedule: RowsSchedule, memory: CoreMemories) -> str | None:
     size, inner = ITEM_SIZE[problem.dtype], problem.inner
     if schedule.ring_n < 2 * (1 + halo(problem)) * FRACTAL:
         return "L1 does not hold the rows of two tiles."

@@ -12,7 +12,7 @@ from evokernel_core.compiler.problems.convolution import Convolution
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.api import most_of
-from evokernel_core.hardware.ascend.chip import Chip, Memory
+from evokernel_core.hardware.ascend.chip import Chip, CoreMemories
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL
 from evokernel_core.targets.ascendc.kernels.settings import Settings
 
@@ -149,7 +149,7 @@ def _most_chunk_kib(chip: Chip) -> int:
     return chip.l2_bytes // 2 // RING // 1024
 
 
-def _too_large(problem: Convolution, schedule: ConvolutionSchedule, memory: Memory) -> str | None:
+def _too_large(problem: Convolution, schedule: ConvolutionSchedule, memory: CoreMemories) -> str | None:
     size, depth = ITEM_SIZE[problem.dtype], depth_of(problem)
     if 2 * max(schedule.base_m, schedule.part_n) * schedule.base_k * size > memory.l0_bytes:
         return "Two steps of an operand do not fit L0."

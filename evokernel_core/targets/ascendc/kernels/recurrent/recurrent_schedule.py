@@ -15,7 +15,7 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
-from evokernel_core.hardware.ascend.chip import Chip, Memory
+from evokernel_core.hardware.ascend.chip import Chip, CoreMemories
 from evokernel_core.hardware.ascend.isa import FRACTAL, RESERVED_BYTES
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_estimate import estimate_us
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_problem import Recurrence, RecurrentSchedule
@@ -77,7 +77,7 @@ def refusal(problem: Recurrence, schedule: RecurrentSchedule, chip: Chip) -> str
     return _cube_refusal(schedule, problem.gates * schedule.hidden, ITEM_SIZE[problem.dtype], chip.memory)
 
 
-def _cube_refusal(schedule: RecurrentSchedule, sums: int, size: int, memory: Memory) -> str | None:
+def _cube_refusal(schedule: RecurrentSchedule, sums: int, size: int, memory: CoreMemories) -> str | None:
     """``sums``: rows of one product; ``size``: bytes of an element."""
     kept = schedule.kept * schedule.panel_k * sums * size
     if (
@@ -117,7 +117,7 @@ def _starts(problem: Recurrence, sizes: Mapping[str, int], chip: Chip) -> Iterat
 
 
 def _filled(
-    problem: Recurrence, schedule: RecurrentSchedule, hidden: int, memory: Memory
+    problem: Recurrence, schedule: RecurrentSchedule, hidden: int, memory: CoreMemories
 ) -> RecurrentSchedule:
     """As deep panels of states as they are deep or fit, and as many panels of weights as L1 holds beside.
     Shallower ones, and a panel of weights in L0, where all weights then stay in the core."""
@@ -139,7 +139,7 @@ def _filled(
 
 
 def steps(
-    problem: Recurrence, here: RecurrentSchedule, sizes: Mapping[str, int], memory: Memory
+    problem: Recurrence, here: RecurrentSchedule, sizes: Mapping[str, int], memory: CoreMemories
 ) -> Iterator[tuple[str, RecurrentSchedule]]:
     """Named schedules one step away, legal or not."""
     unit = max(16, 64 // ITEM_SIZE[problem.dtype])
