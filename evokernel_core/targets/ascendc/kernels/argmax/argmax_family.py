@@ -10,23 +10,22 @@ from evokernel_core.compiler.problems.argmax import ARG_REDUCTIONS, read_arg_red
 from evokernel_core.targets.ascendc.kernels.argmax.argmax_kernel import build
 from evokernel_core.targets.ascendc.kernels.argmax.argmax_schedule import (
     ArgSchedule,
-    neighbours,
+    cell,
+    notes,
     schedules,
-    strategy_of,
+    steps,
     why_illegal,
 )
-from evokernel_core.targets.ascendc.kernels.built import Design, family_of
+from evokernel_core.targets.ascendc.kernels.built import among, family_of, variant_of
 
 FAMILY = family_of(
-    Design(
-        name="arg",
-        ops=dict.fromkeys(sorted(ARG_REDUCTIONS), "kernel"),
-        read=read_arg_reduction,
-        schedule=ArgSchedule,
-        schedules=tuple(schedules()),
-        neighbours=neighbours,
-        why_illegal=why_illegal,
-        build=build,
-        strategy_of=strategy_of,
-    )
+    variant_of(build, why_illegal),
+    name="arg",
+    ops=dict.fromkeys(sorted(ARG_REDUCTIONS), "kernel"),
+    read=read_arg_reduction,
+    schedule_of=ArgSchedule.of,
+    starts=among(schedules()),
+    notes=notes,
+    cell=cell,
+    steps=steps,
 )

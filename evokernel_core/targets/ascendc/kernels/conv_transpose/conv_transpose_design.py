@@ -25,7 +25,7 @@ from evokernel_core.targets.ascendc.ir.nodes import Buffer, Memory
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Transposed
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_tiling import fields_of
 from evokernel_core.targets.ascendc.kernels.conv_transpose.first_tile import WHOLE
-from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule
+from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import ConvTransposeSchedule
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 STAGES = 2
@@ -86,7 +86,7 @@ class Runs:
 class Design:
     """A transposed convolution in a schedule, and what its kernel is built of."""
 
-    def __init__(self, problem: Transposed, schedule: Schedule, output: str) -> None:
+    def __init__(self, problem: Transposed, schedule: ConvTransposeSchedule, output: str) -> None:
         self.k = Builder(
             "The cube core multiplies the weights of each tap by the slab, shifted to where the tap reads."
         )

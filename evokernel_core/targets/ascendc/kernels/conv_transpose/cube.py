@@ -43,7 +43,7 @@ from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_design
 )
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Transposed
 from evokernel_core.targets.ascendc.kernels.conv_transpose.first_tile import WHOLE
-from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule
+from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import ConvTransposeSchedule
 
 SLAB_READY, SLAB_FREE, RESULT_READY, RESULT_FREE, WEIGHTS_READY = (
     "SLAB_READY", "SLAB_FREE", "RESULT_READY", "RESULT_FREE", "WEIGHTS_READY"
@@ -322,7 +322,7 @@ class _Cube(Design):
             k.do(Fixpipe(Region(self.target, place), source, made, runs.pixels, rows, volume, quant))
 
 
-def build(problem: Transposed, schedule: Schedule, output: str) -> Kernel:
+def build(problem: Transposed, schedule: ConvTransposeSchedule, output: str) -> Kernel:
     """The kernel of the cube cores in a legal schedule, beside what the vector cores' text computes.
     ``output``: the address of what they store, where no vector core does."""
     return _Cube(problem, schedule, output).build()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Annotated
 
 from attrs import frozen
 
+from evokernel_core.compiler.schedule import Named, OneOf, Range, Scaled, Schedule
 from evokernel_core.compiler.shapes.sizes import extent
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import LANES
@@ -45,7 +47,7 @@ from evokernel_core.targets.ascendc.kernels.integers.instructions import (
     rounding,
 )
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
-from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.targets.ascendc.legalization.division import MOST_BY_DIGITS
 from evokernel_core.targets.ascendc.legalization.graph import Read, WordPlan, Written
@@ -97,12 +99,15 @@ class Integers:
         return sum(ITEM_SIZE[dtype] for dtype in (*loaded, *(output.dtype for output in self.plan.outputs)))
 
 
+TILES = (256, 512, 1024, 2048, 4096, 8192)
+
+
 @frozen
-class IntegerSchedule(Settings):
+class IntegerSchedule(Schedule):
     """``tile`` elements at a time, ``buffers`` for each tensor."""
 
-    tile: int
-    buffers: int = 2
+    tile: Annotated[int, OneOf(TILES), Scaled("double tile", "halve tile")]
+    buffers: Annotated[int, BUFFERS, Range(1, 2), Named({2: "double buffer", 1: "single buffer"})] = 2
 
 
 class Elementwise:

@@ -22,7 +22,7 @@ from evokernel_core.targets.ascendc.kernels.integers.instructions import (
 )
 from evokernel_core.targets.ascendc.kernels.integers.integers_problem import (
     IntegerRows,
-    RowsSchedule,
+    IntegerRowsSchedule,
     combination,
 )
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
@@ -43,7 +43,7 @@ class Reduction:
     def __init__(
         self,
         problem: IntegerRows,
-        schedule: RowsSchedule,
+        schedule: IntegerRowsSchedule,
         note: str,
         *,
         lanes: Constant,
@@ -128,7 +128,7 @@ def _no_leaf(word: Word, writer: Writer) -> Source:
 def registers_of(kind: str, dtype: str) -> int:
     """How many registers a combination takes."""
     lanes = Constant("LANES", LANES)
-    problem, schedule = IntegerRows("x", kind, False, dtype), RowsSchedule(LANES, 1)
+    problem, schedule = IntegerRows("x", kind, False, dtype), IntegerRowsSchedule(LANES, buffers=1)
     draft = Reduction(problem, schedule, "", lanes=lanes, batch=lanes, apart=lanes, registers=_ANY_NUMBER)
     draft.combine(draft.sums, lambda limb, word, writer: writer.own(word), lanes)
     return draft.tiles.taken

@@ -1,0 +1,374 @@
+"""Schedules that describe themselves, whatever the target.
+
+A field of a schedule says beside its type which values are legal, what its changes are called, and the word
+that notes have for it:
+
+    @frozen
+    class RowSchedule(Schedule):
+        tile: Annotated[int, Range(256, 8192, unit=256), Scaled("double tile", "halve tile")]
+        buffers: Annotated[int, Stages(4), Named({2: "double buffer", 1: "single buffer"})] = 2
+
+Storing and reading, neighbours, the legality of ranges, notes and whether copies overlap follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from functools import cache
+from string import Formatter
+from typing import Annotated, Any, ClassVar, Protocol, Self, get_args, get_origin, get_type_hints
+
+from attrs import NOTHING, Attribute, asdict, evolve, fields, frozen
+
+from evokernel_core.domain.descriptor import Overlap
+from evokernel_core.domain.errors import StrategyError
+from evokernel_core.domain.kernel import STRATEGY_VERSION, Setting, Strategy
+from evokernel_core.domain.sentence import Sentence
+
+_MOST = (1 << 31) - 1
+"""Numbers of schedules become constants of 32 bits."""
+
+
+def _always(schedule: Any) -> bool:
+    return True
+
+
+# -- which values are legal -----------------------------------------------------------------------
+
+
+class Rule(Protocol):
+    """Which values of a field are legal, in schedules of which ``when`` holds."""
+
+    @property
+    def when(self) -> Callable[[Any], bool]: ...
+
+    @property
+    def legal(self) -> Sentence:
+        """The legal values in words."""
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value is legal."""
+
+
+@frozen
+class Range:
+    """Numbers from ``least`` to ``most``: multiples of ``unit``, or powers of two."""
+
+    least: int = 1
+    most: int = _MOST
+    unit: int = 1
+    power_of_two: bool = False
+    when: Callable[[Any], bool] = _always
+
+    def holds(self, value: int) -> bool:
+        in_steps = value & (value - 1) == 0 if self.power_of_two else value % self.unit == 0
+        return in_steps and self.least <= value <= self.most
+
+    @property
+    def legal(self) -> Sentence:
+        numbers = Sentence("powers of two") if self.power_of_two else Sentence("whole numbers")
+        if self.unit > 1:
+            numbers = Sentence("multiples of {unit}", unit=self.unit)
+        if self.most == _MOST:
+            return Sentence("{numbers} from {least} on", numbers=numbers, least=self.least)
+        return Sentence("{numbers} from {least} to {most}", numbers=numbers, least=self.least, most=self.most)
+
+
+@frozen
+class Stages:
+    """How many buffers one kind of data has: from two on copies and computation overlap. A strategy with
+    another number is not read at all, as its buffers would be allocated before anything is judged."""
+
+    most: int
+    when: Callable[[Any], bool] = _always
+
+    def holds(self, value: int) -> bool:
+        return 1 <= value <= self.most
+
+    @property
+    def legal(self) -> Sentence:
+        return Range(1, self.most).legal
+
+
+@frozen
+class OneOf:
+    """A table of values."""
+
+    values: tuple[Setting, ...]
+    when: Callable[[Any], bool] = _always
+
+    def holds(self, value: Setting) -> bool:
+        return value in self.values
+
+    @property
+    def legal(self) -> Sentence:
+        return Sentence(", ".join(map(str, self.values)))
+
+
+# -- what its changes are called ------------------------------------------------------------------
+
+
+class Change(Protocol):
+    """The named changes of a field, in schedules of which ``when`` holds."""
+
+    @property
+    def when(self) -> Callable[[Any], bool]: ...
+
+    @property
+    def also(self) -> Callable[[Any, Any], Any]:
+        """What else changes: the schedule as it was, and with the new value, give the one that is meant."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    def values(self, value: Any) -> Iterator[tuple[str, Setting]]:
+        """The names with the values that they lead to, legal or not."""
+
+
+def _alone(before: Any, after: Any) -> Any:
+    return after
+
+
+@frozen
+class Scaled:
+    """A number times ``more`` and ``less``, each a numerator and a denominator, in multiples of ``unit``, the
+    latter no less than ``least``. What has no name is not there."""
+
+    up: str = ""
+    down: str = ""
+    unit: int = 1
+    least: int = 0
+    rounds_up: bool = False
+    more: tuple[int, int] = (2, 1)
+    less: tuple[int, int] = (1, 2)
+    when: Callable[[Any], bool] = _always
+    also: Callable[[Any, Any], Any] = _alone
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.up, self.down)))
+
+    def values(self, value: int) -> Iterator[tuple[str, Setting]]:
+        if self.up:
+            yield self.up, self._times(value, self.more)
+        if self.down:
+            yield self.down, max(self.least, self._times(value, self.less))
+
+    def _times(self, value: int, factor: tuple[int, int]) -> int:
+        result = value * factor[0] // factor[1]
+        return (-(-result // self.unit) if self.rounds_up else result // self.unit) * self.unit
+
+
+@frozen
+class Shifted:
+    """A number ``by`` more or less."""
+
+    up: str
+    down: str
+    by: int = 1
+    when: Callable[[Any], bool] = _always
+    also: Callable[[Any, Any], Any] = _alone
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.up, self.down
+
+    def values(self, value: int) -> Iterator[tuple[str, Setting]]:
+        yield self.up, value + self.by
+        yield self.down, value - self.by
+
+
+@frozen
+class Listed:
+    """The next and the last one in a table that grows; of a number that is not there the nearest counts."""
+
+    table: tuple[int, ...]
+    up: str
+    down: str
+    when: Callable[[Any], bool] = _always
+    also: Callable[[Any, Any], Any] = _alone
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.up, self.down
+
+    def values(self, value: int) -> Iterator[tuple[str, Setting]]:
+        place = min(range(len(self.table)), key=lambda index: abs(self.table[index] - value))
+        if place + 1 < len(self.table):
+            yield self.up, self.table[place + 1]
+        if place > 0:
+            yield self.down, self.table[place - 1]
+
+
+@frozen
+class Named:
+    """Each value under a name of its own."""
+
+    table: Mapping[Setting, str]
+    when: Callable[[Any], bool] = _always
+    also: Callable[[Any, Any], Any] = _alone
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.table.values())
+
+    def values(self, value: Setting) -> Iterator[tuple[str, Setting]]:
+        yield from ((name, other) for other, name in self.table.items())
+
+
+@frozen
+class Word:
+    """What notes call a field."""
+
+    text: str
+
+
+# -- what follows ---------------------------------------------------------------------------------
+
+
+@frozen
+class Declared:
+    """A field of a schedule with what it says of itself."""
+
+    name: str
+    kind: type
+    is_required: bool
+    rules: tuple[Rule, ...]
+    changes: tuple[Change, ...]
+    word: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all its changes."""
+        return tuple(name for change in self.changes for name in change.names)
+
+
+@cache
+def declared(schedule: type[Schedule]) -> tuple[Declared, ...]:
+    """The fields of a class of schedules."""
+    hints = get_type_hints(schedule, include_extras=True)
+    return tuple(_declared(field, hints[field.name]) for field in fields(schedule))
+
+
+@cache
+def _rules(schedule: type[Schedule]) -> tuple[tuple[str, Rule], ...]:
+    return tuple((field.name, rule) for field in declared(schedule) for rule in field.rules)
+
+
+def _declared(field: Attribute[Any], hint: Any) -> Declared:
+    kind, *said = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    words = [part.text for part in said if isinstance(part, Word)]
+    return Declared(
+        field.name,
+        kind,
+        field.default is NOTHING,
+        tuple(part for part in said if isinstance(part, Range | Stages | OneOf)),
+        tuple(part for part in said if isinstance(part, Scaled | Shifted | Listed | Named)),
+        words[0] if words else field.name,
+    )
+
+
+@frozen
+class Schedule:
+    """A schedule whose fields are the settings of its strategies. ``family``: that of the strategies, where
+    the kernels' family has several."""
+
+    family: ClassVar[str] = ""
+
+    @classmethod
+    def of(cls, strategy: Strategy) -> Self:
+        """The schedule of a strategy. Settings that this version does not know are left out, those which
+        the strategy lacks are what they are by default. Raises StrategyError for what is no schedule."""
+        require_known(strategy)
+        given = dict(strategy.settings)
+        values = {
+            field.name: _read(field, given[field.name]) for field in declared(cls) if field.name in given
+        }
+        for field in declared(cls):
+            if field.is_required and field.name not in values:
+                raise StrategyError(
+                    "A {family} strategy lacks {name}; draft it anew.",
+                    family=strategy.family,
+                    name=repr(field.name),
+                )
+        return cls(**values)
+
+    def settings(self) -> dict[str, Setting]:
+        """What a strategy stores of the schedule."""
+        return asdict(self, value_serializer=_stored)
+
+    def neighbours(self, *names: str) -> Iterator[tuple[str, Self]]:
+        """The named changes of the fields ``names``, of all without any: their names with the schedules that
+        they lead to, legal or not."""
+        by_name = {field.name: field for field in declared(type(self))}
+        for name in names or by_name:
+            here = getattr(self, name)
+            for change in (one for one in by_name[name].changes if one.when(self)):
+                for words, value in change.values(here):
+                    if value != here:
+                        yield words, change.also(self, evolve(self, **{name: value}))
+
+    def why_out_of_range(self) -> Sentence | None:
+        """Which field has a value that is legal for no task and on no device; None where all are legal."""
+        for name, rule in _rules(type(self)):
+            value = getattr(self, name)
+            if not rule.holds(value) and rule.when(self):
+                return Sentence(
+                    "{field} is {value}; legal values are {values}.",
+                    field=name,
+                    value=str(value),
+                    values=rule.legal,
+                )
+        return None
+
+    def told(self, note: str) -> Sentence:
+        """A note in whose template fields stand by their words, and properties by their names; one that has
+        its values is as it is."""
+        if isinstance(note, Sentence) and note.values:
+            return note
+        fields_of = {field.word: field.name for field in declared(type(self))}
+        words = [word for _, word, _, _ in Formatter().parse(note) if word]
+        return Sentence(note, **{word: getattr(self, fields_of.get(word, word)) for word in words})
+
+    @property
+    def overlap(self) -> Overlap:
+        """Whether copies and computation overlap: that of the first field that counts buffers."""
+        counts = (
+            getattr(self, field.name)
+            for field in declared(type(self))
+            if any(isinstance(rule, Stages) for rule in field.rules)
+        )
+        return Overlap.of(next(counts, 1))
+
+
+def require_known(strategy: Strategy) -> None:
+    """Raises StrategyError where a newer version gave the settings a meaning that this one does not know."""
+    if not 1 <= strategy.version <= STRATEGY_VERSION:
+        raise StrategyError(
+            "A {family} strategy of version {version} is not for this EvoKernel, which reads up to {newest}.",
+            family=strategy.family,
+            version=strategy.version,
+            newest=STRATEGY_VERSION,
+        )
+
+
+def _stored(_: object, attribute: Attribute[object] | None, value: Setting) -> Setting:
+    return str(value) if isinstance(value, Enum) else value
+
+
+def _read(field: Declared, value: Setting) -> object:
+    """The value of a field. Raises StrategyError for one that no version stores."""
+    refusal = StrategyError(
+        "A strategy has {name} {value}; draft it anew.", name=field.name, value=repr(value)
+    )
+    try:
+        if issubclass(field.kind, Enum):
+            return field.kind(value)
+    except ValueError as error:
+        raise refusal from error
+    is_in_32_bits = not isinstance(value, int) or 0 <= value <= _MOST
+    allocated = all(rule.holds(value) for rule in field.rules if isinstance(rule, Stages))
+    if type(value) is not field.kind or not is_in_32_bits or not allocated:
+        raise refusal
+    return value
