@@ -24,7 +24,7 @@ from babel.messages.catalog import Message as Entry
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
-from evokernel_core.compiler.schedule import Schedule, declared
+from evokernel_core.compiler.schedule import Schedule
 from evokernel_core.domain import descriptor
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.targets.ascendc.kernels.family import Cores
@@ -192,7 +192,7 @@ def moves() -> Iterator[str]:
     """Names of refinement steps: those that fields of schedules declare, and what the generators of kernel
     families yield first, with a schedule."""
     for schedule in sorted(_schedules(Schedule), key=lambda kind: (kind.__module__, kind.__qualname__)):
-        for name in (name for field in declared(schedule) for name in field.names):
+        for name in (name for field in schedule.declared() for name in field.names):
             yield name.template if isinstance(name, Sentence) else name
     for path in sorted((ROOT / AUTHOR).rglob("*.py")):
         for node in parsed(path).steps:

@@ -6,7 +6,7 @@ that notes have for it:
     @frozen
     class RowSchedule(Schedule):
         tile: Annotated[int, Range(256, 8192, unit=256), Scaled("double tile", "halve tile")]
-        buffers: Annotated[int, Stages(4), Named({2: "double buffer", 1: "single buffer"})] = 2
+        buffers: Annotated[int, Stages(1, 4), Named({2: "double buffer", 1: "single buffer"})] = 2
 
 Storing and reading, neighbours, the legality of ranges, notes and whether copies overlap follow.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from functools import cache
 from string import Formatter
-from typing import Annotated, Any, ClassVar, Protocol, Self, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 from attrs import NOTHING, Attribute, asdict, evolve, fields, frozen
 
@@ -37,29 +37,30 @@ def _always(schedule: Any) -> bool:
 # -- which values are legal -----------------------------------------------------------------------
 
 
-class Rule(Protocol):
+@frozen(kw_only=True)
+class Rule:
     """Which values of a field are legal, in schedules of which ``when`` holds."""
 
-    @property
-    def when(self) -> Callable[[Any], bool]: ...
+    when: Callable[[Any], bool] = _always
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value is legal."""
+        raise NotImplementedError
 
     @property
     def legal(self) -> Sentence:
         """The legal values in words."""
-
-    def holds(self, value: Any) -> bool:
-        """Whether a value is legal."""
+        raise NotImplementedError
 
 
 @frozen
-class Range:
+class Range(Rule):
     """Numbers from ``least`` to ``most``: multiples of ``unit``, or powers of two."""
 
     least: int = 1
     most: int = _MOST
     unit: int = 1
     power_of_two: bool = False
-    when: Callable[[Any], bool] = _always
 
     def holds(self, value: int) -> bool:
         in_steps = value & (value - 1) == 0 if self.power_of_two else value % self.unit == 0
@@ -76,27 +77,16 @@ class Range:
 
 
 @frozen
-class Stages:
+class Stages(Range):
     """How many buffers one kind of data has: from two on copies and computation overlap. A strategy with
     another number is not read at all, as its buffers would be allocated before anything is judged."""
 
-    most: int
-    when: Callable[[Any], bool] = _always
-
-    def holds(self, value: int) -> bool:
-        return 1 <= value <= self.most
-
-    @property
-    def legal(self) -> Sentence:
-        return Range(1, self.most).legal
-
 
 @frozen
-class OneOf:
+class OneOf(Rule):
     """A table of values."""
 
     values: tuple[Setting, ...]
-    when: Callable[[Any], bool] = _always
 
     def holds(self, value: Setting) -> bool:
         return value in self.values
@@ -109,51 +99,59 @@ class OneOf:
 # -- what its changes are called ------------------------------------------------------------------
 
 
-class Change(Protocol):
-    """The named changes of a field, in schedules of which ``when`` holds."""
-
-    @property
-    def when(self) -> Callable[[Any], bool]: ...
-
-    @property
-    def also(self) -> Callable[[Any, Any], Any]:
-        """What else changes: the schedule as it was, and with the new value, give the one that is meant."""
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-
-    def values(self, value: Any) -> Iterator[tuple[str, Setting]]:
-        """The names with the values that they lead to, legal or not."""
-
-
 def _alone(before: Any, after: Any) -> Any:
     return after
 
 
-@frozen
-class Scaled:
-    """A number times ``more`` and ``less``, each a numerator and a denominator, in multiples of ``unit``, the
-    latter no less than ``least``. What has no name is not there."""
+@frozen(kw_only=True)
+class Change:
+    """The named changes of a field, in schedules of which ``when`` holds. ``also``: what else changes; the
+    schedule as it was, and with the new value, give the one that is meant."""
 
-    up: str = ""
-    down: str = ""
-    unit: int = 1
-    least: int = 0
-    rounds_up: bool = False
-    more: tuple[int, int] = (2, 1)
-    less: tuple[int, int] = (1, 2)
     when: Callable[[Any], bool] = _always
     also: Callable[[Any, Any], Any] = _alone
 
     @property
     def names(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def values(self, value: Any) -> Iterator[tuple[str, Setting]]:
+        """The names with the values that they lead to, legal or not."""
+        raise NotImplementedError
+
+
+@frozen
+class UpOrDown(Change):
+    """A number becomes larger, or smaller. What has no name is not there."""
+
+    up: str = ""
+    down: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
         return tuple(filter(None, (self.up, self.down)))
 
-    def values(self, value: int) -> Iterator[tuple[str, Setting]]:
-        if self.up:
-            yield self.up, self._times(value, self.more)
-        if self.down:
-            yield self.down, max(self.least, self._times(value, self.less))
+    def values(self, value: int) -> Iterator[tuple[str, int]]:
+        yield from ((name, other) for name, other in self._both(value) if name)
+
+    def _both(self, value: int) -> Iterator[tuple[str, int]]:
+        raise NotImplementedError
+
+
+@frozen
+class Scaled(UpOrDown):
+    """A number times ``more`` and ``less``, each a numerator and a denominator, in multiples of ``unit``, the
+    latter no less than ``least``."""
+
+    unit: int = 1
+    least: int = 0
+    rounds_up: bool = False
+    more: tuple[int, int] = (2, 1)
+    less: tuple[int, int] = (1, 2)
+
+    def _both(self, value: int) -> Iterator[tuple[str, int]]:
+        yield self.up, self._times(value, self.more)
+        yield self.down, max(self.least, self._times(value, self.less))
 
     def _times(self, value: int, factor: tuple[int, int]) -> int:
         result = value * factor[0] // factor[1]
@@ -161,53 +159,33 @@ class Scaled:
 
 
 @frozen
-class Shifted:
+class Shifted(UpOrDown):
     """A number ``by`` more or less."""
 
-    up: str
-    down: str
     by: int = 1
-    when: Callable[[Any], bool] = _always
-    also: Callable[[Any, Any], Any] = _alone
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.up, self.down
-
-    def values(self, value: int) -> Iterator[tuple[str, Setting]]:
+    def _both(self, value: int) -> Iterator[tuple[str, int]]:
         yield self.up, value + self.by
         yield self.down, value - self.by
 
 
 @frozen
-class Listed:
+class Listed(UpOrDown):
     """The next and the last one in a table that grows; of a number that is not there the nearest counts."""
 
-    table: tuple[int, ...]
-    up: str
-    down: str
-    when: Callable[[Any], bool] = _always
-    also: Callable[[Any, Any], Any] = _alone
+    table: tuple[int, ...] = ()
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.up, self.down
-
-    def values(self, value: int) -> Iterator[tuple[str, Setting]]:
+    def _both(self, value: int) -> Iterator[tuple[str, int]]:
         place = min(range(len(self.table)), key=lambda index: abs(self.table[index] - value))
-        if place + 1 < len(self.table):
-            yield self.up, self.table[place + 1]
-        if place > 0:
-            yield self.down, self.table[place - 1]
+        yield from ((self.up, other) for other in self.table[place + 1 : place + 2])
+        yield from ((self.down, other) for other in self.table[max(place - 1, 0) : place])
 
 
 @frozen
-class Named:
+class Named(Change):
     """Each value under a name of its own."""
 
-    table: Mapping[Setting, str]
-    when: Callable[[Any], bool] = _always
-    also: Callable[[Any, Any], Any] = _alone
+    table: Mapping[Any, str]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -244,27 +222,17 @@ class Declared:
         return tuple(name for change in self.changes for name in change.names)
 
 
-@cache
-def declared(schedule: type[Schedule]) -> tuple[Declared, ...]:
-    """The fields of a class of schedules."""
-    hints = get_type_hints(schedule, include_extras=True)
-    return tuple(_declared(field, hints[field.name]) for field in fields(schedule))
-
-
-@cache
-def _rules(schedule: type[Schedule]) -> tuple[tuple[str, Rule], ...]:
-    return tuple((field.name, rule) for field in declared(schedule) for rule in field.rules)
-
-
 def _declared(field: Attribute[Any], hint: Any) -> Declared:
     kind, *said = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     words = [part.text for part in said if isinstance(part, Word)]
+    if not all(isinstance(part, Rule | Change | Word) for part in said):
+        raise TypeError(f"{field.name} says what is neither a rule, nor a change, nor a word.")
     return Declared(
         field.name,
         kind,
         field.default is NOTHING,
-        tuple(part for part in said if isinstance(part, Range | Stages | OneOf)),
-        tuple(part for part in said if isinstance(part, Scaled | Shifted | Listed | Named)),
+        tuple(part for part in said if isinstance(part, Rule)),
+        tuple(part for part in said if isinstance(part, Change)),
         words[0] if words else field.name,
     )
 
@@ -277,15 +245,27 @@ class Schedule:
     family: ClassVar[str] = ""
 
     @classmethod
+    @cache
+    def declared(cls) -> tuple[Declared, ...]:
+        """Its fields, with what they say of themselves."""
+        hints = get_type_hints(cls, include_extras=True)
+        return tuple(_declared(field, hints[field.name]) for field in fields(cls))
+
+    @classmethod
+    @cache
+    def _rules(cls) -> tuple[tuple[str, Rule], ...]:
+        return tuple((field.name, rule) for field in cls.declared() for rule in field.rules)
+
+    @classmethod
     def of(cls, strategy: Strategy) -> Self:
         """The schedule of a strategy. Settings that this version does not know are left out, those which
         the strategy lacks are what they are by default. Raises StrategyError for what is no schedule."""
         require_known(strategy)
         given = dict(strategy.settings)
         values = {
-            field.name: _read(field, given[field.name]) for field in declared(cls) if field.name in given
+            field.name: _read(field, given[field.name]) for field in cls.declared() if field.name in given
         }
-        for field in declared(cls):
+        for field in cls.declared():
             if field.is_required and field.name not in values:
                 raise StrategyError(
                     "A {family} strategy lacks {name}; draft it anew.",
@@ -301,7 +281,7 @@ class Schedule:
     def neighbours(self, *names: str) -> Iterator[tuple[str, Self]]:
         """The named changes of the fields ``names``, of all without any: their names with the schedules that
         they lead to, legal or not."""
-        by_name = {field.name: field for field in declared(type(self))}
+        by_name = {field.name: field for field in self.declared()}
         for name in names or by_name:
             here = getattr(self, name)
             for change in (one for one in by_name[name].changes if one.when(self)):
@@ -311,7 +291,7 @@ class Schedule:
 
     def why_out_of_range(self) -> Sentence | None:
         """Which field has a value that is legal for no task and on no device; None where all are legal."""
-        for name, rule in _rules(type(self)):
+        for name, rule in self._rules():
             value = getattr(self, name)
             if not rule.holds(value) and rule.when(self):
                 return Sentence(
@@ -327,7 +307,7 @@ class Schedule:
         its values is as it is."""
         if isinstance(note, Sentence) and note.values:
             return note
-        fields_of = {field.word: field.name for field in declared(type(self))}
+        fields_of = {field.word: field.name for field in self.declared()}
         words = [word for _, word, _, _ in Formatter().parse(note) if word]
         return Sentence(note, **{word: getattr(self, fields_of.get(word, word)) for word in words})
 
@@ -336,7 +316,7 @@ class Schedule:
         """Whether copies and computation overlap: that of the first field that counts buffers."""
         counts = (
             getattr(self, field.name)
-            for field in declared(type(self))
+            for field in self.declared()
             if any(isinstance(rule, Stages) for rule in field.rules)
         )
         return Overlap.of(next(counts, 1))
@@ -367,8 +347,9 @@ def _read(field: Declared, value: Setting) -> object:
             return field.kind(value)
     except ValueError as error:
         raise refusal from error
-    is_in_32_bits = not isinstance(value, int) or 0 <= value <= _MOST
-    allocated = all(rule.holds(value) for rule in field.rules if isinstance(rule, Stages))
-    if type(value) is not field.kind or not is_in_32_bits or not allocated:
+    rules = [rule for rule in field.rules if isinstance(rule, Stages)]
+    if type(value) is not field.kind:
+        raise refusal
+    if isinstance(value, int) and not all(rule.holds(value) for rule in (Range(0, _MOST), *rules)):
         raise refusal
     return value

@@ -9,24 +9,16 @@ from typing import Generic, TypeVar
 from attrs import frozen
 
 from evokernel_core.compiler.schedule import Schedule
-from evokernel_core.domain.descriptor import Descriptor
-from evokernel_core.domain.kernel import Strategy
-from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.cost import estimate_us
 from evokernel_core.targets.ascendc.ir.legality import Broken, broken_rules, rough_rules
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
-from evokernel_core.targets.ascendc.kernels.candidates import (
-    TOO_LARGE,
-    SearchingFamily,
-    Sizes,
-    of_fields,
-    on_any_chip,
-)
 
 P = TypeVar("P", bound=Hashable)
 S = TypeVar("S", bound=Schedule)
+Sizes = Mapping[str, int]
+"""Of the symbols, in the user's file."""
 Rules = Callable[[Kernel, Chip, Sizes], Iterator[Broken]]
 _KEPT = 32
 """Kernels that a family remembers: legality, cost and text are asked for one after another."""
@@ -76,39 +68,6 @@ def variant_of(
 ) -> Variant[P, S]:
     """A variant that remembers its last kernels."""
     return Variant(lru_cache(maxsize=_KEPT)(build), why_illegal)
-
-
-def family_of(  # noqa: PLR0913 - the fields of a SearchingFamily
-    variant: Variant[P, S],
-    *,
-    name: str,
-    ops: Mapping[str, str],
-    read: Callable[[KernelTask], P],
-    schedule_of: Callable[[Strategy], S],
-    starts: Callable[[P, Sizes, Chip], Iterable[S]],
-    notes: Callable[[P, S], Iterable[str]],
-    cell: Callable[[P, S], Descriptor],
-    steps: Callable[[P, S, Sizes, Chip], Iterable[tuple[str, S]]] = of_fields,
-    cost_us: Callable[[P, S, Sizes, Chip], float] | None = None,
-    rough: Callable[[P, S, Sizes, Chip], str | None] | None = None,
-    too_large: Sentence = TOO_LARGE,
-) -> SearchingFamily[P, S]:
-    """The family of a variant: legality, cost and text are those of the kernels that it builds."""
-    return SearchingFamily(
-        name=name,
-        ops=ops,
-        read=on_any_chip(read),
-        starts=starts,
-        refusal=variant.refusal,
-        rough=rough or variant.rough,
-        cost_us=cost_us or variant.cost_us,
-        schedule_of=schedule_of,
-        notes=notes,
-        cell=cell,
-        text_of=variant.text,
-        steps=steps,
-        too_large=too_large,
-    )
 
 
 def among(schedules: Iterable[S]) -> Callable[[object, Sizes, Chip], Iterable[S]]:

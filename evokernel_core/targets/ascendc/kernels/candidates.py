@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
 
 from attrs import Factory, evolve, field, frozen
 
@@ -15,13 +15,12 @@ from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.targets.ascendc.kernels.built import Sizes, Variant
 from evokernel_core.targets.ascendc.kernels.family import Made, Move
 
-P = TypeVar("P")
+P = TypeVar("P", bound=Hashable)
 """What a task asks for, in the family's own words."""
 S = TypeVar("S", bound=Schedule)
-Sizes = Mapping[str, int]
-"""Of the symbols, in the user's file."""
 
 
 def on_any_chip(read: Callable[[KernelTask], P]) -> Callable[[KernelTask, Chip], P]:
@@ -34,10 +33,14 @@ def of_fields(problem: object, schedule: S, sizes: Sizes, chip: Chip) -> Iterabl
     return schedule.neighbours()
 
 
-TOO_LARGE = Sentence("No tile of the kernel fits the unified buffer.")
+def _none(problem: object, sizes: Sizes, chip: Chip) -> Iterable[Any]:
+    return ()
 
 
-@frozen
+_TOO_LARGE = Sentence("No tile of the kernel fits the unified buffer.")
+
+
+@frozen(kw_only=True)
 class SearchingFamily(Generic[P, S]):
     """A Family (see there) made of what is its own. Schedules are hashable and equal where texts are.
 
@@ -50,21 +53,31 @@ class SearchingFamily(Generic[P, S]):
     ``notes``: a schedule in words; fields stand in them by their words.
     ``cell``: its archive cell; where that leaves the overlap open, the schedule's buffers say it.
     ``text_of``: the kernel of a schedule on a chip, under a name in snake case.
+    ``variant``: what refuses, costs and makes a schedule's text, where kernels are built in the IR.
     """
 
     name: str
     ops: Mapping[str, str] = field(eq=False)
     read: Callable[[KernelTask, Chip], P]
-    starts: Callable[[P, Sizes, Chip], Iterable[S]]
-    refusal: Callable[[P, S, Sizes, Chip], str | None]
-    cost_us: Callable[[P, S, Sizes, Chip], float]
     schedule_of: Callable[[Strategy], S]
+    starts: Callable[[P, Sizes, Chip], Iterable[S]] = _none
+    first: Callable[[P, Sizes, Chip], S | None] | None = None
+    steps: Callable[[P, S, Sizes, Chip], Iterable[tuple[str, S]]] = of_fields
     notes: Callable[[P, S], Iterable[str]]
     cell: Callable[[P, S], Descriptor]
-    text_of: Callable[[P, S, KernelTask, Chip, str], Made]
-    steps: Callable[[P, S, Sizes, Chip], Iterable[tuple[str, S]]] = of_fields
-    first: Callable[[P, Sizes, Chip], S | None] | None = None
-    rough: Callable[[P, S, Sizes, Chip], str | None] | None = None
+    variant: Variant[P, S] | None = None
+    refusal: Callable[[P, S, Sizes, Chip], str | None] = Factory(
+        lambda self: self.variant.refusal, takes_self=True
+    )
+    cost_us: Callable[[P, S, Sizes, Chip], float] = Factory(
+        lambda self: self.variant.cost_us, takes_self=True
+    )
+    text_of: Callable[[P, S, KernelTask, Chip, str], Made] = Factory(
+        lambda self: self.variant.text, takes_self=True
+    )
+    rough: Callable[[P, S, Sizes, Chip], str | None] | None = Factory(
+        lambda self: self.variant and self.variant.rough, takes_self=True
+    )
     """Part of ``refusal`` that costs little; where it is given, starts that pass it are judged in the order
     of their cost, and no more of them than it takes to find a legal one."""
     broken: Callable[[P, S, Sizes, Chip], str | None] | None = None
@@ -74,7 +87,7 @@ class SearchingFamily(Generic[P, S]):
     alike: float = 1.0
     """How many times the lowest estimate a start's may be to count as no worse: of such starts the first is
     taken."""
-    too_large: Sentence = TOO_LARGE
+    too_large: Sentence = _TOO_LARGE
     """Why a task is refused that has no legal start."""
     slowest_adapted: float = math.inf
     """How much slower than the best start, by the estimate, another task's schedule may be to be kept."""

@@ -13,7 +13,7 @@ from evokernel_core.targets.ascendc.ir.legality import MOST_STAGES
 
 __all__ = ["BUFFERS", "Settings", "chosen", "formula_of", "require_known", "rounds_like_torch"]
 T = TypeVar("T")
-BUFFERS = Stages(MOST_STAGES)
+BUFFERS = Stages(1, MOST_STAGES)
 """As many as a queue has."""
 _FORMULA = frozenset({"eager_rounding", "online", "reduction", "cut", "family"})
 """Settings that change what is computed, or where it is rounded; others change what lies where, and when."""

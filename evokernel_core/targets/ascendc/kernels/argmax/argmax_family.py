@@ -16,13 +16,14 @@ from evokernel_core.targets.ascendc.kernels.argmax.argmax_schedule import (
     steps,
     why_illegal,
 )
-from evokernel_core.targets.ascendc.kernels.built import among, family_of, variant_of
+from evokernel_core.targets.ascendc.kernels.built import among, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 
-FAMILY = family_of(
-    variant_of(build, why_illegal),
+FAMILY = SearchingFamily(
+    variant=variant_of(build, why_illegal),
     name="arg",
     ops=dict.fromkeys(sorted(ARG_REDUCTIONS), "kernel"),
-    read=read_arg_reduction,
+    read=on_any_chip(read_arg_reduction),
     schedule_of=ArgSchedule.of,
     starts=among(schedules()),
     notes=notes,

@@ -27,8 +27,8 @@ from evokernel_core.targets.ascendc.kernels.attention.attention_problem import (
     fixed_bytes,
     read_attention,
 )
-from evokernel_core.targets.ascendc.kernels.built import always
-from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes, always
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily
 
 _MOST_BLOCKS = most_of("Sub", "src0RepStride")
 """32-byte blocks between two repeats of a vector instruction."""

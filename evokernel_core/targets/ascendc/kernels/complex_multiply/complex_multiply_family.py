@@ -34,7 +34,8 @@ from evokernel_core.targets.ascendc.ir.expr import (
     least,
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Kernel
-from evokernel_core.targets.ascendc.kernels.built import always, among, family_of, variant_of
+from evokernel_core.targets.ascendc.kernels.built import always, among, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
 from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 
@@ -224,11 +225,11 @@ class _Work:
         self._k.call(key, to, taken, by, lanes, Converted(repeats, "uint8_t"), steps, repeats=repeats)
 
 
-FAMILY = family_of(
-    variant_of(build),
+FAMILY = SearchingFamily(
+    variant=variant_of(build),
     name="paired",
     ops=categories(COMPLEX_MULTIPLY),
-    read=read_paired,
+    read=on_any_chip(read_paired),
     schedule_of=ComplexMultiplySchedule.of,
     starts=among(ComplexMultiplySchedule(tile, 2) for tile in _TILES),
     notes=always(

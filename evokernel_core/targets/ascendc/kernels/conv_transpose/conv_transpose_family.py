@@ -21,8 +21,8 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL, RESERVED_BYTES
-from evokernel_core.targets.ascendc.kernels.built import always
-from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes, always
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily
 from evokernel_core.targets.ascendc.kernels.conv_transpose import channels, cube, epilogue
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_estimate import estimate_us
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import (

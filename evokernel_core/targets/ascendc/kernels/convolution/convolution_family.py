@@ -16,8 +16,8 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
-from evokernel_core.targets.ascendc.kernels.built import told
-from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes, told
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily
 from evokernel_core.targets.ascendc.kernels.convolution import convolution_rows, panels
 from evokernel_core.targets.ascendc.kernels.convolution import convolution_rows_schedule as conv_rows
 from evokernel_core.targets.ascendc.kernels.convolution import convolution_schedule as conv_schedule

@@ -10,18 +10,19 @@ from __future__ import annotations
 from evokernel_core.compiler.ops import EMBEDDING_BAG, categories
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.targets.ascendc.kernels.built import always, among, family_of, variant_of
+from evokernel_core.targets.ascendc.kernels.built import always, among, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.embedding_bag.embedding_bag_kernel import build
 from evokernel_core.targets.ascendc.kernels.embedding_bag.embedding_bag_problem import (
     EmbeddingBagSchedule,
     read_bag,
 )
 
-FAMILY = family_of(
-    variant_of(build),
+FAMILY = SearchingFamily(
+    variant=variant_of(build),
     name="bag",
     ops=categories(EMBEDDING_BAG),
-    read=read_bag,
+    read=on_any_chip(read_bag),
     schedule_of=EmbeddingBagSchedule.of,
     starts=among(
         EmbeddingBagSchedule(runs, size)

@@ -19,8 +19,8 @@ from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.builder import Builder, at
 from evokernel_core.targets.ascendc.ir.expr import U32, U64, Constant, CoreCount, Int, Size, ceil_div, least
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel
-from evokernel_core.targets.ascendc.kernels.built import family_of, variant_of
-from evokernel_core.targets.ascendc.kernels.candidates import Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.gather import gather_vector
 from evokernel_core.targets.ascendc.kernels.gather.gather_problem import GatherSchedule, Take, read_take
 from evokernel_core.targets.ascendc.kernels.indexed import Indices
@@ -155,11 +155,11 @@ def _cell(problem: Take, schedule: GatherSchedule) -> Descriptor:
     return Descriptor(Dataflow.STREAMED, reuse, Split.SEGMENTS, Algorithm.COPY, Overlap.PIPELINED)
 
 
-FAMILY = family_of(
-    _BUILT,
+FAMILY = SearchingFamily(
+    variant=_BUILT,
     name="take",
     ops=categories(GATHER),
-    read=read_take,
+    read=on_any_chip(read_take),
     schedule_of=GatherSchedule.of,
     starts=_starts,
     notes=_notes,

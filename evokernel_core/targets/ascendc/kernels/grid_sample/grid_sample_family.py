@@ -13,8 +13,8 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
-from evokernel_core.targets.ascendc.kernels.built import family_of, variant_of
-from evokernel_core.targets.ascendc.kernels.candidates import Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.grid_sample.bordered import Bordered, elements_of, why_unbordered
 from evokernel_core.targets.ascendc.kernels.grid_sample.grid_sample_kernel import Sampler, SamplingSchedule
 from evokernel_core.targets.ascendc.kernels.grid_sample.places import LANES
@@ -181,11 +181,11 @@ def _cell(problem: Sampling, schedule: SamplingSchedule) -> Descriptor:
     return Descriptor(dataflow, Reuse.UB, Split.CHANNELS if schedule.channels > 1 else Split.TILES, way)
 
 
-FAMILY = family_of(
-    _VARIANT,
+FAMILY = SearchingFamily(
+    variant=_VARIANT,
     name="grid_sample",
     ops=categories(GRID_SAMPLE),
-    read=read_sampling,
+    read=on_any_chip(read_sampling),
     schedule_of=SamplingSchedule.of,
     starts=_starts,
     notes=_notes,

@@ -14,8 +14,8 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.kernels.built import always, variant_of
-from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes, always, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily
 from evokernel_core.targets.ascendc.kernels.integers.elementwise import (
     TILES,
     Integers,
@@ -66,15 +66,12 @@ def _starts(problem: Integers, sizes: Sizes, chip: Chip) -> tuple[IntegerSchedul
     return tuple(result.values())[-max(len(result) - 1, 1) :]
 
 
-_VARIANT = variant_of(build)
 FAMILY = SearchingFamily(
+    variant=variant_of(build),
     name="integers",
     ops=dict.fromkeys(sorted(RULES), "pointwise") | dict.fromkeys(sorted(VIEWS), "view"),
     read=_read,
     starts=_starts,
-    refusal=_VARIANT.refusal,
-    rough=_VARIANT.rough,
-    cost_us=_VARIANT.cost_us,
     schedule_of=IntegerSchedule.of,
     notes=lambda problem, schedule: (
         Sentence(
@@ -86,6 +83,5 @@ FAMILY = SearchingFamily(
     ),
     cell=always(Descriptor(Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.DIRECT)),
     alike=_ALIKE,
-    text_of=_VARIANT.text,
     too_large=Sentence("No tile of the integers fits the unified buffer."),
 )

@@ -16,8 +16,8 @@ from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Re
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
-from evokernel_core.targets.ascendc.kernels.built import family_of, variant_of
-from evokernel_core.targets.ascendc.kernels.candidates import Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.integers import fold, lanes, scalar
 from evokernel_core.targets.ascendc.kernels.integers.integers_problem import (
     ROWS,
@@ -81,11 +81,11 @@ def _cell(problem: IntegerRows, schedule: IntegerRowsSchedule) -> Descriptor:
     return Descriptor(dataflow, Reuse.NONE, Split.ROWS, way)
 
 
-FAMILY = family_of(
-    _VARIANT,
+FAMILY = SearchingFamily(
+    variant=_VARIANT,
     name="integer_rows",
     ops=categories(REDUCE_INTEGERS, SCAN_INTEGERS),
-    read=read_rows,
+    read=on_any_chip(read_rows),
     schedule_of=IntegerRowsSchedule.of,
     starts=_starts,
     notes=_notes,

@@ -35,7 +35,8 @@ from evokernel_core.targets.ascendc.ir.expr import (
     least,
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel
-from evokernel_core.targets.ascendc.kernels.built import always, among, family_of, variant_of
+from evokernel_core.targets.ascendc.kernels.built import always, among, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
 from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 
@@ -172,11 +173,11 @@ def _row_of(problem: Interleave, tensors: Constant, tile_words: Constant, side: 
     return Function("RowOf", (word,), whole % tensors * tile_words + row * side, note)
 
 
-FAMILY = family_of(
-    variant_of(build),
+FAMILY = SearchingFamily(
+    variant=variant_of(build),
     name="interleave",
     ops=categories(INTERLEAVE),
-    read=read_interleave,
+    read=on_any_chip(read_interleave),
     schedule_of=InterleaveSchedule.of,
     starts=among(InterleaveSchedule(repeats, 2) for repeats in (1, 2, 4, 8, 16, 24, 32, 48, 64)),
     notes=always(

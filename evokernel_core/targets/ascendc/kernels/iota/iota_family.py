@@ -19,7 +19,8 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.targets.ascendc.ir.builder import Builder
 from evokernel_core.targets.ascendc.ir.expr import U64, Constant, Int, Size, ceil_div, least
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Enumerator, Kernel
-from evokernel_core.targets.ascendc.kernels.built import always, among, family_of, variant_of
+from evokernel_core.targets.ascendc.kernels.built import always, among, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 _MOST = (1 << 31) - 1
@@ -85,11 +86,11 @@ def _most_count(start: int, step: int, most: int) -> int:
     return min(most, max(0, room // abs(step)))
 
 
-FAMILY = family_of(
-    variant_of(build),
+FAMILY = SearchingFamily(
+    variant=variant_of(build),
     name="iota",
     ops=categories(IOTA),
-    read=_read,
+    read=on_any_chip(_read),
     schedule_of=IotaSchedule.of,
     starts=among(map(IotaSchedule, _TILES)),
     notes=always((Sentence("Tiles round-robin."),)),

@@ -39,7 +39,7 @@ class CopySchedule(Schedule):
         int,
         Word("bytes"),
         Range(BLOCK_BYTES, unit=BLOCK_BYTES),
-        Listed(_TILES, "larger tile", "smaller tile"),
+        Listed("larger tile", "smaller tile", _TILES),
     ] = 32768
     buffers: Annotated[int, BUFFERS, Shifted("one more tile in flight", "one tile in flight less")] = 2
 

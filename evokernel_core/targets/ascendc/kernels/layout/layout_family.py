@@ -12,7 +12,8 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
-from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
+from evokernel_core.targets.ascendc.kernels.built import Sizes
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.layout import copy as copying
 from evokernel_core.targets.ascendc.kernels.layout import transpose as transposing
 from evokernel_core.targets.ascendc.kernels.layout.copy import CopySchedule

@@ -28,8 +28,8 @@ from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
-from evokernel_core.targets.ascendc.kernels.built import among, told
-from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes, told
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily
 from evokernel_core.targets.ascendc.kernels.cube import Behind, CubeKernel
 from evokernel_core.targets.ascendc.kernels.epilogue.epilogue_cost import Cost, cost_of
 from evokernel_core.targets.ascendc.kernels.epilogue.tiles import Epilogue, EpilogueText, read_epilogue, write
@@ -104,7 +104,6 @@ FAMILY = SearchingFamily(
     ops=dict.fromkeys(sorted(PRODUCTS | TRIANGLES), "kernel")
     | dict.fromkeys(sorted(PERMUTATIONS | FRONTS), "view"),
     read=read_matmul,
-    starts=among(()),
     first=lambda problem, sizes, chip: problem.best(sizes, chip),
     steps=lambda problem, here, sizes, chip: schedules.steps(here),
     refusal=lambda problem, schedule, sizes, chip: problem.refusal(schedule, chip),

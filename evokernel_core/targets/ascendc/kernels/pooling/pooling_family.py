@@ -20,8 +20,8 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
-from evokernel_core.targets.ascendc.kernels.built import variant_of
-from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
+from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.pooling import pooling_planes_schedule as planes
 from evokernel_core.targets.ascendc.kernels.pooling import pooling_rows_schedule as rows
 from evokernel_core.targets.ascendc.kernels.pooling.planes import build as build_planes

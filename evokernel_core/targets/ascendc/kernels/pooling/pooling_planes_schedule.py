@@ -17,7 +17,7 @@ from evokernel_core.compiler.schedule import Listed, Named, OneOf, Schedule, Wor
 from evokernel_core.compiler.shapes.sizes import ONE
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
-from evokernel_core.targets.ascendc.kernels.candidates import Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes
 from evokernel_core.targets.ascendc.kernels.pooling.lanes import BLOCK, GROUP, MOST_REPEATED, padded
 from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 
@@ -30,7 +30,7 @@ _BESIDE, _BURST = 384, 128
 class PlaneSchedule(Schedule):
     """Tiles of at most ``positions`` elements of a plane's result, in ``buffers`` buffers of the input."""
 
-    positions: Annotated[int, Word("count"), OneOf(_SHARES), Listed(_SHARES, "larger tile", "smaller tile")]
+    positions: Annotated[int, Word("count"), OneOf(_SHARES), Listed("larger tile", "smaller tile", _SHARES)]
     buffers: Annotated[int, BUFFERS, Named({1: "one buffer", 2: "two buffers"})] = 2
     lanes: Annotated[str, OneOf(("planes",))] = "planes"
 

@@ -12,7 +12,7 @@ from evokernel_core.compiler.problems.pooling import Combine, Window
 from evokernel_core.compiler.schedule import Listed, Named, OneOf, Range, Schedule
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.hardware.ascend.api import most_of
-from evokernel_core.targets.ascendc.kernels.candidates import Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes
 from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 
 _ROWS = (1, 2, 4, 8, 16, 32, 48, 64, 128)
@@ -30,7 +30,7 @@ _LOW, _HIGH = 3, 2
 class WindowSchedule(Schedule):
     """A tile of ``rows`` x ``columns`` of the result, in ``buffers`` buffers of each queue."""
 
-    rows: Annotated[int, Range(1, most_of("Max", "repeatTime")), Listed(_ROWS, "more rows", "fewer rows")]
+    rows: Annotated[int, Range(1, most_of("Max", "repeatTime")), Listed("more rows", "fewer rows", _ROWS)]
     columns: Annotated[int, Range()]
     buffers: Annotated[int, BUFFERS, Named({1: "one buffer", 2: "two buffers"})] = 2
     lanes: Annotated[str, OneOf(("rows",))] = "rows"
@@ -72,7 +72,7 @@ def _widths(height: int, widths: Iterable[int]) -> Iterator[WindowSchedule]:
 def steps(here: WindowSchedule, window: Window) -> Iterator[tuple[str, WindowSchedule]]:
     """Named steps, legal or not."""
     yield from here.neighbours("rows")
-    across = Listed(columns_of(window), Sentence("wider tile"), Sentence("narrower tile"))
+    across = Listed(Sentence("wider tile"), Sentence("narrower tile"), columns_of(window))
     for name, columns in across.values(here.columns):
         yield name, evolve(here, columns=columns)
     yield from here.neighbours("buffers")

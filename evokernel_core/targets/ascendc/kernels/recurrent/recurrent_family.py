@@ -15,7 +15,6 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.kernels.built import among
 from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.family import Beside, Cores, KernelFacts, Printed, StageText
 from evokernel_core.targets.ascendc.kernels.recurrent import gates
@@ -112,7 +111,6 @@ FAMILY = SearchingFamily(
     name="recurrent",
     ops=categories(RECURRENCE),
     read=on_any_chip(read_recurrence),
-    starts=among(()),
     first=schedules.best,
     steps=lambda problem, here, sizes, chip: schedules.steps(problem, here, sizes, chip.memory),
     refusal=lambda problem, schedule, sizes, chip: schedules.refusal(problem, schedule, chip),

@@ -14,8 +14,8 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, REQUEST_BYTES
-from evokernel_core.targets.ascendc.kernels.built import family_of, variant_of
-from evokernel_core.targets.ascendc.kernels.candidates import Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.reloads import with_hits
 from evokernel_core.targets.ascendc.kernels.resize.axis import phases_of, window_of
 from evokernel_core.targets.ascendc.kernels.resize.phased import phases_of_rows, why_no_phases
@@ -159,11 +159,11 @@ def _how(problem: Resize, schedule: ResizeSchedule) -> str:
     return "Eight planes are transposed; columns are gathered, rows are weighted by numbers."
 
 
-FAMILY = family_of(
-    _VARIANT,
+FAMILY = SearchingFamily(
+    variant=_VARIANT,
     name="resize",
     ops=categories(RESIZE),
-    read=read_resize,
+    read=on_any_chip(read_resize),
     schedule_of=ResizeSchedule.of,
     starts=_starts,
     notes=_notes,

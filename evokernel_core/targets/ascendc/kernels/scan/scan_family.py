@@ -9,7 +9,8 @@ from __future__ import annotations
 from evokernel_core.compiler.ops import SCAN, categories
 from evokernel_core.compiler.problems.scan import Scan, read_scan
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
-from evokernel_core.targets.ascendc.kernels.built import family_of, variant_of
+from evokernel_core.targets.ascendc.kernels.built import variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.scan import scan_schedule as schedules
 from evokernel_core.targets.ascendc.kernels.scan.columns import Columns
 from evokernel_core.targets.ascendc.kernels.scan.scan_rows import Rows
@@ -21,11 +22,11 @@ def build(scan: Scan, schedule: ScanSchedule) -> Kernel:
     return (Rows if scan.in_rows else Columns)(scan, schedule).kernel()
 
 
-FAMILY = family_of(
-    variant_of(build, schedules.why_illegal),
+FAMILY = SearchingFamily(
+    variant=variant_of(build, schedules.why_illegal),
     name="scan",
     ops=categories(SCAN),
-    read=read_scan,
+    read=on_any_chip(read_scan),
     schedule_of=ScanSchedule.of,
     starts=schedules.starts,
     notes=schedules.notes,

@@ -52,7 +52,7 @@ class ScanSchedule(Schedule):
     tile: Annotated[
         int,
         OneOf(_TILES, when=_in_columns),
-        Listed(_TILES, "larger tile", "smaller tile", when=_in_columns),
+        Listed("larger tile", "smaller tile", _TILES, when=_in_columns),
     ] = 0
     width: Annotated[
         int,

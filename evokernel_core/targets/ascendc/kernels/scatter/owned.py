@@ -48,7 +48,7 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Tensor,
     Told,
 )
-from evokernel_core.targets.ascendc.kernels.candidates import Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
 from evokernel_core.targets.ascendc.kernels.scatter.scatter_problem import (
     ATOMICS,

@@ -39,8 +39,8 @@ from evokernel_core.targets.ascendc.ir.expr import (
     least,
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel, Number
-from evokernel_core.targets.ascendc.kernels.built import family_of, variant_of
-from evokernel_core.targets.ascendc.kernels.candidates import Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.indexed import Indices
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
 from evokernel_core.targets.ascendc.kernels.scatter import owned as scatter_owned
@@ -379,11 +379,11 @@ def _cost_us(problem: Put, schedule: ScatterSchedule, sizes: Sizes, chip: Chip) 
     return (scatter_sorted if schedule.held else _BUILT).cost_us(problem, schedule, sizes, chip)
 
 
-FAMILY = family_of(
-    _BUILT,
+FAMILY = SearchingFamily(
+    variant=_BUILT,
     name="put",
     ops=categories(SCATTER, SCATTER_PARTS),
-    read=read_put,
+    read=on_any_chip(read_put),
     schedule_of=ScatterSchedule.of,
     starts=_starts,
     notes=_notes,

@@ -50,7 +50,7 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Slice,
     Told,
 )
-from evokernel_core.targets.ascendc.kernels.candidates import Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes
 from evokernel_core.targets.ascendc.kernels.merging import (
     NUMBERS,
     PAIR,

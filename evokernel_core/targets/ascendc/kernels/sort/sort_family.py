@@ -21,8 +21,8 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES
 from evokernel_core.hardware.roofline import launch_us
-from evokernel_core.targets.ascendc.kernels.built import family_of, variant_of
-from evokernel_core.targets.ascendc.kernels.candidates import Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.machine import tile_start
 from evokernel_core.targets.ascendc.kernels.merging import RUN
 from evokernel_core.targets.ascendc.kernels.sort.sort_kernel import build
@@ -112,11 +112,11 @@ def _cost_us(problem: Sort, schedule: SortSchedule, sizes: Sizes, chip: Chip) ->
     return max(cycles / chip.mhz, moved / chip.gm.memory_bytes_us) + launch_us(chip, cores)
 
 
-FAMILY = family_of(
-    variant_of(build, _why_illegal),
+FAMILY = SearchingFamily(
+    variant=variant_of(build, _why_illegal),
     name="sort",
     ops=categories(SORT),
-    read=read_sort,
+    read=on_any_chip(read_sort),
     schedule_of=SortSchedule.of,
     starts=_starts,
     notes=_notes,

@@ -24,7 +24,8 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.targets.ascendc.ir.builder import Builder
 from evokernel_core.targets.ascendc.ir.expr import Int, Size
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
-from evokernel_core.targets.ascendc.kernels.built import always, among, family_of, variant_of
+from evokernel_core.targets.ascendc.kernels.built import always, among, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
 from evokernel_core.targets.ascendc.kernels.space_to_depth.space_to_depth_kernel import (
     BITS,
@@ -116,11 +117,11 @@ def build(problem: Framed, schedule: SpaceToDepthSchedule) -> Kernel:
     return k.kernel()
 
 
-FAMILY = family_of(
-    variant_of(build, _why_illegal),
+FAMILY = SearchingFamily(
+    variant=variant_of(build, _why_illegal),
     name="phases",
     ops=categories(SPACE_TO_DEPTH),
-    read=read_phases,
+    read=on_any_chip(read_phases),
     schedule_of=SpaceToDepthSchedule.of,
     starts=among(SpaceToDepthSchedule(kib * 1024) for kib in (8, 16, 32, 40, 64, 88)),
     notes=always((Sentence("Tiles of at most {bytes} bytes, two under way."),)),

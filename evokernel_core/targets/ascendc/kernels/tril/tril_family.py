@@ -17,7 +17,8 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.targets.ascendc.ir.builder import Builder, read_as
 from evokernel_core.targets.ascendc.ir.expr import U64, Choice, Constant, Expr, Int, Size, least
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Kernel
-from evokernel_core.targets.ascendc.kernels.built import always, among, family_of, variant_of
+from evokernel_core.targets.ascendc.kernels.built import always, among, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.layout.copy import CopySchedule, starts
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
 
@@ -96,11 +97,11 @@ def _second(row: Expr, first: int) -> Expr:
     return row + shift if first >= 0 else Choice(row, ">", shift, row - shift, Int(0))
 
 
-FAMILY = family_of(
-    variant_of(build),
+FAMILY = SearchingFamily(
+    variant=variant_of(build),
     name="triangle",
     ops=dict.fromkeys(sorted(OPS), "kernel"),
-    read=read_triangle,
+    read=on_any_chip(read_triangle),
     schedule_of=TrilSchedule.of,
     starts=among(TrilSchedule(start.tile_bytes, start.buffers) for start in starts()),
     notes=always(
