@@ -20,7 +20,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.targets.ascendc.fusion.program import family_of_task, plan_program
-from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Axis
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import ConvTransposeAxis
 from evokernel_core.targets.ascendc.kernels.family import Cores, Family, KernelFacts, StageText
 from evokernel_core.targets.ascendc.kernels.fused.fused_family import FusedFamily
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import refusal, strategy_of
@@ -44,7 +44,7 @@ from tests.ascendc.windows import Axis as Window
 WAITS = re.compile(r"\bSyncAll\b|\bCrossCoreSetFlag\s*<\s*0\b")
 """Of all cores of a kind: mode 0 of the flags is one."""
 GLOBALS = re.compile(r"\bGlobalTensor\s*<[^;()]*>\s*(\w+)\s*[;\[]")
-LAYER = transposed.Layer((Axis(2, 1, 1, 1),), (3,), 16, 16, ((2, 40), (1, 7)))
+LAYER = transposed.Layer((ConvTransposeAxis(2, 1, 1, 1),), (3,), 16, 16, ((2, 40), (1, 7)))
 CONVOLVED = test_convolution_epilogue.Case(2, 8, 16, (15, 17), (3, 3), ())
 
 

@@ -11,8 +11,8 @@ from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL, LANES, REQU
 from evokernel_core.hardware.roofline import mixed_launch_us
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Sizes, Transposed
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import (
+    ConvTransposePlan,
     ConvTransposeSchedule,
-    Plan,
     fractals_of,
     fractals_of_piece,
     joined_lines,
@@ -93,7 +93,7 @@ def _written_back(read: float, written: float, chip: Chip) -> float:
 
 
 def _packing_cycles(
-    problem: Transposed, planned: Plan, sizes: Sizes, chip: Chip, schedule: ConvTransposeSchedule
+    problem: Transposed, planned: ConvTransposePlan, sizes: Sizes, chip: Chip, schedule: ConvTransposeSchedule
 ) -> float:
     """Until all weights lie in blocks, and cores have waited for those of others."""
     blocks = problem.groups * planned.blocks * math.prod(sizes.kernel)
@@ -107,7 +107,7 @@ def _packing_cycles(
 
 
 def _read_bytes(
-    problem: Transposed, planned: Plan, sizes: Sizes, schedule: ConvTransposeSchedule, width: int
+    problem: Transposed, planned: ConvTransposePlan, sizes: Sizes, schedule: ConvTransposeSchedule, width: int
 ) -> float:
     """Bytes that device memory moves for the input: rows of neighbouring sweeps come anew, and rows that
     begin at any address are moved in whole pieces."""
@@ -120,7 +120,9 @@ def _read_bytes(
     return rows * (row + (0 if is_aligned else REQUEST_BYTES))
 
 
-def _run(problem: Transposed, planned: Plan, sizes: Sizes, schedule: ConvTransposeSchedule) -> int:
+def _run(
+    problem: Transposed, planned: ConvTransposePlan, sizes: Sizes, schedule: ConvTransposeSchedule
+) -> int:
     """Turned outputs that are stored together."""
     _, height, columns = planned.tile
     run = height * columns if planned.is_flat else columns
@@ -133,7 +135,7 @@ def _run(problem: Transposed, planned: Plan, sizes: Sizes, schedule: ConvTranspo
 
 
 def _cube_cycles(
-    problem: Transposed, planned: Plan, sizes: Sizes, schedule: ConvTransposeSchedule, width: int
+    problem: Transposed, planned: ConvTransposePlan, sizes: Sizes, schedule: ConvTransposeSchedule, width: int
 ) -> float:
     """Cycles of one tile on the cube core, all phases and tiles of channels."""
     axis_d, axis_h, _ = problem.axes
@@ -177,7 +179,7 @@ def _cube_cycles(
 
 def _vector_cycles(
     problem: Transposed,
-    planned: Plan,
+    planned: ConvTransposePlan,
     sizes: Sizes,
     schedule: ConvTransposeSchedule,
     width: int,

@@ -27,7 +27,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
 )
 from evokernel_core.targets.ascendc.kernels.conv_transpose.behind import TILE_STEP
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Transposed
-from evokernel_core.targets.ascendc.kernels.conv_transpose.first_tile import NEVER, SIDES, WHOLE, Tiles
+from evokernel_core.targets.ascendc.kernels.conv_transpose.first_tile import NEVER, SIDES, WHOLE, TileCursor
 from evokernel_core.targets.ascendc.kernels.conv_transpose.phases import Along, phases_with_taps
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import (
     ConvTransposeSchedule,
@@ -52,7 +52,7 @@ class Fields:
         return self.known[name]
 
 
-class _Tiling(Tiles):
+class _Tiling(TileCursor):
     """How tiles pass through the memories of a core, and what lies in the workspace."""
 
     def rows(self) -> None:

@@ -39,7 +39,7 @@ SIDES = "DHW"
 _Three = tuple[Param, Param, Param]
 
 
-class Tiles:
+class TileCursor:
     """Adds the fields one after the other; each is made of those before."""
 
     def __init__(self, k: Builder, problem: Transposed, schedule: ConvTransposeSchedule) -> None:

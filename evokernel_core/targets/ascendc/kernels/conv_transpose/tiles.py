@@ -75,7 +75,7 @@ class ConvTransposeSchedule(Schedule):
 
 
 @frozen
-class Plan:
+class ConvTransposePlan:
     """Tiles of one binding of the symbols; see ``tiling.py``. ``rows``: of a slab that are
     laid out for each tile, on average: the others are those of the slab before."""
 
@@ -95,7 +95,9 @@ class Plan:
     rows: float
 
 
-def plan(problem: Transposed, schedule: ConvTransposeSchedule, symbols: Mapping[str, int]) -> Plan | None:
+def plan(
+    problem: Transposed, schedule: ConvTransposeSchedule, symbols: Mapping[str, int]
+) -> ConvTransposePlan | None:
     """The tiles, None where no tile fits the buffers or the sizes leave no output."""
     sizes = problem.sizes(symbols)
     if min(*sizes.outputs, sizes.images, sizes.channels, sizes.results) < 1:
@@ -134,7 +136,7 @@ def plan(problem: Transposed, schedule: ConvTransposeSchedule, symbols: Mapping[
     sweeps = max(tiles / counts[0 if problem.sweeps_depth else 1], problem.chip.aic)
     anew = min(1.0, sweeps / tiles)
     fractals = fractals_of(tile, slab[2], is_flat or is_dense)
-    return Plan(
+    return ConvTransposePlan(
         tile_m,
         rows,
         tile,
@@ -181,7 +183,9 @@ def fractals_of_piece(problem: Transposed) -> int:
     return 1 if problem.behind is None else problem.behind.fractals
 
 
-def joined_lines(problem: Transposed, schedule: ConvTransposeSchedule, sizes: Sizes, planned: Plan) -> int:
+def joined_lines(
+    problem: Transposed, schedule: ConvTransposeSchedule, sizes: Sizes, planned: ConvTransposePlan
+) -> int:
     """Rows of each phase along the height that vector cores turn at a time, 0 where less than one; see
     ``turns`` in ``tiling.py``."""
     out_w, (depths, stride, phases) = sizes.made[2], problem.alternating

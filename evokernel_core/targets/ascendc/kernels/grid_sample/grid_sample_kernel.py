@@ -20,7 +20,7 @@ from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at, read_as
 from evokernel_core.targets.ascendc.ir.expr import U32, U64, Constant, Expr, Int, Size, ceil_div, least
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Enumerator, Kernel, Number, Operand
-from evokernel_core.targets.ascendc.kernels.grid_sample.places import LANES, ZERO, Along, Tap
+from evokernel_core.targets.ascendc.kernels.grid_sample.places import LANES, ZERO, SampleAxis, Tap
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
 from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
@@ -176,7 +176,7 @@ class Sampler:
         evens, problem = read_as("uint32_t", self.evens), self.problem
 
         def along(name: str, size: Expr, base: int) -> list[Tap]:
-            axis = Along(self.k, name, size, self.piece, lanes, beside=bool(self.schedule.run))
+            axis = SampleAxis(self.k, name, size, self.piece, lanes, beside=bool(self.schedule.run))
             place = axis.buffer("Number")
             # Masks are made of whole repeats, which must hold numbers.
             self.do("Duplicate", place, ZERO, count=lanes)

@@ -38,10 +38,10 @@ from evokernel_core.targets.ascendc.ir.nodes import (
 )
 from evokernel_core.targets.ascendc.kernels.integers.instructions import (
     PAIR,
+    IntegerTiles,
     Places,
     Registers,
     Source,
-    Tiles,
     Writer,
     pick,
     rounding,
@@ -116,7 +116,7 @@ class Elementwise:
     def __init__(self, problem: Integers, schedule: IntegerSchedule) -> None:
         self.k, self._problem, self._plan = Builder(_NOTE), problem, problem.plan
         self._tile = Constant("TILE", schedule.tile, "most elements of a tile")
-        self._tiles = Tiles(self._tile, problem.registers)
+        self._tiles = IntegerTiles(self._tile, problem.registers)
         self._inputs = {read.name: self._input(read, problem.results) for read in problem.reads}
         self._outputs = [
             self.k.output(f"{name}Out", name, CPP_TYPE[output.dtype], ITEM_SIZE[output.dtype])

@@ -13,10 +13,10 @@ from evokernel_core.targets.ascendc.ir.nodes import Buffer, Slice
 from evokernel_core.targets.ascendc.kernels.integers.instructions import (
     PAIR,
     WORD,
+    IntegerTiles,
     Places,
     Registers,
     Source,
-    Tiles,
     Writer,
     number,
 )
@@ -55,7 +55,7 @@ class Reduction:
         self.ctype, self.size = CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype]
         self.names = ("low", "high") if problem.is_wide else ("low",)
         self.tile = Constant("TILE", schedule.tile, "most elements of a tile")
-        self.tiles = Tiles(lanes, registers or registers_of(problem.kind, problem.dtype))
+        self.tiles = IntegerTiles(lanes, registers or registers_of(problem.kind, problem.dtype))
         self._registers = Registers(self.tiles.new)
         self.x = self.k.input("x", parameter(problem.source), self.ctype, self.size)
         self.y = self.k.output("y", "output", self.ctype, self.size)

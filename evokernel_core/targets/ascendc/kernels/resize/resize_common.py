@@ -23,7 +23,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Enumerator, Operand, Slice, Tensor
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
-from evokernel_core.targets.ascendc.kernels.resize.axis import Axis, Window, window_of
+from evokernel_core.targets.ascendc.kernels.resize.axis import ResizeAxis, Window, window_of
 from evokernel_core.targets.ascendc.kernels.resize.resize_problem import Resize
 from evokernel_core.targets.ascendc.kernels.resize.tables import LANES, Tables
 from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
@@ -48,7 +48,7 @@ class ResizeSchedule(Schedule):
     woven: bool = False
 
 
-def start_of(axis: Axis, window: Window, run: Expr) -> Expr:
+def start_of(axis: ResizeAxis, window: Window, run: Expr) -> Expr:
     """Where the part of the source begins that run number ``run`` of results needs."""
     if window.span >= axis.sources:
         return Int(0)

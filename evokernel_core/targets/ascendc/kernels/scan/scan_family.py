@@ -13,13 +13,13 @@ from evokernel_core.targets.ascendc.kernels.built import variant_of
 from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.scan import scan_schedule as schedules
 from evokernel_core.targets.ascendc.kernels.scan.columns import Columns
-from evokernel_core.targets.ascendc.kernels.scan.scan_rows import Rows
+from evokernel_core.targets.ascendc.kernels.scan.scan_rows import ScanRows
 from evokernel_core.targets.ascendc.kernels.scan.scan_schedule import ScanSchedule
 
 
 def build(scan: Scan, schedule: ScanSchedule) -> Kernel:
     """The kernel of a legal schedule."""
-    return (Rows if scan.in_rows else Columns)(scan, schedule).kernel()
+    return (ScanRows if scan.in_rows else Columns)(scan, schedule).kernel()
 
 
 FAMILY = SearchingFamily(
