@@ -29,6 +29,7 @@ import random
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -47,6 +48,7 @@ from benchmarks.searching.world import (
     problems,
     remember_schedules,
 )
+from evokernel_core.compiler.features import task_features
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.settings import PolicyName, RetrievalName, Settings
 from evokernel_core.hardware.ascend.chip import Chip
@@ -56,7 +58,7 @@ from evokernel_core.synthesis.policies import open_policy
 from evokernel_core.synthesis.proposers.base import Proposer
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.synthesis.session import Session
-from evokernel_core.targets.ascendc.features import task_features
+from evokernel_core.targets.ascendc.target import ASCENDC, ascendc
 
 BASELINES: dict[str, Callable[..., Baseline]] = {
     "random": Random,
@@ -112,7 +114,9 @@ class World:
         policy = open_policy(POLICIES.get(way, PolicyName.QVALUE))
         proposer = _proposer(way, chip, job.seed, self.oracle)
         with tempfile.TemporaryDirectory() as folder, Memory(Path(folder) / "memory.db") as memory:
-            engine = Engine(memory, self.oracle, proposer, policy, settings, task_features)
+            engine = Engine(
+                memory, self.oracle, proposer, policy, settings, partial(task_features, target=ASCENDC)
+            )
             for name in job.problems:
                 result = engine.run(self.problems[name].task, self.budget)
                 trace = Trace(way, job.estimator, job.seed, name, result.history)
@@ -126,7 +130,7 @@ def _retrieval(way: str) -> RetrievalName:
 
 def _proposer(way: str, chip: Chip, seed: int, oracle: Oracle) -> Proposer:
     if way not in BASELINES:
-        return ScheduleProposer(chip)
+        return ScheduleProposer(ascendc(chip))
 
     def timed(task_id: str, source_id: str) -> float | None:
         verdict = oracle.kept.of(task_id, source_id)

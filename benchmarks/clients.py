@@ -25,11 +25,11 @@ from evokernel_mcp.access import Access, Rules
 from evokernel_mcp.answers import region_answer
 from evokernel_mcp.pool import Pool
 from evokernel_mcp.state import State
-from evokernel_server import worker as editor
-from evokernel_server.capture import Capture
-from evokernel_server.text import Text
+from evokernel_server.documents.capture import Capture
+from evokernel_server.documents.line_index import Text
+from evokernel_server.documents.workspace import Document
+from evokernel_server.jobs import worker as editor
 from evokernel_server.trust import Trust
-from evokernel_server.workspace import Document
 
 from evokernel_core.capture import finder
 from evokernel_core.cli import synth

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from attrs import asdict, frozen
 
+from evokernel_core.compiler.bounds import KernelBound
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.synthesis.session import Session, Settings
 from evokernel_core.targets.ascendc import author
-from evokernel_core.targets.ascendc.bounds import KernelBound
 
 
 @frozen

@@ -43,7 +43,7 @@ ENGLISH = tuple(
         *("capture/observe.py", "twin/apart.py", "twin/bare.py", "twin/fills.py", "twin/framework.py"),
         "twin/hazards.py",
         *("hardware/ascend/api/", "twin/operators/", "twin/program.py", "twin/sources.py"),
-        *("verifier/first_run", "verifier/queue", "verifier/schema.py", "verifier/service"),
+        *("targets/ascendc/first_run/", "verifier/queue", "verifier/schema.py", "verifier/service"),
         *("verifier/serving/", "verifier/workers.py"),
     )
 )

@@ -170,7 +170,7 @@ def _microseconds(row: Row, ran: RunResult) -> Prediction:
     if row.kernel_side:
         for launch in ran.launches:
             active = min(launch.block_dim, row.chip.aiv)
-            total -= row.chip.launch_us + active * row.chip.launch.per_block_us
+            total -= row.chip.launch.launch_us + active * row.chip.launch.per_block_us
     return Prediction(total, "executed", counters=pipes)
 
 

@@ -18,6 +18,7 @@ from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.synthesis.proposers import moves
 from evokernel_core.synthesis.proposers.base import Context, Priced, Proposal
 from evokernel_core.synthesis.residual import MOST, Residual, learned
+from evokernel_core.targets.ascendc.target import ascendc
 
 Timed = Callable[[str, str], float | None]
 """Microseconds of a kernel (task_id, source_id) that this search had timed, None for one that failed."""
@@ -48,7 +49,7 @@ class Space:
 
     def draft(self) -> Schedule:
         strategy = moves.initial(self.task, self.chip)
-        priced = moves.priced(self.task, strategy, self.chip)
+        priced = moves.priced(self.task, strategy, ascendc(self.chip))
         return Schedule(strategy, moves.write(self.task, strategy, self.chip), priced)
 
     def near(self, of: Schedule) -> list[Schedule]:

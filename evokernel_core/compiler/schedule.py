@@ -21,9 +21,10 @@ from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_typ
 
 from attrs import NOTHING, Attribute, asdict, evolve, fields, frozen
 
+from evokernel_core.compiler.strategies import require_known
 from evokernel_core.domain.descriptor import Overlap
 from evokernel_core.domain.errors import StrategyError
-from evokernel_core.domain.kernel import STRATEGY_VERSION, Setting, Strategy
+from evokernel_core.domain.kernel import Setting, Strategy
 from evokernel_core.domain.sentence import Sentence
 
 _MOST = (1 << 31) - 1
@@ -320,17 +321,6 @@ class Schedule:
             if any(isinstance(rule, Stages) for rule in field.rules)
         )
         return Overlap.of(next(counts, 1))
-
-
-def require_known(strategy: Strategy) -> None:
-    """Raises StrategyError where a newer version gave the settings a meaning that this one does not know."""
-    if not 1 <= strategy.version <= STRATEGY_VERSION:
-        raise StrategyError(
-            "A {family} strategy of version {version} is not for this EvoKernel, which reads up to {newest}.",
-            family=strategy.family,
-            version=strategy.version,
-            newest=STRATEGY_VERSION,
-        )
 
 
 def _stored(_: object, attribute: Attribute[object] | None, value: Setting) -> Setting:

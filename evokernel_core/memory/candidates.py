@@ -16,7 +16,8 @@ from evokernel_core.domain.sentence import Sentence, read
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource, Verdict
-from evokernel_core.memory.packed import VERDICTS, packed, unpacked
+from evokernel_core.memory.migrations.dictionaries import VERDICTS
+from evokernel_core.memory.packed import packed, unpacked
 from evokernel_core.memory.rows import Row, decoded, number, text, whole
 from evokernel_core.memory.sources import BASED, PARTS, Sources, kernel_of
 from evokernel_core.memory.values import Values

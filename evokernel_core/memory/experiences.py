@@ -18,7 +18,8 @@ from evokernel_core.domain.sentence import Sentence, read
 from evokernel_core.domain.settings import RetrievalName
 from evokernel_core.memory.connection import marks
 from evokernel_core.memory.features import features_of
-from evokernel_core.memory.packed import COMMON, packed, unpacked
+from evokernel_core.memory.migrations.dictionaries import COMMON
+from evokernel_core.memory.packed import packed, unpacked
 from evokernel_core.memory.retrieval import Choice, Query, Retrieved, epsilon_greedy
 from evokernel_core.memory.rows import Row, decoded, text
 from evokernel_core.memory.values import Values

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.memory.connection import Connection, Given
-from evokernel_core.memory.packed import COMMON, packed, unpacked
+from evokernel_core.memory.migrations.dictionaries import COMMON
+from evokernel_core.memory.packed import packed, unpacked
 from evokernel_core.memory.rows import Row, decoded, whole
 
 BASES = 4

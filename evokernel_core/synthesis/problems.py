@@ -139,7 +139,7 @@ def _solve_region(
     except VerifierError as error:
         problem_result = ProblemResult(name, False, failed_gate="verifier", reason=str(error))
     bound = (
-        roofline_us(region.task, session.chip)
+        roofline_us(region.task, session.author.device)
         if problem_result.feasible and region.task is not None
         else None
     )

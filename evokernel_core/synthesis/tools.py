@@ -16,6 +16,7 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data, to_data
+from evokernel_core.hardware.ascend.chip import chip_of
 
 if TYPE_CHECKING:
     from evokernel_core.synthesis.session import Session
@@ -30,7 +31,6 @@ AUTHOR = "agent"
 def brief(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
     """``{region}`` -> ``{"task", "guide", "bound_us"}``: what to compute, and all that is known of it."""
     from evokernel_core.synthesis.proposers.llm_prompt import describe_task, guide
-    from evokernel_core.targets.ascendc.bounds import least_us
 
     region = from_data(params["region"], Region)
     task = _task_of(region)
@@ -43,8 +43,8 @@ def brief(session: Session, params: Params, cancelled: Callable[[], bool]) -> Ma
             "rtol": task.tolerance.rtol,
             "atol": task.tolerance.atol,
         },
-        "guide": guide(task, context, session.chip),
-        "bound_us": least_us(task, session.chip),
+        "guide": guide(task, context, session.author),
+        "bound_us": session.author.least_us(task),
     }
 
 
@@ -53,7 +53,11 @@ def interface(session: Session, params: Params, cancelled: Callable[[], bool]) -
     from evokernel_core.synthesis.proposers.llm_prompt import system_message
     from evokernel_core.targets.ascendc.kernels.family import Cores
 
-    return {"text": system_message(Cores[params["cores"].upper()], session.chip, structured=None)}
+    return {
+        "text": system_message(
+            Cores[params["cores"].upper()], chip_of(session.author.device), structured=None
+        )
+    }
 
 
 def judge(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
@@ -135,7 +139,7 @@ def run_operator(session: Session, params: Params, cancelled: Callable[[], bool]
     """As ``apart.run_operator``."""
     from evokernel_core.twin import apart
 
-    return apart.run_operator(params, session.chip)
+    return apart.run_operator(params, chip_of(session.author.device))
 
 
 def search(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
@@ -143,8 +147,10 @@ def search(session: Session, params: Params, cancelled: Callable[[], bool]) -> M
     with EvoKernel, which are ``shipped``, then what the memory learned, each the closest first."""
     from evokernel_core.synthesis.lookup import comes_with_us, lookup
 
-    result = lookup(session.memory, session.chip, params["query"], params["kinds"], params["most"])
-    ours = comes_with_us(session.chip)
+    result = lookup(
+        session.memory, chip_of(session.author.device), params["query"], params["kinds"], params["most"]
+    )
+    ours = comes_with_us(chip_of(session.author.device))
     return {"items": [to_data(element) | {"shipped": element in ours} for element in result]}
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import field, frozen
 
+from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Hazard, LatencySource, LineTime, Verdict
-from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.twin.run import Part, Work
 
 if TYPE_CHECKING:
@@ -179,7 +179,9 @@ class Backend(Protocol):
         ...
 
     @property
-    def chip(self) -> Chip: ...
+    def author(self) -> KernelAuthor:
+        """Who writes what it judges, and for which device."""
+        ...
 
     @property
     def latency_source(self) -> LatencySource: ...

@@ -15,7 +15,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateResult, GateStatus, Latency, Verdict
 from evokernel_core.verifier.base import Backend, Cancelled, ReferenceRunner, never
 from evokernel_core.verifier.draw import Draw, fresh
-from evokernel_core.verifier.gates import audit, compile, correctness, latency
+from evokernel_core.verifier.gates import compile, correctness, latency
 from evokernel_core.verifier.gates.correctness import Shapes
 
 
@@ -106,7 +106,7 @@ class _Judgement:
 
     def _run_gates(self) -> None:
         started = time.monotonic()
-        if not self._passes(audit.audit(self._task, self._source), started):
+        if not self._passes(self._backend.author.target.audit(self._task, self._source), started):
             return
         started = time.monotonic()
         result, built = compile.build(self._task, self._source, self._backend)

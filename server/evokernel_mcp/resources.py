@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping
 
-from evokernel_server.worker import WorkerError
+from evokernel_server.jobs.worker import WorkerError
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
 from evokernel_core.domain.errors import EvoKernelError, UsageError

@@ -18,7 +18,8 @@ from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.synthesis.offers import why_left_alone
 from evokernel_core.twin.gaps import Summary
-from evokernel_mcp.access import Access, Allowed
+from evokernel_mcp.access import Access
+from evokernel_mcp.allowed import Allowed
 from evokernel_mcp.answers import (
     AppliedAnswer,
     BriefAnswer,

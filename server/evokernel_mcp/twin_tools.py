@@ -11,7 +11,8 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin import hazards
 from evokernel_core.twin.hazards import HazardRule
 from evokernel_core.visible import visible
-from evokernel_mcp.access import Access, Allowed
+from evokernel_mcp.access import Access
+from evokernel_mcp.allowed import Allowed
 from evokernel_mcp.answers import (
     MOST_ANSWER,
     MOST_NAME,

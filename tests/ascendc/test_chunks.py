@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evokernel_core.compiler.fusion.program import plan_program
 from evokernel_core.domain.graph import SymbolicInt, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.targets.ascendc.author import estimate_us, initial, moves, write
+from evokernel_core.targets.ascendc.audit import audit
+from evokernel_core.targets.ascendc.author import estimate_us, initial, legalised, moves, write
 from evokernel_core.targets.ascendc.fusion.micro_batches import batch_of, chunks_worth
-from evokernel_core.targets.ascendc.fusion.program import plan_program
-from evokernel_core.targets.ascendc.kernels.registry import legalised
-from evokernel_core.verifier.gates.audit import audit
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 CHANNELS, OUTPUTS = 5, 12
 LARGE = {"n": 40, "h": 258, "w": 258}
@@ -157,7 +157,7 @@ def test_chunk_after_chunk_gives_its_events_back(builder: Any, on_twin: Any, chi
 
 def test_fewer_and_longer_chunks_are_drafts_too(builder: Any, chip: Any) -> None:
     task = legalised(task_of(builder, sums=False), load_chip())
-    program = plan_program(task, chip)
+    program = plan_program(task, chip, ASCENDC)
     batch = batch_of(task, program, 2)
     assert batch is not None
     found = chunks_worth(task, program, batch, load_chip())
@@ -228,8 +228,8 @@ def test_images_that_meet_are_not_cut(builder: Any, chip: Any) -> None:
     """A softmax over images mixes them, and so does a sum of them."""
     graph = builder()
     task = legalised(graph.task(pooled(graph, convolved(graph, softmax_dim=0)), symbols=LARGE), load_chip())
-    assert batch_of(task, plan_program(task, chip), 2) is None
+    assert batch_of(task, plan_program(task, chip, ASCENDC), 2) is None
     task = legalised(task_of(builder, sums=True), load_chip())
-    program = plan_program(task, chip)
+    program = plan_program(task, chip, ASCENDC)
     assert batch_of(task, program, 2) is not None
     assert batch_of(task, program, len(program.stages)) is None

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import estimate_us, initial, moves, write
-from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 
 SIZES = [(1, 1, 5), (16, 16, 16), (129, 257, 65), (1, 300, 20), (300, 9, 33), (70, 1030, 17)]

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from evokernel_core.compiler.fusion.program import plan_program
 from evokernel_core.compiler.shapes.boxes import read_layout
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import initial, moves, write
-from evokernel_core.targets.ascendc.fusion.program import plan_program
 from evokernel_core.targets.ascendc.ir.legality import broken_rules
 from evokernel_core.targets.ascendc.kernels.layout import copy as copying
 from evokernel_core.targets.ascendc.kernels.layout.layout_family import FAMILY
@@ -22,7 +23,7 @@ from evokernel_core.targets.ascendc.kernels.layout.transpose import (
     refusal,
     transposition_of,
 )
-from evokernel_core.verifier.gates.audit import audit
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests.tables import drawn
 
 NUMPY = {"float32": "f4", "float16": "f2", "int64": "i8", "int32": "i4", "int8": "i1", "bool": "?"}
@@ -287,7 +288,7 @@ def test_a_chain_of_views_before_a_product_is_one_kernel(builder: Any, on_twin: 
     task = graph.task(
         graph.call("bmm.default", heads[0], keys, shape=("n*3", "s", "s")), symbols={"s": 20, "n": 2}
     )
-    assert len(plan_program(task, chip).stages) <= 3
+    assert len(plan_program(task, chip, ASCENDC).stages) <= 3
     for s, n in ((20, 2), (1, 3)):
         values = np.random.default_rng(5).normal(size=(s, n, 72)).astype("f4")
         q, k = (values.reshape(s, n, 3, 3, 8)[:, :, i].transpose(1, 2, 0, 3) for i in (0, 1))
@@ -323,7 +324,7 @@ def test_views_that_do_not_fit_one_kernel_take_two(builder: Any, on_twin: Any, c
     part = graph.call("slice.Tensor", rows, 2, 1, 16, shape=(2, 10, 15, 8))
     flat = graph.call("view.default", part, (2, 150, 8), shape=(2, 150, 8))
     task = graph.task(graph.call("add.Tensor", y, flat, shape=(2, 150, 8)))
-    assert len(plan_program(task, chip).stages) == 3
+    assert len(plan_program(task, chip, ASCENDC).stages) == 3
     a, b = (_values(shape, "float32") for shape in ((2, 3, 4, 5, 5, 8), (2, 150, 8)))
     (found,) = on_twin(task, {"x": a, "y": b})
     whole = a.transpose(0, 1, 3, 2, 4, 5).reshape(2, 15, 20, 8)

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from evokernel_core.compiler.fusion.program import ONE_LAUNCH, PROGRAM
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc import planned
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import initial, write
-from evokernel_core.targets.ascendc.fusion.program import ONE_LAUNCH, PROGRAM
 from evokernel_core.targets.ascendc.print import statements, together
 from evokernel_core.twin.lexer import tokenize
-from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 
 Make = Callable[[Any, str, str], KernelTask]

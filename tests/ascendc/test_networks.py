@@ -6,12 +6,12 @@ from typing import Any
 
 from attrs import define
 
+from evokernel_core.compiler.fusion.program import parted
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import initial, write
-from evokernel_core.targets.ascendc.fusion.program import parted
-from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 
 

@@ -15,7 +15,7 @@ from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.hardware.roofline import eager_us
+from evokernel_core.hardware.ascend.eager import eager_us
 from evokernel_core.targets.ascendc.author import estimate_us, initial, moves, write
 from evokernel_core.targets.ascendc.ir import allocation
 from evokernel_core.targets.ascendc.kernels.scatter import sorted as scatter_sorted

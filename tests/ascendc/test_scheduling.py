@@ -9,12 +9,12 @@ import pytest
 
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import initial, moves, write
 from evokernel_core.targets.ascendc.kernels.family import Cores, KernelFacts, StageText
 from evokernel_core.targets.ascendc.print.scheduling import batched
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
 from evokernel_core.twin.kernels import MIX, find_kernels
-from evokernel_core.verifier.gates.audit import audit
 
 BATCH = 'extern "C" __schedmode__(1) __global__'
 

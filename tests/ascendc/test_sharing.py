@@ -9,11 +9,11 @@ import pytest
 
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import initial, moves, write
 from evokernel_core.targets.ascendc.fusion.launches import MOST_TOGETHER
 from evokernel_core.targets.ascendc.kernels.family import VECTORS_ALONE, Cores, KernelFacts, StageText
 from evokernel_core.targets.ascendc.print.sharing import owners
-from evokernel_core.verifier.gates.audit import audit
 
 FORMS = (
     StageText("settings", "a", "class", "entry", VECTORS_ALONE),

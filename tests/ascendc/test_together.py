@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from attrs import evolve
 
+from evokernel_core.compiler.fusion.program import parted
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import estimate_us, initial, lines_of_kernels, moves, write
 from evokernel_core.targets.ascendc.fusion.launches import MOST_TOGETHER
-from evokernel_core.targets.ascendc.fusion.program import parted
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
-from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 
 ALL, VECTORS = "SyncAll<false>();", "SyncAll();"

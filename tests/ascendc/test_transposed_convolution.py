@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import initial, moves, write
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import (
     ConvTransposeAxis as Axis,
@@ -20,7 +21,6 @@ from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geomet
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import ConvTransposeSchedule
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
-from evokernel_core.verifier.gates.audit import audit
 from tests.ascendc.transposed import Layer, close, expected, task_of, values_of
 from tests.tables import few
 

@@ -10,12 +10,13 @@ import pytest
 from attrs import asdict, frozen
 from hypothesis import strategies as st
 
+from evokernel_core.compiler.fusion.program import PROGRAM
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import estimate_us, initial, write
-from evokernel_core.targets.ascendc.fusion.program import PROGRAM
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import (
     ConvTransposeAxis as Axis,
 )
@@ -23,7 +24,6 @@ from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geomet
     read_transposed,
 )
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import ConvTransposeSchedule
-from evokernel_core.verifier.gates.audit import audit
 from tests.ascendc.transposed import Layer, close, expected, task_of, values_of
 from tests.tables import drawn, few
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from attrs import evolve
 from sqlite_utils import Database, Migrations
 
@@ -19,6 +21,8 @@ from evokernel_core.domain.settings import RetrievalName
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.memory.migrations import m001_initial
+from evokernel_core.memory.migrations.identities import identity_of
+from evokernel_core.memory.migrations.m002_identity import _identity
 from evokernel_core.memory.packed import unpacked
 from evokernel_core.memory.retrieval import Choice, Query
 from evokernel_core.memory.store import Memory
@@ -118,3 +122,42 @@ def test_what_was_split_is_one_task(
         assert kept["verdict"] == b"\xff"
     with Memory(path) as memory:  # once
         assert memory.counts()["tasks"] == 3
+
+
+TASK = """{"name": "any", "op_category": "normalization", "tolerance": {"rtol": 0.0001, "atol": 1},
+ "symbols": [{"name": "batch", "size": 8, "minimum": 1}, {"name": "width", "size": 64, "minimum": 2}],
+ "graph": {
+  "inputs": [
+   {"name": "x", "spec": {"shape": ["batch", "2*width+batch"], "dtype": "float32"}, "expression": "x + 1"},
+   {"name": "mean", "kind": "parameter", "spec": {"shape": [3], "dtype": "float32", "contiguous": false}},
+   {"name": "eps", "kind": "scalar", "spec": {"shape": [], "dtype": "float32"}, "value": 0.1}],
+  "nodes": [
+   {"name": "unread", "op": "aten.neg.default", "args": [{"ref": "x", "index": 0}], "kwargs": [],
+    "outputs": [{"shape": ["batch"], "dtype": "float32"}]},
+   {"name": "view", "op": "aten.view.default",
+    "args": [{"ref": "x", "index": 0}, [{"sym": "width*batch"}, -1, {"float": "inf"}]],
+    "kwargs": [["z", null], ["dtype", {"dtype": "float16"}]], "line": 12,
+    "outputs": [{"shape": ["width*batch"], "dtype": "float16"}]},
+   {"name": "cat", "op": "aten.cat.default",
+    "args": [[{"ref": "view", "index": 0}, {"ref": "eps", "index": 0}]], "kwargs": [],
+    "outputs": [{"shape": [-1], "dtype": "float16"}]}],
+  "outputs": [{"ref": "cat", "index": 0}, {"ref": "mean", "index": 0}],
+  "copies": [{"ref": "x", "index": 0}],
+  "updates": [
+   {"name": "mean", "spec": {"shape": [3], "dtype": "float32"}, "expression": "self.mean", "output": 1},
+   {"name": "calls", "spec": {"shape": [], "dtype": "int64"}, "expression": "self.calls", "step": 1}]}}"""
+IDENTITY = "584394fcd592d34785200a09388b76ce33b0348d79efbca22830cbf28dbcf22d"
+
+
+def test_identities_of_the_second_step_stay() -> None:
+    """Whatever becomes of tasks in ``domain``."""
+    assert identity_of(json.loads(TASK)) == IDENTITY
+    other = TASK.replace("width", "w").replace('"view"', '"v"').replace("2*w+batch", "batch+w*2")
+    assert identity_of(json.loads(other)) == IDENTITY
+    assert identity_of(json.loads(TASK.replace('"step": 1', '"step": 2'))) != IDENTITY
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"graph": []}', TASK.replace('"x"', '"y"', 1), "[" * 9999,
+                                  TASK.replace("2*width", "2*("), b"\xff"])  # fmt: skip
+def test_what_is_no_task_keeps_its_identity(text: object) -> None:
+    assert _identity(text) == ""

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.memory.candidates import Attempt
-from evokernel_core.memory.packed import COMMON, LONGEST, packed, unpacked
+from evokernel_core.memory.migrations.dictionaries import COMMON
+from evokernel_core.memory.packed import LONGEST, packed, unpacked
 from evokernel_core.memory.store import Memory
 
 

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from attrs import evolve
-from evokernel_server.text import Extent, Text
-from evokernel_server.workspace import Document, Found
+from evokernel_server.documents.line_index import Extent, Text
+from evokernel_server.documents.workspace import Document, Found
 
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.synthesis.offers import Estimate

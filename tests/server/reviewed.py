@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attrs import evolve
-from evokernel_server.review import File, Kernel, Review, Vendor, kernel_of
+from evokernel_server.review.contents import File, Kernel, Review, Vendor, kernel_of
 
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef

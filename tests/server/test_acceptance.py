@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from evokernel_server.acceptance import Acceptance, Choice
 from evokernel_server.errors import Refused
-from evokernel_server.jobs import Best
-from evokernel_server.offers import Offer
+from evokernel_server.jobs.queue import Best
+from evokernel_server.offers.acceptance import Acceptance, Choice
+from evokernel_server.offers.pending import Offer
 
 from evokernel_core.domain.outcome import Outcome, OutcomeKind
 from evokernel_core.domain.verdict import Latency, LatencySource

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from evokernel_server import command_names as names
 from evokernel_server.app import EvoKernelServer
-from evokernel_server.capture import read_regions
-from evokernel_server.choices import choice
-from evokernel_server.evidence import installed_evidence, ratio
+from evokernel_server.documents.capture import read_regions
+from evokernel_server.documents.packages import Installed
+from evokernel_server.documents.workspace import Document, Found, Problem
 from evokernel_server.features.highlight import highlights
 from evokernel_server.features.hover import hover_at
 from evokernel_server.features.inlay_hint import Showing, hints, resolved
-from evokernel_server.packages import Installed
-from evokernel_server.pipes import bar, picture
-from evokernel_server.words import speak
-from evokernel_server.workspace import Document, Found, Problem
+from evokernel_server.offers.evidence import installed_evidence, ratio
+from evokernel_server.offers.overlaps import choice
+from evokernel_server.texts import command_names as names
+from evokernel_server.texts.pipes import bar, picture
+from evokernel_server.texts.translations import speak
 from lsprotocol import types
 
 from evokernel_core.domain.sentence import Sentence

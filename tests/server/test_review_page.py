@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from evokernel_server.pages import fit
-from evokernel_server.review import File, Gate, Operand, Part, Review, Variant
-from evokernel_server.review_page import MOST_LINES, diff_of, review_page, variants_page
+from evokernel_server.documents.private_pages import fit
+from evokernel_server.review.contents import File, Gate, Operand, Part, Review, Variant
+from evokernel_server.review.markdown import MOST_LINES, diff_of, review_page, variants_page
 from hypothesis import example, given
 from hypothesis import strategies as st
 

@@ -7,11 +7,11 @@ import re
 
 import pytest
 from attrs import evolve
-from evokernel_server.hazard_words import with_help
-from evokernel_server.review import Vendor, kernel_of, wire
-from evokernel_server.review_words import what_changed, why_faster
-from evokernel_server.strategy_words import move_words, steps_between, strategy_changes, strategy_words
-from evokernel_server.words import speak
+from evokernel_server.review.contents import Vendor, kernel_of, wire
+from evokernel_server.review.explanations import what_changed, why_faster
+from evokernel_server.texts.hazards import with_help
+from evokernel_server.texts.strategies import move_words, steps_between, strategy_changes, strategy_words
+from evokernel_server.texts.translations import speak
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from evokernel_server.documents.line_index import Extent, Text
+from evokernel_server.documents.workspace import Document, Found, Problem, Tracked
 from evokernel_server.features.hover import hover_at
-from evokernel_server.text import Extent, Text
+from evokernel_server.offers.no_candidate import situation
+from evokernel_server.offers.why_not import HELP, OTHERWISE, PROGRAMS, reasons, reasons_on
 from evokernel_server.trust import REASON
-from evokernel_server.unrefused import situation
-from evokernel_server.why_not import HELP, OTHERWISE, PROGRAMS, reasons, reasons_on
-from evokernel_server.workspace import Document, Found, Problem, Tracked
 from lsprotocol import types
 
 from evokernel_core.domain import errors

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from evokernel_server import command_names
+from evokernel_server.texts import command_names
 
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from tests.attacks.editor.test_protocol import URI, framed, said, span

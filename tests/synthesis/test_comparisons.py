@@ -18,10 +18,12 @@ from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Latency, LatencySource, Verdict
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.synthesis.comparisons import Comparisons
 from evokernel_core.synthesis.engine import Status
 from evokernel_core.synthesis.proposers.base import Candidate
 from evokernel_core.synthesis.session import Session
+from evokernel_core.targets.ascendc.target import ascendc
 from tests import warm
 
 MODEL = """\
@@ -110,7 +112,7 @@ class Agent:
 
 def test_code_runs_once_for_a_text_of_its_file(regions: dict[str, Region], model: Path) -> None:
     agent, region = Agent(EagerComparison(("normal",))), regions["same"]
-    comparisons = Comparisons(agent)
+    comparisons = Comparisons(agent, ascendc(load_chip()))
     comparisons.seen(model, MODEL + "\n# unsaved\n")
     for _ in range(2):
         assert comparisons.same(region).compared == ("normal",)
@@ -124,7 +126,7 @@ def test_code_runs_once_for_a_text_of_its_file(regions: dict[str, Region], model
 def test_what_cannot_be_compared_is_no_refusal(way: str, regions: dict[str, Region]) -> None:
     agent, region = Agent(AgentFailed("It hung.")), regions["same"]
     region = evolve(region, source="another text") if way == "changed" else region
-    found = Comparisons(agent).same(region)
+    found = Comparisons(agent, ascendc(load_chip())).same(region)
     assert [item.draw for item in found.uncompared] == [""]
     told = {"failed": "It hung.", "changed": "its file has changed since it was captured"}
     assert str(found.uncompared[0].reason) == told[way]

@@ -40,6 +40,7 @@ from evokernel_core.synthesis.proposers.llm_budget import Tally
 from evokernel_core.synthesis.proposers.llm_model import ATTEMPTS, Model
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.knowledge import rules
+from evokernel_core.targets.ascendc.target import ascendc
 from tests.synthesis.endpoint import RecordedEndpoint, Recording, completion, kernel_text, recording
 
 KEY = "sk-secret-key"
@@ -95,7 +96,9 @@ def serve(tally: Tally) -> Iterator[Serve]:
             loaded = [recording(a) if isinstance(a, str) else a for a in answers]
             endpoint = stack.enter_context(RecordedEndpoint(*loaded))
             settings = ModelEndpoint(endpoint.url, "recorded", KEY, idle_timeout_s=5.0)
-            return endpoint, LlmProposer(evolve(settings, **options), books=lambda: tally)
+            return endpoint, LlmProposer(
+                evolve(settings, **options), ascendc(load_chip()), books=lambda: tally
+            )
 
         yield start
 
@@ -480,7 +483,9 @@ def test_a_hostile_endpoint_is_cut_off(serve: Serve, answer: Recording, words: s
 
 
 def test_an_endpoint_that_is_away_is_named() -> None:
-    proposer = LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "m", KEY, idle_timeout_s=0.5))
+    proposer = LlmProposer(
+        ModelEndpoint("http://127.0.0.1:9/v1", "m", KEY, idle_timeout_s=0.5), ascendc(load_chip())
+    )
     with pytest.raises(EndpointError, match="cannot be reached"):
         proposer.draft(scale_add(), Context())
 
@@ -507,7 +512,7 @@ def test_the_budget_bounds_what_is_asked_and_spent(serve: Serve, tally: Tally) -
     assert 1 <= len(endpoint.requests) <= 2
     assert all(request["max_tokens"] <= 18_000 for request in endpoint.requests)
     assert tally.spent_by("").tokens <= 18_000
-    poor = LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "m", token_budget=100))
+    poor = LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "m", token_budget=100), ascendc(load_chip()))
     with pytest.raises(BudgetExhausted):
         poor.draft(scale_add(), Context())
 

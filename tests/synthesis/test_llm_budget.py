@@ -13,6 +13,7 @@ from attrs import evolve
 
 from evokernel_core.domain.errors import BudgetExhausted, UsageError
 from evokernel_core.domain.settings import ModelEndpoint
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.memory.spending import Cost, Spent
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.proposers import llm_budget
@@ -21,6 +22,7 @@ from evokernel_core.synthesis.proposers.llm import LlmProposer
 from evokernel_core.synthesis.proposers.llm_budget import Account, Books, Budget, Plan, Tally
 from evokernel_core.synthesis.proposers.llm_model import ATTEMPTS
 from evokernel_core.synthesis.proposers.llm_words import Question, Usage
+from evokernel_core.targets.ascendc.target import ascendc
 from tests.synthesis.endpoint import RecordedEndpoint, Recording, completion, kernel_text, recording
 from tests.synthesis.test_llm import scale_add
 
@@ -83,7 +85,7 @@ def test_a_budget_of_money_needs_prices() -> None:
     Budget(free, Tally)
     for name in ("money_budget", "day_money_budget"):
         with pytest.raises(UsageError, match="needs the model's prices"):
-            LlmProposer(evolve(free, **{name: 1.0}))
+            LlmProposer(evolve(free, **{name: 1.0}), ascendc(load_chip()))
 
 
 def test_each_kernel_has_its_budget_and_the_day_has_one(
@@ -114,7 +116,9 @@ def test_the_day_is_kept_over_restarts(tmp_path: Path) -> None:
     def draft(job: str) -> None:
         with Memory(path) as memory:
             settings = ModelEndpoint(endpoint.url, "recorded", day_token_budget=15_000)
-            LlmProposer(settings, books=lambda: memory).draft(scale_add(), Context(job=job))
+            LlmProposer(settings, ascendc(load_chip()), books=lambda: memory).draft(
+                scale_add(), Context(job=job)
+            )
 
     with RecordedEndpoint(recording("good")) as endpoint:
         draft("first")
@@ -129,7 +133,7 @@ def test_the_day_is_kept_over_restarts(tmp_path: Path) -> None:
 def test_no_more_kernels_are_asked_for_than_can_be_verified() -> None:
     with RecordedEndpoint(recording("good")) as endpoint:
         settings = ModelEndpoint(endpoint.url, "recorded", samples=8)
-        LlmProposer(settings).draft(scale_add(), Context(attempts_left=1))
+        LlmProposer(settings, ascendc(load_chip())).draft(scale_add(), Context(attempts_left=1))
         assert len(endpoint.requests) == 1 and "n" not in endpoint.requests[0]
 
 
@@ -149,7 +153,7 @@ def test_a_further_try_is_paid_from_what_the_last_one_left() -> None:
     with RecordedEndpoint(broken_off(8_000)) as endpoint, stamina.set_testing(True, attempts=ATTEMPTS):
         settings = ModelEndpoint(endpoint.url, "recorded", token_budget=30_000)
         with pytest.raises(BudgetExhausted, match="budget of 30000 is used up"):
-            LlmProposer(settings, books=lambda: tally).draft(scale_add(), Context())
+            LlmProposer(settings, ascendc(load_chip()), books=lambda: tally).draft(scale_add(), Context())
         limits = [request["max_tokens"] for request in endpoint.requests]
     assert 1 < len(limits) < ATTEMPTS, "as often as there is room for an answer"
     assert {before - after for before, after in pairwise(limits)} == {9_000}
@@ -165,7 +169,9 @@ def test_missing_answers_are_asked_for_as_far_as_there_is_budget(room: int) -> N
         settings = ModelEndpoint(
             endpoint.url, "recorded", samples=3, token_budget=budget, answer_tokens=4_000
         )
-        proposal = LlmProposer(settings, books=lambda: tally).draft(scale_add(), Context())
+        proposal = LlmProposer(settings, ascendc(load_chip()), books=lambda: tally).draft(
+            scale_add(), Context()
+        )
         assert len(endpoint.requests) == room
     assert len((proposal, *proposal.others)) == room
     assert tally.spent_by("").tokens == 15_000 * room <= budget

@@ -47,6 +47,7 @@ from evokernel_core.targets.ascendc.author import initial, moves, write
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.knowledge import kind_of
 from evokernel_core.targets.ascendc.knowledge.exemplars import nearest, source_of
+from evokernel_core.targets.ascendc.target import ascendc
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from exemplars import captured
@@ -70,13 +71,13 @@ def judged(task: KernelTask, source: KernelSource, us: float, **changes: object)
 
 
 def draft(task: KernelTask, context: Context | None = None) -> Prompt:
-    return draft_prompt(task, context or Context(), CHIP, structured=True)
+    return draft_prompt(task, context or Context(), ascendc(CHIP), structured=True)
 
 
 def refine(task: KernelTask, **context: object) -> Prompt:
     source = write(task, initial(task, CHIP), CHIP)
     given = Context(start=judged(task, source, 30.0))
-    return refine_prompt(task, evolve(given, **context), CHIP, structured=True)
+    return refine_prompt(task, evolve(given, **context), ascendc(CHIP), structured=True)
 
 
 # -- every category -------------------------------------------------------------------------------
@@ -234,7 +235,9 @@ def test_lines_that_take_most_of_the_busiest_pipes_are_told(tasks: Mapping[str, 
         LineTime("V", "elsewhere.h", 3, 9, 50.0),
     )
     start = judged(task, source, 30.0, lines=lines, balance=0.5)
-    question = refine_prompt(task, Context(start=start), CHIP, structured=True).messages[1]["content"]
+    question = refine_prompt(task, Context(start=start), ascendc(CHIP), structured=True).messages[1][
+        "content"
+    ]
     told = question[question.index("Lines of op_kernel.cpp") :].splitlines()[1:3]
     assert told[0].startswith("- V 12.50 us, 38 calls in Compute: Exp(")
     assert told[1].startswith("- MTE2 11.00 us, 38 calls in CopyIn: DataCopyPad(x")
@@ -307,7 +310,7 @@ def test_the_best_kernel_of_a_similar_task_comes_with_what_made_it(tmp_path: Pat
         remembered(memory, known)
         librarian = Librarian(
             memory,
-            LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "none")),
+            LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "none"), ascendc(load_chip())),
             asked,
             {"pointwise": 1.0},
             RetrievalName.SIMILARITY,

@@ -22,6 +22,7 @@ from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.synthesis.why import why
 from evokernel_core.synthesis.wishes import wishes
 from evokernel_core.targets.ascendc.author import initial
+from evokernel_core.targets.ascendc.target import ascendc
 
 MakeEngine = Callable[..., Engine]
 MakeTask = Callable[..., KernelTask]
@@ -107,7 +108,7 @@ def test_hard_to_read_asks_for_fewer_lines(
 def test_a_schedule_that_was_turned_down_is_never_the_first(toy_task: MakeTask) -> None:
     """For a similar task, that is: the same schedule may be all that there is, so it stays the last."""
     chip, task = load_chip(), toy_task(2)
-    proposer = ScheduleProposer(chip)
+    proposer = ScheduleProposer(ascendc(chip))
     analytic = initial(task, chip)
     bare = Context()
     assert proposer.draft(task, bare).source.strategy.settings == analytic.settings

@@ -59,6 +59,7 @@ from evokernel_core.synthesis.engine import Engine
 from evokernel_core.synthesis.policies.qvalue import QValuePolicy
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.synthesis.steps import Choice, Dropped, Tally, read_steps, steps
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.base import Cancelled, never
 from tests.tables import drawn
 
@@ -126,7 +127,7 @@ def _failure(task: KernelTask, source: KernelSource) -> GateResult:
 
 def searched(memory: Memory, task: KernelTask, budget: int = 12, job: str = "") -> None:
     settings = Settings(chip=CHIP.name)
-    proposer = ScheduleProposer(CHIP)
+    proposer = ScheduleProposer(ascendc(CHIP))
     engine = Engine(memory, DrawnVerifier(), proposer, QValuePolicy(), settings)
     engine.run(task, budget, job_id=job)
 

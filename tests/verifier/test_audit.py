@@ -12,9 +12,9 @@ from attrs import evolve
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
+from evokernel_core.targets.ascendc.audit.text import MAX_FILE
 from evokernel_core.twin.build import prepare
-from evokernel_core.verifier.gates.audit import audit
-from evokernel_core.verifier.gates.audit.text import MAX_FILE
 from tests.chinese import left_in_english
 
 pytestmark = pytest.mark.usefixtures("kernel_home")

@@ -18,10 +18,11 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.backends import cann, cann_run, cann_tools
+from evokernel_core.targets.ascendc.backends.cann import CannBackend, kernel_names
+from evokernel_core.targets.ascendc.backends.cann_tools import CannTools, Toolkit, compile_command
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.twin.build import CandidateError
-from evokernel_core.verifier.backends import cann, cann_run, cann_tools
-from evokernel_core.verifier.backends.cann import CannBackend, kernel_names
-from evokernel_core.verifier.backends.cann_tools import CannTools, Toolkit, compile_command
 from evokernel_core.verifier.base import RunStatus, TimingRequest
 from evokernel_core.verifier.factory import open_backend, open_verifier
 from evokernel_core.verifier.local import LocalVerifier
@@ -101,7 +102,7 @@ def test_a_file_without_a_kernel() -> None:
 
 
 def test_the_backend_says_that_it_has_not_run_on_hardware() -> None:
-    backend = CannBackend(load_chip(), CannTools(Toolkit(Path("bisheng"), None, ""), sys.executable))
+    backend = CannBackend(ascendc(load_chip()), CannTools(Toolkit(Path("bisheng"), None, ""), sys.executable))
     assert "not yet run on hardware" in backend.name
     assert backend.latency_source is LatencySource.MEASURED
 
@@ -163,7 +164,7 @@ def test_build_and_measure_speak_the_protocol(
     python.write_text(NPU_PYTHON.format(python=sys.executable, steps=STEPS, kernels=KERNELS))
     for tool in (compiler, python):
         tool.chmod(0o755)
-    backend = CannBackend(load_chip(), CannTools(Toolkit(compiler, None, ""), str(python)))
+    backend = CannBackend(ascendc(load_chip()), CannTools(Toolkit(compiler, None, ""), str(python)))
     task: Any = None
     built = backend.build(task, source_of("add"))
     assert built.library.exists()

@@ -12,10 +12,10 @@ import pytest
 from evokernel_core import __version__
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.verdict import GateName, LatencySource
-from evokernel_core.verifier.backends import bisheng, cann_tools
-from evokernel_core.verifier.backends.bisheng import WithBisheng, find_gate
-from evokernel_core.verifier.backends.cann_tools import find_toolkit
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends import bisheng, cann_tools
+from evokernel_core.targets.ascendc.backends.bisheng import WithBisheng, find_gate
+from evokernel_core.targets.ascendc.backends.cann_tools import find_toolkit
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.verifier.factory import name_of, open_backend
 from evokernel_core.verifier.local import LocalVerifier
 from tests.verifier import mock_cann

@@ -13,9 +13,10 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, LatencySource, Verdict
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.twin.run import Limits
 from evokernel_core.verifier import local
-from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.draw import Draw, replay
 from evokernel_core.verifier.local import LocalVerifier
 from tests.chinese import left_in_english
@@ -29,7 +30,7 @@ Verify = Callable[[str, KernelSource], Verdict]
 
 @pytest.fixture
 def verify(task_of: Tasks, numpy_reference: Any) -> Verify:
-    backend = TwinBackend(load_chip(), Limits(wall_s=5.0))
+    backend = TwinBackend(ascendc(load_chip()), Limits(wall_s=5.0))
     verifier = LocalVerifier(numpy_reference, backend, draw=lambda: Draw("7" * 32))
 
     def verified(name: str, source: KernelSource) -> Verdict:
@@ -73,7 +74,7 @@ INIT_Z = "pipe.InitBuffer(zQueue, BUFFERS, tile * sizeof(half));"
 def test_a_kernel_that_gains_nothing_is_timed_and_not_compared(
     task_of: Tasks, source_of: Sources, numpy_reference: Any
 ) -> None:
-    verifier = LocalVerifier(numpy_reference, TwinBackend(load_chip()))
+    verifier = LocalVerifier(numpy_reference, TwinBackend(ascendc(load_chip())))
     whole = verifier.verify(task_of("add"), source_of("add"))
     for below_us, is_slower in ((1.0, True), (1e6, False)):
         verdict = verifier.verify(task_of("add"), source_of("add"), below_us=below_us)
@@ -252,7 +253,7 @@ def test_sizes_that_the_tiling_declines_fail(verify: Verify, source_of: Sources)
 def test_each_verification_has_a_draw_of_its_own_and_can_be_replayed(
     task_of: Tasks, source_of: Sources, numpy_reference: Any
 ) -> None:
-    backend, task, source = TwinBackend(load_chip()), task_of("relu"), source_of("relu")
+    backend, task, source = TwinBackend(ascendc(load_chip())), task_of("relu"), source_of("relu")
     verifier = LocalVerifier(numpy_reference, backend)
     first, second = (verifier.verify(task, source) for _ in range(2))
     assert first.draw != second.draw
@@ -274,6 +275,6 @@ def test_the_gates_stop_at_the_first_failure(verify: Verify, source_of: Sources)
 def test_a_cancelled_verification_is_no_verdict(
     task_of: Tasks, source_of: Sources, numpy_reference: Any
 ) -> None:
-    verifier = LocalVerifier(numpy_reference, TwinBackend(load_chip()))
+    verifier = LocalVerifier(numpy_reference, TwinBackend(ascendc(load_chip())))
     with pytest.raises(VerifierError, match="cancelled"):
         verifier.verify(task_of("add"), source_of("add"), cancelled=lambda: True)

@@ -21,7 +21,8 @@ from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.author import initial, write
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.local import LocalVerifier
 
@@ -81,7 +82,7 @@ def test_the_oracle_tells_mutants_apart_and_the_judge_rejects_them(
     pytest.importorskip("torch")
     from benchmarks.mutating.oracle import Reference
 
-    oracle, backend = Reference(subject, load_chip()), TwinBackend(load_chip())
+    oracle, backend = Reference(subject, load_chip()), TwinBackend(ascendc(load_chip()))
     verifier = LocalVerifier(NumpyReference({"softmax": softmax}), backend, draw=lambda: SECRET)
     assert oracle.look(subject.source, mutants[Kind.TAIL][0].aims).state == "equal"
     broken = evolve(subject.source, op_kernel_cpp=subject.source.op_kernel_cpp.replace("Exp(", "Expo("))

@@ -7,19 +7,18 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 
+from evokernel_core.compiler.author import KernelAuthor
+from evokernel_core.compiler.features import schedule_features
+from evokernel_core.compiler.fusion.program import PROGRAM, is_cut_alike, parted
+from evokernel_core.compiler.target import Move
 from evokernel_core.domain.errors import PlanError, StrategyError
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import ById, KernelTask
-from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.synthesis.promises import expected_gain, promise_of
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.moves import Step, estimated_us
 from evokernel_core.synthesis.residual import Residual
-from evokernel_core.targets.ascendc.author import lines_of_kernels
-from evokernel_core.targets.ascendc.features import schedule_features
-from evokernel_core.targets.ascendc.fusion.program import PROGRAM, is_cut_alike, parted
-from evokernel_core.targets.ascendc.kernels.family import Move
 from evokernel_core.twin.build import KERNEL_SOURCE
 
 _SEEN = 100.0
@@ -36,19 +35,19 @@ def gains(
     start: Candidate,
     steps: Sequence[tuple[Experience, Step]],
     context: Context,
-    chip: Chip,
+    author: KernelAuthor,
 ) -> list[tuple[float, float]]:
     """Of each step the gain on average, and the one that is expected: what estimates say, as far as they are
     believed, or what the same step gave elsewhere on this task. What is left open is a share of the time of
     the kernel that a step changes. Kernels of which much was tried wait for others, as arms do that are
     bounded by Auer et al., "Finite-time Analysis of the Multiarmed Bandit Problem"."""
     promise = promise_of(context.residual.records, task.task_id)
-    times, given = _times(ById(task), start, chip), _given(context.candidates)
+    times, given = _times(ById(task), start, author), _given(context.candidates)
     tries: Counter[int | None] = Counter()
     for (_, kernel), gains in given.items():
         tries[kernel] += len(gains)
     place = {experience.id: place for place, experience in enumerate(context.experiences, 1)}
-    said = _said(task, start, [step for _, step in steps], context.residual, chip)
+    said = _said(task, start, [step for _, step in steps], context.residual, author)
 
     def gain(experience: Experience, step: Step, estimated: float) -> tuple[float, float]:
         known = given.get((step.move.name, step.move.kernel), [])
@@ -89,12 +88,12 @@ def _changed(start: Strategy, child: Strategy) -> int | None:
 
 
 def _said(
-    task: KernelTask, start: Candidate, steps: Sequence[Step], residual: Residual, chip: Chip
+    task: KernelTask, start: Candidate, steps: Sequence[Step], residual: Residual, author: KernelAuthor
 ) -> list[float]:
     """The logarithm of how much faster steps are than their start, by their estimates and what verdicts on
     this chip say of those; endless from a start that has no estimate."""
     strategy = start.source.strategy
-    now_us = estimated_us(task, strategy, chip)
+    now_us = estimated_us(task, strategy, author)
     if not math.isfinite(now_us):
         return [math.inf for _ in steps]
     rows = [schedule_features(task, strategy, now_us), *(dict(step.priced.features) for step in steps)]
@@ -106,14 +105,14 @@ def _said(
 
 
 @lru_cache(maxsize=8)
-def _times(key: ById, start: Candidate, chip: Chip) -> tuple[float, ...]:
+def _times(key: ById, start: Candidate, author: KernelAuthor) -> tuple[float, ...]:
     """The microseconds of each kernel of a program on its busiest pipe, as far as the verdict tells of lines;
     empty where it tells nothing of kernels."""
     latency = start.verdict.latency
     if latency is None or not latency.lines:
         return ()
     try:
-        spans = lines_of_kernels(key.task, start.source, chip)
+        spans = author.lines_of_kernels(key.task, start.source)
     except (PlanError, StrategyError):  # another's kernel
         return ()
     busy: defaultdict[tuple[int, str], float] = defaultdict(float)

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 
 from attrs import evolve
 
+from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.errors import ProposerError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import ModelEndpoint
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.hardware.ascend.chip import DEFAULT_CHIP, load_chip
 from evokernel_core.logs import get_logger
 from evokernel_core.synthesis.code import code_id
 from evokernel_core.synthesis.privacy import Privacy
@@ -60,14 +60,14 @@ class LlmProposer:
     """Drafts, repairs and refines with the model at ``endpoint``, within its budgets.
 
     ``books`` opens what keeps the spending, where that is to hold over processes. Raises UsageError for an
-    unknown chip or wrong settings, and EndpointError for an endpoint that cannot be used.
+    wrong settings, and EndpointError for an endpoint that cannot be used.
     """
 
     def __init__(
-        self, endpoint: ModelEndpoint, chip: str = DEFAULT_CHIP, books: Callable[[], Books] | None = None
+        self, endpoint: ModelEndpoint, author: KernelAuthor, books: Callable[[], Books] | None = None
     ) -> None:
         self._endpoint = endpoint
-        self._chip = load_chip(chip)
+        self._author = author
         self._model = Model(endpoint)
         own = Tally()
         self._budget = Budget(endpoint, books or (lambda: own))
@@ -97,7 +97,7 @@ class LlmProposer:
 
     def _base(self, task: KernelTask, context: Context) -> KernelSource | None:
         """The kernel to refine as the model is shown it."""
-        return Privacy(task).files(context.start.source, self._chip) if context.start else None
+        return Privacy(task).files(context.start.source, self._author) if context.start else None
 
     def _question(
         self, task: KernelTask, context: Context, base: KernelSource | None
@@ -106,7 +106,7 @@ class LlmProposer:
         build = refine_prompt if context.start else draft_prompt
         edited = base is not None and len(base.tiling_h) + len(base.op_kernel_cpp) >= LONG_KERNEL
         as_object, as_text = (
-            build(task, context, self._chip, structured=structured) for structured in (True, False)
+            build(task, context, self._author, structured=structured) for structured in (True, False)
         )
         question = Question(
             _messages(as_object, _EDITS_AS_JSON if edited else ""),

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from difflib import unified_diff
 from typing import Any
 
+from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.errors import ProposerError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.verdict import Latency, LineTime
-from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.synthesis.privacy import Privacy, neutral
 from evokernel_core.synthesis.proposers.base import Candidate, Precedent
 from evokernel_core.twin.lexer import tokenize
@@ -28,19 +28,19 @@ LONGEST_ABOUT = 600
 """Characters that say what a similar task computes."""
 
 
-def precedents(known: Iterable[Precedent], chip: Chip) -> list[dict[str, Any]]:
+def precedents(known: Iterable[Precedent], author: KernelAuthor) -> list[dict[str, Any]]:
     """The kernels under names of ours. One that this version cannot write again is left out: it would bring
     names of a file along."""
-    return [shown for entry in known if (shown := _shown(entry, chip)) is not None]
+    return [shown for entry in known if (shown := _shown(entry, author)) is not None]
 
 
-def _shown(precedent: Precedent, chip: Chip) -> dict[str, Any] | None:
+def _shown(precedent: Precedent, author: KernelAuthor) -> dict[str, Any] | None:
     privacy, latency = Privacy(precedent.task), precedent.kernel.verdict.latency
     if latency is None:
         return None
     try:
-        kernel = privacy.files(precedent.kernel.source, chip)
-        start = privacy.files(precedent.start.source, chip) if precedent.start else None
+        kernel = privacy.files(precedent.kernel.source, author)
+        start = privacy.files(precedent.start.source, author) if precedent.start else None
     except ProposerError:
         return None
     code = f"tiling.h:\n{kernel.tiling_h}\nop_kernel.cpp:\n{kernel.op_kernel_cpp}"

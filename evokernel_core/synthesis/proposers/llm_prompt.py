@@ -13,6 +13,7 @@ from typing import Any
 from attrs import frozen
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.graph import Arg, DTypeArg, InputKind, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.outcome import Objection
@@ -20,13 +21,13 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.api.rows import COSTS
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.ascend.chip import Chip, chip_of
 from evokernel_core.hardware.ascend.isa import RESERVED_BYTES
 from evokernel_core.synthesis.lessons import summary
 from evokernel_core.synthesis.privacy import Privacy, neutral
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.llm_code import hot_lines, precedents
-from evokernel_core.targets.ascendc.bounds import least_us
+from evokernel_core.targets.ascendc.audit.rules.tiling import MAX_BYTES
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.knowledge import (
     KernelKind,
@@ -37,7 +38,6 @@ from evokernel_core.targets.ascendc.knowledge import (
     kind_of,
     practices_for,
 )
-from evokernel_core.verifier.gates.audit.rules.tiling import MAX_BYTES
 
 MOST_ATTEMPTS = 8
 """Earlier attempts that a prompt mentions, the latest ones."""
@@ -93,21 +93,21 @@ class Prompt:
     items: tuple[Experience, ...]
 
 
-def draft_prompt(task: KernelTask, context: Context, chip: Chip, *, structured: bool) -> Prompt:
+def draft_prompt(task: KernelTask, context: Context, author: KernelAuthor, *, structured: bool) -> Prompt:
     """Asks for a first kernel, or the repair of the last one that failed."""
-    return _prompt("draft.md.jinja", task, context, chip, structured)
+    return _prompt("draft.md.jinja", task, context, author, structured)
 
 
-def refine_prompt(task: KernelTask, context: Context, chip: Chip, *, structured: bool) -> Prompt:
+def refine_prompt(task: KernelTask, context: Context, author: KernelAuthor, *, structured: bool) -> Prompt:
     """Asks for a kernel that is faster than ``context.start``."""
-    return _prompt("refine.md.jinja", task, context, chip, structured)
+    return _prompt("refine.md.jinja", task, context, author, structured)
 
 
-def guide(task: KernelTask, context: Context, chip: Chip) -> str:
+def guide(task: KernelTask, context: Context, author: KernelAuthor) -> str:
     """All that a model is told of a task, but for the form of an answer: for an author who writes files."""
     template = "refine.md.jinja" if context.start else "draft.md.jinja"
     return "\n\n".join(
-        message["content"] for message in _prompt(template, task, context, chip, None).messages
+        message["content"] for message in _prompt(template, task, context, author, None).messages
     )
 
 
@@ -137,19 +137,22 @@ def common_part(kind: KernelKind, chip: Chip) -> str:
     return _environment().get_template("knowledge.md.jinja").render(common=known)
 
 
-def _prompt(template: str, task: KernelTask, context: Context, chip: Chip, structured: bool | None) -> Prompt:
+def _prompt(
+    template: str, task: KernelTask, context: Context, author: KernelAuthor, structured: bool | None
+) -> Prompt:
+    chip = chip_of(author.device)
     privacy, kind = Privacy(task), kind_of(task, chip)
     start, failed = context.start, _last_failure(context.children)
-    files = [privacy.files(choice.source, chip) for choice in (start, failed) if choice]
+    files = [privacy.files(choice.source, author) for choice in (start, failed) if choice]
     items = _items(task, kind, context, [file.op_kernel_cpp for file in files], chip)
     ours = {item.id for item in items} - {experience.id for experience in context.experiences}
     values = {
         "common": common_part(kind, chip),
-        "task": describe_task(task) | {"bound_us": least_us(task, chip)},
+        "task": describe_task(task) | {"bound_us": author.least_us(task)},
         "items": [
             _item(number, item, None if item.id in ours else privacy) for number, item in enumerate(items, 1)
         ],
-        "precedents": precedents(context.precedents(), chip),
+        "precedents": precedents(context.precedents(), author),
         "start": start and {"source": files[0], "latency": start.verdict.latency},
         "hot_lines": hot_lines(start, files[0]) if start else [],
         "failed": failed and {"source": files[-1]},

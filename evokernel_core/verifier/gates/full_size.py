@@ -125,8 +125,8 @@ def _is_light(task: KernelTask, sizes: Mapping[str, int]) -> bool:
 
 def _choice(task: KernelTask, judges: Judges, enough: int = 0) -> Choice | Sentence:
     backend = judges.backend
-    if total_bytes(task, task.sizes) > backend.chip.hbm_bytes:
-        return Sentence("{chip} has less memory", chip=backend.chip.name)
+    if total_bytes(task, task.sizes) > backend.author.device.memory_bytes:
+        return Sentence("{chip} has less memory", chip=backend.author.device.name)
     if not backend.samples:
         return Sentence("{backend} runs no parts of tensors", backend=backend.name)
     return choose(task, judges.draw, enough)

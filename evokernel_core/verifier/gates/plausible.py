@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask, Symbol
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.ascend.chip import Chip, chip_of
+from evokernel_core.hardware.device import Device
 from evokernel_core.hardware.roofline import moved_us, traffic
 from evokernel_core.twin.run import Work
 from evokernel_core.verifier.base import Timing
@@ -45,9 +46,9 @@ one of 4096), and the tiles of products."""
 _STORES, _LOADS = ("MTE3", "FIX"), ("MTE2",)
 
 
-def implausible(task: KernelTask, chip: Chip, timing: Timing) -> Sentence:
+def implausible(task: KernelTask, device: Device, timing: Timing) -> Sentence:
     """Why a full-size time cannot be right, empty where it can."""
-    bound = moved_us(task, chip)
+    bound = moved_us(task, device)
     if timing.us < SLACK * bound:
         return Sentence(
             "{us} us is below the {bound} us that the bytes of inputs and outputs take: the kernel "
@@ -56,7 +57,7 @@ def implausible(task: KernelTask, chip: Chip, timing: Timing) -> Sentence:
             bound=f"{bound:.3g}",
         )
     busiest, pipe = max(
-        ((_least_us(pipe, work, chip), pipe) for pipe, work in timing.work), default=(0.0, "")
+        ((_least_us(pipe, work, chip_of(device)), pipe) for pipe, work in timing.work), default=(0.0, "")
     )
     if timing.us < SLACK * busiest:
         return Sentence(

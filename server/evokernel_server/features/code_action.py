@@ -9,20 +9,20 @@ from lsprotocol import types
 
 from evokernel_core.domain.region import RegionStatus
 from evokernel_core.domain.settings import ProposerName
-from evokernel_server import command_names as names
-from evokernel_server.choices import REPLACEABLE
-from evokernel_server.evidence import estimate_words, latencies, lines_around
+from evokernel_server.documents.workspace import Document, GeneratedCall, Tracked
 from evokernel_server.features import inputs
 from evokernel_server.features.diagnostic import attach
-from evokernel_server.offers import Offer
-from evokernel_server.plain import plain
+from evokernel_server.offers.evidence import estimate_words, latencies, lines_around
+from evokernel_server.offers.overlaps import REPLACEABLE
+from evokernel_server.offers.pending import Offer
+from evokernel_server.offers.why_not import reasons_on
+from evokernel_server.texts import command_names as names
+from evokernel_server.texts.plain import plain
+from evokernel_server.texts.translations import _, told
 from evokernel_server.trust import REASON
-from evokernel_server.why_not import reasons_on
-from evokernel_server.words import _, told
-from evokernel_server.workspace import Document, GeneratedCall, Tracked
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
 KIND = "refactor.rewrite.evokernel"
 """A kind of our own, so that a client can bind a key to it; it belongs to ``refactor.rewrite``."""
@@ -30,7 +30,7 @@ _WAITING = (REASON, RegionStatus.NEEDS_SHAPES.value)
 """What another run of the analysis would not change."""
 
 
-def register(server: EvoKernelServer) -> None:
+def register(server: Host) -> None:
     options = types.CodeActionOptions(
         code_action_kinds=[types.CodeActionKind.QuickFix, KIND], resolve_provider=True
     )
@@ -54,7 +54,7 @@ def register(server: EvoKernelServer) -> None:
         return resolved(server, action)
 
 
-def _resolves(server: EvoKernelServer) -> bool:
+def _resolves(server: Host) -> bool:
     """Whether the client asks for what an action leaves out; one that does not (eglot) gets all at once."""
     text = server.client_capabilities.text_document
     return bool(text and text.code_action and text.code_action.resolve_support)
@@ -68,7 +68,7 @@ def _is_wanted(action: types.CodeAction, only: Any) -> bool:
 
 
 def actions(
-    server: EvoKernelServer, document: Document, wanted: types.Range, *, asked: bool
+    server: Host, document: Document, wanted: types.Range, *, asked: bool
 ) -> Iterator[types.CodeAction]:
     """What can be done on the lines of a range. ``asked``: a person asked for this kind of actions, which
     also offers kernels that are not modelled to gain enough to be offered unasked."""
@@ -111,7 +111,7 @@ def _explained(document: Document, wanted: types.Range, only: Any) -> Iterator[t
         yield types.CodeAction(title=title, kind=KIND, command=command)
 
 
-def _for_trust(server: EvoKernelServer, document: Document) -> Iterator[types.CodeAction]:
+def _for_trust(server: Host, document: Document) -> Iterator[types.CodeAction]:
     """Asks for trust by the folder's name; where the editor has workspace trust of its own, that is asked."""
     if server.own_client or not document.is_local:
         return
@@ -121,7 +121,7 @@ def _for_trust(server: EvoKernelServer, document: Document) -> Iterator[types.Co
     yield types.CodeAction(title=title, kind=types.CodeActionKind.QuickFix, command=command)
 
 
-def _for_region(server: EvoKernelServer, document: Document, tracked: Tracked) -> Iterator[types.CodeAction]:
+def _for_region(server: Host, document: Document, tracked: Tracked) -> Iterator[types.CodeAction]:
     region = tracked.region
     offer = server.offers.find(document.path, region.id)
     if offer is not None and offer.old is None:
@@ -188,7 +188,7 @@ def _for_rivals(document: Document, touched: Iterable[Tracked]) -> Iterator[type
             yield _command(title, names.USE_VENDOR, document, tracked.region.id)
 
 
-def _takes_disabled(server: EvoKernelServer) -> bool:
+def _takes_disabled(server: Host) -> bool:
     text = server.client_capabilities.text_document
     return bool(text and text.code_action and text.code_action.disabled_support)
 
@@ -198,7 +198,7 @@ def _command(title: str, name: str, document: Document, what: str, key: str = "r
     return types.CodeAction(title=title, kind=KIND, command=command)
 
 
-def _for_call(server: EvoKernelServer, document: Document, call: GeneratedCall) -> Iterator[types.CodeAction]:
+def _for_call(server: Host, document: Document, call: GeneratedCall) -> Iterator[types.CodeAction]:
     """A replaced region offers no second replacement, but a way back and a way on."""
     name = call.name
     offer = server.offers.find(document.path, name=name)
@@ -228,7 +228,7 @@ def _for_evidence(document: Document, name: str) -> Iterator[types.CodeAction]:
     yield _command(_("Show the timeline of {name}", name=name), names.TIMELINE, document, name, "name")
 
 
-def resolved(server: EvoKernelServer, action: types.CodeAction) -> types.CodeAction:
+def resolved(server: Host, action: types.CodeAction) -> types.CodeAction:
     """Attaches the command; an action without our data is given back as it came."""
     data = action.data if isinstance(action.data, dict) else {}
     document = server.documents.get(str(data.get("uri", "")))

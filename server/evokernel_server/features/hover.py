@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from evokernel_server import command_names as names
-from evokernel_server.evidence import call_words, region_words
+from evokernel_server.documents.line_index import Extent
+from evokernel_server.documents.packages import Installed
+from evokernel_server.documents.workspace import Document
 from evokernel_server.features.inlay_hint import Showing, showing
-from evokernel_server.hyperlinks import command_link, file_link
-from evokernel_server.packages import Installed
-from evokernel_server.plain import markdown
-from evokernel_server.text import Extent
-from evokernel_server.why_not import reason_of
-from evokernel_server.words import _, marked
-from evokernel_server.workspace import Document
+from evokernel_server.offers.evidence import call_words, region_words
+from evokernel_server.offers.why_not import reason_of
+from evokernel_server.texts import command_names as names
+from evokernel_server.texts.hyperlinks import command_link, file_link
+from evokernel_server.texts.plain import markdown
+from evokernel_server.texts.translations import _, marked
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
 _FILES = ((marked("kernel"), "op_kernel.cpp"), (marked("tiling"), "tiling.h"))
 _OF_REGION = (
@@ -28,7 +28,7 @@ _OF_REGION = (
 )
 
 
-def register(server: EvoKernelServer) -> None:
+def register(server: Host) -> None:
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     def hover(params: types.HoverParams) -> types.Hover | None:
         document = server.documents.get(params.text_document.uri)
@@ -36,7 +36,7 @@ def register(server: EvoKernelServer) -> None:
         return hover_at(server, document, params.position) if document else None
 
 
-def hover_at(server: EvoKernelServer, document: Document, position: types.Position) -> types.Hover | None:
+def hover_at(server: Host, document: Document, position: types.Position) -> types.Hover | None:
     """The innermost region or generated call at a position."""
     offset = document.text.offset(position)
     client = showing(server.client_capabilities)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 from lsprotocol import types
 
-from evokernel_server.offers import microseconds
-from evokernel_server.packages import FOLDER, Installed, package_folder, read_installed
-from evokernel_server.plain import plain
-from evokernel_server.words import _, sourced
-from evokernel_server.workspace import Document, uri_of
+from evokernel_server.documents.packages import FOLDER, Installed, package_folder, read_installed
+from evokernel_server.documents.workspace import Document, uri_of
+from evokernel_server.offers.pending import microseconds
+from evokernel_server.texts.plain import plain
+from evokernel_server.texts.translations import _, sourced
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
 KERNEL_FILES = ("op_kernel.cpp", "tiling.h", "call.py", "kernel.json")
 """What a person reads of a package, the kernel itself first."""
@@ -26,7 +26,7 @@ _MOST_FOLDERS, _MOST_KERNELS = 2_000, 500
 _SKIPPED = {"node_modules", "__pycache__", "site-packages", "build", "dist"}
 
 
-def register(server: EvoKernelServer) -> None:
+def register(server: Host) -> None:
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_LINK, types.DocumentLinkOptions(resolve_provider=True))
     def document_link(params: types.DocumentLinkParams) -> list[types.DocumentLink]:
         document = server.documents.get(params.text_document.uri)
@@ -55,7 +55,7 @@ def links(document: Document, *, tooltips: bool) -> Iterator[types.DocumentLink]
         yield types.DocumentLink(document.text.range(call.extent), tooltip=words, data=data)
 
 
-def resolved(server: EvoKernelServer, link: types.DocumentLink) -> types.DocumentLink:
+def resolved(server: Host, link: types.DocumentLink) -> types.DocumentLink:
     """With the file that a link leads to; as it came where the package has none, or it is no link of ours.
     Reads files."""
     data = link.data if isinstance(link.data, dict) else {}

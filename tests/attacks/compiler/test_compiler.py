@@ -11,10 +11,10 @@ import pytest
 from attrs import evolve
 
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.twin import build, kernel_cache
 from evokernel_core.twin.build import CandidateError, build_kernel, prepare, run_tool
 from evokernel_core.twin.toolchain import Confinement, ToolLimits
-from evokernel_core.verifier.gates.audit import audit
 from evokernel_core.verifier.sandbox import Level, probe
 from tests.attacks import not_full
 from tests.verifier.conftest import make_task, read_source

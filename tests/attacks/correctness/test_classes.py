@@ -12,12 +12,13 @@ import pytest
 from attrs import evolve, frozen
 
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.author import initial, write
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.target import ASCENDC, ascendc
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.local import LocalVerifier
 from tests import warm
@@ -69,7 +70,7 @@ def task_of(agent: AgentClient, shapes: str, body: str, folder: Path) -> KernelT
     names = ", ".join(part.split("=")[0].strip() for part in shapes.split(", "))
     head = "import torch\nimport torch.nn.functional as F\n\n\n"
     text = f"{head}# evokernel: {shapes}\ndef f({names}):\n    return {body}\n"
-    (region,) = agent.capture(folder / "model.py", text, covered_ops())
+    (region,) = agent.capture(folder / "model.py", text, covered_ops(ASCENDC))
     assert region.task is not None, region.reason
     return region.task
 
@@ -80,7 +81,7 @@ def source_of(task: KernelTask) -> KernelSource:
 
 def failure(agent: AgentClient, task: KernelTask, source: KernelSource, draw: Draw) -> str:
     """The code and the words of the gate that fails, empty where none does."""
-    verifier = LocalVerifier(agent, TwinBackend(CHIP), draw=lambda: draw)
+    verifier = LocalVerifier(agent, TwinBackend(ascendc(CHIP)), draw=lambda: draw)
     failed = verifier.verify(task, source).failed_gate
     return f"{failed.code}: {failed.feedback}" if failed else ""
 

@@ -16,7 +16,8 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Symbol, Tolerance
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import cases
 from evokernel_core.verifier.gates.tolerances import RANDOM
@@ -37,7 +38,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def verdict_of(
     task: KernelTask, source: KernelSource, draw: Draw = DRAWS[0], *, thorough: bool = False
 ) -> Verdict:
-    backend = TwinBackend(load_chip())
+    backend = TwinBackend(ascendc(load_chip()))
     verifier = LocalVerifier(NumpyReference(FUNCTIONS), backend, draw=lambda: draw, thorough=thorough)
     return verifier.verify(task, source)
 

@@ -17,7 +17,8 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Tolerance
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import correctness
 from evokernel_core.verifier.gates.compare import Expected, compare
@@ -167,7 +168,7 @@ class WideReference(NumpyReference):
 
 
 def judged(source: KernelSource, draw: Draw) -> Verdict:
-    verifier = LocalVerifier(WideReference(FUNCTIONS), TwinBackend(load_chip()), draw=lambda: draw)
+    verifier = LocalVerifier(WideReference(FUNCTIONS), TwinBackend(ascendc(load_chip())), draw=lambda: draw)
     return verifier.verify(make_task("add"), source)
 
 

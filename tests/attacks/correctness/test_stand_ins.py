@@ -15,7 +15,8 @@ from attrs import evolve
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.base import Execution, RunStatus
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.slices import choice as choices
@@ -74,7 +75,7 @@ def sampled(text: KernelSource, folder: Path, monkeypatch: pytest.MonkeyPatch) -
     assert rows < 100
     values = np.random.default_rng(1).standard_normal((rows, 2048)).astype("f2")
     values.tofile(folder / "x.bin")
-    return run(task, TwinBackend(CHIP).build(task, text), [folder / "x.bin"], folder / "out", chosen)
+    return run(task, TwinBackend(ascendc(CHIP)).build(task, text), [folder / "x.bin"], folder / "out", chosen)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +113,9 @@ def moved(task: KernelTask, text: KernelSource, folder: Path) -> tuple[Execution
     count = dict(chosen.sizes)["s0"]
     values = np.random.default_rng(1).standard_normal(count).astype("f4")
     values.tofile(folder / "x.bin")
-    found = run(task, TwinBackend(CHIP).build(task, text), [folder / "x.bin"], folder / "out", chosen)
+    found = run(
+        task, TwinBackend(ascendc(CHIP)).build(task, text), [folder / "x.bin"], folder / "out", chosen
+    )
     made = np.fromfile(folder / "out" / "0.bin", "f4") if found.status is RunStatus.OK else values
     return found, bool(np.array_equal(made, np.maximum(values, 0)))
 

@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from evokernel_server.documents.line_index import Text
+from evokernel_server.documents.workspace import Document, Problem, find_calls
 from evokernel_server.features.diagnostic import diagnostics_of
 from evokernel_server.features.inlay_hint import hints
 from evokernel_server.features.inputs import parameters_of
-from evokernel_server.tasks import Latest
-from evokernel_server.text import Text
-from evokernel_server.workspace import Document, Problem, find_calls
+from evokernel_server.jobs.tasks import Latest
 from lsprotocol import types
 
 from tests.attacks import Attack, each

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from evokernel_server.claims import Claims
-from evokernel_server.jobs import JobQueue
-from evokernel_server.store import Store
+from evokernel_server.jobs.claims import Claims
+from evokernel_server.jobs.queue import JobQueue
+from evokernel_server.jobs.store import Store
 
 from evokernel_core.domain.errors import EvoKernelError, StoreError
 from evokernel_core.domain.experience import ExperienceKind, Stage

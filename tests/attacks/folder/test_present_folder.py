@@ -22,9 +22,9 @@ from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import EvoKernelError, InterpreterUnavailable
 from evokernel_core.synthesis import agent
 from evokernel_core.synthesis.worker import Worker
+from evokernel_core.targets.ascendc.first_run.first_run_host import Host
 from evokernel_core.twin.compiler import detect_compiler
 from evokernel_core.verifier import again, service_worker
-from evokernel_core.verifier.first_run_host import Host
 from tests.attacks import Attack, each
 from tests.verifier.service.conftest import make_kernel
 

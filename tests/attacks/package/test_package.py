@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from evokernel_server.documents.line_index import Text
+from evokernel_server.documents.packages import heal, read_installed
+from evokernel_server.documents.workspace import Document
 from evokernel_server.features.inlay_hint import hints
-from evokernel_server.packages import heal, read_installed
-from evokernel_server.text import Text
-from evokernel_server.workspace import Document
 from lsprotocol import types
 
 from evokernel_core.cli.main import cli
@@ -232,7 +232,7 @@ def test_files_without_end(tmp_path: Path) -> None:
 def test_a_task_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wants the editor to look for a vendor's operator that computes 20,000 nodes; there is none so large."""
     asked: list[Any] = []
-    monkeypatch.setattr("evokernel_server.packages.rival_of", lambda task, chip: asked.append(task))
+    monkeypatch.setattr("evokernel_server.documents.packages.rival_of", lambda task, chip: asked.append(task))
     node = {
         "name": "n",
         "op": "aten.neg.default",

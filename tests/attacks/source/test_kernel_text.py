@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 
 from evokernel_core.domain.verdict import GateStatus
-from evokernel_core.verifier.gates.audit import audit, front_end
+from evokernel_core.targets.ascendc.audit import audit, front_end
 from tests.chinese import left_in_english
 from tests.tables import few
 from tests.verifier.conftest import make_task, read_source

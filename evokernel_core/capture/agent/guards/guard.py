@@ -80,7 +80,7 @@ def is_member(owner: str, member: str, value: enum.Enum) -> Guard:
     return Guard(owner, f'guards.entry({{}}{member}, "{type(value).__qualname__}.{value.name}")')
 
 
-def holder_of(path: str) -> tuple[str, str]:
+def owner_and_member(path: str) -> tuple[str, str]:
     """A path as the owner of its last part, and that part: ``self.a``, ``.b``."""
     depth = 0
     for place in range(len(path) - 1, 0, -1):

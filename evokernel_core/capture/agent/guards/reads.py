@@ -26,7 +26,7 @@ import torch
 from ..sentence import Sentence
 from .changes import Held
 from .code import file_of, is_called_by_workspace, is_stdlib, is_workspace, place_of
-from .guard import Guard, holder_of, is_member, is_plain, literal, same
+from .guard import Guard, is_member, is_plain, literal, owner_and_member, same
 from .lifting import Setting
 
 _MODULE = torch.nn.Module
@@ -67,10 +67,6 @@ _NUMBERS_AND_TEXTS = (int, float, str)
 _MOST_ENTRIES = 4096
 _LONGEST = 4096
 """Characters of the text of an object that a guard compares."""
-
-
-class Unnameable(Exception):
-    """Something was read that no condition at the call site can ask for; the message is one sentence."""
 
 
 class Reads:
@@ -122,7 +118,7 @@ class Reads:
         """An object that the call site itself reaches by a path, be it a global's name."""
         self._shared_paths.discard(path)
         self._shared_roots.pop(path, None)
-        self._same(*holder_of(path), value)
+        self._same(*owner_and_member(path), value)
         self._know(value, path)
 
     def _know(self, value: Any, path: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from attrs import Factory, evolve, field, frozen
 
 from evokernel_core.compiler.schedule import Schedule
+from evokernel_core.compiler.target import Move
 from evokernel_core.domain.descriptor import Descriptor, Overlap
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
@@ -16,7 +17,7 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.kernels.built import Sizes, Variant
-from evokernel_core.targets.ascendc.kernels.family import Made, Move
+from evokernel_core.targets.ascendc.kernels.family import Made
 
 P = TypeVar("P", bound=Hashable)
 """What a task asks for, in the family's own words."""

@@ -19,7 +19,6 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip, Memory
 from evokernel_core.hardware.ascend.isa import FRACTAL, LANES
-from evokernel_core.hardware.roofline import mixed_launch_us
 from evokernel_core.targets.ascendc.kernels.attention.attention_kernel import build
 from evokernel_core.targets.ascendc.kernels.attention.attention_problem import (
     Attention,
@@ -125,7 +124,7 @@ def _cost_us(problem: Attention, schedule: AttentionSchedule, sizes: Sizes, chip
     cube = _cube_cycles(problem.dtype, schedule, step, share, chip)
     vector = _vector_cycles(problem, schedule, step, 1 / steps if problem.causal else 0.0, chip)
     busy = math.ceil(units / cores) * steps * max(cube, vector + _HANDOVER) + cube + vector
-    return float(busy / chip.mhz + mixed_launch_us(chip, cores))
+    return float(busy / chip.mhz + chip.mixed_launch_of(cores))
 
 
 def _cube_cycles(dtype: str, schedule: AttentionSchedule, step: _Step, share: float, chip: Chip) -> float:

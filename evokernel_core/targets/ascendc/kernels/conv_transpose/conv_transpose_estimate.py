@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL, LANES, REQUEST_BYTES
-from evokernel_core.hardware.roofline import mixed_launch_us
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Sizes, Transposed
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import (
     ConvTransposePlan,
@@ -62,7 +61,7 @@ def estimate_us(
         work = _turned_us(busy, read, written, tiles * cores / planned.tiles, chip)
     else:
         work = _direct_us(busy, read, written, schedule, chip)
-    return work + packing + mixed_launch_us(chip, chip.aic)
+    return work + packing + chip.mixed_launch_of(chip.aic)
 
 
 def _direct_us(

@@ -19,7 +19,6 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL, REQUEST_BYTES
-from evokernel_core.hardware.roofline import launch_us, mixed_launch_us
 from evokernel_core.targets.ascendc.kernels.epilogue.epilogue_cost import Cost
 from evokernel_core.targets.ascendc.kernels.lowest import lowest
 
@@ -351,8 +350,8 @@ def _taken_us(
         moved += math.prod(problem.evaluate(sizes)[:3]) * behind.read
     written = _written_bytes(problem, behind.written if behind is not None else 0, sizes, chip)
     memory = (moved + written) / chip.gm.memory_bytes_us
-    launch = launch_us if behind is None else mixed_launch_us
-    return _together(cycles / chip.mhz, memory) + launch(chip, cut.cores)
+    launch = chip.launch_of(cut.cores) if behind is None else chip.mixed_launch_of(cut.cores)
+    return _together(cycles / chip.mhz, memory) + launch
 
 
 def _spread(strip: int, cut: _Cut) -> float:

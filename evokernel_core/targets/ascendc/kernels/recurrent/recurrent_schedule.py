@@ -16,7 +16,6 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip, Memory
 from evokernel_core.hardware.ascend.isa import FRACTAL, RESERVED_BYTES
-from evokernel_core.hardware.roofline import launch_us
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_estimate import estimate_us
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_problem import (
     MOST_BATCH,
@@ -47,7 +46,7 @@ def layers_together(
     What is the lowest one's input takes a product of all steps in front of the kernel."""
     size = ITEM_SIZE[dtype]
     macs_a_us = _REACHED[size] * chip.aic * FRACTAL**2 * chip.cube.depth_a_cycle(size) * chip.mhz
-    product = launch_us(chip) + steps * batch * GATES[kind] * hidden**2 / macs_a_us
+    product = chip.launch_us + steps * batch * GATES[kind] * hidden**2 / macs_a_us
 
     def cost(count: int) -> float:
         names = tuple(map(str, range(count)))

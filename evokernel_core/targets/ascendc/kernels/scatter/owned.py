@@ -18,7 +18,6 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, LANES
-from evokernel_core.hardware.roofline import launch_us
 from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at, read_as
 from evokernel_core.targets.ascendc.ir.expr import (
     U32,
@@ -458,7 +457,7 @@ def cost_us(problem: Put, schedule: ScatterSchedule, sizes: Sizes, chip: Chip) -
             rounds * chunks * (chip.mte.load_latency_cycles + own * widest / chip.mte.load_bytes_per_cycle)
         )
     busy = looked + max(scalar, copies, stored, moved_cycles) + rounds * 4 * chip.mte.load_latency_cycles
-    return float(busy / chip.mhz + launch_us(chip, cores))
+    return float(busy / chip.mhz + chip.launch_of(cores))
 
 
 def starts(problem: Put) -> Iterator[ScatterSchedule]:

@@ -14,7 +14,6 @@ from evokernel_core.compiler.ops import LAST
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES
-from evokernel_core.hardware.roofline import launch_us
 from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at, read_as, whole
 from evokernel_core.targets.ascendc.ir.expr import (
     U32,
@@ -491,7 +490,7 @@ def cost_us(problem: Put, schedule: ScatterSchedule, sizes: Sizes, chip: Chip) -
         for ranges in cuts
     )
     moved = (1 + parts) * outer * size * width + outer * count * (width + 8)
-    launched = launch_us(chip, min(units * least, chip.aiv))
+    launched = chip.launch_of(min(units * least, chip.aiv))
     return float(max(work / chip.mhz, moved / chip.gm.memory_bytes_us) + launched)
 
 

@@ -20,7 +20,6 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES
-from evokernel_core.hardware.roofline import launch_us
 from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
 from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.machine import tile_start
@@ -109,7 +108,7 @@ def _cost_us(problem: Sort, schedule: SortSchedule, sizes: Sizes, chip: Chip) ->
     tile = max(load, vector) if schedule.buffers == 2 else load + vector
     cycles = math.ceil(tiles / cores) * (tiles_a_row * tile + stored)
     moved = rows * (columns * size + keep * (size + 8))
-    return max(cycles / chip.mhz, moved / chip.gm.memory_bytes_us) + launch_us(chip, cores)
+    return max(cycles / chip.mhz, moved / chip.gm.memory_bytes_us) + chip.launch_of(cores)
 
 
 FAMILY = SearchingFamily(
