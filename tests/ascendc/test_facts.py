@@ -22,7 +22,9 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.targets.ascendc.author import legalised
-from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Axis
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import (
+    ConvTransposeAxis as Axis,
+)
 from evokernel_core.targets.ascendc.kernels.family import Cores, KernelFacts, StageText
 from evokernel_core.targets.ascendc.kernels.fused.fused_family import FusedFamily
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import refusal, strategy_of

@@ -16,12 +16,12 @@ from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import initial, moves, write
 from evokernel_core.targets.ascendc.ir.legality import broken_rules
 from evokernel_core.targets.ascendc.kernels.layout import copy as copying
+from evokernel_core.targets.ascendc.kernels.layout.layout_family import FAMILY
 from evokernel_core.targets.ascendc.kernels.layout.transpose import (
-    TurnSchedule,
+    TransposeSchedule,
     kernel,
     refusal,
-    strategy_of,
-    turn_of,
+    transposition_of,
 )
 from evokernel_core.targets.ascendc.target import ASCENDC
 from tests.tables import drawn
@@ -184,7 +184,7 @@ def test_many_small_tiles_a_core(transposes: bool, builder: Any, on_twin: Any, c
     x = graph.input("x", ("a", "b", "c"), "float16")
     order = graph.call("permute.default", x, (0, 2, 1), shape=("a", "c", "b"), dtype="float16")
     task = graph.task(order, symbols={"a": 20, "b": 70, "c": 90})
-    tiny = strategy_of(TurnSchedule("1,20,17", transposes), "")
+    tiny = FAMILY.strategy_of(read_layout(task), TransposeSchedule("1,20,17", transposes))
     assert audit(task, write(task, tiny, chip)).status is GateStatus.PASSED
     for a, b, c in ((20, 70, 90), (1, 1, 5000), (7, 300, 1)):
         values = _values((a, b, c), "float16")
@@ -206,18 +206,20 @@ def _check_schedule(builder: Any, on_twin: Any, chip: Any, data: Any) -> None:
     flipped = data.draw(st.sampled_from([(), *((i,) for i in range(rank))]))
     result = graph.call("flip.default", turned, flipped, shape=shape, dtype=dtype) if flipped else turned
     task = graph.task(result, symbols=dict(zip(names, data.draw(sizes), strict=True)))
-    turn = turn_of(read_layout(task), task.sizes)
+    turn = transposition_of(read_layout(task), task.sizes)
     assert turn is not None
     tile = ",".join(str(data.draw(st.integers(1, 40))) for _ in turn.axes)
-    can_square = turn.sides(TurnSchedule(tile, True)) is not None
+    can_square = turn.sides(TransposeSchedule(tile, True)) is not None
     squared = can_square and data.draw(st.booleans())
-    item = TurnSchedule(tile, squared, data.draw(st.integers(2, 3)), data.draw(st.integers(1, 2)))
+    item = TransposeSchedule(tile, squared, data.draw(st.integers(2, 3)), data.draw(st.integers(1, 2)))
     assume(refusal(turn, item, chip) is None)
     assert not list(broken_rules(kernel(read_layout(task), turn, item), chip, task.sizes))
     for _ in range(2):
         here = dict(zip(names, data.draw(sizes), strict=True))
         values = _values(tuple(here.values()), dtype)
-        (found,) = on_twin(task, {"x": values}, strategy=strategy_of(item, ""), sizes=here)
+        (found,) = on_twin(
+            task, {"x": values}, strategy=FAMILY.strategy_of(read_layout(task), item), sizes=here
+        )
         np.testing.assert_array_equal(found, np.flip(values.transpose(order), flipped))
 
 
@@ -241,7 +243,7 @@ def test_flips_by_copies_alone(
     assert not list(broken_rules(copying.kernel(read_layout(task), item), chip, task.sizes))
     for a, b in ((3, 40), (1, 700), (7, 1)):
         values = _values((a, 5, b), dtype)
-        strategy = copying.strategy_of(item, "")
+        strategy = FAMILY.strategy_of(read_layout(task), item)
         (found,) = on_twin(task, {"x": values}, strategy=strategy, sizes={"a": a, "b": b})
         np.testing.assert_array_equal(found, np.flip(values, flipped))
 

@@ -129,4 +129,4 @@ def test_a_convolution_gets_the_schedule_of_the_lowest_estimate(
                 legal.append((us(item), item))
                 assert at_least(shape) <= legal[-1][0] * (1 + 1e-9)
     task = task_of(builder, CONVOLUTIONS[name])
-    assert best_of_panels(layer, task, CHIP) == min(legal, key=lambda pair: pair[0])[1]
+    assert best_of_panels(layer, task.sizes, CHIP) == min(legal, key=lambda pair: pair[0])[1]

@@ -18,10 +18,12 @@ from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import estimate_us, initial, write
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import (
-    Axis,
+    ConvTransposeAxis as Axis,
+)
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import (
     read_transposed,
 )
-from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule
+from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import ConvTransposeSchedule
 from evokernel_core.targets.ascendc.source import KERNEL
 from tests.ascendc.transposed import Layer, close, expected, task_of, values_of
 from tests.tables import drawn, few
@@ -146,7 +148,7 @@ def any_steps(
     layer = Layer(axes, kernel, widths[0], widths[1], tuple(sizes), widths[2], dtype=dtype)
     case = Case(layer, tuple(chain))
     most_m, most_n = data.draw(st.sampled_from([16, 64])), data.draw(st.sampled_from([32, 256]))
-    schedule = Schedule(most_m, most_n, 2, 64, 64, 3, turned=True)
+    schedule = ConvTransposeSchedule(most_m, most_n, 2, 64, 64, 3, turned=True)
     _verify(case, _task(builder, case), Strategy("transposed", asdict(schedule)), on_twin)
 
 
@@ -310,7 +312,7 @@ def any_channels(
     case = ChannelCase(Layer(axes, kernel, *widths, tuple(sizes)), (*before, reducing, "neg"))
     task = _channel_task(builder, case)
     most_n = data.draw(st.sampled_from([32, 256]))
-    schedule = Schedule(128, most_n, 1, 80, 80, 3, turned=True)
+    schedule = ConvTransposeSchedule(128, most_n, 1, 80, 80, 3, turned=True)
     _verify_channels(case, task, Strategy("transposed", asdict(schedule)), on_twin)
 
 
@@ -436,7 +438,7 @@ def any_windows(
     assert start.family == "transposed" or axes[-1].stride == 1 or phases > 8  # many do not fit a core
     if start.family == "transposed":
         most_n = data.draw(st.sampled_from([32, 256]))
-        start = Strategy("transposed", asdict(Schedule(64, most_n, 2, 80, 80, 3, turned=True)))
+        start = Strategy("transposed", asdict(ConvTransposeSchedule(64, most_n, 2, 80, 80, 3, turned=True)))
     _verify_pooled(case, task, start, on_twin)
 
 

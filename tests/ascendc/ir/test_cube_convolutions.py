@@ -274,13 +274,13 @@ def test_legal_rows_make_legal_kernels(builder: Any, chip: Any) -> None:
     task = task_of(builder, is_framed=False, rows_first=True)
     found = read_convolution(task)
     seen = {item for start in (ROWS, evolve(ROWS, base_m=128, part_n=256, ring_n=2048))
-            for _, before in convolution_rows_schedule.steps(found, start)
-            for _, item in convolution_rows_schedule.steps(found, before)}  # fmt: skip
+            for _, before in convolution_rows_schedule.steps(start)
+            for _, item in convolution_rows_schedule.steps(before)}  # fmt: skip
     answers = set()
     for item in seen:
         if min(item.base_m, item.part_n, item.base_k, item.parts) < 1 or item.ring_n < 6 * 16:
             continue  # no kernel at all
-        told = convolution_rows_schedule.refusal(found, item, chip)
+        told = item.why_out_of_range() or convolution_rows_schedule.refusal(found, item, chip)
         broken = next(broken_rules(build(task, item, chip).kernel, chip, {}), None)
         answers.add(broken is None)
         assert told is not None or broken is None, item
@@ -301,7 +301,7 @@ def test_legal_schedules_make_legal_kernels(is_framed: bool, builder: Any, chip:
         lengths = (item.base_m, item.part_n, item.base_k, item.panel_k, item.parts)
         if min(lengths) < 1 or (item.chunk_kib > 0) != is_framed:
             continue  # no kernel at all
-        told = refusal(found, item, chip)
+        told = item.why_out_of_range() or refusal(found, item, chip)
         broken = next(broken_rules(build(task, item, chip).kernel, chip, {}), None)
         answers.add(broken is None)
         assert told is not None or broken is None, item

@@ -16,8 +16,8 @@ from evokernel_core.targets.ascendc.ir.cube import CopyBlocks, Fixpipe, LoadFrac
 from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
 from evokernel_core.targets.ascendc.ir.expr import Condition, Constant, Int, Size, State
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel, Memory, Region
-from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Axis
-from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import ConvTransposeAxis
+from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import ConvTransposeSchedule
 from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
 from evokernel_core.targets.ascendc.print import files
 from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
@@ -134,8 +134,10 @@ EVENTS = ("MTE1_MTE2", "MTE2_MTE1", "M_MTE1", "MTE1_M", "FIX_M", "M_FIX")
 FLAGS = ("SLAB_READY", "SLAB_FREE", "RESULT_READY", "RESULT_FREE", "WEIGHTS_READY")
 
 
-LAYER = Layer((Axis(2, 1, 1, 1), Axis()), (5, 3), 40, 40, ((1, 41, 9),), bias=True)
-STRATEGY = Strategy("transposed", asdict(Schedule(16, 32, 2, 16, 16, 3, turned=True, own_weights=True)))
+LAYER = Layer((ConvTransposeAxis(2, 1, 1, 1), ConvTransposeAxis()), (5, 3), 40, 40, ((1, 41, 9),), bias=True)
+STRATEGY = Strategy(
+    "transposed", asdict(ConvTransposeSchedule(16, 32, 2, 16, 16, 3, turned=True, own_weights=True))
+)
 """Weights pass through L1, several results lie in L0C, and each of few cores has more tiles than its rings
 places."""
 few_cores = on_all_cores_too(LAYER=evolve(LAYER, sizes=((1, 230, 9),)))

@@ -21,13 +21,12 @@ from evokernel_core.targets.ascendc.ir.handing_cube import Handing, handing_of, 
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, For, Kernel, Memory, Node, Region, flat
 from evokernel_core.targets.ascendc.ir.renaming import renamed
 from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
-from evokernel_core.targets.ascendc.kernels.matmul.matmul_family import MatmulFamily
+from evokernel_core.targets.ascendc.kernels.matmul.matmul_family import FAMILY, read_matmul
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_kernel import build
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_schedule import (
     MatmulSchedule,
     refusal,
     steps,
-    strategy_of,
 )
 from evokernel_core.targets.ascendc.print import files
 from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
@@ -148,7 +147,7 @@ def test_flags_between_cores_are_there_and_needed(builder: Any, chip: Any, on_cu
     made = graph.call("mm.default", x, y, shape=("m", "n"), dtype="float16")
     doubled = graph.call("mul.Tensor", made, 2.0, shape=("m", "n"), dtype="float16")
     task = graph.task(doubled, symbols=SIZES)
-    kernel = MatmulFamily().text(task, strategy_of(SCHEDULE, ""), chip, "built")
+    kernel = FAMILY.text(task, FAMILY.strategy_of(read_matmul(task, chip), SCHEDULE), chip, "built")
     a, b = matrices()
     result, values = on_cube(kernel, task, a, b)
     assert result.status is ExitStatus.OK, result.message

@@ -7,7 +7,7 @@ from evokernel_core.targets.ascendc.kernels.argmax import argmax_family as arg
 from evokernel_core.targets.ascendc.kernels.attention import attention_family as attention
 from evokernel_core.targets.ascendc.kernels.complex_multiply import complex_multiply_family as paired
 from evokernel_core.targets.ascendc.kernels.conv_transpose import conv_transpose_family as transposed
-from evokernel_core.targets.ascendc.kernels.convolution.convolution_family import ConvolutionFamily
+from evokernel_core.targets.ascendc.kernels.convolution import convolution_family as convolution
 from evokernel_core.targets.ascendc.kernels.embedding_bag import embedding_bag_family as bag
 from evokernel_core.targets.ascendc.kernels.fused.fused_family import FusedFamily
 from evokernel_core.targets.ascendc.kernels.gather import gather_family as take
@@ -16,10 +16,10 @@ from evokernel_core.targets.ascendc.kernels.integers import integers_family as i
 from evokernel_core.targets.ascendc.kernels.integers import integers_rows as integer_rows
 from evokernel_core.targets.ascendc.kernels.interleave import interleave_family as interleave
 from evokernel_core.targets.ascendc.kernels.iota import iota_family as iota
-from evokernel_core.targets.ascendc.kernels.layout.layout_family import LayoutFamily
-from evokernel_core.targets.ascendc.kernels.matmul.matmul_family import MatmulFamily
+from evokernel_core.targets.ascendc.kernels.layout import layout_family as layout
+from evokernel_core.targets.ascendc.kernels.matmul import matmul_family as matmul
 from evokernel_core.targets.ascendc.kernels.pooling import pooling_family as windowed
-from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_family import RecurrentFamily
+from evokernel_core.targets.ascendc.kernels.recurrent import recurrent_family as recurrent
 from evokernel_core.targets.ascendc.kernels.resize import resize_family as resize
 from evokernel_core.targets.ascendc.kernels.scan import scan_family as scan
 from evokernel_core.targets.ascendc.kernels.scatter import scatter_family as put
@@ -29,15 +29,15 @@ from evokernel_core.targets.ascendc.kernels.tril import tril_family as triangle
 
 FAMILIES: tuple[Family, ...] = (
     FusedFamily(),
-    MatmulFamily(),
+    matmul.FAMILY,
     attention.FAMILY,
     windowed.FAMILY,
-    ConvolutionFamily(),
+    convolution.FAMILY,
     phases.FAMILY,
     paired.FAMILY,
     interleave.FAMILY,
     transposed.FAMILY,
-    LayoutFamily(),
+    layout.FAMILY,
     triangle.FAMILY,
     arg.FAMILY,
     iota.FAMILY,
@@ -50,5 +50,5 @@ FAMILIES: tuple[Family, ...] = (
     grid_sample.FAMILY,
     scan.FAMILY,
     sort.FAMILY,
-    RecurrentFamily(),
+    recurrent.FAMILY,
 )
