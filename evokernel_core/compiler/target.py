@@ -2,7 +2,8 @@
 
 A target is one folder below ``targets``. It takes the ``Plan`` of element-wise and row-wise work and
 the records of ``compiler.problems`` for all other, and gives families of schedules, texts, estimates
-and moves. What it need not say stands in ``compiler``: which operations there are, how a graph is rewritten
+and moves. What it tells in words, to a model or a coding agent, is its ``compiler.knowledge.Knowledge``.
+What it need not say stands in ``compiler``: which operations there are, how a graph is rewritten
 and cut, how a strategy is stored.
 """
 

@@ -17,8 +17,7 @@ from evokernel_core.domain.graph import GraphInput, Update
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Symbol, numbered_task
 from evokernel_core.domain.verdict import GateName, Verdict
-from evokernel_core.hardware.ascend.api import interface_words
-from evokernel_core.targets.ascendc.audit.text import KEYWORDS
+from evokernel_core.targets import TARGETS, load_knowledge
 from evokernel_core.targets.ascendc.lowering.program import camel
 
 MODEL = "model"
@@ -39,8 +38,9 @@ _OF_NO_FILE = frozenset((ExperienceKind.RULE, ExperienceKind.API_CARD, Experienc
 
 @cache
 def _kept() -> frozenset[str]:
-    """Words that C++, the interface and all kernels have: they say nothing of a file that has them, too."""
-    return KEYWORDS | interface_words() | _OURS
+    """Words that the targets' languages, their interfaces and all kernels have: they say nothing of a file
+    that has them, too."""
+    return _OURS.union(*(load_knowledge(name).words() for name in TARGETS))
 
 
 def neutral(task: KernelTask) -> KernelTask:

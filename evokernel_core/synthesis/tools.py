@@ -17,6 +17,7 @@ from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.hardware.ascend.chip import chip_of
+from evokernel_core.targets import load_knowledge
 
 if TYPE_CHECKING:
     from evokernel_core.synthesis.session import Session
@@ -50,14 +51,8 @@ def brief(session: Session, params: Params, cancelled: Callable[[], bool]) -> Ma
 
 def interface(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
     """``{cores}`` -> ``{"text"}``: the interface of a kernel on vector, cube or both cores of the chip."""
-    from evokernel_core.synthesis.proposers.llm_prompt import system_message
-    from evokernel_core.targets.ascendc.kernels.family import Cores
-
-    return {
-        "text": system_message(
-            Cores[params["cores"].upper()], chip_of(session.author.device), structured=None
-        )
-    }
+    author = session.author
+    return {"text": load_knowledge(author.target.name).interface(params["cores"], author.device)}
 
 
 def judge(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
@@ -149,10 +144,8 @@ def search(session: Session, params: Params, cancelled: Callable[[], bool]) -> M
     with EvoKernel, which are ``shipped``, then what the memory learned, each the closest first."""
     from evokernel_core.synthesis.lookup import comes_with_us, lookup
 
-    result = lookup(
-        session.memory, chip_of(session.author.device), params["query"], params["kinds"], params["most"]
-    )
-    ours = comes_with_us(chip_of(session.author.device))
+    result = lookup(session.memory, session.author, params["query"], params["kinds"], params["most"])
+    ours = comes_with_us(session.author)
     return {"items": [to_data(element) | {"shipped": element in ours} for element in result]}
 
 

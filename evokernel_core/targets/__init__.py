@@ -9,6 +9,7 @@ from evokernel_core.domain.errors import UsageError
 
 if TYPE_CHECKING:
     from evokernel_core.compiler.author import KernelAuthor
+    from evokernel_core.compiler.knowledge import Knowledge
     from evokernel_core.compiler.target import Target
 
 TARGETS = ("ascendc",)
@@ -23,6 +24,14 @@ def load_target(name: str) -> Target:
     raise UsageError(
         "There is no target called {name}; choose one of: {known}.", name=repr(name), known=", ".join(TARGETS)
     )
+
+
+def load_knowledge(name: str) -> Knowledge:
+    """What a target tells in words. Raises UsageError for an unknown one."""
+    load_target(name)
+    from evokernel_core.targets.ascendc.knowledge.prompting import AscendCKnowledge
+
+    return AscendCKnowledge()
 
 
 def author_for(device: str, target: str = TARGETS[0]) -> KernelAuthor:

@@ -40,13 +40,13 @@ from evokernel_core.synthesis.proposers.llm_prompt import (
     common_part,
     draft_prompt,
     refine_prompt,
-    system_message,
 )
 from evokernel_core.synthesis.search import Search
 from evokernel_core.targets.ascendc.author import initial, moves, write
 from evokernel_core.targets.ascendc.kernels.family import Cores
-from evokernel_core.targets.ascendc.knowledge import kind_of
+from evokernel_core.targets.ascendc.knowledge import common_knowledge, kind_of
 from evokernel_core.targets.ascendc.knowledge.exemplars import nearest, source_of
+from evokernel_core.targets.ascendc.knowledge.prompting import system_message
 from evokernel_core.targets.ascendc.source import KERNEL, TILING, ascendc_source
 from evokernel_core.targets.ascendc.target import ascendc
 
@@ -186,7 +186,7 @@ def test_prompts_of_a_kind_begin_with_the_same_bytes(
 ) -> None:
     kind = kind_of(tasks[one], CHIP)
     assert kind == kind_of(tasks[other], CHIP)
-    common = common_part(kind, CHIP)
+    common = common_part(common_knowledge(kind, CHIP))
     assert len(common) > 10_000
     prompts = (draft(tasks[one]), draft(tasks[other]), refine(tasks[one]), refine(tasks[other]))
     assert len({prompt.messages[0]["content"] for prompt in prompts}) == 1
