@@ -101,7 +101,7 @@ def test_the_agent_needs_only_the_standard_library_and_torch() -> None:
 
 
 FLOORS = (
-    *("lowering", "legalization", "rewrites", "ir"),
+    *("ir", "lowering", "legalization", "rewrites"),
     *("kernels", "bounds", "fusion", "print", "planned", "neighbours", "author"),
 )
 """The parts of evokernel_core/targets/ascendc, each of which imports from itself and from those before it."""

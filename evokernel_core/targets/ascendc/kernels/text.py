@@ -66,7 +66,7 @@ def _statement(
     if instruction.op in _BINARY:
         return [f"{instruction.op}({target}, {sources[0]}, {sources[1]}, {count});"]
     if instruction.op in _SCALAR:
-        return [f"{instruction.op}({target}, {sources[0]}, {instruction.scalar}, {count});"]
+        return [f"{instruction.op}({target}, {sources[0]}, {number_of(instruction)}, {count});"]
     if instruction.op in _UNARY:
         return [f"{instruction.op}({target}, {sources[0]}, {count});"]
     if instruction.op.endswith(("Rows", "Columns")):
@@ -77,8 +77,8 @@ def _statement(
 def _number(instruction: Instruction, sources: list[str], declare: bool) -> list[str]:
     """Statements that give the scalar unit a number."""
     if instruction.op == "get_value":
-        return [f"{'const float ' if declare else ''}{instruction.scalar} = {sources[0]}.GetValue(0);"]
-    name, row, source = instruction.scalar, sources[0], sources[1]
+        return [f"{'const float ' if declare else ''}{number_of(instruction)} = {sources[0]}.GetValue(0);"]
+    name, row, source = number_of(instruction), sources[0], sources[1]
     return [
         f"if (!{name}Known) {{ // the mean of the row's first tile: what is near zero sums without loss",
         f"    SumRow({row}, {source}, count);",
@@ -88,11 +88,17 @@ def _number(instruction: Instruction, sources: list[str], declare: bool) -> list
     ]
 
 
+def number_of(instruction: Instruction) -> str:
+    """The number that an instruction takes, or what it gives one to."""
+    assert instruction.scalar is not None
+    return instruction.scalar.cpp()
+
+
 _Writer = Callable[[Instruction, str, list[str], str, bool], list[str]]
 
 
 def _duplicate(instruction: Instruction, target: str, _: list[str], count: str, __: bool) -> list[str]:
-    return [f"Duplicate({target}, {instruction.scalar}, {count});"]
+    return [f"Duplicate({target}, {number_of(instruction)}, {count});"]
 
 
 def _round(instruction: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
@@ -103,7 +109,9 @@ def _compare_scalar(
     instruction: Instruction, target: str, sources: list[str], count: str, _: bool
 ) -> list[str]:
     mode = f"CMPMODE::{instruction.detail}"
-    return [f"CompareScalar({target}, {sources[0]}, {instruction.scalar}, {mode}, WholeRepeats({count}));"]
+    return [
+        f"CompareScalar({target}, {sources[0]}, {number_of(instruction)}, {mode}, WholeRepeats({count}));"
+    ]
 
 
 def _compare(instruction: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
@@ -122,7 +130,9 @@ def _select_scalar(
     instruction: Instruction, target: str, sources: list[str], count: str, _: bool
 ) -> list[str]:
     operands = ", ".join(sources)
-    return [f"Select({target}, {operands}, {instruction.scalar}, SELMODE::VSEL_TENSOR_SCALAR_MODE, {count});"]
+    return [
+        f"Select({target}, {operands}, {number_of(instruction)}, SELMODE::VSEL_TENSOR_SCALAR_MODE, {count});"
+    ]
 
 
 def _mask_logic(instruction: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:

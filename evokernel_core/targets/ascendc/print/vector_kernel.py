@@ -49,6 +49,7 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Ratio,
     Region,
     Ring,
+    Routine,
     Runs,
     Section,
     Signal,
@@ -192,6 +193,7 @@ class _Printer:
         self._kept: dict[Buffer, None] = {}  # held by a body, between its steps
         self._fetched: set[Buffer] = set()  # queues that are filled again before they are read
         self._held: frozenset[Buffer] = frozenset()  # of them those of the step that is written
+        self._routines: dict[str, tuple[Node, ...]] = {}  # by their names
         self._calls: dict[int, str] = {}  # of sections inside steps, by their identity
 
     def text(self) -> str:
@@ -248,7 +250,7 @@ private:
             else:
                 lines.append(f"pipe->InitBuffer({buffer.name}Queue, {buffer.stages}, {size});")
         for buffer, use in self._uses.items():
-            if not use.is_queue:
+            if not use.is_queue and not buffer.idle:
                 home = self._homes[buffer]
                 note = "" if home == buffer else comment("while nothing else lies there")
                 lines.append(f"{buffer.name} = {home.name}Buffer.Get<{buffer.ctype}>();{note}")
@@ -273,7 +275,7 @@ private:
         lines += [
             f"LocalTensor<{buffer.ctype}> {buffer.name};"
             for buffer, use in self._uses.items()
-            if not use.is_queue or buffer in self._kept
+            if not buffer.idle and (not use.is_queue or buffer in self._kept)
         ]
         lines += [
             f"{state.ctype} {state.name} = {state.first};{comment(state.note)}"
@@ -329,7 +331,7 @@ private:
         if part.is_plain:
             return [*waits, *(line for node in part.nodes for line in self._lines(node))]
         section = part.nodes[0]
-        if len(part.nodes) == 1 and isinstance(section, Section):
+        if len(part.nodes) == 1 and isinstance(section, Section) and section.routine is None:
             return [*waits, self._called(_Phase(section.name, section.body, section.note), held)]
         return [*waits, self._called(_Phase(self._numbered(names[part.kind]), part.nodes), held)]
 
@@ -342,6 +344,9 @@ private:
             load = ahead(part.bodies[0], self._uses)
             if load is not None and part.node.so_long is None:
                 return self._fetching_loop(part.node, part.bodies[0], load)
+            chain = self._preloaded(part.bodies[0])
+            if chain:
+                return self._preloading_loop(part.node, part.bodies[0], chain)
         inner = [self._body(body, _IN_TILES) for body in part.bodies]
         if isinstance(part.node, Section):
             phase = _Phase(part.node.name, part.node.body, part.node.note)
@@ -353,15 +358,26 @@ private:
     def _fetching_loop(self, node: For, parts: Sequence[Part], load: int) -> list[str]:
         """A loop that loads for its next turn before it computes: a core issues instructions in order, and a
         copy that waits behind those of a whole tile comes too late."""
+        call = self._load_call(parts, load)
+        name, (first, end, _) = node.var.name, turns(node)
+        begin = [f"if ({first} < {end}) {{", f"{STEP}{_called_with(call, name, first)}", "}"]
+        return [*begin, *self._turns_that_fetch(node, parts, load, call)]
+
+    def _load_call(self, parts: Sequence[Part], load: int, around: Sequence[Part] = ()) -> str:
+        """The call of the method that loads for a turn, with the local constants of the body that it takes,
+        and those of the body ``around``."""
         step = parts[load]
         assert isinstance(step, Step)
-        lets = [part for part in parts[:load] if isinstance(part, Let)]
+        lets = [part for part in (*around, *parts[:load]) if isinstance(part, Let)]
         phase = _Phase(self._numbered(_IN_TILES[Kind.LOAD]), (*needed(lets, step.nodes), *step.nodes))
-        call = self._called(phase, frozenset())
         self._fetched.update(_buffers_of(step.nodes))
-        name, (first, end, step_over) = node.var.name, turns(node)
+        return self._called(phase, frozenset())
+
+    def _turns_that_fetch(self, node: For, parts: Sequence[Part], load: int, call: str) -> list[str]:
+        """The turns of a loop, each of which loads for the next one."""
+        step = parts[load]
+        name, (_, end, step_over) = node.var.name, turns(node)
         following = f"{name} + {step_over}"
-        begin = [f"if ({first} < {end}) {{", f"{STEP}{_called_with(call, name, first)}", "}"]
         fetch = [
             f"if ({following} < {end}) {{ // travels while this turn is computed",
             f"{STEP}{_called_with(call, name, following)}",
@@ -373,7 +389,42 @@ private:
         unused: dict[int, list[str]] = {
             place: [] for place, part in enumerate(parts) if isinstance(part, Let) and part not in kept
         }
-        return [*begin, *framed(node, [self._body(parts, _IN_TILES, {**unused, load: fetch})])]
+        return framed(node, [self._body(parts, _IN_TILES, {**unused, load: fetch})])
+
+    def _preloaded(self, parts: Sequence[Part]) -> list[int]:
+        """The places of the preloaded loops in a body whose turns load ahead."""
+        return [
+            place
+            for place, part in enumerate(parts)
+            if isinstance(part, Block)
+            and isinstance(part.node, For)
+            and part.node.preloaded
+            and ahead(part.bodies[0], self._uses) is not None
+        ]
+
+    def _preloading_loop(self, node: For, parts: Sequence[Part], chain: Sequence[int]) -> list[str]:
+        """A loop around preloaded ones: behind each of them the first load of the next one, which is that of
+        the next turn behind the last."""
+        calls: list[str] = []
+        loops: list[list[str]] = []
+        for place in chain:
+            inner = parts[place]
+            assert isinstance(inner, Block) and isinstance(inner.node, For)
+            load = ahead(inner.bodies[0], self._uses)
+            assert load is not None
+            call = self._load_call(inner.bodies[0], load, parts[:place])
+            calls.append(_called_with(call, inner.node.var.name, "0"))
+            loops.append(self._turns_that_fetch(inner.node, inner.bodies[0], load, call))
+        name, (first, last, step) = node.var.name, turns(node)
+        end = f"{name}End"
+
+        def load_for(turn: str) -> list[str]:
+            return [f"if ({turn} < {end}) {{", f"{STEP}{_called_with(calls[0], name, turn)}", "}"]
+
+        behind = [*([call] for call in calls[1:]), load_for(f"{name} + {step}")]
+        instead = {place: [*loop, *call] for place, loop, call in zip(chain, loops, behind, strict=True)}
+        head = [f"const {node.var.ctype} {end} = {last};", *load_for(first)]
+        return [*head, *framed(node, [self._body(parts, _IN_TILES, instead)], end)]
 
     def _numbered(self, name: str) -> str:
         self._used[name] += 1
@@ -444,12 +495,34 @@ private:
                 bodies = [[line for one in body for line in self._lines(one)] for body in node.bodies]
                 return framed(node, bodies)
             case Section():
-                if id(node) not in self._calls:
-                    phase = _Phase(node.name, node.body, node.note, transfers=False)
-                    self._calls[id(node)] = self._called(phase, self._held)
-                return [self._calls[id(node)]]
+                return [self._section_call(node)]
         assert isinstance(node, (Copy, Clear, Instruction))
         return self._work(node)
+
+    def _section_call(self, node: Section) -> str:
+        """The call of a section's method inside a step."""
+        if node.routine is not None:
+            return self._routine_call(node, node.routine)
+        if id(node) not in self._calls:
+            phase = _Phase(node.name, node.body, node.note, transfers=False)
+            self._calls[id(node)] = self._called(phase, self._held)
+        return self._calls[id(node)]
+
+    def _routine_call(self, node: Section, routine: Routine) -> str:
+        """The call of a method with parameters, which is written for the first section of its name."""
+        known = self._routines.get(node.name)
+        if known is not None and known != routine.body:
+            raise ValueError(f"Two routines are called {node.name}.")
+        if known is None:
+            self._routines[node.name] = routine.body
+            given = [(f"const LocalTensor<{place.ctype}> &", place.buffer.name) for place in routine.places]
+            given += [(f"{var.ctype} ", var.name) for var in routine.numbers]
+            lines = [line for one in routine.body for line in self._lines(one)]
+            parameters = ", ".join(f"{ctype}{name}" for ctype, name in given)
+            note = f"// {wrapped(node.note, '// ')}\n" if node.note else ""
+            self._methods.append(note + method("void", node.name, parameters, lines))
+        arguments = (*map(_slice, routine.arguments), *(value.cpp() for value in routine.values))
+        return f"{node.name}({', '.join(arguments)});"
 
     def _work(self, node: Copy | Clear | Instruction) -> list[str]:
         if isinstance(node, Clear):

@@ -416,7 +416,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
     def _shifts(self) -> list[str]:
         """The numbers that a row's first tile gives."""
         items = (statement for program in self.programs for statement in program.body)
-        return [item.scalar for item in items if item.op == "shift"]
+        return [item.scalar.cpp() for item in items if item.op == "shift" and item.scalar is not None]
 
     def _number_members(self) -> list[str]:
         names = [f"{camel(number.name)}Value" for number in self.numbers]
@@ -424,7 +424,8 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             self.form is Form.STREAM or self.form in IN_PIECES
         ):  # numbers of a row outlive the pass that made them
             items = [instruction for program in self.programs for instruction in program.instructions]
-            names += [item.scalar for item in items if item.op in ("get_value", "shift")]
+            read = [item.scalar for item in items if item.op in ("get_value", "shift")]
+            names += [number.cpp() for number in read if number is not None]
         return names
 
     def _local_members(self) -> list[str]:

@@ -14,13 +14,15 @@ from attrs import define, frozen
 
 from evokernel_core.compiler.lowering.plan import Plan, PlanInput
 from evokernel_core.compiler.lowering.values import Domain, Operand, Value
+from evokernel_core.targets.ascendc.ir.expr import Expr
+from evokernel_core.targets.ascendc.ir.floats import Literal, float_var
 from evokernel_core.targets.ascendc.kernels.fused import copies, loops
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.copies import method
 from evokernel_core.targets.ascendc.kernels.fused.pairs import Levels
+from evokernel_core.targets.ascendc.kernels.fused.passes import COMBINE, IDENTITY, needed_now
 from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram, finish
 from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
-from evokernel_core.targets.ascendc.kernels.fused.stream import COMBINE, IDENTITY, needed_now
 from evokernel_core.targets.ascendc.kernels.text import instruction_lines
 from evokernel_core.targets.ascendc.lowering.program import Lowerer, Virtual, camel, used_inputs
 
@@ -32,10 +34,10 @@ _UNIT = "uint64_t outer, uint64_t column, uint32_t count"
 class LaneLowerer(Lowerer):
     """Row values are tensors whose lanes lie beside those of the tile: nothing is ever spread."""
 
-    def scalar(self, operand: Operand) -> str | None:
+    def scalar(self, operand: Operand) -> Expr | None:
         operand = self.plain(operand)
         if isinstance(operand, Value) and operand.op == "load" and not self.inputs[operand.index].inner:
-            return f"{camel(self.inputs[operand.index].name)}Value"
+            return float_var(f"{camel(self.inputs[operand.index].name)}Value")
         return super().scalar(operand)
 
     def at(self, operand: Operand, domain: Domain) -> Virtual:
@@ -45,7 +47,7 @@ class LaneLowerer(Lowerer):
         assert isinstance(operand, Value)
         return self.tensor(operand)
 
-    def _usable_scalar(self, operand: Operand, domain: Domain) -> str | None:
+    def _usable_scalar(self, operand: Operand, domain: Domain) -> Expr | None:
         return self.scalar(operand)
 
     def _narrow(self, operand: Operand) -> Virtual | None:
@@ -61,7 +63,7 @@ class _Pass:
     """One reading of the steps: what it computes, and the row tensors that it accumulates into."""
 
     program: TileProgram
-    starts: tuple[tuple[str, str], ...]
+    starts: tuple[tuple[str, Literal], ...]
     number: int
 
 
@@ -184,7 +186,7 @@ def _reducing_methods(kernel: Kernel, part: _Pass, numbers: list[str]) -> None:
     accumulate = [*numbers, *copies.receive(inputs), *_lines(program.body, program), *copies.release(inputs)]
     name = f"Accumulate{part.number}"
     kernel.methods.append(method(name, _POSITION, accumulate))
-    lines = [f"Duplicate({target}, {start}, count);" for target, start in part.starts]
+    lines = [f"Duplicate({target}, {start.cpp()}, count);" for target, start in part.starts]
     lines = [*_lines(program.prologue, program), *lines]
     lines += _loop(kernel, program, f"{name}(outer, step, column, count);")
     kernel.methods.append(method(f"Reduce{part.number}", _UNIT, lines))

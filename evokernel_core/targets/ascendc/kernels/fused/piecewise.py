@@ -13,12 +13,14 @@ from attrs import define
 
 from evokernel_core.compiler.lowering.plan import Plan, PlanInput
 from evokernel_core.compiler.lowering.values import Domain, Operand, Value
+from evokernel_core.targets.ascendc.ir.expr import Expr
+from evokernel_core.targets.ascendc.ir.floats import float_var
 from evokernel_core.targets.ascendc.kernels.fused import copies, loops
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.copies import method
+from evokernel_core.targets.ascendc.kernels.fused.passes import Pass, combine_lines, in_passes, starting_lines
 from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
-from evokernel_core.targets.ascendc.kernels.fused.stream import Pass, combine_lines, in_passes, starting_lines
 from evokernel_core.targets.ascendc.kernels.text import instruction_lines, words_of
 from evokernel_core.targets.ascendc.lowering.program import Lowerer, camel
 
@@ -34,10 +36,10 @@ _NAMES = {
 class PieceLowerer(Lowerer):
     """Inputs without columns of their own are numbers, of the row or of the piece."""
 
-    def scalar(self, operand: Operand) -> str | None:
+    def scalar(self, operand: Operand) -> Expr | None:
         operand = self.plain(operand)
         if isinstance(operand, Value) and operand.op == "load" and not self.inputs[operand.index].inner:
-            return f"{camel(self.inputs[operand.index].name)}Value"
+            return float_var(f"{camel(self.inputs[operand.index].name)}Value")
         return super().scalar(operand)
 
 

@@ -8,6 +8,7 @@ from attrs import frozen
 
 from evokernel_core.compiler.lowering.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.compiler.lowering.values import Domain, Kind, Value, needed
+from evokernel_core.targets.ascendc.ir.floats import Literal
 from evokernel_core.targets.ascendc.kernels.fused.access import invariant_columns
 from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.targets.ascendc.lowering.program import Instruction, Lowerer, Virtual, used_inputs
@@ -120,6 +121,6 @@ def _store(lowerer: Lowerer, output: PlanOutput, targets: list[Target]) -> None:
     place = lowerer.virtual(output.domain, home=output.name)
     lowerer.origin = ""
     if output.dtype == "float32":
-        lowerer.emit("Adds", place, value, scalar="0.0f")
+        lowerer.emit("Adds", place, value, scalar=Literal(0.0))
     else:
         lowerer.emit("cast_out", place, value, detail=output.dtype)

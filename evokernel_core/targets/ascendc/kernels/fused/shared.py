@@ -20,8 +20,8 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.targets.ascendc.kernels.fused import piecewise
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.copies import method
+from evokernel_core.targets.ascendc.kernels.fused.passes import Accumulation, Pass, combine_lines, in_passes
 from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
-from evokernel_core.targets.ascendc.kernels.fused.stream import Accumulation, Pass, combine_lines, in_passes
 from evokernel_core.targets.ascendc.kernels.text import REDUCTION_NAMES
 
 MOST_SHARERS = 64

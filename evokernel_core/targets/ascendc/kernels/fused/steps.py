@@ -18,14 +18,15 @@ from evokernel_core.compiler.lowering.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.compiler.lowering.values import REDUCTIONS, Domain, Operand, Value, needed
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.api import most_of
+from evokernel_core.targets.ascendc.ir.expr import Expr
 from evokernel_core.targets.ascendc.kernels.fused import copies, loops
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.buffers import FLOATS_PER_BLOCK
 from evokernel_core.targets.ascendc.kernels.fused.columnwise import LaneLowerer, numbers
 from evokernel_core.targets.ascendc.kernels.fused.copies import method
+from evokernel_core.targets.ascendc.kernels.fused.passes import COMBINE, Accumulation, Pass, in_passes
 from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram, finish
 from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
-from evokernel_core.targets.ascendc.kernels.fused.stream import COMBINE, Accumulation, Pass, in_passes
 from evokernel_core.targets.ascendc.kernels.text import instruction_lines
 from evokernel_core.targets.ascendc.lowering.program import Instruction, Lowerer, Virtual, used_inputs
 
@@ -69,7 +70,7 @@ class StepLowerer(LaneLowerer):
     def shifted(self, source: Virtual, rows: Sequence[Virtual], running: Virtual) -> Virtual:
         shift = self.virtual(Domain.ROW, name=f"{rows[1].name}Shift")
         held = (source, running, *rows)  # both rows are filled at the end of the pass, whoever reads them
-        self.instructions.append(Instruction("lane_shift", shift, held, "", "", self.origin))
+        self.instructions.append(Instruction("lane_shift", shift, held, origin=self.origin))
         return self.emit("SubColumns", self.virtual(Domain.FULL), source, shift)
 
     def _spread_row(self, row: Virtual) -> Virtual:
@@ -94,7 +95,7 @@ class ChannelLowerer(WholeLowerer):
 
     column_suffix: ClassVar[str] = "Rows"
 
-    def scalar(self, operand: Operand) -> str | None:
+    def scalar(self, operand: Operand) -> Expr | None:
         return None if self._of_steps(operand) else WholeLowerer.scalar(self, operand)
 
     def at(self, operand: Operand, domain: Domain) -> Virtual:
@@ -285,7 +286,7 @@ def _reducing_methods(kernel: Kernel, part: Pass) -> str:
     lines = _lines(program.prologue, program)
     for accumulation in part.accumulations:
         lines.append(
-            f"Duplicate({accumulation.accumulator}, {part.start_of(accumulation)}, RowsAt(0) * pitch);"
+            f"Duplicate({accumulation.accumulator}, {part.start_of(accumulation).cpp()}, RowsAt(0) * pitch);"
         )
     lines += _loop(kernel, program, f"Accumulate{part.number}")
     for accumulation in part.accumulations:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from evokernel_core.compiler.lowering.plan import Plan
+from evokernel_core.targets.ascendc.ir.nodes import Kernel as IRKernel
 from evokernel_core.targets.ascendc.kernels.family import KernelFacts, StageText
 from evokernel_core.targets.ascendc.kernels.fused import (
     columnwise,
@@ -11,6 +14,7 @@ from evokernel_core.targets.ascendc.kernels.fused import (
     rowwise,
     shared,
     steps,
+    streamed,
 )
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.fused_tiling import tiling_texts
@@ -18,7 +22,7 @@ from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
 
 
 def build(planned: Plan, schedule: Schedule) -> Kernel:
-    """The kernel of a plan under a schedule, before it becomes text."""
+    """What the kernel of a plan takes under a schedule; of a form that is no IR, before it becomes text."""
     if schedule.form is Form.SHARED:
         return shared.build(planned, schedule)
     if schedule.form is Form.STEPS:
@@ -32,10 +36,22 @@ def build(planned: Plan, schedule: Schedule) -> Kernel:
     return pointwise.build(planned, schedule)
 
 
-def stage_text(planned: Plan, schedule: Schedule, name: str) -> StageText:
-    """The kernel as text."""
+_IN_IR = {Form.STREAM: streamed.build}
+"""The forms whose kernels are built in the IR."""
+
+
+def made(planned: Plan, schedule: Schedule, name: str) -> StageText | IRKernel:
+    """The kernel of a plan under a schedule, under a name in snake case where it is text."""
+    if schedule.form in _IN_IR:
+        return _IN_IR[schedule.form](planned, schedule)
     kernel = build(planned, schedule)
     return StageText(*tiling_texts(kernel), kernel.text(name), f"{name}_kernel", _facts(kernel))
+
+
+def structure(planned: Plan, schedule: Schedule) -> Hashable:
+    """What tells the kernels of schedules apart."""
+    kernel = made(planned, schedule, "kernel")
+    return kernel if isinstance(kernel, StageText) else kernel.structure
 
 
 def _facts(kernel: Kernel) -> KernelFacts:

@@ -1,4 +1,4 @@
-"""Rows longer than the unified buffer: one pass over a row for each level of reductions.
+"""Passes over a row: one for each level of reductions, and one that writes.
 
 A pass keeps one partial result in every lane of an accumulator tile, so that the slow reduction
 runs once a row and long sums lose no precision. Two reductions that belong together may share one
@@ -7,24 +7,29 @@ pass, see pairs.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
-from attrs import define, field, frozen
+from attrs import define, frozen
 
-from evokernel_core.compiler.lowering.plan import Plan, PlanInput
+from evokernel_core.compiler.lowering.plan import Plan
 from evokernel_core.compiler.lowering.values import Domain, Operand, Value, needed
-from evokernel_core.targets.ascendc.kernels.fused import copies, loops
+from evokernel_core.targets.ascendc.ir.floats import Literal
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
-from evokernel_core.targets.ascendc.kernels.fused.copies import method
 from evokernel_core.targets.ascendc.kernels.fused.pairs import Levels, Pair, online_pairs
 from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram, finish
 from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
-from evokernel_core.targets.ascendc.kernels.text import REDUCTION_NAMES, instruction_lines
+from evokernel_core.targets.ascendc.kernels.text import REDUCTION_NAMES, number_of
 from evokernel_core.targets.ascendc.lowering.program import Lowerer, used_inputs
 
-IDENTITY = {"reduce_sum": "0.0f", "reduce_prod": "1.0f", "reduce_max": "-INFINITE", "reduce_min": "INFINITE"}
+IDENTITY = {
+    "reduce_sum": Literal(0.0),
+    "reduce_prod": Literal(1.0),
+    "reduce_max": Literal(-math.inf),
+    "reduce_min": Literal(math.inf),
+}
 COMBINE = {"reduce_sum": "Add", "reduce_prod": "Mul", "reduce_max": "Max", "reduce_min": "Min"}
-LOWEST = "-3.40282347e38f"
+LOWEST = Literal(-3.40282347e38)
 """The start of an online maximum, or the least that is subtracted where others read the maximum as well:
 finite, because infinity less infinity is not a number."""
 
@@ -53,7 +58,7 @@ class Pass:
         """The pair whose second reduction this is."""
         return next((pair for pair in self.pairs if pair.total is accumulation.value), None)
 
-    def start_of(self, accumulation: Accumulation) -> str:
+    def start_of(self, accumulation: Accumulation) -> Literal:
         """What an accumulator holds before the first tile."""
         pair = next((pair for pair in self.pairs if pair.first is accumulation.value), None)
         is_finite = pair is not None and not pair.is_moments and not pair.is_exposed
@@ -61,13 +66,6 @@ class Pass:
 
     def first_of(self, pair: Pair) -> Accumulation:
         return next(accumulation for accumulation in self.accumulations if accumulation.value is pair.first)
-
-
-def build_stream(plan: Plan, schedule: Schedule) -> Kernel:
-    """The kernel that streams rows through the unified buffer."""
-    kernel, steps, final = in_passes(plan, schedule, Lowerer(plan, False, schedule.eager_rounding))
-    _write(kernel, steps, final)
-    return kernel
 
 
 def in_passes(plan: Plan, schedule: Schedule, lowerer: Lowerer) -> tuple[Kernel, list[Pass], TileProgram]:
@@ -124,7 +122,7 @@ def _accumulate_online(lowerer: Lowerer, pair: Pair, accumulations: list[Accumul
     shifted = lowerer.emit("Sub", lowerer.virtual(Domain.FULL), source, finite)
     term = lowerer.emit("Exp", lowerer.virtual(Domain.FULL), shifted)
     lowerer.emit("Add", total, total, term)
-    lowerer.emit("Adds", largest, grown, scalar="0.0f")
+    lowerer.emit("Adds", largest, grown, scalar=Literal(0.0))
     accumulations.append(Accumulation(pair.first, lowerer.hold(pair.first).name, names[0]))
     accumulations.append(Accumulation(pair.total, lowerer.hold(pair.total).name, names[1]))
 
@@ -158,112 +156,14 @@ def needed_now(roots: Sequence[Operand]) -> tuple[Value, ...]:
 
 # -- text -----------------------------------------------------------------------------------------
 
-_ALIGNED_ELEMENTS = 128
-"""Elements of 256 bytes in the narrowest float type: tiles that start there are copied faster."""
-
-
-@define
-class _Writer:
-    """Writes the methods of a streaming kernel; ``known`` are the CopyIn methods by their inputs."""
-
-    kernel: Kernel
-    known: dict[tuple[str, ...], str] = field(factory=dict)
-
-    def copy_in(self, inputs: Sequence[PlanInput]) -> str:
-        """The name of the method that loads these inputs, written when it is first needed."""
-        queued = tuple(operand for operand in inputs if operand in self.kernel.queued)
-        key = tuple(tensor.name for tensor in queued)
-        if key not in self.known:
-            self.known[key] = f"CopyIn{len(self.known) + 1}" if self.known else "CopyIn"
-            parameters = "uint64_t row, uint64_t column, uint32_t count"
-            self.kernel.methods.append(
-                method(self.known[key], parameters, copies.copy_in(self.kernel, queued))
-            )
-        return self.known[key]
-
-    def tiles(self, copy_in: str, work: Sequence[str], following: str) -> list[str]:
-        """The loop over a row's tiles; ``following`` fetches what comes after the row's last tile."""
-        if not self.kernel.schedule.ahead:
-            return [
-                "for (uint64_t column = 0; column < tiling_.columns;) {",
-                "    const uint32_t count = TileAt(row, column);",
-                f"    {copy_in}(row, column, count);",
-                *(f"    {line}" for line in work),
-                "    column += count;",
-                "}",
-            ]
-        return [
-            "uint32_t count = TileAt(row, 0); // already on its way",
-            "for (uint64_t column = 0; column < tiling_.columns;) {",
-            "    const uint64_t next = column + count;",
-            "    const uint32_t nextCount = next < tiling_.columns ? TileAt(row, next) : 0;",
-            "    if (nextCount > 0) {",
-            f"        {copy_in}(row, next, nextCount);",
-            "    }",
-            *(f"    {line}" for line in work),
-            "    column = next;",
-            "    count = nextCount;",
-            "}",
-            *following.splitlines(),
-        ]
-
-
-def _write(kernel: Kernel, steps: Sequence[Pass], final: TileProgram) -> None:
-    once, each = copies.read_numbers(kernel)
-    writer = _Writer(kernel)
-    kernel.methods.append(_tile_at(kernel))
-    programs = [step.program for step in steps]
-    full = any(output.domain is Domain.FULL for output in kernel.plan.outputs)
-    fetches = [writer.copy_in(program.inputs) for program in (*programs, *([final] if full else []))]
-    next_row = f"if (row + 1 < end) {{\n    {fetches[0]}(row + 1, 0, TileAt(row + 1, 0));\n}}"
-    following = [f"{name}(row, 0, TileAt(row, 0));" for name in fetches[1:]] + [next_row]
-    for step, copy_in, after in zip(steps, fetches, following, strict=False):
-        _reducing_methods(writer, step, copy_in, after)
-    last = "WriteRow" if full else "WriteResult"
-    _final_methods(writer, final, fetches[-1], following[-1], last)
-    calls = [*each, *(f"Reduce{step.number}(row, end);" for step in steps), f"{last}(row, end);"]
-    first = [f"{fetches[0]}(begin, 0, TileAt(begin, 0));"] if kernel.schedule.ahead else []
-    loop = ["for (uint64_t row = begin; row < end; ++row) {", *(f"    {line}" for line in calls), "}"]
-    kernel.process += [*loops.core_range("rows", "rowsPerCore"), *once, *first, *loop]
-
-
-def _tile_at(kernel: Kernel) -> str:
-    """The method that gives the length of the tile at a column."""
-    columns = kernel.plan.inner.constant
-    lines = ["const uint64_t left = tiling_.columns - column;"]
-    if columns is not None and columns % _ALIGNED_ELEMENTS == 0:
-        lines.append("return left < TILE_ELEMENTS ? left : TILE_ELEMENTS;")
-    else:
-        lines += [
-            "// Copies are faster from aligned addresses: a shorter first tile aligns the others.",
-            "const uint64_t skew = column == 0 ? row * tiling_.columns % ALIGNED_ELEMENTS : 0;",
-            "const uint64_t most = TILE_ELEMENTS - skew;",
-            "return left < most ? left : most;",
-        ]
-    return method("TileAt", "uint64_t row, uint64_t column", lines).replace("void", "uint32_t", 1)
-
-
-def _reducing_methods(writer: _Writer, step: Pass, copy_in: str, following: str) -> None:
-    kernel, program = writer.kernel, step.program
-    queued = [operand for operand in program.inputs if operand in kernel.queued]
-    body = instruction_lines(program.body, program.registers, packed=False)
-    accumulate = [*copies.receive(queued), *body, *copies.release(queued)]
-    kernel.methods.append(method(f"Accumulate{step.number}", "uint32_t count", accumulate))
-    lines = instruction_lines(program.prologue, program.registers, packed=False, declare=False)
-    lines += starting_lines(step)
-    lines += writer.tiles(copy_in, [f"Accumulate{step.number}(count);"], following)
-    lines += ["const uint32_t lanes = tiling_.columns < TILE_ELEMENTS ? tiling_.columns : TILE_ELEMENTS;"]
-    lines += combine_lines(step, "tiling_.columns")
-    kernel.methods.append(method(f"Reduce{step.number}", "uint64_t row, uint64_t end", lines))
-
 
 def starting_lines(step: Pass) -> list[str]:
     """Set the accumulators, all of their lanes, before a row's first tile."""
     lines = [
-        f"Duplicate({accumulation.accumulator}, {step.start_of(accumulation)}, TILE_ELEMENTS);"
+        f"Duplicate({accumulation.accumulator}, {step.start_of(accumulation).cpp()}, TILE_ELEMENTS);"
         for accumulation in step.accumulations
     ]
-    shifts = (statement.scalar for statement in step.program.body if statement.op == "shift")
+    shifts = (number_of(statement) for statement in step.program.body if statement.op == "shift")
     return lines + [f"{shift}Known = false;" for shift in shifts]
 
 
@@ -280,7 +180,7 @@ def combine_lines(
             top = f"{place(largest)}.GetValue(0)"
             if is_part and pair.is_exposed:
                 lines.append(f"const float {largest.row}Part = {top};")
-                top = f"({largest.row}Part < {LOWEST} ? {LOWEST} : {largest.row}Part)"
+                top = f"({largest.row}Part < {LOWEST.cpp()} ? {LOWEST.cpp()} : {largest.row}Part)"
             lines += [
                 "// Bring the lanes' sums to the common maximum.",
                 f"Adds({largest.accumulator}, {largest.accumulator}, -{top}, lanes);",
@@ -298,25 +198,3 @@ def combine_lines(
                 f"Adds({first}, {first}, {shift} * {accumulation.row}Elements, 1);",
             ]
     return lines
-
-
-def _final_methods(writer: _Writer, final: TileProgram, copy_in: str, following: str, name: str) -> None:
-    kernel = writer.kernel
-    rows = [output for output in kernel.plan.outputs if output.domain is Domain.ROW]
-    full = [output for output in kernel.plan.outputs if output.domain is Domain.FULL]
-    lines = copies.allocate(rows)
-    lines += instruction_lines(final.prologue, final.registers, packed=False, declare=False)
-    lines += copies.send(rows)
-    if rows:
-        kernel.methods.append(method("CopyOutRow", "uint64_t row", copies.copy_out(kernel, rows)))
-        lines.append("CopyOutRow(row);")
-    if full:
-        queued = [operand for operand in final.inputs if operand in kernel.queued]
-        body = instruction_lines(final.body, final.registers, packed=False)
-        compute = [*copies.receive(queued), *copies.allocate(full), *body]
-        compute += [*copies.send(full), *copies.release(queued)]
-        parameters = "uint64_t row, uint64_t column, uint32_t count"
-        kernel.methods.append(method("Compute", "uint32_t count", compute))
-        kernel.methods.append(method("CopyOut", parameters, copies.copy_out(kernel, full)))
-        lines += writer.tiles(copy_in, ["Compute(count);", "CopyOut(row, column, count);"], following)
-    kernel.methods.append(method(name, "uint64_t row, uint64_t end", lines))

@@ -1,0 +1,79 @@
+"""Fused kernels that are built in the IR: they break none of its rules, and take no more memory than the
+tile search reckons with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from evokernel_core.compiler.lowering.plan import plan
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.targets.ascendc.ir.allocation import bytes_of
+from evokernel_core.targets.ascendc.ir.legality import broken_rules
+from evokernel_core.targets.ascendc.ir.nodes import Kernel
+from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial, moves
+from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
+from evokernel_core.targets.ascendc.kernels.fused.tile import build, made
+from tests.ascendc.test_rowwise import EXPECTED
+
+
+def rows(builder: Any, make: Any, dtype: str) -> KernelTask:
+    """A row reduction over rows that are longer than the unified buffer."""
+    graph, shape = builder(), ("n", 70_001)
+    task: KernelTask = graph.task(
+        make(graph, graph.input("x", shape, dtype), shape, dtype), symbols={"n": 100}
+    )
+    return task
+
+
+def masked_rows(builder: Any) -> KernelTask:
+    """Rows with a mask, a bias that a batch has, a row condition and a number of the call."""
+    graph, shape = builder(), ("a", "b", 9001)
+    x, mask = graph.input("x", shape, "float16"), graph.input("mask", ("a", 1, 9001), "bool")
+    bias = graph.input("bias", ("b", 1))
+    low = graph.call("full.default", (), -1e9, shape=[])
+    masked = graph.call("where.self", mask, low, x, shape=shape)
+    soft = graph.call("_softmax.default", masked, -1, False, shape=shape)
+    sums = graph.call("sum.dim_IntList", x, (-1,), True, shape=("a", "b", 1))
+    positive = graph.call("gt.Scalar", sums, 0.0, shape=("a", "b", 1), dtype="bool")
+    chosen = graph.call("where.self", positive, soft, x, shape=shape)
+    result = graph.call("add.Tensor", chosen, bias, shape=shape)
+    task: KernelTask = graph.task(result, sums, symbols={"a": 5, "b": 30})
+    return task
+
+
+TASKS = {
+    **{
+        f"{make.__name__} {dtype}": (rows, make, dtype)
+        for make in EXPECTED
+        for dtype in ("float32", "float16")
+    },
+    "masked rows": (masked_rows,),
+}
+
+
+def kernels(task: KernelTask, chip: Any) -> Iterator[tuple[str, Schedule, Kernel]]:
+    """The kernels in the IR that are the draft, or one step away from it or from such a one."""
+    planned = plan(task, chip)
+    start = initial(task, chip)
+    near = [start, *(move.strategy for move in moves(task, start, chip))]
+    forms = {str(one.setting("form")): one for one in reversed(near)}
+    every = [*near, *(move.strategy for one in forms.values() for move in moves(task, one, chip))]
+    for schedule in dict.fromkeys(Schedule.of(strategy) for strategy in every):
+        kernel = made(planned, schedule, "kernel")
+        if isinstance(kernel, Kernel):
+            yield str(schedule.form), schedule, kernel
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_kernels_in_the_ir_break_no_rule(name: str, builder: Any, chip: Any) -> None:
+    make, *rest = TASKS[name]
+    task = make(builder, *rest)
+    planned, found = plan(task, chip), set()
+    for form, schedule, kernel in kernels(task, chip):
+        found.add(form)
+        assert list(broken_rules(kernel, chip, task.sizes)) == [], schedule
+        assert bytes_of(kernel) <= build(planned, schedule).layout.total, schedule
+    assert "stream" in found
