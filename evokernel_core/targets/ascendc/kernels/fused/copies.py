@@ -14,10 +14,10 @@ from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.targets.ascendc.lowering.program import camel
 
 
-def method(name: str, parameters: str, lines: Sequence[str]) -> str:
+def method(name: str, parameters: str, lines: Sequence[str], result: str = "void") -> str:
     """A method of the kernel class."""
     body = indent("\n".join(lines), "    ")
-    return f"__aicore__ inline void {name}({parameters})\n{{\n{body}\n}}\n"
+    return f"__aicore__ inline {result} {name}({parameters})\n{{\n{body}\n}}\n"
 
 
 def read_numbers(kernel: Kernel) -> tuple[list[str], list[str]]:

@@ -25,7 +25,6 @@ _OF_LANES = (
 )
 _PART_OF_STEPS = "uint32_t stepsPerTile"
 _FIELDS = {
-    Form.FLAT: ("uint64_t elements", "uint64_t elementsPerCore", "uint32_t tileElements"),
     Form.PACKED: (
         "uint64_t rows",
         "uint64_t rowsPerCore",
@@ -33,7 +32,6 @@ _FIELDS = {
         "uint32_t columns",
         "uint32_t pitch",
     ),
-    Form.RESIDENT: ("uint64_t rows", "uint64_t rowsPerCore", "uint32_t columns"),
     Form.PIECES: (
         "uint64_t rows",
         "uint64_t rowsPerCore",
@@ -53,26 +51,8 @@ _FIELDS = {
         "uint64_t tilesPerShare",
         "uint32_t sharers",
     ),
-    Form.LANES: _OF_LANES,
     Form.STEPS: (*_OF_LANES, _PART_OF_STEPS),
-    Form.STREAM: ("uint64_t rows", "uint64_t rowsPerCore", "uint64_t columns"),
-    Form.SEGMENTS: (
-        "uint64_t columns",
-        "uint64_t units",
-        "uint64_t unitsPerCore",
-        "uint64_t segments",
-        "uint32_t segmentElements",
-    ),
 }
-
-_FLAT = """\
-// Cores get equal runs, in steps that keep copies aligned; tiles share a run equally.
-tiling.elements = static_cast<uint64_t>(rowCount * columnCount);
-tiling.elementsPerCore = RoundUp(CeilDiv(tiling.elements, cores), STEP);
-const uint64_t tiles = CeilDiv(tiling.elementsPerCore, TILE_ELEMENTS);
-tiling.tileElements = static_cast<uint32_t>(RoundUp(CeilDiv(tiling.elementsPerCore, tiles), STEP));
-tiling.blockDim = static_cast<uint32_t>(CeilDiv(tiling.elements, tiling.elementsPerCore));
-"""
 
 _ROWS = """\
 tiling.rows = static_cast<uint64_t>(rowCount);
@@ -91,28 +71,6 @@ uint64_t most = TILE_ELEMENTS / widestPitch;
 most = most < ROW_CAPACITY ? most : ROW_CAPACITY;
 const uint64_t tiles = CeilDiv(tiling.rowsPerCore, most);
 tiling.rowsPerTile = static_cast<uint32_t>(CeilDiv(tiling.rowsPerCore, tiles));
-"""
-
-_RESIDENT = """\
-if (columnCount > TILE_ELEMENTS) {
-    return false;
-}
-tiling.columns = static_cast<uint32_t>(columnCount);
-"""
-
-_STREAM = "tiling.columns = static_cast<uint64_t>(columnCount);\n"
-
-_SEGMENTS = """\
-// A row is cut into equal segments, small enough that every core gets work.
-tiling.columns = static_cast<uint64_t>(columnCount);
-const uint64_t share = RoundUp(CeilDiv(static_cast<uint64_t>(rowCount) * tiling.columns, cores), STEP);
-const uint64_t longest = share < TILE_ELEMENTS ? share : TILE_ELEMENTS;
-tiling.segments = CeilDiv(tiling.columns, longest);
-tiling.segmentElements = static_cast<uint32_t>(RoundUp(CeilDiv(tiling.columns, tiling.segments), STEP));
-tiling.segments = CeilDiv(tiling.columns, tiling.segmentElements);
-tiling.units = static_cast<uint64_t>(rowCount) * tiling.segments;
-tiling.unitsPerCore = CeilDiv(tiling.units, cores);
-tiling.blockDim = static_cast<uint32_t>(CeilDiv(tiling.units, tiling.unitsPerCore));
 """
 
 _PIECES = """\
@@ -171,15 +129,10 @@ if (most == 0 || static_cast<uint64_t>(columnCount) > MOST_COLUMNS) {
 """ + _LANES.replace("share < ROW_CAPACITY ? share : ROW_CAPACITY", "Least(Least(share, ROW_CAPACITY), most)")
 
 _BODY = {
-    Form.LANES: _LANES.replace("ROW_CAPACITY", "TILE_ELEMENTS"),
     Form.STEPS: _STEPS,
     Form.PIECES: _ROWS + _PIECES,
     Form.SHARED: _PIECES + _SHARED,
-    Form.FLAT: _FLAT,
     Form.PACKED: _ROWS + _PACKED,
-    Form.RESIDENT: _ROWS + _RESIDENT,
-    Form.STREAM: _ROWS + _STREAM,
-    Form.SEGMENTS: _SEGMENTS,
 }
 
 _CEIL_DIV = """\

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from evokernel_core.compiler.lowering.plan import PlanInput, PlanOutput
@@ -24,6 +24,7 @@ from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.lanes_to_one import reduce_lanes
 from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram, column_tensors
 from evokernel_core.targets.ascendc.kernels.fused.selection import Selector
+from evokernel_core.targets.ascendc.kernels.fused.settings import IN_LANES
 from evokernel_core.targets.ascendc.kernels.fused.storage import Storage, tensors_of
 from evokernel_core.targets.ascendc.kernels.text import REDUCTION_NAMES
 from evokernel_core.targets.ascendc.lowering.program import Instruction, camel, size_field
@@ -60,7 +61,7 @@ class Nest:
     def loops(self) -> None:
         """Fields for the loops of the plan, and for sizes and numbers of the call that instructions take."""
         k, plan = self.k, self.plan
-        if plan.outer:
+        if plan.outer and self.schedule.form not in IN_LANES:
             k.param("mid", Size(plan.mid))
         first = 1 if plan.leading.is_one else 0
         for axis, loop in enumerate(plan.outer[first:], first):
@@ -78,6 +79,12 @@ class Nest:
                 k.param(f"{camel(name)}Scalar", CallScalar(position), ctype=FLOAT)
 
     # -- data ---------------------------------------------------------------------------------
+
+    def read_numbers(self, chosen: Callable[[PlanInput], bool], place: Callable[[PlanInput], Expr]) -> None:
+        """Those of the single numbers that are ``chosen``, from their places."""
+        for number in self.kernel.numbers:
+            if chosen(number):
+                self.read(number, place(number))
 
     def read(self, operand: PlanInput, offset: Expr) -> None:
         """A number that the scalar unit reads, as a local constant."""

@@ -64,13 +64,9 @@ class Streamed(Nest):
         per_core = k.param("rowsPerCore", ceil_div(rows, self.cores()))
         self.loops()
         self.define_lanes()
-        for number in self.kernel.numbers:
-            if not access.varies(number):
-                self.read(number, Int(0))
+        self.read_numbers(lambda number: not access.varies(number), lambda _: Int(0))
         with k.cores("row", rows, run=per_core) as row:
-            for number in self.kernel.numbers:
-                if access.varies(number):
-                    self.read(number, row_of(plan, number, row))
+            self.read_numbers(access.varies, lambda number: row_of(plan, number, row))
             self._skew = self._skew_of(row)
             self._number = k.let("tiles", ceil_div(self._columns + self._skew, self.tile), U64)
             for step in self._steps:

@@ -9,10 +9,11 @@ from evokernel_core.targets.ascendc.ir.nodes import Kernel as IRKernel
 from evokernel_core.targets.ascendc.kernels.family import KernelFacts, StageText
 from evokernel_core.targets.ascendc.kernels.fused import (
     columnwise,
+    fused_rows,
+    lanes,
     piecewise,
-    pointwise,
-    rowwise,
     shared,
+    single,
     steps,
     streamed,
 )
@@ -20,24 +21,27 @@ from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.fused_tiling import tiling_texts
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
 
+_SINGLE = (Form.FLAT, Form.SEGMENTS, Form.RESIDENT)
+_TAKEN = {
+    Form.PACKED: fused_rows.build,
+    Form.STREAM: streamed.resources,
+    Form.LANES: columnwise.resources,
+    Form.STEPS: steps.build,
+    Form.PIECES: piecewise.build,
+    Form.SHARED: shared.build,
+    **dict.fromkeys(_SINGLE, single.resources),
+}
+_IN_IR = {
+    Form.STREAM: streamed.build,
+    Form.LANES: lanes.build,
+    **dict.fromkeys(_SINGLE, single.build),
+}
+"""The forms whose kernels are built in the IR; the others are text."""
+
 
 def build(planned: Plan, schedule: Schedule) -> Kernel:
-    """What the kernel of a plan takes under a schedule; of a form that is no IR, before it becomes text."""
-    if schedule.form is Form.SHARED:
-        return shared.build(planned, schedule)
-    if schedule.form is Form.STEPS:
-        return steps.build(planned, schedule)
-    if planned.family == "piecewise":
-        return piecewise.build(planned, schedule)
-    if planned.family == "columnwise":
-        return columnwise.build(planned, schedule)
-    if planned.family == "rowwise":
-        return rowwise.build(planned, schedule)
-    return pointwise.build(planned, schedule)
-
-
-_IN_IR = {Form.STREAM: streamed.build}
-"""The forms whose kernels are built in the IR."""
+    """What the kernel of a plan takes under a schedule; of a form that is text, before it is put together."""
+    return _TAKEN[schedule.form](planned, schedule)
 
 
 def made(planned: Plan, schedule: Schedule, name: str) -> StageText | IRKernel:
