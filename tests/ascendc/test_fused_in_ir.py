@@ -16,7 +16,9 @@ from evokernel_core.targets.ascendc.ir.nodes import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial, moves
 from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.targets.ascendc.kernels.fused.tile import build, made
+from tests.ascendc.test_piecewise import batch_norm, group_norm
 from tests.ascendc.test_rowwise import EXPECTED
+from tests.ascendc.test_steps import _normalised
 
 
 def rows(builder: Any, make: Any, dtype: str) -> KernelTask:
@@ -44,13 +46,13 @@ def masked_rows(builder: Any) -> KernelTask:
     return task
 
 
-def lanes(builder: Any, dtype: str) -> KernelTask:
+def lanes(builder: Any, dtype: str, width: int = 5000, steps: Any = "r") -> KernelTask:
     """A softmax over a middle dimension with a mask and numbers of steps, of lanes and of the outer loop, and
     the log of its sum."""
-    graph, shape, row = builder(), ("b", "r", 5000), ("b", 1, 5000)
-    x, of_step = graph.input("x", shape, dtype), graph.input("step", ("r", 1), dtype)
+    graph, shape, row = builder(), ("b", steps, width), ("b", 1, width)
+    x, of_step = graph.input("x", shape, dtype), graph.input("step", (steps, 1), dtype)
     mask = graph.input("mask", shape, "bool")
-    of_lane, of_outer = graph.input("lane", (5000,), dtype), graph.input("outer", ("b", 1, 1), dtype)
+    of_lane, of_outer = graph.input("lane", (width,), dtype), graph.input("outer", ("b", 1, 1), dtype)
 
     def call(op: str, *args: Any, to: Any = shape) -> Any:
         return graph.call(op, *args, shape=to, dtype=dtype)
@@ -59,8 +61,13 @@ def lanes(builder: Any, dtype: str) -> KernelTask:
     masked = call("where.self", mask, call("full.default", (), -1e9, to=[]), moved)
     soft = call("mul.Tensor", call("_softmax.default", masked, 1, False), of_outer)
     logs = call("logsumexp.default", moved, (1,), True, to=row)
-    task: KernelTask = graph.task(soft, logs, symbols={"b": 3, "r": 40})
+    task: KernelTask = graph.task(soft, logs, symbols={"b": 3, **({"r": 40} if steps == "r" else {})})
     return task
+
+
+def few_lanes(builder: Any, dtype: str) -> KernelTask:
+    """The same over 90 lanes, all of whose steps fit a tile."""
+    return lanes(builder, dtype, 90, 16)
 
 
 def elements(builder: Any, dtype: str, row: bool) -> KernelTask:
@@ -81,7 +88,15 @@ def elements(builder: Any, dtype: str, row: bool) -> KernelTask:
     return task
 
 
-FORMS = {rows: {"stream"}, masked_rows: {"stream", "resident"}, lanes: {"lanes"}}
+FORMS: dict[Any, set[str]] = {
+    rows: {"stream"},
+    masked_rows: {"stream", "resident"},
+    batch_norm: {"pieces"},
+    group_norm: {"pieces"},
+    lanes: {"lanes"},
+    few_lanes: {"lanes"},
+    _normalised: {"lanes", "steps"},
+}
 TASKS = {
     **{
         f"{make.__name__} {dtype}": (rows, make, dtype)
@@ -89,8 +104,14 @@ TASKS = {
         for dtype in ("float32", "float16")
     },
     "masked rows": (masked_rows,),
+    "batch norm float32": (batch_norm, "float32"),
+    "batch norm float16": (batch_norm, "float16"),
+    "group norm": (group_norm,),
     "flat": (elements, "float16", False),
     "segments": (elements, "float32", True),
+    "steps float32": (_normalised, "float32"),
+    "steps float16": (_normalised, "float16"),
+    "few lanes": (few_lanes, "float32"),
     "lanes float32": (lanes, "float32"),
     "lanes float16": (lanes, "float16"),
 }

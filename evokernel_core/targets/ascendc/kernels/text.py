@@ -181,18 +181,6 @@ def _cast(target: str, source: str, mode: str, count: str, packed: bool, instruc
     return f"Cast({target}, {source}, RoundMode::{mode}, {count});"
 
 
-def _lane_shift(_: Instruction, target: str, sources: list[str], count: str, __: bool) -> list[str]:
-    source, running = sources[:2]
-    return [
-        "if (step == 0) { // the mean of a lane's first tile: what is near zero sums without loss",
-        f"    Adds({running}, {source}, 0.0f, {count});",
-        f"    FoldAdd({target}, {running});",
-        f"    Muls({target}, {target}, 1.0f / static_cast<float>(rows), pitch);",
-        f"    Duplicate({running}, 0.0f, {count});",
-        "}",
-    ]
-
-
 def _fold_steps(instruction: Instruction, target: str, sources: list[str], _: str, __: bool) -> list[str]:
     return [f"Fold{instruction.detail}({target}, {sources[0]});"]
 
@@ -225,7 +213,6 @@ _SPECIAL: dict[str, _Writer] = {
     "Not": _mask_logic,
     "cast_in": _cast_in,
     "cast_out": _cast_out,
-    "lane_shift": _lane_shift,
     "fold_steps": _fold_steps,
     "expand_rows": _expand_rows,
     "expand_columns": _expand_columns,

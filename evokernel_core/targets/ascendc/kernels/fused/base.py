@@ -203,8 +203,7 @@ class Kernel:
     def narrow_ops(self) -> list[str]:
         """Operations with one value a row or a column, such as ``MulRows``."""
         result = (instruction.op for program in self.programs for instruction in program.instructions)
-        called = {"SubColumns"} if any("SubColumns(" in text for text in self.methods) else set()
-        return sorted(called | {op for op in result if op.endswith(("Rows", "Columns"))})
+        return sorted({op for op in result if op.endswith(("Rows", "Columns"))})
 
     @property
     def broadcasts_rows(self) -> bool:
@@ -383,10 +382,6 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             result += [helpers.row_pitch(), helpers.cast_rows()]
         if "RowCopy<" in calls:
             result.append(helpers.copy_params())
-        if "StepsIn<" in calls:
-            result.append(helpers.steps_in())
-        if "StepsOut<" in calls:
-            result.append(helpers.steps_out())
         if "WholeRepeats(" in calls:
             result.append(helpers.whole_repeats())
         return result
@@ -406,7 +401,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             lines += [
                 f"uint64_t {name};" for name in ("member", "share", "firstTile", "endTile", "exchanges")
             ]
-        if self.form in (Form.STEPS, Form.CHANNELS):
+        if self.form is Form.CHANNELS:
             lines += ["uint64_t outer;", "uint64_t column;", "uint32_t lanes;", "uint32_t pitch;"]
         lines += self._local_members()
         lines += [f"float {name};" for name in self._number_members()]
@@ -420,9 +415,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
 
     def _number_members(self) -> list[str]:
         names = [f"{camel(number.name)}Value" for number in self.numbers]
-        if (
-            self.form is Form.STREAM or self.form in IN_PIECES
-        ):  # numbers of a row outlive the pass that made them
+        if self.form in IN_PIECES:  # numbers of a row outlive the pass that made them
             items = [instruction for program in self.programs for instruction in program.instructions]
             read = [item.scalar for item in items if item.op in ("get_value", "shift")]
             names += [number.cpp() for number in read if number is not None]

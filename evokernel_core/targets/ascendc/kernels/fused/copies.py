@@ -84,10 +84,6 @@ def _shape(kernel: Kernel, tensor: PlanInput | PlanOutput) -> str:
     if kernel.form is Form.CHANNELS:
         way = "Of" if isinstance(tensor, PlanInput) else "To"
         return f"Rows{way}<{cpp_type}>({_of_channels(tensor.domain)})"
-    if kernel.form is Form.STEPS:
-        if tensor.domain is Domain.ROW:
-            return _piece("lanes", cpp_type)
-        return f"Steps{'In' if isinstance(tensor, PlanInput) else 'Out'}<{cpp_type}>(rows)"
     elements = "count"
     if tensor.domain is Domain.ROW and kernel.form is not Form.LANES:
         elements = "rows" if packed else "1"
@@ -116,12 +112,6 @@ def _copy_call(target: str, source: str, shape: str, padded: str = "") -> list[s
     if not padded:
         return [call, f"    {shape});"]
     return [call, f"    {shape},", f"    DataCopyPadExtParams<{padded}>{{false, 0, 0, 0}});"]
-
-
-def capital(plan_input: PlanInput) -> str:
-    """The input's name inside that of a method."""
-    name = camel(plan_input.name)
-    return name[:1].upper() + name[1:]
 
 
 def receive(inputs: Sequence[PlanInput]) -> list[str]:

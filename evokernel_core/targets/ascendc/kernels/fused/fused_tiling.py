@@ -12,18 +12,8 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, Form, Schedule
 from evokernel_core.targets.ascendc.kernels.fused.shared import MOST_SHARERS, point_bytes
-from evokernel_core.targets.ascendc.kernels.fused.steps import MOST_STEPS, lanes_per_block
 from evokernel_core.targets.ascendc.lowering.program import camel, size_field
 
-_OF_LANES = (
-    "uint64_t steps",
-    "uint64_t columns",
-    "uint64_t units",
-    "uint64_t unitsPerCore",
-    "uint64_t chunks",
-    "uint32_t chunkElements",
-)
-_PART_OF_STEPS = "uint32_t stepsPerTile"
 _FIELDS = {
     Form.PACKED: (
         "uint64_t rows",
@@ -51,7 +41,6 @@ _FIELDS = {
         "uint64_t tilesPerShare",
         "uint32_t sharers",
     ),
-    Form.STEPS: (*_OF_LANES, _PART_OF_STEPS),
 }
 
 _ROWS = """\
@@ -94,42 +83,7 @@ tiling.sharers = static_cast<uint32_t>(CeilDiv(tiling.tiles, tiling.tilesPerShar
 tiling.blockDim = static_cast<uint32_t>(tiling.rowsAtOnce * tiling.sharers);
 """
 
-_LANES = """\
-// The lanes are cut into equal runs, small enough that every core gets work.
-tiling.columns = static_cast<uint64_t>(columnCount);
-const uint64_t outerCount = static_cast<uint64_t>(rowCount) / tiling.steps;
-const uint64_t share = RoundUp(CeilDiv(outerCount * tiling.columns, cores), STEP);
-const uint64_t longest = share < ROW_CAPACITY ? share : ROW_CAPACITY;
-tiling.chunks = CeilDiv(tiling.columns, longest);
-tiling.chunkElements = static_cast<uint32_t>(RoundUp(CeilDiv(tiling.columns, tiling.chunks), STEP));
-tiling.chunks = CeilDiv(tiling.columns, tiling.chunkElements);
-tiling.units = outerCount * tiling.chunks;
-tiling.unitsPerCore = CeilDiv(tiling.units, cores);
-tiling.blockDim = static_cast<uint32_t>(CeilDiv(tiling.units, tiling.unitsPerCore));
-"""
-
-_STEPS = (
-    """\
-if (static_cast<uint64_t>(columnCount) > MOST_COLUMNS) {
-    return false;
-}
-"""
-    + _LANES
-    + """\
-const uint64_t most = Least(Least(tiling.steps, TILE_ELEMENTS / tiling.chunkElements), MOST_STEPS);
-tiling.stepsPerTile = static_cast<uint32_t>(CeilDiv(tiling.steps, CeilDiv(tiling.steps, most)));
-"""
-)
-
-_WHOLE = """\
-const uint64_t most = TILE_ELEMENTS / tiling.steps / STEP * STEP; // lanes of which a tile has all steps
-if (most == 0 || static_cast<uint64_t>(columnCount) > MOST_COLUMNS) {
-    return false;
-}
-""" + _LANES.replace("share < ROW_CAPACITY ? share : ROW_CAPACITY", "Least(Least(share, ROW_CAPACITY), most)")
-
 _BODY = {
-    Form.STEPS: _STEPS,
     Form.PIECES: _ROWS + _PIECES,
     Form.SHARED: _PIECES + _SHARED,
     Form.PACKED: _ROWS + _PACKED,
@@ -162,9 +116,9 @@ def tiling_texts(kernel: Kernel) -> tuple[str, str]:
     """What a kernel needs in tiling.h: its constants with the struct, and the host function."""
     plan, schedule = kernel.plan, kernel.schedule
     shape = shape_fields(plan, schedule)
-    own = [field for field in _FIELDS[schedule.form] if field != _PART_OF_STEPS or not schedule.whole]
+    own = _FIELDS[schedule.form]
     fields = ["uint32_t blockDim", "uint64_t workspaceBytes", *own, *shape.fields]
-    text = _WHOLE if schedule.whole else _BODY[schedule.form]
+    text = _BODY[schedule.form]
     body = "\n".join([*_sizes(plan, shape), *_checks(schedule), *shape.assignments, text.rstrip()])
     body += f"\ntiling.workspaceBytes = {_WORKSPACE if kernel.exchanged else 0};\nreturn true;"
     helpers = _CEIL_DIV + ("\n" + _ROUND_UP if "RoundUp(" in body else "")
@@ -206,26 +160,13 @@ def _constants(kernel: Kernel, body: str) -> str:
             f"constexpr uint32_t MOST_EXCHANGED = {kernel.exchanged}; // numbers of a row after a pass",
             f"constexpr uint64_t MOST_SHARERS = {MOST_SHARERS}; // cores of a row",
         ]
-    if schedule.form is Form.STEPS:
-        lines += _steps_constants(kernel)
-    elif ", STEP)" in body:
+    if ", STEP)" in body:
         lines.append("constexpr uint64_t STEP = 128;")
     if schedule.cores:
         lines.append(f"constexpr uint32_t MOST_CORES = {schedule.cores};")
     if schedule.packed:
         lines.append("constexpr uint32_t FLOATS_PER_BLOCK = 8;")
     return "\n".join(lines) + "\n"
-
-
-def _steps_constants(kernel: Kernel) -> list[str]:
-    block = lanes_per_block(kernel.plan)
-    most_steps = f"constexpr uint64_t MOST_STEPS = {MOST_STEPS}; // repeats of one instruction"
-    return [
-        f"constexpr uint32_t LANES_PER_BLOCK = {block};",
-        f"constexpr uint64_t STEP = {4 * block}; // lanes in 128 bytes",
-        *([] if kernel.schedule.whole else [most_steps]),
-        f"constexpr uint64_t MOST_COLUMNS = UINT32_MAX / {32 // block}; // what a copy can step over",
-    ]
 
 
 def _has_row_outputs(plan: Plan) -> bool:

@@ -172,8 +172,7 @@ __aicore__ inline void SpreadRows(const LocalTensor<float> &dst, const LocalTens
 
 def _at_pitch(text: str, schedule: Schedule) -> str:
     """The text with the distance of a tile's rows, which in tiles of several steps is that of a unit."""
-    several = (Form.STEPS, Form.CHANNELS)
-    return text.replace("tiling_.pitch", "pitch") if schedule.form in several else text
+    return text.replace("tiling_.pitch", "pitch") if schedule.form is Form.CHANNELS else text
 
 
 def repeat_columns(schedule: Schedule) -> str:
@@ -339,27 +338,5 @@ template <typename T> __aicore__ inline DataCopyExtParams RowCopy(uint32_t rows)
         return {1, rows * rowBytes, 0, 0, 0};
     }
     return {static_cast<uint16_t>(rows), rowBytes, 0, 0, 0};
-}
-"""
-
-
-def steps_in() -> str:
-    return """\
-// Lanes of several steps: apart in device memory, one below another in the unified buffer.
-template <typename T> __aicore__ inline DataCopyExtParams StepsIn(uint32_t rows)
-{
-    const uint32_t apart = (tiling_.columns - lanes) * sizeof(T);
-    return {static_cast<uint16_t>(rows), static_cast<uint32_t>(lanes * sizeof(T)), apart, 0, 0};
-}
-"""
-
-
-def steps_out() -> str:
-    return """\
-// The same back to device memory.
-template <typename T> __aicore__ inline DataCopyExtParams StepsOut(uint32_t rows)
-{
-    const uint32_t apart = (tiling_.columns - lanes) * sizeof(T);
-    return {static_cast<uint16_t>(rows), static_cast<uint32_t>(lanes * sizeof(T)), 0, apart, 0};
 }
 """

@@ -39,25 +39,3 @@ def measured(ahead: bool, position: str, size: str, measure: str, arguments: str
         f"    {size} = nextSize;",
         "}",
     ]
-
-
-def counted(ahead: bool, position: str, arguments: str) -> list[str]:
-    """One tile for each position: whole rows, or equal segments of rows."""
-    if not ahead:
-        return [
-            f"for (uint64_t {position} = begin; {position} < end; ++{position}) {{",
-            f"    CopyIn({position});",
-            f"    Compute({arguments});",
-            f"    CopyOut({position});",
-            "}",
-        ]
-    return [
-        "CopyIn(begin);",
-        f"for (uint64_t {position} = begin; {position} < end; ++{position}) {{",
-        f"    if ({position} + 1 < end) {{ // travels while this tile is computed",
-        f"        CopyIn({position} + 1);",
-        "    }",
-        f"    Compute({arguments});",
-        f"    CopyOut({position});",
-        "}",
-    ]

@@ -24,7 +24,7 @@ from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.lanes_to_one import reduce_lanes
 from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram, column_tensors
 from evokernel_core.targets.ascendc.kernels.fused.selection import Selector
-from evokernel_core.targets.ascendc.kernels.fused.settings import IN_LANES
+from evokernel_core.targets.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES
 from evokernel_core.targets.ascendc.kernels.fused.storage import Storage, tensors_of
 from evokernel_core.targets.ascendc.kernels.text import REDUCTION_NAMES
 from evokernel_core.targets.ascendc.lowering.program import Instruction, camel, size_field
@@ -61,7 +61,7 @@ class Nest:
     def loops(self) -> None:
         """Fields for the loops of the plan, and for sizes and numbers of the call that instructions take."""
         k, plan = self.k, self.plan
-        if plan.outer and self.schedule.form not in IN_LANES:
+        if plan.outer and self.schedule.form not in IN_LANES | IN_PIECES:
             k.param("mid", Size(plan.mid))
         first = 1 if plan.leading.is_one else 0
         for axis, loop in enumerate(plan.outer[first:], first):

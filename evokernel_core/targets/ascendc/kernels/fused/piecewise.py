@@ -11,16 +11,16 @@ from collections.abc import Sequence
 
 from attrs import define
 
-from evokernel_core.compiler.lowering.plan import Plan, PlanInput
+from evokernel_core.compiler.lowering.plan import PlanInput
 from evokernel_core.compiler.lowering.values import Domain, Operand, Value
 from evokernel_core.targets.ascendc.ir.expr import Expr
 from evokernel_core.targets.ascendc.ir.floats import float_var
-from evokernel_core.targets.ascendc.kernels.fused import copies, loops
+from evokernel_core.targets.ascendc.kernels.fused import copies
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.copies import method
-from evokernel_core.targets.ascendc.kernels.fused.passes import Pass, combine_lines, in_passes, starting_lines
+from evokernel_core.targets.ascendc.kernels.fused.passes import Pass, starting_lines
 from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram
-from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
+from evokernel_core.targets.ascendc.kernels.fused.settings import Form
 from evokernel_core.targets.ascendc.kernels.text import instruction_lines, words_of
 from evokernel_core.targets.ascendc.lowering.program import Lowerer, camel
 
@@ -41,20 +41,6 @@ class PieceLowerer(Lowerer):
         if isinstance(operand, Value) and operand.op == "load" and not self.inputs[operand.index].inner:
             return float_var(f"{camel(self.inputs[operand.index].name)}Value")
         return super().scalar(operand)
-
-
-def build(plan: Plan, schedule: Schedule) -> Kernel:
-    """The kernel of a piecewise plan."""
-    lowerer = PieceLowerer(plan, packed=False, eager=schedule.eager_rounding)
-    kernel, steps, final = in_passes(plan, schedule, lowerer)
-    once, row, piece = numbers(kernel)
-    for step in steps:
-        reducing_methods(kernel, step, piece, ending_lines(step))
-    last = final_methods(kernel, final, piece)
-    calls = [*row, *(f"Reduce{step.number}(row);" for step in steps), *last]
-    loop = ["for (uint64_t row = begin; row < end; ++row) {", *(f"    {line}" for line in calls), "}"]
-    kernel.process += [*loops.core_range("rows", "rowsPerCore"), *once, *loop]
-    return kernel
 
 
 def numbers(kernel: Kernel) -> tuple[list[str], list[str], list[str]]:
@@ -127,10 +113,6 @@ def lanes() -> list[str]:
         "const uint64_t columns = tiling_.columns;",
         "const uint32_t lanes = columns < tiling_.tileElements ? columns : tiling_.tileElements;",
     ]
-
-
-def ending_lines(step: Pass) -> list[str]:
-    return [*lanes(), *combine_lines(step, "tiling_.pieces * columns")]
 
 
 def _used(numbers: list[str], body: Sequence[str]) -> list[str]:

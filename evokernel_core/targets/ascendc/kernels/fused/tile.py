@@ -11,9 +11,10 @@ from evokernel_core.targets.ascendc.kernels.fused import (
     columnwise,
     fused_rows,
     lanes,
-    piecewise,
+    pieces,
     shared,
     single,
+    step_tiles,
     steps,
     streamed,
 )
@@ -26,14 +27,16 @@ _TAKEN = {
     Form.PACKED: fused_rows.build,
     Form.STREAM: streamed.resources,
     Form.LANES: columnwise.resources,
-    Form.STEPS: steps.build,
-    Form.PIECES: piecewise.build,
+    Form.STEPS: steps.resources,
+    Form.PIECES: pieces.resources,
     Form.SHARED: shared.build,
     **dict.fromkeys(_SINGLE, single.resources),
 }
 _IN_IR = {
     Form.STREAM: streamed.build,
     Form.LANES: lanes.build,
+    Form.STEPS: step_tiles.build,
+    Form.PIECES: pieces.build,
     **dict.fromkeys(_SINGLE, single.build),
 }
 """The forms whose kernels are built in the IR; the others are text."""
