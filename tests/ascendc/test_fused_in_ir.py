@@ -89,10 +89,10 @@ def elements(builder: Any, dtype: str, row: bool) -> KernelTask:
 
 
 FORMS: dict[Any, set[str]] = {
-    rows: {"stream"},
-    masked_rows: {"stream", "resident"},
-    batch_norm: {"pieces"},
-    group_norm: {"pieces"},
+    rows: {"stream", "shared"},
+    masked_rows: {"packed", "resident", "stream", "shared"},
+    batch_norm: {"pieces", "shared"},
+    group_norm: {"pieces", "shared"},
     lanes: {"lanes"},
     few_lanes: {"lanes"},
     _normalised: {"lanes", "steps"},
@@ -137,6 +137,6 @@ def test_kernels_in_the_ir_break_no_rule(name: str, builder: Any, chip: Any) -> 
     planned, found = plan(task, chip), set()
     for form, schedule, kernel in kernels(task, chip):
         found.add(form)
-        assert list(broken_rules(kernel, chip, task.sizes)) == [], schedule
+        assert list(broken_rules(kernel, chip, task.sizes))[:3] == [], schedule
         assert bytes_of(kernel) <= build(planned, schedule).layout.total, schedule
     assert found >= FORMS.get(make, set())

@@ -122,6 +122,10 @@ class Builder:
         """Elements of the workspace that each core has for itself."""
         return self._tensor(Tensor(name, "workspace", ctype, item_bytes, Role.WORKSPACE, own=own))
 
+    def common(self, name: str, ctype: str, item_bytes: int, elements: Expr) -> Tensor:
+        """Elements of the workspace that all cores have together."""
+        return self._tensor(Tensor(name, "workspace", ctype, item_bytes, Role.WORKSPACE, common=elements))
+
     def in_workspace(self, name: str, address: str, ctype: str, item_bytes: int) -> Tensor:
         """A tensor in the workspace, where another text lays it out."""
         return self._tensor(Tensor(name, address, ctype, item_bytes, Role.WORKSPACE))

@@ -45,7 +45,7 @@ class Tensor:
     """A tensor in device memory. ``name`` is the kernel's own, ``address`` that of its address among the
     parameters, ``ctype`` the C++ type of its elements, ``item_bytes`` their size. ``bypass_l2``: what is
     read of it is not kept in L2, which is left to other tensors. ``own``: elements of the workspace that each
-    core has for itself, where it is no tensor of the task."""
+    core has for itself, where it is no tensor of the task; ``common``: those that all cores have together."""
 
     name: str
     address: str
@@ -54,6 +54,7 @@ class Tensor:
     role: Role
     bypass_l2: bool = False
     own: Expr | None = None
+    common: Expr | None = None
 
     @property
     def handle(self) -> str:
@@ -167,7 +168,8 @@ class Buffer:
     hold nothing to rely on when they come round again, so only what no copy fills or empties may be.
     ``joined``: its stages are one run of memory, in which a turn finds what was left there by those before;
     places count from its beginning. ``idle``: nothing works on it; of a layout, what lies behind it begins so
-    much further."""
+    much further. ``by_events``: units hand it to each other by events, as what the scalar unit works on, and
+    not through a queue."""
 
     name: str
     ctype: str
@@ -178,6 +180,7 @@ class Buffer:
     memory: Memory = Memory.UB
     joined: bool = False
     idle: bool = False
+    by_events: bool = False
 
     @property
     def bytes(self) -> int:
@@ -362,7 +365,7 @@ class Put:
 class Fence:
     """What a unit does behind it begins when what it does in front of it has ended: stores of a core, if no
     other ``unit`` of a cube core is said, or an event, as of loads behind stores (``MTE3_MTE2``); of ``ALL``
-    any unit waits for all of them."""
+    any unit waits for all of them, and of ``CORES`` all cores for each other."""
 
     unit: str = "FIX"
 
@@ -497,8 +500,9 @@ class For:
     of which lie there at a time; all vector cores share it in a loop of cores ``beside`` cube cores.
     ``so_long``: it goes on so long as this holds, which depends on numbers; then ``end`` is how many turns
     estimates take it for. ``preloaded``: it has a turn at least, and what the first one loads, which nothing
-    in front of the loop decides but local constants, travels earlier: behind the preloaded loop before it in
-    the body, and of the first such loop in a turn of the loop around, in the turn before."""
+    in front of the loop decides but local constants, travels earlier: while the last turn of the preloaded
+    loop before it in the body is computed, and of the first such loop in a turn of the loop around, while the
+    last one in the turn before is."""
 
     var: Var
     end: Expr
@@ -705,6 +709,17 @@ class Kernel:
         return tuple((element, element.own) for element in result if element.own is not None)
 
     @property
+    def common(self) -> tuple[tuple[Tensor, Expr], ...]:
+        """What all cores have in the workspace together, with its elements."""
+        result = (tensor for tensor in self.tensors if isinstance(tensor, Tensor))
+        return tuple((element, element.common) for element in result if element.common is not None)
+
+    @cached_property
+    def meets(self) -> bool:
+        """Whether all cores wait for each other."""
+        return any(isinstance(node, Fence) and node.unit == "CORES" for node in self.nodes)
+
+    @property
     def reads_numbers(self) -> bool:
         """Whether the scalar unit reads device memory."""
         return any(isinstance(expression, Element) for expression in self.expressions())
@@ -737,7 +752,7 @@ class Kernel:
             yield buffer.elements
         for ring in self.rings:
             yield from (ring.places, ring.elements)
-        yield from (own for _, own in self.workspaces)
+        yield from (own for _, own in (*self.workspaces, *self.common))
 
 
 def _fields(node: Param | Table | Require) -> tuple[Expr, ...]:

@@ -188,9 +188,13 @@ class Lowerer:
             self._scalars[value.index] = self._read(tensor)
         return self._scalars[value.index]
 
-    def _read(self, row: Virtual) -> Var:
+    def number_of(self, name: str) -> Var | State:
+        """What a number of a row becomes that the scalar unit reads."""
+        return float_var(name)
+
+    def _read(self, row: Virtual) -> Var | State:
         """The number of a row tensor, which the scalar unit reads."""
-        number = float_var(f"{row.name}Value")
+        number = self.number_of(f"{row.name}Value")
         self.instructions.append(Instruction("get_value", None, (row,), number, "", self.origin, Domain.ROW))
         return number
 

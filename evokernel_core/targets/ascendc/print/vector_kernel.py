@@ -86,6 +86,7 @@ from evokernel_core.targets.ascendc.print.statements import (
     free_variables,
     function,
     in_lines,
+    indented,
     let,
     method,
     needed,
@@ -122,6 +123,8 @@ def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
     for node, own in kernel.workspaces:
         size = f"{own.cpp(Side.HOST, 2)} * sizeof({node.ctype})"
         blocks.append(f"tiling.workspaceBytes = tiling.blockDim * {size};")
+    for node, elements in kernel.common:
+        blocks.append(f"tiling.workspaceBytes = {elements.cpp(Side.HOST, 2)} * sizeof({node.ctype});")
     taken = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(kernel)};"
     checks = refusal("ubBytes < UB_BYTES_NEEDED")
     tiling, computing, text = (
@@ -155,8 +158,9 @@ def addresses_of(kernel: Kernel) -> Iterator[tuple[str, str]]:
 
 def _entry(kernel: Kernel, task: KernelTask, name: str) -> str:
     parameters = parameters_of(task, kernel.results)
+    cores = "__mix__(0, 1)" if kernel.meets else "__vector__"  # cores meet in a mixed launch only
     return f"""\
-extern "C" __global__ __vector__ void {name}_kernel(
+extern "C" __global__ {cores} void {name}_kernel(
     {parameters}, GM_ADDR workspace, OpTiling tiling)
 {{
     TPipe pipe;
@@ -373,14 +377,17 @@ private:
         self._fetched.update(_buffers_of(step.nodes))
         return self._called(phase, frozenset())
 
-    def _turns_that_fetch(self, node: For, parts: Sequence[Part], load: int, call: str) -> list[str]:
-        """The turns of a loop, each of which loads for the next one."""
+    def _turns_that_fetch(
+        self, node: For, parts: Sequence[Part], load: int, call: str, last: Sequence[str] = ()
+    ) -> list[str]:
+        """The turns of a loop, each of which loads for the next one; the ``last`` one does these."""
         step = parts[load]
         name, (_, end, step_over) = node.var.name, turns(node)
         following = f"{name} + {step_over}"
         fetch = [
             f"if ({following} < {end}) {{ // travels while this turn is computed",
             f"{STEP}{_called_with(call, name, following)}",
+            *(["} else {", *indented(last)] if last else []),
             "}",
         ]
         working = [part for part in parts if part is not step and not isinstance(part, Let)]
@@ -403,26 +410,27 @@ private:
         ]
 
     def _preloading_loop(self, node: For, parts: Sequence[Part], chain: Sequence[int]) -> list[str]:
-        """A loop around preloaded ones: behind each of them the first load of the next one, which is that of
-        the next turn behind the last."""
-        calls: list[str] = []
-        loops: list[list[str]] = []
+        """A loop around preloaded ones: the last turn of each of them loads for the first one of the next,
+        which is that of the next turn behind the last."""
+        found: list[tuple[Block, int, str]] = []
         for place in chain:
             inner = parts[place]
-            assert isinstance(inner, Block) and isinstance(inner.node, For)
+            assert isinstance(inner, Block)
             load = ahead(inner.bodies[0], self._uses)
             assert load is not None
-            call = self._load_call(inner.bodies[0], load, parts[:place])
-            calls.append(_called_with(call, inner.node.var.name, "0"))
-            loops.append(self._turns_that_fetch(inner.node, inner.bodies[0], load, call))
+            found.append((inner, load, self._load_call(inner.bodies[0], load, parts[:place])))
         name, (first, last, step) = node.var.name, turns(node)
         end = f"{name}End"
+        firsts = [_called_with(call, _loop_of(inner).var.name, "0") for inner, _, call in found]
 
         def load_for(turn: str) -> list[str]:
-            return [f"if ({turn} < {end}) {{", f"{STEP}{_called_with(calls[0], name, turn)}", "}"]
+            return [f"if ({turn} < {end}) {{", f"{STEP}{_called_with(firsts[0], name, turn)}", "}"]
 
-        behind = [*([call] for call in calls[1:]), load_for(f"{name} + {step}")]
-        instead = {place: [*loop, *call] for place, loop, call in zip(chain, loops, behind, strict=True)}
+        behind = [*([call] for call in firsts[1:]), load_for(f"{name} + {step}")]
+        instead = {
+            place: self._turns_that_fetch(_loop_of(inner), inner.bodies[0], load, call, after)
+            for place, (inner, load, call), after in zip(chain, found, behind, strict=True)
+        }
         head = [f"const {node.var.ctype} {end} = {last};", *load_for(first)]
         return [*head, *framed(node, [self._body(parts, _IN_TILES, instead)], end)]
 
@@ -530,6 +538,11 @@ private:
         return _copy(node) if isinstance(node, Copy) else _instruction(node)
 
 
+def _loop_of(block: Block) -> For:
+    assert isinstance(block.node, For)
+    return block.node
+
+
 def _scalar(node: Get | Put | Fence | Await | Signal) -> list[str]:
     """What the scalar unit does itself."""
     match node:
@@ -542,6 +555,8 @@ def _scalar(node: Get | Put | Fence | Await | Signal) -> list[str]:
             return [f"{node.target.buffer.name}.SetValue({node.target.offset.cpp()}, {node.value.cpp()});"]
         case Await() | Signal():
             return [flag(node)]
+    if node.unit == "CORES":
+        return ["SyncAll();"]
     if "_" in node.unit:
         return _wait(node.unit)
     return [f"PipeBarrier<PIPE_{'ALL' if node.unit == 'ALL' else 'MTE3'}>();"]

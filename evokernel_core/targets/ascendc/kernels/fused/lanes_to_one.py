@@ -10,8 +10,9 @@ from evokernel_core.targets.ascendc.ir.expr import Constant, Expr, Int, Var, cei
 from evokernel_core.targets.ascendc.ir.nodes import Enumerator, Operand, Slice
 from evokernel_core.targets.ascendc.kernels.fused.selection import WIDTH
 
-_FLOATS = Constant("FLOATS_PER_BLOCK", BLOCK_BYTES // 4)
-_BLOCKS = Constant("BLOCKS_PER_REPEAT", 8)
+FLOATS = Constant("FLOATS_PER_BLOCK", BLOCK_BYTES // 4)
+BLOCKS = Constant("BLOCKS_PER_REPEAT", 8)
+ONE = Int(1)
 _ONLY_VALUE = Enumerator("ReduceOrder::ORDER_ONLY_VALUE")
 
 
@@ -23,7 +24,7 @@ def reduce_lanes(
 
     def write(places: Sequence[Slice], numbers: Sequence[Var]) -> None:
         (made, taken), (width,) = places, numbers
-        _fold(k, name, (made, taken), width, folds, [-(-most // _FLOATS.value**level) for level in range(4)])
+        _fold(k, name, (made, taken), width, folds, [-(-most // FLOATS.value**level) for level in range(4)])
 
     note = (
         f"BlockReduce{name} leaves a number of each block at full rate; the slow part sees the last repeat."
@@ -42,27 +43,30 @@ def _fold(
     """From the second place to the first; ``most``: elements at this level, and at each behind it."""
     (to, source), (fold, other), level = places, folds, 5 - len(most)
     if most[0] <= LANES:
-        _last_repeat(k, name, to, source, count)
+        last_repeat(k, name, to, source, count)
         return
     with k.when(count, "<=", WIDTH):
-        _last_repeat(k, name, to, source, count)
+        last_repeat(k, name, to, source, count)
     with k.otherwise():
         repeats, tail = k.let(f"repeats{level}", count // WIDTH), k.let(f"tail{level}", count % WIDTH)
         _blocks(k, name, fold, source, repeats, tail)
-        blocks = k.let(f"blocks{level}", ceil_div(count, _FLOATS))
+        blocks = k.let(f"blocks{level}", ceil_div(count, FLOATS))
         _fold(k, name, (to, fold), blocks, (other, fold), most[1:])
 
 
 def _blocks(k: Builder, name: str, to: Slice, source: Slice, repeats: Expr, tail: Expr) -> None:
     """A number for each block of so many repeats, and of the tail behind them."""
     former = f"BlockReduce{name}"
-    k.call("ReduceDataBlock", to, source, repeats, WIDTH, 1, 1, _BLOCKS, repeats=repeats, former=former)
+    k.call("ReduceDataBlock", to, source, repeats, WIDTH, 1, 1, BLOCKS, repeats=repeats, former=former)
     with k.when(tail, ">", 0):
-        last = to.behind(repeats * _BLOCKS), source.behind(repeats * WIDTH)
-        k.call("ReduceDataBlock", *last, 1, tail, 1, 1, _BLOCKS, repeats=1, former=former)
+        last = to.behind(repeats * BLOCKS), source.behind(repeats * WIDTH)
+        k.call("ReduceDataBlock", *last, 1, tail, 1, 1, BLOCKS, repeats=1, former=former)
 
 
-def _last_repeat(k: Builder, name: str, to: Slice, source: Slice, count: Expr) -> None:
+def last_repeat(
+    k: Builder, name: str, to: Slice, source: Slice, count: Expr, rows: Expr = ONE, apart: Expr = BLOCKS
+) -> None:
+    """The lanes of one repeat to a number, in each of so many rows that lie so many blocks apart."""
     order: tuple[Operand, ...] = () if name == "Sum" else (_ONLY_VALUE,)
-    numbers = (count, Int(1), Int(1), Int(1), _BLOCKS)
-    k.call("ReduceRepeat", to, source, *numbers, *order, repeats=1, former=f"WholeReduce{name}")
+    numbers = (count, rows, ONE, ONE, apart)
+    k.call("ReduceRepeat", to, source, *numbers, *order, repeats=rows, former=f"WholeReduce{name}")

@@ -22,7 +22,7 @@ from evokernel_core.targets.ascendc.ir.floats import FLOAT, Arithmetic, AsFloat,
 from evokernel_core.targets.ascendc.ir.nodes import Element, Slice
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.lanes_to_one import reduce_lanes
-from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram, column_tensors
+from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram, column_tensors, rows_read_whole
 from evokernel_core.targets.ascendc.kernels.fused.selection import Selector
 from evokernel_core.targets.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES
 from evokernel_core.targets.ascendc.kernels.fused.storage import Storage, tensors_of
@@ -112,11 +112,9 @@ class Nest:
 
     def define_lanes(self) -> None:
         """Zeros where instructions read whole repeats or blocks, behind what a short tile writes."""
-        kernel, rows = self.kernel, self.kernel.row_names
-        names = kernel.work_names if kernel.compares else []
-        names += rows if kernel.compares or kernel.broadcasts_rows else []
-        names += column_tensors(kernel.programs) if kernel.compares else []
-        for name in names:
+        kernel = self.kernel
+        names = [*kernel.work_names, *column_tensors(kernel.programs)] if kernel.compares else []
+        for name in (*names, *rows_read_whole(kernel.programs)):
             size = self.place(name).buffer.elements
             self.selector(size, size).call("Duplicate", self.place(name), Literal(0.0), count=size)
 

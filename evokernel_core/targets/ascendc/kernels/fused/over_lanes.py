@@ -51,9 +51,9 @@ class OverLanes:
         k, (height, width) = self._k, numbers
         *tiles, row = places
         if self._spread == "rows":
-            with k.loop("step", height) as step:
-                of_step = (*(tile.behind(step * width) for tile in tiles), row)
-                k.call(key, *of_step, *scalar, width, repeats=ceil_div(width, WIDTH))
+            with k.loop("line", height) as line:
+                of_line = (*(tile.behind(line * width) for tile in tiles), row)
+                k.call(key, *of_line, *scalar, width, repeats=ceil_div(width, WIDTH))
             return
         blocks = width // _BLOCK
         struct = "BinaryRepeatParams" if len(places) > 2 else "UnaryRepeatParams"

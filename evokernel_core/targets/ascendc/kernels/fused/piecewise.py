@@ -9,12 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import define
-
 from evokernel_core.compiler.lowering.plan import PlanInput
-from evokernel_core.compiler.lowering.values import Domain, Operand, Value
-from evokernel_core.targets.ascendc.ir.expr import Expr
-from evokernel_core.targets.ascendc.ir.floats import float_var
+from evokernel_core.compiler.lowering.values import Domain
 from evokernel_core.targets.ascendc.kernels.fused import copies
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.copies import method
@@ -22,7 +18,7 @@ from evokernel_core.targets.ascendc.kernels.fused.passes import Pass, starting_l
 from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form
 from evokernel_core.targets.ascendc.kernels.text import instruction_lines, words_of
-from evokernel_core.targets.ascendc.lowering.program import Lowerer, camel
+from evokernel_core.targets.ascendc.lowering.program import camel
 
 _TILE = "uint64_t row, uint64_t tile"
 _NAMES = {
@@ -30,17 +26,6 @@ _NAMES = {
     "column": "const uint64_t column = tile % tilesPerPiece * tiling_.tileElements;",
     "count": "const uint32_t count = left < tiling_.tileElements ? left : tiling_.tileElements;",
 }
-
-
-@define
-class PieceLowerer(Lowerer):
-    """Inputs without columns of their own are numbers, of the row or of the piece."""
-
-    def scalar(self, operand: Operand) -> Expr | None:
-        operand = self.plain(operand)
-        if isinstance(operand, Value) and operand.op == "load" and not self.inputs[operand.index].inner:
-            return float_var(f"{camel(self.inputs[operand.index].name)}Value")
-        return super().scalar(operand)
 
 
 def numbers(kernel: Kernel) -> tuple[list[str], list[str], list[str]]:

@@ -50,6 +50,17 @@ def row_tensors(programs: Sequence[TileProgram], kind: Kind) -> list[str]:
     )
 
 
+def rows_read_whole(programs: Sequence[TileProgram]) -> list[str]:
+    """The names of the row tensors that instructions read in whole repeats or blocks."""
+    result: dict[str, None] = {}
+    for program in programs:
+        for item in program.instructions:
+            if item.op in ("Compare", "CompareScalar", "expand_rows") or item.op.endswith("Rows"):
+                rows = (source for source in item.sources if source.domain is Domain.ROW and not source.home)
+                result.update(dict.fromkeys(row.name for row in rows if row.kind is Kind.NUMBER))
+    return list(result)
+
+
 def column_tensors(programs: Sequence[TileProgram]) -> list[str]:
     """The names of column tensors converted to float32."""
     return list(

@@ -11,6 +11,7 @@ from attrs import frozen
 from evokernel_core.compiler.lowering.values import Domain
 from evokernel_core.targets.ascendc.ir.expr import Expr, Int, State, Var
 from evokernel_core.targets.ascendc.ir.floats import FLOAT, Arithmetic, AsFloat, Negative
+from evokernel_core.targets.ascendc.ir.nodes import Slice
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.nest import Nest
 from evokernel_core.targets.ascendc.kernels.fused.passes import Accumulation, Pass
@@ -49,10 +50,10 @@ class RowPasses(Nest):
     def take_row(self, row: Var) -> None:
         """All passes over a row, and what is written of it."""
         for step in self.steps:
-            self._reduce_row(row, step)
-        self._finish_row(row)
+            self.reduce_row(row, step)
+        self.finish_row(row)
 
-    def _reduce_row(self, row: Var, step: Pass) -> None:
+    def reduce_row(self, row: Var, step: Pass) -> None:
         """A pass that reduces: its tiles lane by lane, then the lanes."""
         k, program = self.k, step.program
         head = self.selector(self.tile, Int(1))
@@ -65,29 +66,42 @@ class RowPasses(Nest):
         lanes = k.let(f"lanes{step.number}", self.lanes())
         for accumulation in step.accumulations:
             self._combine(step, accumulation, lanes)
+        self.leave(step)
+
+    def numbers_at(self, step: Pass, one: Accumulation) -> Slice:
+        """Where the lanes of an accumulation become a number."""
+        return self.place(one.row)
+
+    def top_of(self, step: Pass, largest: Accumulation) -> Expr:
+        """The common maximum of lanes."""
+        return self.k.get(f"{largest.row}Top", self.numbers_at(step, largest), 0, FLOAT)
+
+    def leave(self, step: Pass) -> None:
+        """What else a pass leaves."""
 
     def _combine(self, step: Pass, accumulation: Accumulation, lanes: Expr) -> None:
         """Lanes to the row's number."""
-        pair, here = step.pair_of(accumulation), self.place(accumulation.row)
+        pair, here = step.pair_of(accumulation), self.numbers_at(step, accumulation)
         if pair is not None and not pair.is_moments:
-            self._rescale(step.first_of(pair), accumulation, lanes)
+            self._rescale(step, step.first_of(pair), accumulation, lanes)
         name = REDUCTION_NAMES[accumulation.value.op]
         self.reduce(name, here, self.place(accumulation.accumulator), lanes)
         if pair is not None and pair.is_moments:
-            self._centre(step.first_of(pair), accumulation)
+            self._centre(step, step.first_of(pair), accumulation)
 
-    def _rescale(self, largest: Accumulation, total: Accumulation, lanes: Expr) -> None:
+    def _rescale(self, step: Pass, largest: Accumulation, total: Accumulation, lanes: Expr) -> None:
         """The sums of lanes to the common maximum."""
         powers, sums = self.place(largest.accumulator), self.place(total.accumulator)
-        top = self.k.get(f"{largest.row}Top", self.place(largest.row), 0, FLOAT)
+        top = self.top_of(step, largest)
         lane = self.selector(lanes, Int(1))
         lane.call("Adds", powers, powers, Negative(top), count=lanes)
         lane.call("Exp", powers, powers, count=lanes)
         lane.call("Mul", sums, sums, powers, count=lanes)
 
-    def _centre(self, running: Accumulation, squares: Accumulation) -> None:
+    def _centre(self, step: Pass, running: Accumulation, squares: Accumulation) -> None:
         """From sums around the shift to the sum, and to squares around the mean."""
-        one, first, here = Int(1), self.place(running.row), self.place(squares.row)
+        one = Int(1)
+        first, here = self.numbers_at(step, running), self.numbers_at(step, squares)
         shift = next(state for state in self._shifts() if state.name == f"{squares.row}Shift")
         elements = AsFloat(self.elements())
         total = self.k.get(f"{running.row}Total", first, 0, FLOAT)
@@ -102,7 +116,7 @@ class RowPasses(Nest):
         items = (item for step in self.steps for item in step.program.body if item.op == "shift")
         yield from (item.scalar for item in items if isinstance(item.scalar, State))
 
-    def _finish_row(self, row: Var) -> None:
+    def finish_row(self, row: Var) -> None:
         """What is written: the numbers of a row, then its tiles."""
         final, one = self.final, Int(1)
         self.write(final.prologue, final, self.selector(one, one))

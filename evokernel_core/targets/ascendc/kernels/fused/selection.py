@@ -10,7 +10,7 @@ from evokernel_core.compiler.lowering.integers import INTEGERS
 from evokernel_core.compiler.lowering.values import Domain
 from evokernel_core.hardware.ascend.isa import LANES, REPEAT_BYTES
 from evokernel_core.targets.ascendc.ir.builder import Builder, read_as
-from evokernel_core.targets.ascendc.ir.expr import Constant, Expr, Var, ceil_div, round_up
+from evokernel_core.targets.ascendc.ir.expr import Constant, Expr, State, Var, ceil_div, round_up
 from evokernel_core.targets.ascendc.ir.nodes import Enumerator, Operand, Slice
 from evokernel_core.targets.ascendc.kernels.text import ONE_BYTE, STAGES
 from evokernel_core.targets.ascendc.lowering.program import Instruction
@@ -100,7 +100,7 @@ class Selector:
     def _cast(self, item: Instruction, slices: list[Slice]) -> None:
         """Numbers of one byte pass through half."""
         target, source = slices
-        mode, count = _mode_of_cast(item), self._count(item)
+        mode, count = mode_of_cast(item), self._count(item)
         if item.detail in ONE_BYTE:
             stage = self.places[STAGES["bool"]]
             self.call("Cast", stage, source, mode, count=count)
@@ -108,15 +108,20 @@ class Selector:
         self.call("Cast", target, source, mode, count=count)
 
     def _read(self, item: Instruction, slices: list[Slice]) -> None:
-        assert isinstance(item.scalar, Var)
-        self.k.get(item.scalar.name, slices[0], 0, item.scalar.ctype)
+        number = item.scalar
+        if isinstance(number, State):
+            read = self.k.get(f"{number.name}Read", slices[0], 0, number.ctype)
+            self.k.assign(number, read)
+        else:
+            assert isinstance(number, Var)
+            self.k.get(number.name, slices[0], 0, number.ctype)
 
 
 def _number(item: Instruction) -> tuple[Expr, ...]:
     return () if item.scalar is None else (item.scalar,)
 
 
-def _mode_of_cast(item: Instruction) -> Enumerator:
+def mode_of_cast(item: Instruction) -> Enumerator:
     widens = item.op == "cast_in" and item.detail not in INTEGERS
     return rounding("CAST_NONE" if widens else "CAST_RINT")
 
