@@ -1,4 +1,4 @@
-"""Fused kernels that are built in the IR: they break none of its rules, and take no more memory than the
+"""Fused kernels, which are built in the IR: they break none of its rules, and take no more memory than the
 tile search reckons with."""
 
 from __future__ import annotations
@@ -118,16 +118,14 @@ TASKS = {
 
 
 def kernels(task: KernelTask, chip: Any) -> Iterator[tuple[str, Schedule, Kernel]]:
-    """The kernels in the IR that are the draft, or one step away from it or from such a one."""
+    """The kernels that are the draft, or one step away from it or from such a one."""
     planned = plan(task, chip)
     start = initial(task, chip)
     near = [start, *(move.strategy for move in moves(task, start, chip))]
     forms = {str(one.setting("form")): one for one in reversed(near)}
     every = [*near, *(move.strategy for one in forms.values() for move in moves(task, one, chip))]
     for schedule in dict.fromkeys(Schedule.of(strategy) for strategy in every):
-        kernel = made(planned, schedule, "kernel")
-        if isinstance(kernel, Kernel):
-            yield str(schedule.form), schedule, kernel
+        yield str(schedule.form), schedule, made(planned, schedule)
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -39,28 +39,23 @@ def instruction_lines(
     instructions: Sequence[Instruction],
     registers: Registers,
     packed: bool,
-    declare: bool = True,
     rows: str = "",
 ) -> list[str]:
-    """C++ statements, with a comment where a new graph node begins. ``declare`` makes the numbers
-    that are read from row tensors local variables, else they are members. ``rows`` is the number of
-    row values of a tile where neither form's own number is meant."""
+    """C++ statements, with a comment where a new graph node begins. ``rows`` is the number of row values of a
+    tile where the form's own number is not meant."""
     lines: list[str] = []
     origin = ""
     for instruction in instructions:
         if instruction.origin and instruction.origin != origin:
             origin = instruction.origin
             lines.append(f"// {origin}")
-        lines.extend(_statement(instruction, registers, packed, declare, rows or ("rows" if packed else "1")))
+        lines.extend(_statement(instruction, registers, packed, rows or ("rows" if packed else "1")))
     return lines
 
 
-def _statement(
-    instruction: Instruction, registers: Registers, packed: bool, declare: bool, rows: str
-) -> list[str]:
+def _statement(instruction: Instruction, registers: Registers, packed: bool, rows: str) -> list[str]:
     sources = [registers.name(source) for source in instruction.sources]
-    if instruction.target is None:
-        return _number(instruction, sources, declare)
+    assert instruction.target is not None
     target = registers.name(instruction.target)
     count = rows if instruction.domain is Domain.ROW else "count"
     if instruction.op in _BINARY:
@@ -72,20 +67,6 @@ def _statement(
     if instruction.op.endswith(("Rows", "Columns")):
         return [f"{instruction.op}({target}, {sources[0]}, {sources[1]}, rows);"]
     return _SPECIAL[instruction.op](instruction, target, sources, count, packed)
-
-
-def _number(instruction: Instruction, sources: list[str], declare: bool) -> list[str]:
-    """Statements that give the scalar unit a number."""
-    if instruction.op == "get_value":
-        return [f"{'const float ' if declare else ''}{number_of(instruction)} = {sources[0]}.GetValue(0);"]
-    name, row, source = number_of(instruction), sources[0], sources[1]
-    return [
-        f"if (!{name}Known) {{ // the mean of the row's first tile: what is near zero sums without loss",
-        f"    SumRow({row}, {source}, count);",
-        f"    {name} = {row}.GetValue(0) / static_cast<float>(count);",
-        f"    {name}Known = true;",
-        "}",
-    ]
 
 
 def number_of(instruction: Instruction) -> str:
@@ -193,13 +174,6 @@ def _expand_columns(_: Instruction, target: str, sources: list[str], __: str, __
     return [f"RepeatColumns({target}, {sources[0]}, rows);"]
 
 
-def _reduce(instruction: Instruction, target: str, sources: list[str], _: str, packed: bool) -> list[str]:
-    name = REDUCTION_NAMES[instruction.op]
-    if packed:
-        return [f"{name}Rows({target}, {sources[0]}, rows);"]
-    return [f"{name}Row({target}, {sources[0]}, count);"]
-
-
 _SPECIAL: dict[str, _Writer] = {
     "Duplicate": _duplicate,
     "Round": _round,
@@ -216,7 +190,4 @@ _SPECIAL: dict[str, _Writer] = {
     "fold_steps": _fold_steps,
     "expand_rows": _expand_rows,
     "expand_columns": _expand_columns,
-    "reduce_sum": _reduce,
-    "reduce_max": _reduce,
-    "reduce_min": _reduce,
 }

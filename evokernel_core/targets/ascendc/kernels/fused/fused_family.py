@@ -51,7 +51,7 @@ class FusedFamily:
         return estimate_us(kernel, task.sizes, chip)
 
     def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> Made:
-        return made(plan(task, chip), Schedule.of(strategy), name)
+        return made(plan(task, chip), Schedule.of(strategy))
 
     def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
         planned = plan(task, chip)

@@ -8,7 +8,7 @@ from functools import partial
 from evokernel_core.compiler.lowering.plan import PlanInput, PlanOutput
 from evokernel_core.compiler.lowering.values import Domain
 from evokernel_core.compiler.shapes.sizes import extent
-from evokernel_core.targets.ascendc.ir.builder import Builder
+from evokernel_core.targets.ascendc.ir.builder import Builder, whole
 from evokernel_core.targets.ascendc.ir.expr import (
     Constant,
     CoreCount,
@@ -114,9 +114,10 @@ class Nest:
         """Zeros where instructions read whole repeats or blocks, behind what a short tile writes."""
         kernel = self.kernel
         names = [*kernel.work_names, *column_tensors(kernel.programs)] if kernel.compares else []
-        for name in (*names, *rows_read_whole(kernel.programs)):
-            size = self.place(name).buffer.elements
-            self.selector(size, size).call("Duplicate", self.place(name), Literal(0.0), count=size)
+        read = (*names, *rows_read_whole(kernel.programs))
+        for buffer in dict.fromkeys(self.place(name).buffer for name in read):
+            size = buffer.elements
+            self.selector(size, size).call("Duplicate", whole(buffer), Literal(0.0), count=size)
 
     def place(self, register: str) -> Slice:
         """Where a register lies."""

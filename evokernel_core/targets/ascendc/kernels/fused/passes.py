@@ -8,7 +8,7 @@ pass, see pairs.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from attrs import define, frozen
 
@@ -19,7 +19,6 @@ from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.pairs import Levels, Pair, online_pairs
 from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram, finish
 from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
-from evokernel_core.targets.ascendc.kernels.text import REDUCTION_NAMES, number_of
 from evokernel_core.targets.ascendc.lowering.program import Lowerer, used_inputs
 
 IDENTITY = {
@@ -41,10 +40,6 @@ class Accumulation:
     value: Value
     row: str
     accumulator: str
-
-
-def _row_of(accumulation: Accumulation) -> str:
-    return accumulation.row
 
 
 @define
@@ -152,49 +147,3 @@ def final_pass(plan: Plan, lowerer: Lowerer) -> TileProgram:
 def needed_now(roots: Sequence[Operand]) -> tuple[Value, ...]:
     """The values that the roots need without going through a reduction."""
     return needed(roots, lambda value: value.domain is Domain.ROW)
-
-
-# -- text -----------------------------------------------------------------------------------------
-
-
-def starting_lines(step: Pass) -> list[str]:
-    """Set the accumulators, all of their lanes, before a row's first tile."""
-    lines = [
-        f"Duplicate({accumulation.accumulator}, {step.start_of(accumulation).cpp()}, TILE_ELEMENTS);"
-        for accumulation in step.accumulations
-    ]
-    shifts = (number_of(statement) for statement in step.program.body if statement.op == "shift")
-    return lines + [f"{shift}Known = false;" for shift in shifts]
-
-
-def combine_lines(
-    step: Pass, elements: str, place: Callable[[Accumulation], str] = _row_of, *, is_part: bool = False
-) -> list[str]:
-    """Reduce the lanes of the accumulators to one value at ``place``, for ``elements`` (a C++ expression)
-    elements that they took; ``is_part`` of a row, whose other parts may be finite where this one is not."""
-    lines: list[str] = []
-    for accumulation in step.accumulations:
-        pair, to = step.pair_of(accumulation), place(accumulation)
-        if pair is not None and not pair.is_moments:
-            largest = step.first_of(pair)
-            top = f"{place(largest)}.GetValue(0)"
-            if is_part and pair.is_exposed:
-                lines.append(f"const float {largest.row}Part = {top};")
-                top = f"({largest.row}Part < {LOWEST.cpp()} ? {LOWEST.cpp()} : {largest.row}Part)"
-            lines += [
-                "// Bring the lanes' sums to the common maximum.",
-                f"Adds({largest.accumulator}, {largest.accumulator}, -{top}, lanes);",
-                f"Exp({largest.accumulator}, {largest.accumulator}, lanes);",
-                f"Mul({accumulation.accumulator}, {accumulation.accumulator}, {largest.accumulator}, lanes);",
-            ]
-        lines.append(f"{REDUCTION_NAMES[accumulation.value.op]}Row({to}, {accumulation.accumulator}, lanes);")
-        if pair is not None and pair.is_moments:
-            first, shift = place(step.first_of(pair)), f"{accumulation.row}Shift"
-            lines += [
-                "// From sums around the shift to the sum and to squares around the mean.",
-                f"const float {accumulation.row}Elements = static_cast<float>({elements});",
-                f"Axpy({to}, {first}, -{first}.GetValue(0) / {accumulation.row}Elements, 1);",
-                f"Abs({to}, {to}, 1); // rounding may leave it below zero",
-                f"Adds({first}, {first}, {shift} * {accumulation.row}Elements, 1);",
-            ]
-    return lines

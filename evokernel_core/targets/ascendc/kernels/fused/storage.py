@@ -13,7 +13,7 @@ from evokernel_core.targets.ascendc.ir.nodes import Buffer, Slice, Tensor
 from evokernel_core.targets.ascendc.kernels.fused.banks import SHIFT_BYTES
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.buffers import capacity, fold
-from evokernel_core.targets.ascendc.kernels.fused.programs import column_tensors
+from evokernel_core.targets.ascendc.kernels.fused.programs import column_tensors, rows_read_whole
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.targets.ascendc.lowering.program import camel
 
@@ -70,8 +70,13 @@ class Storage:
             yield f"mask{number}", whole(Buffer(f"mask{number}", "uint8_t", 1, tile // 8))
         for stage, ctype in kernel.stages.items():
             yield stage, whole(Buffer(stage, ctype, 2, tile))
+        read_whole = rows_read_whole(kernel.programs) if kernel.schedule.packed else []
+        together = Buffer("rowValues", "float", 4, self.row_capacity * len(read_whole))
         for name in kernel.row_names:
-            yield name, whole(Buffer(name, "float", 4, self.row_capacity))
+            if name in read_whole:  # side by side, so that one instruction defines all of them
+                yield name, at(together, self.row_capacity * read_whole.index(name))
+            else:
+                yield name, whole(Buffer(name, "float", 4, self.row_capacity))
         for name in kernel.row_masks:
             bits = Constant("ROW_MASK_BYTES", kernel.row_mask_bytes)
             yield name, whole(Buffer(name, "uint8_t", 1, bits))
