@@ -2,8 +2,8 @@
 
     python benchmarks/modules_of_write.py [--json OUT]
 
-A softmax of [n, d] is planned first; then ``write`` is traced, with nothing kept from before but the legalised
-task. A turn back is a call from one module into another that the trace had entered earlier; each pair of
+A softmax of [n, d] is planned first; then ``write`` is traced, with nothing kept from before but the
+legalised task. A turn back is a call from one module into another that the trace had entered earlier; each pair of
 modules counts once. Data (``domain``, ``hardware``) and what says sizes and values (``compiler.shapes``,
 ``compiler.lowering.values``) are left out, since every part reads them.
 """
@@ -21,7 +21,7 @@ from typing import Any
 import click
 
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
-from evokernel_core.domain.task import KernelTask, Symbol
+from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc import author
@@ -34,7 +34,7 @@ def softmax() -> KernelTask:
     spec = TensorSpec(("n", "d"), "float32")
     node = Node("result", "aten._softmax.default", (ValueRef("x"), -1, False), (), (spec,))
     graph = Graph((GraphInput("x", spec),), (node,), (ValueRef("result"),))
-    return KernelTask("softmax", graph, (Symbol("n", 300), Symbol("d", 70)), "softmax")
+    return KernelTask("softmax", graph, (Symbol("n", 300), Symbol("d", 70)), TOLERANCES["float32"], "softmax")
 
 
 class Trace:

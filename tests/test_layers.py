@@ -137,7 +137,7 @@ def test_the_agent_needs_only_the_standard_library_and_torch() -> None:
 
 
 FLOORS = (
-    *("source", "lowering", "legalization", "rewrites", "ir"),
+    *("source", "ir", "lowering", "legalization", "rewrites"),
     *("kernels", "fusion", "print", "programs", "neighbours"),
     *("audit", "backends", "target", "author", "knowledge", "first_run"),
 )

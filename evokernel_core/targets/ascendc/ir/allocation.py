@@ -38,7 +38,7 @@ def uses(kernel: Kernel) -> dict[Buffer, Use]:
     by_copies = {(True, False): Use.INPUT, (False, True): Use.OUTPUT, (True, True): Use.THROUGH}
     return {
         buffer: Use.NUMBERS
-        if buffer in numbers(kernel) and buffer.stages == 1
+        if (buffer in numbers(kernel) or buffer.by_events) and buffer.stages == 1
         else by_copies.get((buffer in loaded, buffer in stored), Use.SCRATCH)
         for buffer in kernel.buffers
     }

@@ -16,7 +16,7 @@ kernel = k.kernel()
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -66,6 +66,7 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Require,
     Ring,
     Role,
+    Routine,
     Section,
     Signal,
     Slice,
@@ -111,13 +112,19 @@ class Builder:
         self._tensors.append(tensor_list)
         return tensor_list
 
-    def output(self, name: str, address: str, ctype: str, item_bytes: int) -> Tensor:
+    def output(
+        self, name: str, address: str, ctype: str, item_bytes: int, *, bypass_l2: bool = False
+    ) -> Tensor:
         """A tensor that is written in full."""
-        return self._tensor(Tensor(name, address, ctype, item_bytes, Role.OUTPUT))
+        return self._tensor(Tensor(name, address, ctype, item_bytes, Role.OUTPUT, bypass_l2))
 
     def workspace(self, name: str, ctype: str, item_bytes: int, own: Expr) -> Tensor:
         """Elements of the workspace that each core has for itself."""
         return self._tensor(Tensor(name, "workspace", ctype, item_bytes, Role.WORKSPACE, own=own))
+
+    def common(self, name: str, ctype: str, item_bytes: int, elements: Expr) -> Tensor:
+        """Elements of the workspace that all cores have together."""
+        return self._tensor(Tensor(name, "workspace", ctype, item_bytes, Role.WORKSPACE, common=elements))
 
     def in_workspace(self, name: str, address: str, ctype: str, item_bytes: int) -> Tensor:
         """A tensor in the workspace, where another text lays it out."""
@@ -293,11 +300,19 @@ class Builder:
 
     @contextmanager
     def loop(
-        self, name: str, end: Index, ctype: str = U32, *, each: bool = False, one_load: bool = False
+        self,
+        name: str,
+        end: Index,
+        ctype: str = U32,
+        *,
+        each: bool = False,
+        one_load: bool = False,
+        preloaded: bool = False,
     ) -> Iterator[Var]:
         """A loop of one core. ``each``: of few turns, which differ; ``one_load``: all that it loads counts as
-        one load (see For)."""
-        with self._loop(Var(name, ctype), end, cores=False, each=each, one_load=one_load) as var:
+        one load; ``preloaded``: what its first turn loads travels before it (see For)."""
+        how = {"each": each, "one_load": one_load, "preloaded": preloaded}
+        with self._loop(Var(name, ctype), end, cores=False, **how) as var:
             yield var
 
     @contextmanager
@@ -336,6 +351,31 @@ class Builder:
         with self._block() as body:
             yield
         self._add(Section(name, tuple(body), note))
+
+    def routine(
+        self,
+        name: str,
+        places: Mapping[str, Slice],
+        numbers: Mapping[str, Expr],
+        write: Callable[[Sequence[Slice], Sequence[Var]], None],
+        note: str = "",
+    ) -> None:
+        """A section whose method takes ``places`` and ``numbers`` (``uint32_t``) by their names, and does
+        what ``write`` writes of them: a method for all sections of its name. No variable around has a name
+        of the numbers."""
+        formal = tuple(
+            Slice(Buffer(parameter, place.ctype, place.buffer.item_bytes, expr(0)), expr(0))
+            for parameter, place in places.items()
+        )
+        variables = tuple(Var(parameter) for parameter in numbers)
+        with self._block() as common:
+            write(formal, variables)
+        with self._block() as body:
+            for var, value in zip(variables, numbers.values(), strict=True):
+                self._add(Let(var, value))
+            write(tuple(places.values()), variables)
+        routine = Routine(formal, variables, tuple(common), tuple(places.values()), tuple(numbers.values()))
+        self._add(Section(name, tuple(body), note, routine))
 
     def again(self, section: Section) -> None:
         """The same step once more."""

@@ -14,6 +14,7 @@ from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir import allocation
 from evokernel_core.targets.ascendc.ir.allocation import Use
+from evokernel_core.targets.ascendc.ir.expr import Expr, State
 from evokernel_core.targets.ascendc.ir.nodes import (
     Atomic,
     Clear,
@@ -31,6 +32,7 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Slice,
     SliceList,
     accesses,
+    expressions_of,
 )
 from evokernel_core.targets.ascendc.ir.steps import mixed, unmatched
 from evokernel_core.targets.ascendc.ir.tile import known_values, walk
@@ -48,7 +50,8 @@ _TWO_BYTES = ("half", "bfloat16_t", "int16_t", "uint16_t")
 class Broken:
     """A rule that a kernel breaks at a place: ``ub-capacity``, ``queue-buffers``, ``queue-stages``,
     ``unwritten-buffer``, ``unread-buffer``, ``hidden-name``, ``queue-order``, ``queue-direction``,
-    ``queue-cleared``, ``type``, ``parameter-limit``, ``alignment``, ``no-tiles`` or ``tiling``."""
+    ``queue-cleared``, ``type``, ``parameter-limit``, ``alignment``, ``no-tiles``, ``preload`` or
+    ``tiling``."""
 
     rule: str
     place: str
@@ -85,6 +88,7 @@ def broken_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterat
     yield from _hidden_names(kernel.body, frozenset(state.name for state in kernel.states()))
     yield from _buffers(kernel)
     yield from _queues(kernel)
+    yield from _preloads(kernel)
     known, unmet = known_values(kernel, sizes, chip.aiv)
     if unmet is not None or not _has_tiles(kernel):
         return
@@ -127,6 +131,8 @@ def _buffers(kernel: Kernel) -> Iterator[Broken]:
     written = allocation.written(kernel)
     read = {child.buffer for node in kernel.nodes for writes, child in accesses(node) if not writes}
     for buffer, use in allocation.uses(kernel).items():
+        if buffer.idle:
+            continue
         if buffer.stages > MOST_STAGES or buffer.stages < 1 or (not use.is_queue and buffer.stages > 1):
             reason = f"{buffer.stages} stages are not from 1 to {MOST_STAGES}, or nothing copies the buffer."
             yield Broken("queue-stages", buffer.name, reason)
@@ -162,6 +168,34 @@ def _queues(kernel: Kernel) -> Iterator[Broken]:
     for buffer in sorted(cleared, key=lambda node: node.name):
         if used[buffer] not in (Use.INPUT, Use.THROUGH):
             yield Broken("queue-direction", buffer.name, "Nothing loads what is cleared for a load.")
+
+
+def _preloads(kernel: Kernel) -> Iterator[Broken]:
+    """Preloaded loops whose loads a number decides that is read, or a state, in the turn around."""
+    for loop in kernel.nodes:
+        if not isinstance(loop, For):
+            continue
+        late: set[Expr] = set()
+        for node in loop.body:
+            if isinstance(node, Get) or (isinstance(node, Let) and _mentions(node.value, late)):
+                late.add(node.var)
+            elif isinstance(node, For) and node.preloaded and _load_mentions(node, late):
+                reason = "What its first turn loads is not known in the turn before."
+                yield Broken("preload", node.var.name, reason)
+
+
+def _load_mentions(loop: For, late: set[Expr]) -> bool:
+    """Whether the loads of a loop are made of what is known late."""
+    inner = set(late)
+    for node in loop.body:
+        if isinstance(node, Let) and _mentions(node.value, inner):
+            inner.add(node.var)
+    loads = (node for node in loop.body if isinstance(node, Copy) and node.is_load)
+    return any(_mentions(one, inner) for node in loads for one in expressions_of(node))
+
+
+def _mentions(value: Expr, late: set[Expr]) -> bool:
+    return any(part in late or isinstance(part, State) for part in value.walk())
 
 
 def _rows(node: Copy, values: Mapping[str, int]) -> Iterator[Broken]:

@@ -8,11 +8,12 @@ cube.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import cached_property
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, REPEAT_BYTES
 from evokernel_core.targets.ascendc.ir.expr import (
@@ -28,6 +29,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
     ceil_div,
     compared,
 )
+from evokernel_core.targets.ascendc.ir.floats import INFINITE, Literal
 
 
 class Role(Enum):
@@ -43,7 +45,7 @@ class Tensor:
     """A tensor in device memory. ``name`` is the kernel's own, ``address`` that of its address among the
     parameters, ``ctype`` the C++ type of its elements, ``item_bytes`` their size. ``bypass_l2``: what is
     read of it is not kept in L2, which is left to other tensors. ``own``: elements of the workspace that each
-    core has for itself, where it is no tensor of the task."""
+    core has for itself, where it is no tensor of the task; ``common``: those that all cores have together."""
 
     name: str
     address: str
@@ -52,6 +54,7 @@ class Tensor:
     role: Role
     bypass_l2: bool = False
     own: Expr | None = None
+    common: Expr | None = None
 
     @property
     def handle(self) -> str:
@@ -164,7 +167,9 @@ class Buffer:
     anything else, since instructions read whole blocks or repeats behind what was written; a queue's buffers
     hold nothing to rely on when they come round again, so only what no copy fills or empties may be.
     ``joined``: its stages are one run of memory, in which a turn finds what was left there by those before;
-    places count from its beginning."""
+    places count from its beginning. ``idle``: nothing works on it; of a layout, what lies behind it begins so
+    much further. ``by_events``: units hand it to each other by events, as what the scalar unit works on, and
+    not through a queue."""
 
     name: str
     ctype: str
@@ -174,6 +179,8 @@ class Buffer:
     cleared: bool = False
     memory: Memory = Memory.UB
     joined: bool = False
+    idle: bool = False
+    by_events: bool = False
 
     @property
     def bytes(self) -> int:
@@ -192,6 +199,10 @@ class Slice:
     @property
     def ctype(self) -> str:
         return self.read_as or self.buffer.ctype
+
+    def behind(self, elements: Expr) -> Slice:
+        """What lies so many elements further."""
+        return evolve(self, offset=self.offset + elements)
 
 
 @frozen
@@ -354,7 +365,7 @@ class Put:
 class Fence:
     """What a unit does behind it begins when what it does in front of it has ended: stores of a core, if no
     other ``unit`` of a cube core is said, or an event, as of loads behind stores (``MTE3_MTE2``); of ``ALL``
-    any unit waits for all of them."""
+    any unit waits for all of them, and of ``CORES`` all cores for each other."""
 
     unit: str = "FIX"
 
@@ -488,7 +499,10 @@ class For:
     reads, is one load to what is around it. ``ring``: each turn writes a chunk that cube cores read, so many
     of which lie there at a time; all vector cores share it in a loop of cores ``beside`` cube cores.
     ``so_long``: it goes on so long as this holds, which depends on numbers; then ``end`` is how many turns
-    estimates take it for."""
+    estimates take it for. ``preloaded``: it has a turn at least, and what the first one loads, which nothing
+    in front of the loop decides but local constants, travels earlier: while the last turn of the preloaded
+    loop before it in the body is computed, and of the first such loop in a turn of the loop around, while the
+    last one in the turn before is."""
 
     var: Var
     end: Expr
@@ -504,6 +518,7 @@ class For:
     ring: Constant | None = None
     beside: bool = False
     so_long: Condition | None = None
+    preloaded: bool = False
 
     @property
     def most_cores(self) -> Expr:
@@ -539,13 +554,28 @@ class If:
 
 
 @frozen
+class Routine:
+    """What several sections have in common: a method that takes places in buffers and numbers. ``places`` and
+    ``numbers`` are its parameters, of which ``body`` is made; ``arguments`` and ``values`` what a section
+    gives it."""
+
+    places: tuple[Slice, ...]
+    numbers: tuple[Var, ...]
+    body: tuple[Node, ...]
+    arguments: tuple[Slice, ...]
+    values: tuple[Expr, ...]
+
+
+@frozen
 class Section:
     """Nodes that read as one step: a method of their own in the printed class, which is written once where a
-    kernel has the same section several times."""
+    kernel has the same section several times. ``routine``: the method takes parameters, and ``body`` is what
+    it does with those that are given here."""
 
     name: str
     body: tuple[Node, ...]
     note: str = ""
+    routine: Routine | None = None
 
     @property
     def bodies(self) -> tuple[tuple[Node, ...], ...]:
@@ -628,6 +658,11 @@ class Kernel:
     layout: tuple[Buffer, ...] = ()
 
     @property
+    def structure(self) -> Hashable:
+        """All that the text follows from: equal for kernels that are built alike."""
+        return self.note, self.tensors, self.params, self.body, self.rings, self.layout
+
+    @property
     def results(self) -> tuple[str, ...]:
         """The addresses of what is written, in their order among the parameters."""
         written = (
@@ -644,7 +679,11 @@ class Kernel:
         """The named floating-point constants, in the order of their first use."""
         given = (child for node in self.nodes for child in _given(node))
         result = (element.value if isinstance(element, Converted) else element for element in given)
-        return tuple(dict.fromkeys(element for element in result if isinstance(element, Number)))
+        literals = (part for part in self.expressions() if isinstance(part, Literal))
+        infinite = [Number(INFINITE, math.inf)] if any(one.is_infinite for one in literals) else []
+        return tuple(
+            dict.fromkeys((*(element for element in result if isinstance(element, Number)), *infinite))
+        )
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
@@ -660,7 +699,7 @@ class Kernel:
     def buffers(self) -> tuple[Buffer, ...]:
         """In the order in which they lie: those of the layout, others as they are used first."""
         used = dict.fromkeys(child.buffer for node in self.nodes for _, child in accesses(node))
-        first = (node for node in self.layout if node in used)
+        first = (node for node in self.layout if node in used or node.idle)
         return tuple(dict.fromkeys((*first, *used)))
 
     @property
@@ -668,6 +707,17 @@ class Kernel:
         """What each core has in the workspace for itself, with its elements."""
         result = (tensor for tensor in self.tensors if isinstance(tensor, Tensor))
         return tuple((element, element.own) for element in result if element.own is not None)
+
+    @property
+    def common(self) -> tuple[tuple[Tensor, Expr], ...]:
+        """What all cores have in the workspace together, with its elements."""
+        result = (tensor for tensor in self.tensors if isinstance(tensor, Tensor))
+        return tuple((element, element.common) for element in result if element.common is not None)
+
+    @cached_property
+    def meets(self) -> bool:
+        """Whether all cores wait for each other."""
+        return any(isinstance(node, Fence) and node.unit == "CORES" for node in self.nodes)
 
     @property
     def reads_numbers(self) -> bool:
@@ -702,7 +752,7 @@ class Kernel:
             yield buffer.elements
         for ring in self.rings:
             yield from (ring.places, ring.elements)
-        yield from (own for _, own in self.workspaces)
+        yield from (own for _, own in (*self.workspaces, *self.common))
 
 
 def _fields(node: Param | Table | Require) -> tuple[Expr, ...]:

@@ -111,8 +111,10 @@ def facts_of(made: Made) -> KernelFacts:
     if isinstance(made, (StageText, Beside)):
         return made.facts
     if isinstance(made, Kernel):
-        own = bool(made.workspaces)
-        return evolve(VECTORS_ALONE, reads_numbers=made.reads_numbers, uses_workspace=own)
+        own = bool(made.workspaces or made.common)
+        return evolve(
+            VECTORS_ALONE, reads_numbers=made.reads_numbers, uses_workspace=own, waits_for_all=made.meets
+        )
     if made.beside is not None:
         headers = ("cmath",) if made.beside.roots() else ()
         return KernelFacts(Cores.BOTH, uses_workspace=True, tiling_headers=headers)

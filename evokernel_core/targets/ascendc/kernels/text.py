@@ -39,34 +39,29 @@ def instruction_lines(
     instructions: Sequence[Instruction],
     registers: Registers,
     packed: bool,
-    declare: bool = True,
     rows: str = "",
 ) -> list[str]:
-    """C++ statements, with a comment where a new graph node begins. ``declare`` makes the numbers
-    that are read from row tensors local variables, else they are members. ``rows`` is the number of
-    row values of a tile where neither form's own number is meant."""
+    """C++ statements, with a comment where a new graph node begins. ``rows`` is the number of row values of a
+    tile where the form's own number is not meant."""
     lines: list[str] = []
     origin = ""
     for instruction in instructions:
         if instruction.origin and instruction.origin != origin:
             origin = instruction.origin
             lines.append(f"// {origin}")
-        lines.extend(_statement(instruction, registers, packed, declare, rows or ("rows" if packed else "1")))
+        lines.extend(_statement(instruction, registers, packed, rows or ("rows" if packed else "1")))
     return lines
 
 
-def _statement(
-    instruction: Instruction, registers: Registers, packed: bool, declare: bool, rows: str
-) -> list[str]:
+def _statement(instruction: Instruction, registers: Registers, packed: bool, rows: str) -> list[str]:
     sources = [registers.name(source) for source in instruction.sources]
-    if instruction.target is None:
-        return _number(instruction, sources, declare)
+    assert instruction.target is not None
     target = registers.name(instruction.target)
     count = rows if instruction.domain is Domain.ROW else "count"
     if instruction.op in _BINARY:
         return [f"{instruction.op}({target}, {sources[0]}, {sources[1]}, {count});"]
     if instruction.op in _SCALAR:
-        return [f"{instruction.op}({target}, {sources[0]}, {instruction.scalar}, {count});"]
+        return [f"{instruction.op}({target}, {sources[0]}, {number_of(instruction)}, {count});"]
     if instruction.op in _UNARY:
         return [f"{instruction.op}({target}, {sources[0]}, {count});"]
     if instruction.op.endswith(("Rows", "Columns")):
@@ -74,25 +69,17 @@ def _statement(
     return _SPECIAL[instruction.op](instruction, target, sources, count, packed)
 
 
-def _number(instruction: Instruction, sources: list[str], declare: bool) -> list[str]:
-    """Statements that give the scalar unit a number."""
-    if instruction.op == "get_value":
-        return [f"{'const float ' if declare else ''}{instruction.scalar} = {sources[0]}.GetValue(0);"]
-    name, row, source = instruction.scalar, sources[0], sources[1]
-    return [
-        f"if (!{name}Known) {{ // the mean of the row's first tile: what is near zero sums without loss",
-        f"    SumRow({row}, {source}, count);",
-        f"    {name} = {row}.GetValue(0) / static_cast<float>(count);",
-        f"    {name}Known = true;",
-        "}",
-    ]
+def number_of(instruction: Instruction) -> str:
+    """The number that an instruction takes, or what it gives one to."""
+    assert instruction.scalar is not None
+    return instruction.scalar.cpp()
 
 
 _Writer = Callable[[Instruction, str, list[str], str, bool], list[str]]
 
 
 def _duplicate(instruction: Instruction, target: str, _: list[str], count: str, __: bool) -> list[str]:
-    return [f"Duplicate({target}, {instruction.scalar}, {count});"]
+    return [f"Duplicate({target}, {number_of(instruction)}, {count});"]
 
 
 def _round(instruction: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
@@ -103,7 +90,9 @@ def _compare_scalar(
     instruction: Instruction, target: str, sources: list[str], count: str, _: bool
 ) -> list[str]:
     mode = f"CMPMODE::{instruction.detail}"
-    return [f"CompareScalar({target}, {sources[0]}, {instruction.scalar}, {mode}, WholeRepeats({count}));"]
+    return [
+        f"CompareScalar({target}, {sources[0]}, {number_of(instruction)}, {mode}, WholeRepeats({count}));"
+    ]
 
 
 def _compare(instruction: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
@@ -122,7 +111,9 @@ def _select_scalar(
     instruction: Instruction, target: str, sources: list[str], count: str, _: bool
 ) -> list[str]:
     operands = ", ".join(sources)
-    return [f"Select({target}, {operands}, {instruction.scalar}, SELMODE::VSEL_TENSOR_SCALAR_MODE, {count});"]
+    return [
+        f"Select({target}, {operands}, {number_of(instruction)}, SELMODE::VSEL_TENSOR_SCALAR_MODE, {count});"
+    ]
 
 
 def _mask_logic(instruction: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
@@ -171,18 +162,6 @@ def _cast(target: str, source: str, mode: str, count: str, packed: bool, instruc
     return f"Cast({target}, {source}, RoundMode::{mode}, {count});"
 
 
-def _lane_shift(_: Instruction, target: str, sources: list[str], count: str, __: bool) -> list[str]:
-    source, running = sources[:2]
-    return [
-        "if (step == 0) { // the mean of a lane's first tile: what is near zero sums without loss",
-        f"    Adds({running}, {source}, 0.0f, {count});",
-        f"    FoldAdd({target}, {running});",
-        f"    Muls({target}, {target}, 1.0f / static_cast<float>(rows), pitch);",
-        f"    Duplicate({running}, 0.0f, {count});",
-        "}",
-    ]
-
-
 def _fold_steps(instruction: Instruction, target: str, sources: list[str], _: str, __: bool) -> list[str]:
     return [f"Fold{instruction.detail}({target}, {sources[0]});"]
 
@@ -193,13 +172,6 @@ def _expand_rows(_: Instruction, target: str, sources: list[str], __: str, ___: 
 
 def _expand_columns(_: Instruction, target: str, sources: list[str], __: str, ___: bool) -> list[str]:
     return [f"RepeatColumns({target}, {sources[0]}, rows);"]
-
-
-def _reduce(instruction: Instruction, target: str, sources: list[str], _: str, packed: bool) -> list[str]:
-    name = REDUCTION_NAMES[instruction.op]
-    if packed:
-        return [f"{name}Rows({target}, {sources[0]}, rows);"]
-    return [f"{name}Row({target}, {sources[0]}, count);"]
 
 
 _SPECIAL: dict[str, _Writer] = {
@@ -215,11 +187,7 @@ _SPECIAL: dict[str, _Writer] = {
     "Not": _mask_logic,
     "cast_in": _cast_in,
     "cast_out": _cast_out,
-    "lane_shift": _lane_shift,
     "fold_steps": _fold_steps,
     "expand_rows": _expand_rows,
     "expand_columns": _expand_columns,
-    "reduce_sum": _reduce,
-    "reduce_max": _reduce,
-    "reduce_min": _reduce,
 }

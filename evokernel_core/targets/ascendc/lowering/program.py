@@ -7,8 +7,6 @@ one row and a row value is a number in a scalar register.
 
 from __future__ import annotations
 
-import math
-import struct
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import ClassVar
@@ -28,6 +26,17 @@ from evokernel_core.compiler.lowering.values import (
     needed,
 )
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.targets.ascendc.ir.expr import Expr, State, Var
+from evokernel_core.targets.ascendc.ir.floats import (
+    FLOAT,
+    Arithmetic,
+    Inverse,
+    Literal,
+    Negative,
+    float_field,
+    float_var,
+    negated,
+)
 
 _WITH_SCALAR = {"add": "Adds", "mul": "Muls", "max": "Maxs", "min": "Mins"}
 _COMMUTATIVE = frozenset({"add", "mul", "max", "min"})
@@ -51,29 +60,16 @@ class Virtual:
 
 @frozen
 class Instruction:
-    """``op`` is an AscendC name or a helper of the families; ``scalar`` a C++ expression."""
+    """``op`` is an AscendC name or an operation of the families; ``scalar`` the number that it takes, or the
+    variable that it gives a number to."""
 
     op: str
     target: Virtual | None
     sources: tuple[Virtual, ...] = ()
-    scalar: str = ""
+    scalar: Expr | None = None
     detail: str = ""
     origin: str = ""
     domain: Domain = Domain.FULL
-
-
-def literal(value: float) -> str:
-    """A C++ float literal; numbers beyond float32 become infinite."""
-    try:
-        rounded = struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        rounded = math.copysign(math.inf, value)
-    if math.isnan(rounded):
-        raise PlanError("The region computes with a literal NaN, which is not covered.")
-    if math.isinf(rounded):
-        return "INFINITE" if rounded > 0 else "-INFINITE"
-    text = f"{rounded:.9g}"
-    return (text if any(mark in text for mark in ".e") else f"{text}.0") + "f"
 
 
 @define
@@ -91,8 +87,8 @@ class Lowerer:
     initialised: set[int] = field(factory=set)
     _tensors: dict[int, Virtual] = field(factory=dict)
     _spread: dict[int, Virtual] = field(factory=dict)
-    _scalars: dict[int, str] = field(factory=dict)
-    _fills: dict[tuple[str, Domain], Virtual] = field(factory=dict)
+    _scalars: dict[int, Expr] = field(factory=dict)
+    _fills: dict[tuple[Expr, Domain], Virtual] = field(factory=dict)
     _reciprocals: dict[int, Virtual] = field(factory=dict)
     _names: set[str] = field(factory=set)
     _next: int = 0
@@ -112,7 +108,7 @@ class Lowerer:
         return Virtual(self._next, domain, kind, home, name)
 
     def emit(
-        self, op: str, target: Virtual, *sources: Virtual, scalar: str = "", detail: str = ""
+        self, op: str, target: Virtual, *sources: Virtual, scalar: Expr | None = None, detail: str = ""
     ) -> Virtual:
         domain = Domain.FULL if op in REDUCTIONS else target.domain
         self.instructions.append(Instruction(op, target, sources, scalar, detail, self.origin, domain))
@@ -138,10 +134,10 @@ class Lowerer:
     def shifted(self, source: Virtual, rows: Sequence[Virtual], running: Virtual) -> Virtual:
         """The source less a number that the row's first tile gives. ``rows`` hold the sum and the squares in
         the end, ``running`` is where the sum is accumulated."""
-        shift = f"{rows[1].name}Shift"
+        shift = State(f"{rows[1].name}Shift", ctype=FLOAT)
         held = (rows[1], source, rows[0])
         self.instructions.append(Instruction("shift", None, held, shift, "", self.origin))
-        return self.emit("Adds", self.virtual(Domain.FULL), source, scalar=f"-{shift}")
+        return self.emit("Adds", self.virtual(Domain.FULL), source, scalar=Negative(shift))
 
     def hold(self, value: Value) -> Virtual:
         """A row tensor that something outside the instructions fills (an accumulated reduction)."""
@@ -159,40 +155,48 @@ class Lowerer:
 
     # -- scalars ------------------------------------------------------------------------------
 
-    def scalar(self, operand: Operand) -> str | None:
-        """A C++ expression where the operand is one number for the tile, else None."""
+    def scalar(self, operand: Operand) -> Expr | None:
+        """The number where the operand is one number for the tile, else None."""
         operand = self.plain(operand)
         if isinstance(operand, float):
-            return literal(operand)
+            return Literal(operand)
         if operand.domain is Domain.SCALAR:
             return self._scalar_expression(operand)
         if operand.domain is Domain.ROW and not self.packed:
             return self._row_scalar(operand)
         return None
 
-    def _scalar_expression(self, value: Value) -> str:
+    def _scalar_expression(self, value: Value) -> Expr:
         if value.op == "scalar":
-            return f"tiling_.{camel(value.detail)}Scalar"
+            return float_field(f"{camel(value.detail)}Scalar")
         if value.op == "size":
-            return f"tiling_.{size_field(value.detail)}"
+            return float_field(size_field(value.detail))
         if value.op == "load":
-            return f"{camel(self.inputs[value.index].name)}Value"
+            return float_var(f"{camel(self.inputs[value.index].name)}Value")
         if value.op not in BINARY:
             raise PlanError("{op} of a single number is not covered.", op=value.op)
         left, right = (self.scalar(arg) for arg in value.args)
         sign = {"add": "+", "sub": "-", "mul": "*", "div": "/"}[value.op]
-        return f"({left} {sign} {right})"
+        assert left is not None and right is not None
+        return Arithmetic(sign, left, right)
 
-    def _row_scalar(self, value: Value) -> str:
+    def _row_scalar(self, value: Value) -> Expr:
         if value.op == "load":
-            return f"{camel(self.inputs[value.index].name)}Value"
+            return float_var(f"{camel(self.inputs[value.index].name)}Value")
         if value.index not in self._scalars:
             tensor = self.tensor(value)
-            self._scalars[value.index] = f"{tensor.name}Value"
-            self.instructions.append(
-                Instruction("get_value", None, (tensor,), f"{tensor.name}Value", "", self.origin, Domain.ROW)
-            )
+            self._scalars[value.index] = self._read(tensor)
         return self._scalars[value.index]
+
+    def number_of(self, name: str) -> Var | State:
+        """What a number of a row becomes that the scalar unit reads."""
+        return float_var(name)
+
+    def _read(self, row: Virtual) -> Var | State:
+        """The number of a row tensor, which the scalar unit reads."""
+        number = self.number_of(f"{row.name}Value")
+        self.instructions.append(Instruction("get_value", None, (row,), number, "", self.origin, Domain.ROW))
+        return number
 
     # -- tensors ------------------------------------------------------------------------------
 
@@ -236,7 +240,7 @@ class Lowerer:
             return ""
         return f"{camel(self.inputs[operand.index].name)}Tile"
 
-    def _fill(self, scalar: str, domain: Domain) -> Virtual:
+    def _fill(self, scalar: Expr, domain: Domain) -> Virtual:
         return self.emit("Duplicate", self._new(domain, None), scalar=scalar)
 
     def _new(self, domain: Domain, value: Value | None, kind: Kind = Kind.NUMBER) -> Virtual:
@@ -282,16 +286,16 @@ class Lowerer:
         target = self.virtual(value.domain, name=f"{camel(operand.name)}Float", home="")
         return self.emit("cast_in", target, queued, detail=operand.dtype)
 
-    def _operands(self, value: Value, domain: Domain) -> tuple[list[str | None], list[Virtual | None]]:
-        """For each argument its scalar expression or its tensor."""
+    def _operands(self, value: Value, domain: Domain) -> tuple[list[Expr | None], list[Virtual | None]]:
+        """For each argument its number or its tensor."""
         scalars = [self._usable_scalar(arg, domain) for arg in value.args]
         tensors = [
-            None if text is not None else self.at(arg, domain)
-            for arg, text in zip(value.args, scalars, strict=True)
+            None if number is not None else self.at(arg, domain)
+            for arg, number in zip(value.args, scalars, strict=True)
         ]
         return scalars, tensors
 
-    def _usable_scalar(self, operand: Operand, domain: Domain) -> str | None:
+    def _usable_scalar(self, operand: Operand, domain: Domain) -> Expr | None:
         operand = self.plain(operand)
         if domain is Domain.ROW and _is_vector_row(operand):
             return None
@@ -326,7 +330,7 @@ class Lowerer:
         assert isinstance(operand, Value)
         key = self._plain_value(operand).index
         if key not in self._reciprocals:
-            ones = self._fill("1.0f", Domain.ROW)
+            ones = self._fill(Literal(1.0), Domain.ROW)
             self._reciprocals[key] = self.emit("Div", self._new(Domain.ROW, None), ones, row)
         return self._reciprocals[key]
 
@@ -344,16 +348,16 @@ class Lowerer:
         assert b is not None and left is not None
         return self._scalar_first(value.op, target, left, b, domain)
 
-    def _with_scalar(self, op: str, target: Virtual, a: Virtual, scalar: str) -> Virtual:
+    def _with_scalar(self, op: str, target: Virtual, a: Virtual, scalar: Expr) -> Virtual:
         if op == "sub":
             return self.emit("Adds", target, a, scalar=negated(scalar))
         if op == "div":
-            return self.emit("Muls", target, a, scalar=f"1.0f / {scalar}")
+            return self.emit("Muls", target, a, scalar=Inverse(scalar))
         return self.emit(_WITH_SCALAR[op], target, a, scalar=scalar)
 
-    def _scalar_first(self, op: str, target: Virtual, scalar: str, b: Virtual, domain: Domain) -> Virtual:
+    def _scalar_first(self, op: str, target: Virtual, scalar: Expr, b: Virtual, domain: Domain) -> Virtual:
         if op == "sub":
-            negative = self.emit("Muls", self._new(domain, None), b, scalar="-1.0f")
+            negative = self.emit("Muls", self._new(domain, None), b, scalar=Literal(-1.0))
             return self.emit("Adds", target, negative, scalar=scalar)
         if op == "div":
             return self.emit("Div", target, self._fill(scalar, domain), b)
@@ -363,7 +367,7 @@ class Lowerer:
         source = self.at(value.args[0], domain)
         target = self._new(domain, value)
         if value.op == "leaky_relu":
-            return self.emit("LeakyRelu", target, source, scalar=literal(value.number))
+            return self.emit("LeakyRelu", target, source, scalar=Literal(value.number))
         if value.op == "rounded":
             return self.emit("rounded", target, source, detail=value.detail)
         if value.op == "round":
@@ -383,7 +387,7 @@ class Lowerer:
         """A tensor that Compare may read in whole repeats: never a queue's, whose tail is not set."""
         source = self.at(operand, domain)
         if source.home:
-            source = self.emit("Adds", self._new(domain, None), source, scalar="0.0f")
+            source = self.emit("Adds", self._new(domain, None), source, scalar=Literal(0.0))
         self.initialised.add(source.index)
         return source
 
@@ -404,21 +408,19 @@ class Lowerer:
         mask = self.tensor(value)
         if mask.domain is domain:
             return mask
-        ones = self._fill("1.0f", mask.domain)
-        number = self.emit("SelectScalar", self._new(mask.domain, None), mask, ones, scalar="0.0f")
+        ones = self._fill(Literal(1.0), mask.domain)
+        number = self.emit("SelectScalar", self._new(mask.domain, None), mask, ones, scalar=Literal(0.0))
         spread = self._spread_row(number)
         self.initialised.add(spread.index)
         return self.emit(
-            "CompareScalar", self._new(domain, None, Kind.MASK), spread, scalar="0.0f", detail="NE"
+            "CompareScalar", self._new(domain, None, Kind.MASK), spread, scalar=Literal(0.0), detail="NE"
         )
 
     def _spread_row(self, row: Virtual) -> Virtual:
         """A row tensor at every point of the tile."""
         if self.packed:
             return self.emit("expand_rows", self.virtual(Domain.FULL), row)
-        scalar = f"{row.name}Value"
-        self.instructions.append(Instruction("get_value", None, (row,), scalar, "", self.origin, Domain.ROW))
-        return self._fill(scalar, Domain.FULL)
+        return self._fill(self._read(row), Domain.FULL)
 
     def _select(self, value: Value, domain: Domain) -> Virtual:
         condition, chosen, other = value.args
@@ -431,17 +433,13 @@ class Lowerer:
 
     def _to_number(self, value: Value, domain: Domain) -> Virtual:
         mask = self._mask(value.args[0], domain)
-        ones = self._fill("1.0f", domain)
-        return self.emit("SelectScalar", self._new(domain, value), mask, ones, scalar="0.0f")
+        ones = self._fill(Literal(1.0), domain)
+        return self.emit("SelectScalar", self._new(domain, value), mask, ones, scalar=Literal(0.0))
 
 
 def _is_vector_row(operand: Operand) -> bool:
     """A row value that is computed in a row tensor, as against one that is loaded as a number."""
     return isinstance(operand, Value) and operand.domain is Domain.ROW and operand.op != "load"
-
-
-def negated(scalar: str) -> str:
-    return scalar[1:] if scalar.startswith("-") else f"-{scalar}"
 
 
 @lru_cache(maxsize=4096)

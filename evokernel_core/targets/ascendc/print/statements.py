@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
 from evokernel_core.targets.ascendc.ir.expr import U32, U64, Expr, Function, Int, Side, Var, is_narrow, least
+from evokernel_core.targets.ascendc.ir.floats import FLOAT, Float
 from evokernel_core.targets.ascendc.ir.nodes import (
     Assign,
     Atomic,
@@ -70,8 +71,9 @@ def comment(note: str) -> str:
     return f" // {note}" if note else ""
 
 
-def framed(node: For | If | Atomic, bodies: Sequence[Sequence[str]]) -> list[str]:
-    """A loop, a choice or atomic stores around the lines of its bodies."""
+def framed(node: For | If | Atomic, bodies: Sequence[Sequence[str]], last: str = "") -> list[str]:
+    """A loop, a choice or atomic stores around the lines of its bodies. ``last``: the name of what a loop's
+    values are below, where it has one."""
     if isinstance(node, Atomic):
         return [f"SetAtomic{node.kind}<{node.ctype}>();", *bodies[0], "SetAtomicNone();"]
     if isinstance(node, If):
@@ -82,7 +84,7 @@ def framed(node: For | If | Atomic, bodies: Sequence[Sequence[str]]) -> list[str
         return [f"while ({node.so_long.cpp()}) {{", *indented(bodies[0]), "}"]
     name, (first, end, step) = node.var.name, turns(node)
     step = f"++{name}" if step == "1" else f"{name} += {step}"
-    head = f"for ({node.var.ctype} {name} = {first}; {name} < {end}; {step}) {{"
+    head = f"for ({node.var.ctype} {name} = {first}; {name} < {last or end}; {step}) {{"
     if node.ring is None:
         return [head, *indented(bodies[0]), "}"]
     return [head, *indented(_handed(node, node.ring, bodies[0])), "}", *_until_read(node, node.ring)]
@@ -197,9 +199,13 @@ def converted(value: Expr, ctype: str) -> str:
     """The value in a type; 64 bits need no conversion, nor does what has the type."""
     if isinstance(value, Int) and ctype in ("float", "int32_t"):
         return f"{value.value}.0f" if ctype == "float" else _literal(value.value)
-    if ctype == U64 or isinstance(value, Element) or (ctype == U32 and is_narrow(value)):
+    if ctype == U64 or _is_float(value) or (ctype == U32 and is_narrow(value)):
         return value.cpp()
     return f"static_cast<{ctype}>({value.cpp()})"
+
+
+def _is_float(value: Expr) -> bool:
+    return isinstance(value, Element | Float) or (isinstance(value, Var) and value.ctype == FLOAT)
 
 
 def _literal(value: int) -> str:

@@ -49,6 +49,7 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Ratio,
     Region,
     Ring,
+    Routine,
     Runs,
     Section,
     Signal,
@@ -85,6 +86,7 @@ from evokernel_core.targets.ascendc.print.statements import (
     free_variables,
     function,
     in_lines,
+    indented,
     let,
     method,
     needed,
@@ -121,6 +123,8 @@ def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
     for node, own in kernel.workspaces:
         size = f"{own.cpp(Side.HOST, 2)} * sizeof({node.ctype})"
         blocks.append(f"tiling.workspaceBytes = tiling.blockDim * {size};")
+    for node, elements in kernel.common:
+        blocks.append(f"tiling.workspaceBytes = {elements.cpp(Side.HOST, 2)} * sizeof({node.ctype});")
     taken = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(kernel)};"
     checks = refusal("ubBytes < UB_BYTES_NEEDED")
     tiling, computing, text = (
@@ -154,8 +158,9 @@ def addresses_of(kernel: Kernel) -> Iterator[tuple[str, str]]:
 
 def _entry(kernel: Kernel, task: KernelTask, name: str) -> str:
     parameters = parameters_of(task, kernel.results)
+    cores = "__mix__(0, 1)" if kernel.meets else "__vector__"  # cores meet in a mixed launch only
     return f"""\
-extern "C" __global__ __vector__ void {name}_kernel(
+extern "C" __global__ {cores} void {name}_kernel(
     {parameters}, GM_ADDR workspace, OpTiling tiling)
 {{
     TPipe pipe;
@@ -192,6 +197,7 @@ class _Printer:
         self._kept: dict[Buffer, None] = {}  # held by a body, between its steps
         self._fetched: set[Buffer] = set()  # queues that are filled again before they are read
         self._held: frozenset[Buffer] = frozenset()  # of them those of the step that is written
+        self._routines: dict[str, tuple[Node, ...]] = {}  # by their names
         self._calls: dict[int, str] = {}  # of sections inside steps, by their identity
 
     def text(self) -> str:
@@ -248,7 +254,7 @@ private:
             else:
                 lines.append(f"pipe->InitBuffer({buffer.name}Queue, {buffer.stages}, {size});")
         for buffer, use in self._uses.items():
-            if not use.is_queue:
+            if not use.is_queue and not buffer.idle:
                 home = self._homes[buffer]
                 note = "" if home == buffer else comment("while nothing else lies there")
                 lines.append(f"{buffer.name} = {home.name}Buffer.Get<{buffer.ctype}>();{note}")
@@ -273,7 +279,7 @@ private:
         lines += [
             f"LocalTensor<{buffer.ctype}> {buffer.name};"
             for buffer, use in self._uses.items()
-            if not use.is_queue or buffer in self._kept
+            if not buffer.idle and (not use.is_queue or buffer in self._kept)
         ]
         lines += [
             f"{state.ctype} {state.name} = {state.first};{comment(state.note)}"
@@ -329,7 +335,7 @@ private:
         if part.is_plain:
             return [*waits, *(line for node in part.nodes for line in self._lines(node))]
         section = part.nodes[0]
-        if len(part.nodes) == 1 and isinstance(section, Section):
+        if len(part.nodes) == 1 and isinstance(section, Section) and section.routine is None:
             return [*waits, self._called(_Phase(section.name, section.body, section.note), held)]
         return [*waits, self._called(_Phase(self._numbered(names[part.kind]), part.nodes), held)]
 
@@ -342,6 +348,9 @@ private:
             load = ahead(part.bodies[0], self._uses)
             if load is not None and part.node.so_long is None:
                 return self._fetching_loop(part.node, part.bodies[0], load)
+            chain = self._preloaded(part.bodies[0])
+            if chain:
+                return self._preloading_loop(part.node, part.bodies[0], chain)
         inner = [self._body(body, _IN_TILES) for body in part.bodies]
         if isinstance(part.node, Section):
             phase = _Phase(part.node.name, part.node.body, part.node.note)
@@ -353,18 +362,32 @@ private:
     def _fetching_loop(self, node: For, parts: Sequence[Part], load: int) -> list[str]:
         """A loop that loads for its next turn before it computes: a core issues instructions in order, and a
         copy that waits behind those of a whole tile comes too late."""
+        call = self._load_call(parts, load)
+        name, (first, end, _) = node.var.name, turns(node)
+        begin = [f"if ({first} < {end}) {{", f"{STEP}{_called_with(call, name, first)}", "}"]
+        return [*begin, *self._turns_that_fetch(node, parts, load, call)]
+
+    def _load_call(self, parts: Sequence[Part], load: int, around: Sequence[Part] = ()) -> str:
+        """The call of the method that loads for a turn, with the local constants of the body that it takes,
+        and those of the body ``around``."""
         step = parts[load]
         assert isinstance(step, Step)
-        lets = [part for part in parts[:load] if isinstance(part, Let)]
+        lets = [part for part in (*around, *parts[:load]) if isinstance(part, Let)]
         phase = _Phase(self._numbered(_IN_TILES[Kind.LOAD]), (*needed(lets, step.nodes), *step.nodes))
-        call = self._called(phase, frozenset())
         self._fetched.update(_buffers_of(step.nodes))
-        name, (first, end, step_over) = node.var.name, turns(node)
+        return self._called(phase, frozenset())
+
+    def _turns_that_fetch(
+        self, node: For, parts: Sequence[Part], load: int, call: str, last: Sequence[str] = ()
+    ) -> list[str]:
+        """The turns of a loop, each of which loads for the next one; the ``last`` one does these."""
+        step = parts[load]
+        name, (_, end, step_over) = node.var.name, turns(node)
         following = f"{name} + {step_over}"
-        begin = [f"if ({first} < {end}) {{", f"{STEP}{_called_with(call, name, first)}", "}"]
         fetch = [
             f"if ({following} < {end}) {{ // travels while this turn is computed",
             f"{STEP}{_called_with(call, name, following)}",
+            *(["} else {", *indented(last)] if last else []),
             "}",
         ]
         working = [part for part in parts if part is not step and not isinstance(part, Let)]
@@ -373,7 +396,43 @@ private:
         unused: dict[int, list[str]] = {
             place: [] for place, part in enumerate(parts) if isinstance(part, Let) and part not in kept
         }
-        return [*begin, *framed(node, [self._body(parts, _IN_TILES, {**unused, load: fetch})])]
+        return framed(node, [self._body(parts, _IN_TILES, {**unused, load: fetch})])
+
+    def _preloaded(self, parts: Sequence[Part]) -> list[int]:
+        """The places of the preloaded loops in a body whose turns load ahead."""
+        return [
+            place
+            for place, part in enumerate(parts)
+            if isinstance(part, Block)
+            and isinstance(part.node, For)
+            and part.node.preloaded
+            and ahead(part.bodies[0], self._uses) is not None
+        ]
+
+    def _preloading_loop(self, node: For, parts: Sequence[Part], chain: Sequence[int]) -> list[str]:
+        """A loop around preloaded ones: the last turn of each of them loads for the first one of the next,
+        which is that of the next turn behind the last."""
+        found: list[tuple[Block, int, str]] = []
+        for place in chain:
+            inner = parts[place]
+            assert isinstance(inner, Block)
+            load = ahead(inner.bodies[0], self._uses)
+            assert load is not None
+            found.append((inner, load, self._load_call(inner.bodies[0], load, parts[:place])))
+        name, (first, last, step) = node.var.name, turns(node)
+        end = f"{name}End"
+        firsts = [_called_with(call, _loop_of(inner).var.name, "0") for inner, _, call in found]
+
+        def load_for(turn: str) -> list[str]:
+            return [f"if ({turn} < {end}) {{", f"{STEP}{_called_with(firsts[0], name, turn)}", "}"]
+
+        behind = [*([call] for call in firsts[1:]), load_for(f"{name} + {step}")]
+        instead = {
+            place: self._turns_that_fetch(_loop_of(inner), inner.bodies[0], load, call, after)
+            for place, (inner, load, call), after in zip(chain, found, behind, strict=True)
+        }
+        head = [f"const {node.var.ctype} {end} = {last};", *load_for(first)]
+        return [*head, *framed(node, [self._body(parts, _IN_TILES, instead)], end)]
 
     def _numbered(self, name: str) -> str:
         self._used[name] += 1
@@ -444,17 +503,44 @@ private:
                 bodies = [[line for one in body for line in self._lines(one)] for body in node.bodies]
                 return framed(node, bodies)
             case Section():
-                if id(node) not in self._calls:
-                    phase = _Phase(node.name, node.body, node.note, transfers=False)
-                    self._calls[id(node)] = self._called(phase, self._held)
-                return [self._calls[id(node)]]
+                return [self._section_call(node)]
         assert isinstance(node, (Copy, Clear, Instruction))
         return self._work(node)
+
+    def _section_call(self, node: Section) -> str:
+        """The call of a section's method inside a step."""
+        if node.routine is not None:
+            return self._routine_call(node, node.routine)
+        if id(node) not in self._calls:
+            phase = _Phase(node.name, node.body, node.note, transfers=False)
+            self._calls[id(node)] = self._called(phase, self._held)
+        return self._calls[id(node)]
+
+    def _routine_call(self, node: Section, routine: Routine) -> str:
+        """The call of a method with parameters, which is written for the first section of its name."""
+        known = self._routines.get(node.name)
+        if known is not None and known != routine.body:
+            raise ValueError(f"Two routines are called {node.name}.")
+        if known is None:
+            self._routines[node.name] = routine.body
+            given = [(f"const LocalTensor<{place.ctype}> &", place.buffer.name) for place in routine.places]
+            given += [(f"{var.ctype} ", var.name) for var in routine.numbers]
+            lines = [line for one in routine.body for line in self._lines(one)]
+            parameters = ", ".join(f"{ctype}{name}" for ctype, name in given)
+            note = f"// {wrapped(node.note, '// ')}\n" if node.note else ""
+            self._methods.append(note + method("void", node.name, parameters, lines))
+        arguments = (*map(_slice, routine.arguments), *(value.cpp() for value in routine.values))
+        return f"{node.name}({', '.join(arguments)});"
 
     def _work(self, node: Copy | Clear | Instruction) -> list[str]:
         if isinstance(node, Clear):
             return _clear(node, self._uses[node.target.buffer])
         return _copy(node) if isinstance(node, Copy) else _instruction(node)
+
+
+def _loop_of(block: Block) -> For:
+    assert isinstance(block.node, For)
+    return block.node
 
 
 def _scalar(node: Get | Put | Fence | Await | Signal) -> list[str]:
@@ -469,6 +555,8 @@ def _scalar(node: Get | Put | Fence | Await | Signal) -> list[str]:
             return [f"{node.target.buffer.name}.SetValue({node.target.offset.cpp()}, {node.value.cpp()});"]
         case Await() | Signal():
             return [flag(node)]
+    if node.unit == "CORES":
+        return ["SyncAll();"]
     if "_" in node.unit:
         return _wait(node.unit)
     return [f"PipeBarrier<PIPE_{'ALL' if node.unit == 'ALL' else 'MTE3'}>();"]

@@ -14,7 +14,7 @@ from evokernel_core.targets.ascendc.kernels.epilogue.tiles import (
     tiling_constants,
 )
 from evokernel_core.targets.ascendc.kernels.fused import copies
-from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
+from evokernel_core.targets.ascendc.kernels.fused.class_text import ClassKernel
 from evokernel_core.targets.ascendc.kernels.fused.copies import method
 from evokernel_core.targets.ascendc.kernels.fused.fused_tiling import shape_fields
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
@@ -84,7 +84,7 @@ def taken(parameter: str) -> list[str]:
     return [f"Compute(part, {parameter.partition('&')[2]});", "CopyOut(part);"]
 
 
-def turned_parameter(kernel: Kernel, source: str) -> str:
+def turned_parameter(kernel: ClassKernel, source: str) -> str:
     """The parameter that a turned piece is."""
     item = next(operand for operand in kernel.plan.inputs if operand.source == source)
     return f"const LocalTensor<{CPP_TYPE[item.dtype]}> &{camel(item.name)}Local"

@@ -21,9 +21,8 @@ from evokernel_core.domain.tensor import ITEM_SIZE, Dim
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES, RESERVED_BYTES
 from evokernel_core.targets.ascendc.kernels.fused import access, copies
-from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
+from evokernel_core.targets.ascendc.kernels.fused.class_text import ClassKernel
 from evokernel_core.targets.ascendc.kernels.fused.copies import method
-from evokernel_core.targets.ascendc.kernels.fused.fused_rows import needs_count
 from evokernel_core.targets.ascendc.kernels.fused.fused_tiling import ShapeFields, shape_fields
 from evokernel_core.targets.ascendc.kernels.fused.programs import whole_program
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
@@ -110,7 +109,7 @@ class Epilogue:
         """Whether the scalar unit reads device memory."""
         return bool(access.as_numbers(self.plan, Form.REGION))
 
-    def kernel(self, rows: int, columns: int, chip: Chip) -> Kernel | None:
+    def kernel(self, rows: int, columns: int, chip: Chip) -> ClassKernel | None:
         """The kernel for regions of at most ``rows`` x ``columns``, with the largest tiles that help;
         None where not even a row fits the unified buffer."""
         width = -(-columns // _WIDEST_BLOCK) * _WIDEST_BLOCK
@@ -129,11 +128,11 @@ class Epilogue:
                 return kernel
         return None
 
-    def _fitted(self, schedule: Schedule, chip: Chip) -> Kernel | None:
+    def _fitted(self, schedule: Schedule, chip: Chip) -> ClassKernel | None:
         """The kernel with its tile cut to what fits the unified buffer and the queues."""
         program = whole_program(self.plan, schedule)
         while schedule.tile > 0:
-            kernel = Kernel(self.plan, schedule, (program,))
+            kernel = ClassKernel(self.plan, schedule, (program,))
             over = kernel.layout.total - (chip.ub_bytes - RESERVED_BYTES)
             if len(kernel.queued) * schedule.buffers > chip.memory.max_queue_buffers:
                 return None
@@ -169,7 +168,7 @@ class EpilogueText:
 
 
 def write(
-    problem: Epilogue, kernel: Kernel, class_name: str, process: Sequence[str], columns: str, memory: str
+    problem: Epilogue, kernel: ClassKernel, class_name: str, process: Sequence[str], columns: str, memory: str
 ) -> EpilogueText:
     """The class whose ``Process`` runs the statements ``process``, which call ``Take(region)`` for each
     region and ``Finish()`` behind the last one. ``columns``: what the tiling calls the columns of the
@@ -193,7 +192,7 @@ def write(
     )  # fmt: skip
 
 
-def tile_text(kernel: Kernel, class_name: str) -> str:
+def tile_text(kernel: ClassKernel, class_name: str) -> str:
     """The class of a kernel whose tiles differ in shape, behind its constants."""
     kernel.methods.append(WHOLE)
     waiting = kernel.schedule.ahead and not kernel.public
@@ -201,7 +200,7 @@ def tile_text(kernel: Kernel, class_name: str) -> str:
     return kernel.constants(others=("BLOCK_BYTES",)) + _of_tile(kernel.class_text(class_name), waiting)
 
 
-def tiling_constants(kernel: Kernel, ub_bytes: int) -> str:
+def tiling_constants(kernel: ClassKernel, ub_bytes: int) -> str:
     """What tiling.h says of the tiles; ``ub_bytes``: what all of the kernel takes of the unified buffer."""
     schedule = kernel.schedule
     lines = [
@@ -230,7 +229,7 @@ def _of_tile(text: str, waiting: bool) -> str:
     return text.replace("tiling_.columns", "tileColumns").replace("tiling_.pitch", "tilePitch")
 
 
-def _walk(kernel: Kernel) -> list[str]:
+def _walk(kernel: ClassKernel) -> list[str]:
     """Regions to tiles, each copied in while the one before it is computed."""
     outer = [
         "// Inputs are dense in the inner rows only: a tile ends where they end.",
@@ -275,7 +274,7 @@ def _walk(kernel: Kernel) -> list[str]:
     return result
 
 
-def operand_copies(kernel: Kernel, source: str, columns: str) -> list[str]:
+def operand_copies(kernel: ClassKernel, source: str, columns: str) -> list[str]:
     """The statements that copy in what the tile ``part`` takes."""
     lines: list[str] = []
     for tensor in kernel.queued:
@@ -302,7 +301,7 @@ def _shape_in(plan_input: PlanInput, cpp_type: str, columns: str) -> str:
     return f"RowsOf<{cpp_type}>(1, {elements}, {elements})"
 
 
-def result_copies(kernel: Kernel, columns: str) -> list[str]:
+def result_copies(kernel: ClassKernel, columns: str) -> list[str]:
     """The statements that copy the results of the tile ``part`` out."""
     lines: list[str] = []
     for output in kernel.plan.outputs:
@@ -317,16 +316,30 @@ def result_copies(kernel: Kernel, columns: str) -> list[str]:
     return lines
 
 
-def steps(kernel: Kernel, each: Sequence[str], shape: Sequence[str]) -> list[str]:
+def steps(kernel: ClassKernel, each: Sequence[str], shape: Sequence[str]) -> list[str]:
     """The statements that compute a tile; ``shape``: those that say how its rows lie."""
     outputs: Sequence[PlanOutput] = kernel.plan.outputs
     program = kernel.programs[0]
     lines = ["const uint32_t rows = part.rows;", *shape]
     lines += [*each, *copies.receive(kernel.queued), *copies.allocate(outputs)]
-    if needs_count(kernel):
+    if _needs_count(kernel):
         lines.append("const uint32_t count = rows * tilePitch;")
     lines += instruction_lines(program.body, program.registers, packed=True)
     return [*lines, *copies.send(outputs), *copies.release(kernel.queued)]
+
+
+_WHOLE_TILE_HELPERS = frozenset({"expand_rows", "expand_columns", "cast_in", "cast_out"})
+
+
+def _needs_count(kernel: ClassKernel) -> bool:
+    """Whether some instruction of a packed tile runs over all of it at once."""
+    return kernel.passes_bytes or any(
+        statement.domain is Domain.FULL
+        and statement.op not in _WHOLE_TILE_HELPERS
+        and not statement.op.endswith(("Rows", "Columns"))
+        and not statement.op.startswith("reduce_")
+        for statement in kernel.programs[0].body
+    )
 
 
 _DENSE_ROWS = ("tileColumns = part.columns;", "tilePitch = Whole(part.columns, FLOATS_PER_BLOCK);")

@@ -59,43 +59,28 @@ def _times(index: str, factors: list[str]) -> str:
 
 def offset(plan: Plan, plan_input: PlanInput, form: Form, columns: str = _COLUMNS) -> str:
     """Where the tile begins in the input's memory; ``columns``: the expression for a row's length."""
-    if form is Form.FLAT:
-        return "offset" if plan_input.inner else "0"
-    if form in _NESTED:
-        return _nested_offset(plan, plan_input.outer, plan_input.mid, plan_input.inner, form)
+    if form in IN_LANES:
+        return _nested_offset(plan, plan_input.outer, plan_input.mid, plan_input.inner)
     index, (row, column) = row_index(plan, plan_input, form), _at(form)
     if not plan_input.inner:
         return index
-    start = column if form in (Form.SEGMENTS, Form.STREAM, Form.REGION) else ""
     if index == "0":
-        return start or "0"
-    base = f"{index if index == row else f'({index})'} * {columns}"
-    return f"{base} + {start}" if start else base
+        return column
+    return f"{index if index == row else f'({index})'} * {columns} + {column}"
 
 
-def _nested_offset(plan: Plan, outer: Sequence[bool], mid: bool, inner: bool, form: Form) -> str:
-    """The offset of a tensor that has some of the outer loops, and steps or pieces, and columns."""
-    loops = [(present, f"tiling_.outer{axis}", _outer_index(plan, axis, (_COUNTER[form],)))
-             for axis, present in enumerate(outer)]  # fmt: skip
-    if form in IN_LANES:
-        loops.append((mid, "tiling_.steps", "step"))
-    else:
-        before, behind = not plan.leading.is_one, not plan.mid.is_one
-        loops.insert(0, (mid and before, "", "piece / tiling_.mid" if behind else "piece"))
-        loops.append((mid and behind, "tiling_.mid", "piece % tiling_.mid" if before else "piece"))
-    loops.append((inner, "tiling_.columns", "column"))
+def _nested_offset(plan: Plan, outer: Sequence[bool], mid: bool, inner: bool) -> str:
+    """The offset of a tensor that has some of the outer loops, and steps, and columns."""
+    loops = [
+        (present, f"tiling_.outer{axis}", _outer_index(plan, axis, ("outer",)))
+        for axis, present in enumerate(outer)
+    ]
+    loops += [(mid, "tiling_.steps", "step"), (inner, "tiling_.columns", "column")]
     text = ""
     for present, size, index in loops:
         if present:
             text = f"{_grouped(text)} * {size} + {index}" if text else index
     return text or "0"
-
-
-_COUNTER = {
-    **dict.fromkeys(IN_LANES, "outer"),
-    **dict.fromkeys(IN_PIECES, "row"),
-}
-"""What counts the outer iterations."""
 
 
 def _grouped(text: str) -> str:
@@ -107,15 +92,8 @@ def output_offset(plan: Plan, output: PlanOutput, form: Form, columns: str = _CO
     if form in IN_LANES:
         full = output.domain is Domain.FULL
         return f"{'(outer * tiling_.steps + step)' if full else 'outer'} * tiling_.columns + column"
-    if form in IN_PIECES and output.domain is Domain.FULL:
-        return _nested_offset(plan, [True] * len(plan.outer), True, True, form)
-    if form is Form.FLAT:
-        return "offset"
     row, column = _at(form)
-    if output.domain is Domain.ROW:
-        return row
-    parts_of_rows = (Form.SEGMENTS, Form.STREAM, Form.REGION)
-    return f"{row} * {columns}{f' + {column}' if form in parts_of_rows else ''}"
+    return f"{row} * {columns} + {column}"
 
 
 def invariant_columns(plan: Plan, form: Form) -> tuple[PlanInput, ...]:
@@ -143,7 +121,7 @@ def as_numbers(plan: Plan, form: Form) -> tuple[PlanInput, ...]:
 
 def read_number(plan: Plan, plan_input: PlanInput, form: Form) -> str:
     """The C++ expression that reads the number of the tile's row, or of its step."""
-    index = offset(plan, plan_input, form) if form in _COUNTER else row_index(plan, plan_input, form)
+    index = offset(plan, plan_input, form) if form in IN_LANES else row_index(plan, plan_input, form)
     value = f"{camel(plan_input.name)}Global.GetValue({index})"
     return {
         "float32": value,

@@ -9,15 +9,14 @@ from evokernel_core.compiler.lowering.plan import PlanInput, PlanOutput
 from evokernel_core.compiler.lowering.values import Domain
 from evokernel_core.targets.ascendc.kernels.fused import access
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
-from evokernel_core.targets.ascendc.kernels.fused.settings import Form
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.targets.ascendc.lowering.program import camel
 
 
-def method(name: str, parameters: str, lines: Sequence[str]) -> str:
+def method(name: str, parameters: str, lines: Sequence[str], result: str = "void") -> str:
     """A method of the kernel class."""
     body = indent("\n".join(lines), "    ")
-    return f"__aicore__ inline void {name}({parameters})\n{{\n{body}\n}}\n"
+    return f"__aicore__ inline {result} {name}({parameters})\n{{\n{body}\n}}\n"
 
 
 def read_numbers(kernel: Kernel) -> tuple[list[str], list[str]]:
@@ -35,65 +34,37 @@ def read_number(kernel: Kernel, plan_input: PlanInput) -> str:
     return f"{camel(plan_input.name)}Value = {access.read_number(kernel.plan, plan_input, kernel.form)};"
 
 
-def load_invariants(kernel: Kernel) -> list[str]:
-    """Statements that load the column tensors which stay for the whole kernel."""
-    lines: list[str] = []
-    for invariant in kernel.invariants:
-        name, cpp_type = camel(invariant.name), CPP_TYPE[invariant.dtype]
-        lines += [
-            f"{name}Local = {name}Queue.AllocTensor<{cpp_type}>();",
-            *_copy_call(f"{name}Local", f"{name}Global", _piece("tiling_.columns", cpp_type), cpp_type),
-            f"{name}Queue.EnQue({name}Local);",
-            f"{name}Local = {name}Queue.DeQue<{cpp_type}>();",
-        ]
-    return lines
-
-
 def copy_in(kernel: Kernel, inputs: Sequence[PlanInput]) -> list[str]:
-    """Statements that fetch a tile of the inputs."""
+    """Statements that fetch the inputs of a tile with all channels."""
     lines: list[str] = []
     for operand in inputs:
         stem, cpp_type = camel(operand.name), CPP_TYPE[operand.dtype]
         start = access.offset(kernel.plan, operand, kernel.form)
         lines += [
             f"LocalTensor<{cpp_type}> {stem}Local = {stem}Queue.AllocTensor<{cpp_type}>();",
-            *_copy_call(f"{stem}Local", f"{stem}Global[{start}]", _shape(kernel, operand), cpp_type),
+            *_copy_call(f"{stem}Local", f"{stem}Global[{start}]", _shape("Of", operand), cpp_type),
             f"{stem}Queue.EnQue({stem}Local);",
         ]
     return lines
 
 
 def copy_out(kernel: Kernel, outputs: Sequence[PlanOutput]) -> list[str]:
-    """Statements that store a tile of the outputs."""
+    """Statements that store the outputs of a tile with all channels."""
     lines: list[str] = []
     for output in outputs:
         stem, cpp_type = camel(output.name), CPP_TYPE[output.dtype]
         start = access.output_offset(kernel.plan, output, kernel.form)
         lines += [
             f"LocalTensor<{cpp_type}> {stem}Local = {stem}Queue.DeQue<{cpp_type}>();",
-            *_copy_call(f"{stem}Global[{start}]", f"{stem}Local", _shape(kernel, output)),
+            *_copy_call(f"{stem}Global[{start}]", f"{stem}Local", _shape("To", output)),
             f"{stem}Queue.FreeTensor({stem}Local);",
         ]
     return lines
 
 
-def _shape(kernel: Kernel, tensor: PlanInput | PlanOutput) -> str:
-    cpp_type, packed = CPP_TYPE[tensor.dtype], kernel.schedule.packed
-    if packed and tensor.domain is Domain.FULL:
-        return f"RowCopy<{cpp_type}>(rows)"
-    if kernel.form is Form.CHANNELS:
-        way = "Of" if isinstance(tensor, PlanInput) else "To"
-        return f"Rows{way}<{cpp_type}>({_of_channels(tensor.domain)})"
-    if kernel.form is Form.STEPS:
-        if tensor.domain is Domain.ROW:
-            return _piece("lanes", cpp_type)
-        return f"Steps{'In' if isinstance(tensor, PlanInput) else 'Out'}<{cpp_type}>(rows)"
-    elements = "count"
-    if tensor.domain is Domain.ROW and kernel.form is not Form.LANES:
-        elements = "rows" if packed else "1"
-    elif packed:
-        elements = "tiling_.columns"
-    return _piece(elements, cpp_type)
+def _shape(way: str, tensor: PlanInput | PlanOutput) -> str:
+    """The parameters of a copy of a part in a tile with all channels."""
+    return f"Rows{way}<{CPP_TYPE[tensor.dtype]}>({_of_channels(tensor.domain)})"
 
 
 def _of_channels(domain: Domain) -> str:
@@ -103,25 +74,12 @@ def _of_channels(domain: Domain) -> str:
     return "1, lanes, lanes" if domain is Domain.ROW else "1, rows, rows"
 
 
-def _piece(elements: str, cpp_type: str) -> str:
-    """The parameters of a copy of one piece."""
-    if elements == "1":
-        return f"DataCopyExtParams{{1, sizeof({cpp_type}), 0, 0, 0}}"
-    return f"DataCopyExtParams{{1, static_cast<uint32_t>({elements} * sizeof({cpp_type})), 0, 0, 0}}"
-
-
 def _copy_call(target: str, source: str, shape: str, padded: str = "") -> list[str]:
     """A DataCopyPad; ``padded`` is the type of a copy into the core."""
     call = f"DataCopyPad({target}, {source},"
     if not padded:
         return [call, f"    {shape});"]
     return [call, f"    {shape},", f"    DataCopyPadExtParams<{padded}>{{false, 0, 0, 0}});"]
-
-
-def capital(plan_input: PlanInput) -> str:
-    """The input's name inside that of a method."""
-    name = camel(plan_input.name)
-    return name[:1].upper() + name[1:]
 
 
 def receive(inputs: Sequence[PlanInput]) -> list[str]:

@@ -19,7 +19,6 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES, RESERVED_BYTES
-from evokernel_core.targets.ascendc.kernels.family import StageText
 from evokernel_core.targets.ascendc.kernels.fused import steps
 from evokernel_core.targets.ascendc.kernels.fused.access import invariant_columns
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
@@ -28,7 +27,7 @@ from evokernel_core.targets.ascendc.kernels.fused.helpers import METHODS
 from evokernel_core.targets.ascendc.kernels.fused.pairs import online_pairs, passes, row_length
 from evokernel_core.targets.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, Form, Schedule
 from evokernel_core.targets.ascendc.kernels.fused.shared import in_pieces, point_bytes
-from evokernel_core.targets.ascendc.kernels.fused.tile import build, stage_text
+from evokernel_core.targets.ascendc.kernels.fused.tile import build, structure
 from evokernel_core.targets.ascendc.lowering.queues import plan
 
 _ROOM = 32
@@ -85,17 +84,16 @@ def moves(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
     """Every legal schedule that is one named step away and gives another source."""
     planned = plan(task, chip)
     here = Schedule.of(strategy)
-    seen = {_text(planned, here)}
+    seen = {structure(planned, here)}
     problems: list[Move] = []
     for name, schedule in _steps(planned, here, task, chip):
-        if refusal(planned, schedule, task, chip) is None and (text := _text(planned, schedule)) not in seen:
-            seen.add(text)
+        if (
+            refusal(planned, schedule, task, chip) is None
+            and (made := structure(planned, schedule)) not in seen
+        ):
+            seen.add(made)
             problems.append(Move(name, strategy_of(planned, schedule, name), planned.family))
     return tuple(problems)
-
-
-def _text(planned: Plan, schedule: Schedule) -> StageText:
-    return stage_text(planned, schedule, "kernel")
 
 
 def refusal(planned: Plan, schedule: Schedule, task: KernelTask, chip: Chip) -> str | None:

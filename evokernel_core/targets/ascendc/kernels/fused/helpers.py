@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
 
-_COMBINE = {"Sum": "Add", "Max": "Max", "Min": "Min"}
-_ONLY_VALUE = {"Sum": "", "Max": ", ReduceOrder::ORDER_ONLY_VALUE", "Min": ", ReduceOrder::ORDER_ONLY_VALUE"}
+METHODS = frozenset({"fold", "tile", "block"})
+"""How the rows of a packed tile may be reduced, by the name that a schedule gives it."""
 
 
 def whole_repeats() -> str:
@@ -16,110 +16,6 @@ __aicore__ inline uint32_t WholeRepeats(uint32_t count)
     return (count + LANES - 1) / LANES * LANES;
 }
 """
-
-
-def reduce_row(name: str) -> str:
-    """One row of any length: 32-byte blocks first, which run at full rate, one repeat at the end."""
-    return f"""\
-// {name} of one row. BlockReduce{name} leaves one value per 32-byte block at full rate; the slower
-// WholeReduce{name} only sees the last repeat.
-__aicore__ inline void {name}Row(const LocalTensor<float> &dst, const LocalTensor<float> &src, uint32_t count)
-{{
-    LocalTensor<float> from = src;
-    uint32_t width = count;
-    for (uint32_t level = 0; width > LANES; ++level) {{
-        const LocalTensor<float> to = level % 2 == 0 ? foldEven : foldOdd;
-        const uint32_t repeats = width / LANES;
-        const uint32_t tail = width % LANES;
-        if (repeats > 0) {{
-            BlockReduce{name}(to, from, repeats, LANES, 1, 1, BLOCKS_PER_REPEAT);
-        }}
-        if (tail > 0) {{
-            BlockReduce{name}(to[repeats * BLOCKS_PER_REPEAT], from[repeats * LANES], 1, tail, 1, 1,
-                BLOCKS_PER_REPEAT);
-        }}
-        width = (width + FLOATS_PER_BLOCK - 1) / FLOATS_PER_BLOCK;
-        from = to;
-    }}
-    WholeReduce{name}(dst, from, width, 1, 1, 1, BLOCKS_PER_REPEAT{_ONLY_VALUE[name]});
-}}
-"""
-
-
-def reduce_rows(name: str, schedule: Schedule) -> str:
-    """Every row of a packed tile."""
-    return METHODS[schedule.reduction](name)
-
-
-def _reduce_rows_of_tile(name: str) -> str:
-    combine = _COMBINE[name]
-    return f"""\
-// {name} of each row of the tile. Rows are whole repeats, so that BlockReduce{name}, which leaves one
-// value per 32-byte block at full rate, takes all rows at once; the slower WholeReduce{name} sees one
-// repeat a row.
-__aicore__ inline void {name}Rows(const LocalTensor<float> &dst, const LocalTensor<float> &src, uint32_t rows)
-{{
-    LocalTensor<float> from = src;
-    uint32_t width = tiling_.columns;
-    for (uint32_t level = 0; width > LANES && width % LANES == 0; ++level) {{
-        const LocalTensor<float> to = level % 2 == 0 ? foldEven : foldOdd;
-        BlockReduce{name}(to, from, rows * width / LANES, LANES, 1, 1, BLOCKS_PER_REPEAT);
-        width /= FLOATS_PER_BLOCK;
-        from = to;
-    }}
-    const uint8_t pitchBlocks = width / FLOATS_PER_BLOCK;
-    for (uint32_t column = LANES; column < width; column += LANES) {{
-        const uint32_t left = width - column;
-        {combine}(from, from, from[column], left < LANES ? left : LANES, rows,
-            BinaryRepeatParams{{1, 1, 1, pitchBlocks, pitchBlocks, pitchBlocks}});
-    }}
-    WholeReduce{name}(dst, from, width < LANES ? width : LANES, rows, 1, 1, pitchBlocks{_ONLY_VALUE[name]});
-}}
-"""
-
-
-def _reduce_rows_by_row(name: str) -> str:
-    return f"""\
-// {name} of each row of the tile.
-__aicore__ inline void {name}Rows(const LocalTensor<float> &dst, const LocalTensor<float> &src, uint32_t rows)
-{{
-    if (tiling_.columns <= LANES) {{ // one repeat a row
-        WholeReduce{name}(dst, src, tiling_.columns, rows, 1, 1,
-            tiling_.pitch / FLOATS_PER_BLOCK{_ONLY_VALUE[name]});
-        return;
-    }}
-    for (uint32_t row = 0; row < rows; ++row) {{
-        {name}Row(dst[row], src[row * tiling_.pitch], tiling_.columns);
-    }}
-}}
-"""
-
-
-def _reduce_rows_folded(name: str) -> str:
-    combine = _COMBINE[name]
-    return f"""\
-// {name} of each row of the tile: the columns of all rows are folded onto the lanes of one repeat, so
-// that the slower WholeReduce{name} runs once a row.
-__aicore__ inline void {name}Rows(const LocalTensor<float> &dst, const LocalTensor<float> &src, uint32_t rows)
-{{
-    const uint8_t pitchBlocks = tiling_.pitch / FLOATS_PER_BLOCK;
-    if (tiling_.columns <= LANES) {{
-        WholeReduce{name}(dst, src, tiling_.columns, rows, 1, 1, pitchBlocks{_ONLY_VALUE[name]});
-        return;
-    }}
-    Adds(fold, src, 0.0f, LANES, rows, UnaryRepeatParams{{1, 1, BLOCKS_PER_REPEAT, pitchBlocks}});
-    for (uint32_t column = LANES; column < tiling_.columns; column += LANES) {{
-        const uint32_t left = tiling_.columns - column;
-        {combine}(fold, fold, src[column], left < LANES ? left : LANES, rows,
-            BinaryRepeatParams{{1, 1, 1, BLOCKS_PER_REPEAT, BLOCKS_PER_REPEAT, pitchBlocks}});
-    }}
-    WholeReduce{name}(dst, fold, LANES, rows, 1, 1, BLOCKS_PER_REPEAT{_ONLY_VALUE[name]});
-}}
-"""
-
-
-METHODS = {"fold": _reduce_rows_folded, "tile": _reduce_rows_of_tile, "block": _reduce_rows_by_row}
-"""How the rows of a packed tile are reduced, by the name that a schedule gives it."""
 
 
 def spread_rows(schedule: Schedule) -> str:
@@ -172,8 +68,7 @@ __aicore__ inline void SpreadRows(const LocalTensor<float> &dst, const LocalTens
 
 def _at_pitch(text: str, schedule: Schedule) -> str:
     """The text with the distance of a tile's rows, which in tiles of several steps is that of a unit."""
-    several = (Form.STEPS, Form.CHANNELS)
-    return text.replace("tiling_.pitch", "pitch") if schedule.form in several else text
+    return text.replace("tiling_.pitch", "pitch") if schedule.form is Form.CHANNELS else text
 
 
 def repeat_columns(schedule: Schedule) -> str:
@@ -325,41 +220,5 @@ __aicore__ inline void CastRows(const LocalTensor<To> &dst, const LocalTensor<Fr
     for (uint32_t row = 0; row < rows; ++row) {
         Cast(dst[row * dstPitch], src[row * srcPitch], mode, shared);
     }
-}
-"""
-
-
-def copy_params() -> str:
-    return """\
-// Rows that fill whole blocks travel as one piece; others are padded to a block each.
-template <typename T> __aicore__ inline DataCopyExtParams RowCopy(uint32_t rows)
-{
-    const uint32_t rowBytes = tiling_.columns * sizeof(T);
-    if (rowBytes % BLOCK_BYTES == 0) {
-        return {1, rows * rowBytes, 0, 0, 0};
-    }
-    return {static_cast<uint16_t>(rows), rowBytes, 0, 0, 0};
-}
-"""
-
-
-def steps_in() -> str:
-    return """\
-// Lanes of several steps: apart in device memory, one below another in the unified buffer.
-template <typename T> __aicore__ inline DataCopyExtParams StepsIn(uint32_t rows)
-{
-    const uint32_t apart = (tiling_.columns - lanes) * sizeof(T);
-    return {static_cast<uint16_t>(rows), static_cast<uint32_t>(lanes * sizeof(T)), apart, 0, 0};
-}
-"""
-
-
-def steps_out() -> str:
-    return """\
-// The same back to device memory.
-template <typename T> __aicore__ inline DataCopyExtParams StepsOut(uint32_t rows)
-{
-    const uint32_t apart = (tiling_.columns - lanes) * sizeof(T);
-    return {static_cast<uint16_t>(rows), static_cast<uint32_t>(lanes * sizeof(T)), 0, apart, 0};
 }
 """

@@ -8,6 +8,7 @@ from attrs import frozen
 
 from evokernel_core.compiler.lowering.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.compiler.lowering.values import Domain, Kind, Value, needed
+from evokernel_core.targets.ascendc.ir.floats import Literal
 from evokernel_core.targets.ascendc.kernels.fused.access import invariant_columns
 from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.targets.ascendc.lowering.program import Instruction, Lowerer, Virtual, used_inputs
@@ -47,6 +48,17 @@ def row_tensors(programs: Sequence[TileProgram], kind: Kind) -> list[str]:
             if virtual.domain is Domain.ROW and virtual.kind is kind and not virtual.home
         )
     )
+
+
+def rows_read_whole(programs: Sequence[TileProgram]) -> list[str]:
+    """The names of the row tensors that instructions read in whole repeats or blocks."""
+    result: dict[str, None] = {}
+    for program in programs:
+        for item in program.instructions:
+            if item.op in ("Compare", "CompareScalar", "expand_rows") or item.op.endswith("Rows"):
+                rows = (source for source in item.sources if source.domain is Domain.ROW and not source.home)
+                result.update(dict.fromkeys(row.name for row in rows if row.kind is Kind.NUMBER))
+    return list(result)
 
 
 def column_tensors(programs: Sequence[TileProgram]) -> list[str]:
@@ -120,6 +132,6 @@ def _store(lowerer: Lowerer, output: PlanOutput, targets: list[Target]) -> None:
     place = lowerer.virtual(output.domain, home=output.name)
     lowerer.origin = ""
     if output.dtype == "float32":
-        lowerer.emit("Adds", place, value, scalar="0.0f")
+        lowerer.emit("Adds", place, value, scalar=Literal(0.0))
     else:
         lowerer.emit("cast_out", place, value, detail=output.dtype)

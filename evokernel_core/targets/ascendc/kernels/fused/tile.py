@@ -1,44 +1,47 @@
-"""From a plan and a schedule to a kernel of tiles, before and as text."""
+"""From a plan and a schedule to a kernel of tiles, and to what it takes."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from evokernel_core.compiler.lowering.plan import Plan
-from evokernel_core.targets.ascendc.kernels.family import KernelFacts, StageText
+from evokernel_core.targets.ascendc.ir.nodes import Kernel as IRKernel
 from evokernel_core.targets.ascendc.kernels.fused import (
     columnwise,
-    piecewise,
-    pointwise,
-    rowwise,
-    shared,
+    lanes,
+    packed,
+    pieces,
+    shares,
+    single,
+    step_tiles,
     steps,
+    streamed,
 )
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
-from evokernel_core.targets.ascendc.kernels.fused.fused_tiling import tiling_texts
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
+
+_FORMS = {
+    Form.PACKED: (single.resources, packed.build),
+    Form.STREAM: (streamed.resources, streamed.build),
+    Form.LANES: (columnwise.resources, lanes.build),
+    Form.STEPS: (steps.resources, step_tiles.build),
+    Form.PIECES: (pieces.resources, pieces.build),
+    Form.SHARED: (shares.resources, shares.build),
+    **dict.fromkeys((Form.FLAT, Form.SEGMENTS, Form.RESIDENT), (single.resources, single.build)),
+}
+"""For each form what gives what a kernel takes, and what builds it."""
 
 
 def build(planned: Plan, schedule: Schedule) -> Kernel:
-    """The kernel of a plan under a schedule, before it becomes text."""
-    if schedule.form is Form.SHARED:
-        return shared.build(planned, schedule)
-    if schedule.form is Form.STEPS:
-        return steps.build(planned, schedule)
-    if planned.family == "piecewise":
-        return piecewise.build(planned, schedule)
-    if planned.family == "columnwise":
-        return columnwise.build(planned, schedule)
-    if planned.family == "rowwise":
-        return rowwise.build(planned, schedule)
-    return pointwise.build(planned, schedule)
+    """What the kernel of a plan takes under a schedule: its programs, registers and buffers."""
+    return _FORMS[schedule.form][0](planned, schedule)
 
 
-def stage_text(planned: Plan, schedule: Schedule, name: str) -> StageText:
-    """The kernel as text."""
-    kernel = build(planned, schedule)
-    return StageText(*tiling_texts(kernel), kernel.text(name), f"{name}_kernel", _facts(kernel))
+def made(planned: Plan, schedule: Schedule) -> IRKernel:
+    """The kernel of a plan under a schedule."""
+    return _FORMS[schedule.form][1](planned, schedule)
 
 
-def _facts(kernel: Kernel) -> KernelFacts:
-    """Cores that share a row tell each other what they found, through the workspace."""
-    shared = kernel.exchanged > 0
-    return KernelFacts(waits_for_all=shared, uses_workspace=shared, reads_numbers=bool(kernel.numbers))
+def structure(planned: Plan, schedule: Schedule) -> Hashable:
+    """What tells the kernels of schedules apart."""
+    return made(planned, schedule).structure
