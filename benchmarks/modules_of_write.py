@@ -3,9 +3,9 @@
     python benchmarks/modules_of_write.py [--json OUT]
 
 A softmax of [n, d] is planned first; then ``write`` is traced, with nothing kept from before but the
-legalised task. A turn back is a call from one module into another that the trace had entered earlier; each pair of
-modules counts once. Data (``domain``, ``hardware``) and what says sizes and values (``compiler.shapes``,
-``compiler.lowering.values``) are left out, since every part reads them.
+legalised task. A turn back is a call from one module into another that the trace had entered earlier; each
+pair of modules counts once. Data (``domain``, ``hardware``), sizes and values are left out, since every part
+reads them.
 """
 
 from __future__ import annotations

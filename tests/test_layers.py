@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -126,6 +127,19 @@ def test_who_names_a_target() -> None:
         if any(starts_with(name, "evokernel_core.targets.ascendc") for name in imports_of(path))
     }
     assert naming | {NAMES_A_TARGET[0]} == set(NAMES_A_TARGET)
+
+
+def test_who_starts_without_the_author() -> None:
+    """The editor's server, and a service's worker before its first job: a second each of importing."""
+    code = """
+import sys
+import evokernel_server.app, evokernel_core.verifier.factory, evokernel_core.verifier.service_worker
+heavy = ("evokernel_core.compiler", "evokernel_core.targets.")
+print([name for name in sys.modules if name.startswith(heavy)])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    light = {"ascendc", "sources", "ascendc.source"}
+    assert set(ast.literal_eval(done.stdout)) <= {f"evokernel_core.targets.{name}" for name in light}
 
 
 def test_the_agent_needs_only_the_standard_library_and_torch() -> None:

@@ -20,7 +20,6 @@ from evokernel_core.domain.settings import Settings
 from evokernel_core.extras import ALL, REMOTE, install_command, needed
 from evokernel_core.keys import with_keys
 from evokernel_core.paths import data_dir, memory_path
-from evokernel_core.targets.ascendc.first_run.first_run_host import RunStep
 
 REPORT = Path("evokernel-npu-report.json")
 
@@ -96,6 +95,7 @@ def first_run(python: str, path: Path, as_json: bool) -> None:
     """The steps of a first run on an NPU, as they end, and the report. Exits with 1 where one failed."""
     from evokernel_core.targets.ascendc.first_run import first_run_report
     from evokernel_core.targets.ascendc.first_run.first_run import first_run as run
+    from evokernel_core.targets.ascendc.first_run.first_run_host import RunStep
 
     done: list[RunStep] = []
     for step in run(python):

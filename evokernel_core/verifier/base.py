@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import field, frozen
 
-from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
@@ -19,6 +18,7 @@ from evokernel_core.twin.run import PipeWork, TensorPart
 
 if TYPE_CHECKING:
     from evokernel_core.capture.reference import ReferenceCase
+    from evokernel_core.compiler.author import KernelAuthor
 
 Cancelled = Callable[[], bool]
 """Asked between steps; True means: stop now and raise VerifierError."""

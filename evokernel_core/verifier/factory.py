@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from evokernel_core import __version__
-from evokernel_core.compiler.author import KernelAuthor
-from evokernel_core.compiler.target import Target
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Settings
 from evokernel_core.extras import REMOTE, needed
 from evokernel_core.targets import TARGETS, load_target
 from evokernel_core.verifier.base import Backend, ReferenceRunner, Verifier
+
+if TYPE_CHECKING:
+    from evokernel_core.compiler.target import Target
 
 
 def backends() -> tuple[str, ...]:
@@ -24,6 +26,8 @@ def open_backend(name: str, device: str, python: str = "") -> Backend:
 
     Raises UsageError for an unknown one, VerifierUnavailable for one whose tools this machine lacks.
     """
+    from evokernel_core.compiler.author import KernelAuthor
+
     target = _target_of(name)
     opened: Backend = target.backends()[name](KernelAuthor(target, target.device(device)), python)
     return opened
