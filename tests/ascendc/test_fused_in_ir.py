@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from evokernel_core.compiler.lowering.plan import plan
@@ -138,3 +139,18 @@ def test_kernels_in_the_ir_break_no_rule(name: str, builder: Any, chip: Any) -> 
         assert list(broken_rules(kernel, chip, task.sizes))[:3] == [], schedule
         assert bytes_of(kernel) <= build(planned, schedule).layout.total, schedule
     assert found >= FORMS.get(make, set())
+
+
+def test_inputs_may_have_the_names_of_buffers(builder: Any, on_twin: Any) -> None:
+    """Init has the addresses as parameters, which must hide no buffer of the class."""
+    graph, shape = builder(), (300, 60)
+    fold, blocks = graph.input("fold", shape), graph.input("blocks", shape)
+    moved = graph.call("add.Tensor", fold, graph.input("row_values", (300, 1)), shape=shape)
+    soft = graph.call("_softmax.default", moved, -1, False, shape=shape)
+    task = graph.task(graph.call("mul.Tensor", soft, blocks, shape=shape))
+    rng = np.random.default_rng(5)
+    arrays = {item.name: rng.normal(size=item.spec.sizes({})).astype("f4") for item in task.graph.inputs}
+    (result,) = on_twin(task, arrays)
+    powers = np.exp((arrays["fold"] + arrays["row_values"]).astype("f8"))
+    expected = powers / powers.sum(-1, keepdims=True) * arrays["blocks"]
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)

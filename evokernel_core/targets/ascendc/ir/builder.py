@@ -93,6 +93,7 @@ class Builder:
         self._params: list[Param | Table | Require] = []
         self._blocks: list[list[Node]] = [[]]
         self._layout: tuple[Buffer, ...] = ()
+        self._remark = ""
 
     # -- what a kernel works on -----------------------------------------------------------------
 
@@ -267,7 +268,15 @@ class Builder:
         """A vector instruction by its row in the API table, or a former name of it; the first operand is
         written. ``note``: what it and those behind it compute."""
         given = tuple(map(_operand, operands))
-        self._add(Instruction(key, given, expr(repeats), template, former, note))
+        self._add(Instruction(key, given, expr(repeats), template, former, note or self._remarked()))
+
+    def remark(self, note: str) -> None:
+        """What the next instruction or routine, and those behind it, compute."""
+        self._remark = note
+
+    def _remarked(self) -> str:
+        note, self._remark = self._remark, ""
+        return note
 
     def do(self, node: Work) -> None:
         """What another unit than the vector unit does."""
@@ -367,7 +376,7 @@ class Builder:
             Slice(Buffer(parameter, place.ctype, place.buffer.item_bytes, expr(0)), expr(0))
             for parameter, place in places.items()
         )
-        variables = tuple(Var(parameter) for parameter in numbers)
+        variables, remark = tuple(Var(parameter) for parameter in numbers), self._remarked()
         with self._block() as common:
             write(formal, variables)
         with self._block() as body:
@@ -375,7 +384,7 @@ class Builder:
                 self._add(Let(var, value))
             write(tuple(places.values()), variables)
         routine = Routine(formal, variables, tuple(common), tuple(places.values()), tuple(numbers.values()))
-        self._add(Section(name, tuple(body), note, routine))
+        self._add(Section(name, tuple(body), note, routine, remark))
 
     def again(self, section: Section) -> None:
         """The same step once more."""

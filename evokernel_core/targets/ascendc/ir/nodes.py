@@ -570,12 +570,13 @@ class Routine:
 class Section:
     """Nodes that read as one step: a method of their own in the printed class, which is written once where a
     kernel has the same section several times. ``routine``: the method takes parameters, and ``body`` is what
-    it does with those that are given here."""
+    it does with those that are given here. ``remark``: what this call of it and those behind it compute."""
 
     name: str
     body: tuple[Node, ...]
     note: str = ""
     routine: Routine | None = None
+    remark: str = ""
 
     @property
     def bodies(self) -> tuple[tuple[Node, ...], ...]:

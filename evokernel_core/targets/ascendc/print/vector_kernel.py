@@ -503,7 +503,8 @@ private:
                 bodies = [[line for one in body for line in self._lines(one)] for body in node.bodies]
                 return framed(node, bodies)
             case Section():
-                return [self._section_call(node)]
+                remark = [f"// {node.remark}"] if node.remark else []
+                return [*remark, self._section_call(node)]
         assert isinstance(node, (Copy, Clear, Instruction))
         return self._work(node)
 

@@ -40,14 +40,14 @@ class Selector:
     places: Mapping[str, Slice]
     counts: Mapping[Domain, Expr]
     special: Mapping[str, Callable[[Instruction, list[Slice]], None]] = field(factory=dict)
-    _note: str = ""
     _origin: str = ""
 
     def write(self, items: Iterable[Instruction], registers: Registers) -> None:
         """Every instruction, with a note where another node of the graph begins."""
         for item in items:
             if item.origin and item.origin != self._origin:
-                self._origin = self._note = item.origin
+                self._origin = item.origin
+                self.k.remark(item.origin)
             tensors = [item.target, *item.sources] if item.target is not None else list(item.sources)
             self._write(item, [self.places[registers.name(tensor)] for tensor in tensors])
         self._origin = ""
@@ -65,10 +65,9 @@ class Selector:
 
     def call(self, key: str, target: Slice, *operands: Operand, count: Expr, former: str = "") -> None:
         """An instruction on so many elements."""
-        note, self._note = self._note, ""
         width = max(_width(one) for one in (target, *operands) if isinstance(one, Slice))
         repeats = ceil_div(count, REPEAT_BYTES // width)
-        self.k.call(key, target, *operands, count, repeats=repeats, former=former, note=note)
+        self.k.call(key, target, *operands, count, repeats=repeats, former=former)
 
     # -- operations that are not one instruction, or take more than tensors and a number ---------
 

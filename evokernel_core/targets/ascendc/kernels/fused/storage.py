@@ -31,9 +31,9 @@ def tensors_of(k: Builder, kernel: Kernel) -> dict[str, Tensor]:
         if is_input and address in results:
             address = f"{address}Input"
         bypass = kernel.schedule.bypass_l2 and tensor.domain is Domain.FULL
-        new = k.input if is_input else k.output
-        item = ITEM_SIZE[tensor.dtype]
-        found[tensor.name] = new(camel(tensor.name), address, CPP_TYPE[tensor.dtype], item, bypass_l2=bypass)
+        new, suffix = (k.input, "In") if is_input else (k.output, "Out")
+        name, item = f"{camel(tensor.name)}{suffix}", ITEM_SIZE[tensor.dtype]
+        found[tensor.name] = new(name, address, CPP_TYPE[tensor.dtype], item, bypass_l2=bypass)
     return found
 
 
