@@ -14,9 +14,8 @@ from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Late
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.targets.ascendc.source import KERNEL, TILING
-from evokernel_core.targets.ascendc.target import ascendc
+from evokernel_core.targets.ascendc.target import AscendC, ascendc
 from evokernel_core.twin.run import Limits
-from evokernel_core.verifier import local
 from evokernel_core.verifier.draw import Draw, replay
 from evokernel_core.verifier.local import LocalVerifier
 from tests.chinese import left_in_english
@@ -157,7 +156,7 @@ def test_hostile_code_ends_its_own_process_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     passed = GateResult(GateName.AUDIT, GateStatus.PASSED)
-    monkeypatch.setattr(local.audit, "audit", lambda task, source: passed)
+    monkeypatch.setattr(AscendC, "audit", lambda target, task, source: passed)
     source = source_of("add")
     text = (
         source.files[KERNEL]
