@@ -51,7 +51,7 @@ from benchmarks.searching.world import (
 from evokernel_core.compiler.features import task_features
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.settings import PolicyName, RetrievalName, Settings
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.ascend.chip import Chip, chip_of
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.engine import Engine
 from evokernel_core.synthesis.policies import open_policy
@@ -345,7 +345,8 @@ def _open(args: argparse.Namespace) -> None:
     session = Session(_settings(args), args.suite)  # until the process ends
     tasks = {item.name: item for item in _tasks(args)}
     remember_schedules()
-    chips = {"good": session.chip, "poor": flat(session.chip)}
+    chip = chip_of(session.author.device)
+    chips = {"good": chip, "poor": flat(chip)}
     oracle = Oracle(session.verifier(), Latencies(args.kept / LATENCIES))
     _worlds.append(World(oracle, tasks, chips, args.budget, args.kept / TRACES))
 

@@ -136,7 +136,7 @@ def of_editor(session: Session, file: Path) -> Rows:
             found.rival.name if found and found.rival else "",
         )
         for item in document.tracked
-        for found in (item.found.estimate,)
+        for found in (item.captured.estimate,)
     )
 
 

@@ -44,7 +44,7 @@ def prompts(task: KernelTask, chip: Chip) -> Iterator[tuple[str, str]]:
     draft = draft_prompt(task, Context(), ascendc(chip), structured=True)
     yield "system", draft.messages[0]["content"]
     yield "draft", draft.messages[1]["content"]
-    refine = refine_prompt(task, Context(start=timed(task, chip)), chip, structured=True)
+    refine = refine_prompt(task, Context(start=timed(task, chip)), ascendc(chip), structured=True)
     yield "refine", refine.messages[1]["content"]
 
 

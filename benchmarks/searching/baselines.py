@@ -48,13 +48,14 @@ class Space:
     chip: Chip
 
     def draft(self) -> Schedule:
-        strategy = moves.initial(self.task, self.chip)
-        priced = moves.priced(self.task, strategy, ascendc(self.chip))
-        return Schedule(strategy, moves.write(self.task, strategy, self.chip), priced)
+        author = ascendc(self.chip)
+        planned = author.plan(self.task)
+        priced = moves.priced(self.task, planned.strategy, author)
+        return Schedule(planned.strategy, planned.write(), priced)
 
     def near(self, of: Schedule) -> list[Schedule]:
         """Those one move away."""
-        steps = moves.steps(ById(self.task), evolve(of.strategy, move="", notes=()), self.chip)
+        steps = moves.steps(ById(self.task), evolve(of.strategy, move="", notes=()), ascendc(self.chip))
         return [
             Schedule(step.move.strategy, step.source, step.priced, of.step or step.move.name)
             for step in steps
