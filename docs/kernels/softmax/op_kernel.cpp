@@ -3,246 +3,288 @@
 
 using namespace AscendC;
 
-constexpr int32_t BUFFER_NUM = 2; // the next tile is copied while this one is computed
-constexpr uint32_t BLOCK_BYTES = 32;
-constexpr uint32_t LANES = 64; // float32 elements of one repeat
-constexpr uint8_t BLOCKS_PER_REPEAT = 8;
-constexpr uint32_t FOLD_EVEN = 672;
-constexpr uint32_t FOLD_ODD = 88;
-
+// Several whole rows a tile; values of a row are vectors, spread over the columns.
 class SoftmaxKernel {
 public:
     __aicore__ inline SoftmaxKernel() {}
-    __aicore__ inline void Init(GM_ADDR x, GM_ADDR output, const OpTiling &tiling, TPipe *pipe)
+    __aicore__ inline void Init(GM_ADDR xIn, GM_ADDR outputOut, const OpTiling &tiling, TPipe *pipe)
     {
         tiling_ = tiling;
-        xGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(x));
-        outputGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(output));
-        pipe->InitBuffer(xQueue, BUFFER_NUM, TILE_ELEMENTS * sizeof(float));
-        pipe->InitBuffer(outputQueue, BUFFER_NUM, TILE_ELEMENTS * sizeof(float));
-        pipe->InitBuffer(rowBuffer, 4 * ROW_CAPACITY * sizeof(float));
-        pipe->InitBuffer(blockBuffer, ROW_CAPACITY * FLOATS_PER_BLOCK * sizeof(float));
-        pipe->InitBuffer(foldBuffer, (FOLD_EVEN + FOLD_ODD) * sizeof(float));
-        softmaxMax = rowBuffer.Get<float>();
-        softmaxSum = softmaxMax[ROW_CAPACITY];
-        row2 = softmaxMax[2 * ROW_CAPACITY];
-        row3 = softmaxMax[3 * ROW_CAPACITY];
-        blocks = blockBuffer.Get<float>();
-        foldEven = foldBuffer.Get<float>();
-        foldOdd = foldEven[FOLD_EVEN];
-        // Row tensors are read in whole blocks and repeats.
-        Duplicate(softmaxMax, 0.0f, 4 * ROW_CAPACITY);
+        xInGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(xIn));
+        outputOutGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(outputOut));
+        pipe->InitBuffer(xTileQueue, 2, TILE_ELEMENTS * sizeof(float));
+        pipe->InitBuffer(outputTileQueue, 2, TILE_ELEMENTS * sizeof(float));
+        pipe->InitBuffer(rowValuesBuffer, ROW_CAPACITY * 2 * sizeof(float));
+        pipe->InitBuffer(foldEvenBuffer, FOLD_EVEN * sizeof(float));
+        pipe->InitBuffer(foldOddBuffer, FOLD_ODD * sizeof(float));
+        pipe->InitBuffer(blocksBuffer, ROW_CAPACITY * FLOATS_PER_BLOCK * sizeof(float));
+        pipe->InitBuffer(softmaxSumBuffer, ROW_CAPACITY * sizeof(float));
+        pipe->InitBuffer(row2Buffer, ROW_CAPACITY * sizeof(float));
+        rowValues = rowValuesBuffer.Get<float>();
+        foldEven = foldEvenBuffer.Get<float>();
+        foldOdd = foldOddBuffer.Get<float>();
+        blocks = blocksBuffer.Get<float>();
+        softmaxSum = softmaxSumBuffer.Get<float>();
+        row2 = row2Buffer.Get<float>();
     }
 
     __aicore__ inline void Process()
     {
-        const uint64_t begin = GetBlockIdx() * tiling_.rowsPerCore;
-        const uint64_t run = begin + tiling_.rowsPerCore;
-        const uint64_t end = run < tiling_.rows ? run : tiling_.rows;
-        uint32_t rows = RowsAt(begin, end);
-        CopyIn(begin, rows);
-        for (uint64_t row = begin; row < end;) {
-            const uint64_t next = row + rows;
-            const uint32_t nextSize = RowsAt(next, end);
-            if (nextSize > 0) { // travels while this tile is computed
-                CopyIn(next, nextSize);
+        Prepare();
+        for (uint64_t core = GetBlockIdx(); core < (tiling_.rows + tiling_.rowsPerCore - 1) / tiling_.rowsPerCore;
+            core += GetBlockNum()) {
+            const uint64_t begin = core * tiling_.rowsPerCore;
+            const uint64_t end = begin + tiling_.rowsPerCore < tiling_.rows ? begin + tiling_.rowsPerCore :
+                tiling_.rows;
+            const uint64_t tiles = (end - begin + tiling_.rowsPerTile - 1) / tiling_.rowsPerTile;
+            if (0 < tiles) {
+                CopyIn(begin, end, 0);
             }
-            Compute(rows);
-            CopyOut(row, rows);
-            row = next;
-            rows = nextSize;
+            for (uint64_t tile = 0; tile < tiles; ++tile) {
+                const uint64_t row = begin + tile * tiling_.rowsPerTile;
+                const uint32_t rows = static_cast<uint32_t>(end - row < tiling_.rowsPerTile ? end - row :
+                    tiling_.rowsPerTile);
+                if (tile + 1 < tiles) { // travels while this turn is computed
+                    CopyIn(begin, end, tile + 1);
+                }
+                const uint32_t count = rows * tiling_.pitch;
+                Compute(rows, count);
+                CopyOut(row, rows);
+            }
         }
     }
 
 private:
-    __aicore__ inline uint32_t RowsAt(uint64_t row, uint64_t end)
+    __aicore__ inline void Prepare()
     {
-        const uint64_t left = end - row;
-        return left < tiling_.rowsPerTile ? left : tiling_.rowsPerTile;
+        Duplicate(rowValues, 0.0f, ROW_CAPACITY * 2);
     }
 
-    __aicore__ inline void CopyIn(uint64_t row, uint32_t rows)
+    __aicore__ inline void CopyIn(uint64_t begin, uint64_t end, uint64_t tile)
     {
-        LocalTensor<float> xLocal = xQueue.AllocTensor<float>();
-        DataCopyPad(xLocal, xGlobal[row * tiling_.columns],
-            RowCopy<float>(rows),
-            DataCopyPadExtParams<float>{false, 0, 0, 0});
-        xQueue.EnQue(xLocal);
+        const uint64_t row = begin + tile * tiling_.rowsPerTile;
+        const uint32_t rows = static_cast<uint32_t>(end - row < tiling_.rowsPerTile ? end - row : tiling_.rowsPerTile);
+        LocalTensor<float> xTile = xTileQueue.AllocTensor<float>();
+        if (tiling_.columns % 8 == 0) {
+            DataCopyPad(xTile, xInGlobal[row * tiling_.columns],
+                DataCopyExtParams{1, static_cast<uint32_t>(rows * tiling_.columns * sizeof(float)), 0, 0, 0},
+                DataCopyPadExtParams<float>{false, 0, 0, 0});
+        } else {
+            DataCopyPad(xTile, xInGlobal[row * tiling_.columns],
+                DataCopyExtParams{static_cast<uint16_t>(rows),
+                    static_cast<uint32_t>(tiling_.columns * sizeof(float)),
+                    static_cast<uint32_t>((tiling_.columns - tiling_.columns) * sizeof(float)), 0, 0},
+                DataCopyPadExtParams<float>{false, 0, 0, 0});
+        }
+        xTileQueue.EnQue(xTile);
     }
 
-    __aicore__ inline void Compute(uint32_t rows)
+    __aicore__ inline void Compute(uint32_t rows, uint32_t count)
     {
-        LocalTensor<float> xLocal = xQueue.DeQue<float>();
-        LocalTensor<float> outputLocal = outputQueue.AllocTensor<float>();
-        const uint32_t count = rows * tiling_.pitch;
+        LocalTensor<float> xTile = xTileQueue.DeQue<float>();
         // softmax
-        MaxRows(softmaxMax, xLocal, rows);
-        SubRows(xLocal, xLocal, softmaxMax, rows);
-        Exp(xLocal, xLocal, count);
-        SumRows(softmaxSum, xLocal, rows);
+        MaxRows(rowValues, xTile, rows, tiling_.columns, tiling_.pitch);
+        SubRows(xTile, xTile, rowValues, rows, tiling_.pitch);
+        Exp(xTile, xTile, count);
+        SumRows(softmaxSum, xTile, rows, tiling_.columns, tiling_.pitch);
         Duplicate(row2, 1.0f, rows);
-        Div(row3, row2, softmaxSum, rows);
-        MulRows(outputLocal, xLocal, row3, rows);
-        outputQueue.EnQue(outputLocal);
-        xQueue.FreeTensor(xLocal);
+        Div(rowValues[ROW_CAPACITY], row2, softmaxSum, rows);
+        LocalTensor<float> outputTile = outputTileQueue.AllocTensor<float>();
+        MulRows(outputTile, xTile, rowValues[ROW_CAPACITY], rows, tiling_.pitch);
+        xTileQueue.FreeTensor(xTile);
+        outputTileQueue.EnQue(outputTile);
+    }
+
+    // BlockReduceMax leaves a number of each block at full rate; the slow part sees the last repeat.
+    __aicore__ inline void MaxLanes(const LocalTensor<float> &to, const LocalTensor<float> &lanes, uint32_t width)
+    {
+        if (width <= LANES) {
+            WholeReduceMax(to, lanes, width, 1, 1, 1, BLOCKS_PER_REPEAT, ReduceOrder::ORDER_ONLY_VALUE);
+        } else {
+            const uint32_t repeats1 = width / LANES;
+            const uint32_t tail1 = width % LANES;
+            BlockReduceMax(foldEven, lanes, repeats1, LANES, 1, 1, BLOCKS_PER_REPEAT);
+            if (tail1 > 0) {
+                BlockReduceMax(foldEven[repeats1 * BLOCKS_PER_REPEAT], lanes[repeats1 * LANES], 1, tail1, 1, 1,
+                    BLOCKS_PER_REPEAT);
+            }
+            const uint32_t blocks1 = (width + FLOATS_PER_BLOCK - 1) / FLOATS_PER_BLOCK;
+            if (blocks1 <= LANES) {
+                WholeReduceMax(to, foldEven, blocks1, 1, 1, 1, BLOCKS_PER_REPEAT, ReduceOrder::ORDER_ONLY_VALUE);
+            } else {
+                const uint32_t repeats2 = blocks1 / LANES;
+                const uint32_t tail2 = blocks1 % LANES;
+                BlockReduceMax(foldOdd, foldEven, repeats2, LANES, 1, 1, BLOCKS_PER_REPEAT);
+                if (tail2 > 0) {
+                    BlockReduceMax(foldOdd[repeats2 * BLOCKS_PER_REPEAT], foldEven[repeats2 * LANES], 1, tail2, 1,
+                        1, BLOCKS_PER_REPEAT);
+                }
+                const uint32_t blocks2 = (blocks1 + FLOATS_PER_BLOCK - 1) / FLOATS_PER_BLOCK;
+                if (blocks2 <= LANES) {
+                    WholeReduceMax(to, foldOdd, blocks2, 1, 1, 1, BLOCKS_PER_REPEAT, ReduceOrder::ORDER_ONLY_VALUE);
+                } else {
+                    const uint32_t repeats3 = blocks2 / LANES;
+                    const uint32_t tail3 = blocks2 % LANES;
+                    BlockReduceMax(foldEven, foldOdd, repeats3, LANES, 1, 1, BLOCKS_PER_REPEAT);
+                    if (tail3 > 0) {
+                        BlockReduceMax(foldEven[repeats3 * BLOCKS_PER_REPEAT], foldOdd[repeats3 * LANES], 1, tail3,
+                            1, 1, BLOCKS_PER_REPEAT);
+                    }
+                    const uint32_t blocks3 = (blocks2 + FLOATS_PER_BLOCK - 1) / FLOATS_PER_BLOCK;
+                    WholeReduceMax(to, foldEven, blocks3, 1, 1, 1, BLOCKS_PER_REPEAT, ReduceOrder::ORDER_ONLY_VALUE);
+                }
+            }
+        }
+    }
+
+    // Max of each row of a tile.
+    __aicore__ inline void MaxRows(const LocalTensor<float> &to, const LocalTensor<float> &tile, uint32_t height,
+        uint32_t across, uint32_t apart)
+    {
+        if (across <= LANES) {
+            WholeReduceMax(to, tile, across, height, 1, 1, apart / FLOATS_PER_BLOCK, ReduceOrder::ORDER_ONLY_VALUE);
+        } else {
+            for (uint32_t line = 0; line < height; ++line) {
+                MaxLanes(to[line], tile[line * apart], across);
+            }
+        }
+    }
+
+    // Sub of each row of a tile and its value, which fills a block that a stride of 0 repeats.
+    __aicore__ inline void SubRows(const LocalTensor<float> &to, const LocalTensor<float> &tile,
+        const LocalTensor<float> &values, uint32_t height, uint32_t width)
+    {
+        Brcb(blocks, values, static_cast<uint8_t>((height + BLOCKS_PER_REPEAT - 1) / BLOCKS_PER_REPEAT),
+            BrcbRepeatParams{1, BLOCKS_PER_REPEAT});
+        const uint32_t wholeRepeats = width / LANES;
+        const uint32_t tail = width % LANES;
+        for (uint32_t line = 0; line < height; ++line) {
+            if (wholeRepeats > 0) {
+                Sub(to[line * width], tile[line * width], blocks[line * FLOATS_PER_BLOCK], LANES,
+                    static_cast<uint8_t>(wholeRepeats), BinaryRepeatParams{1, 1, 0, BLOCKS_PER_REPEAT,
+                    BLOCKS_PER_REPEAT, 0});
+            }
+            if (tail > 0) {
+                Sub(to[line * width + wholeRepeats * LANES], tile[line * width + wholeRepeats * LANES],
+                    blocks[line * FLOATS_PER_BLOCK], tail, 1, BinaryRepeatParams{1, 1, 0, BLOCKS_PER_REPEAT,
+                    BLOCKS_PER_REPEAT, 0});
+            }
+        }
+    }
+
+    // BlockReduceSum leaves a number of each block at full rate; the slow part sees the last repeat.
+    __aicore__ inline void SumLanes(const LocalTensor<float> &to, const LocalTensor<float> &lanes, uint32_t width)
+    {
+        if (width <= LANES) {
+            WholeReduceSum(to, lanes, width, 1, 1, 1, BLOCKS_PER_REPEAT);
+        } else {
+            const uint32_t repeats1 = width / LANES;
+            const uint32_t tail1 = width % LANES;
+            BlockReduceSum(foldEven, lanes, repeats1, LANES, 1, 1, BLOCKS_PER_REPEAT);
+            if (tail1 > 0) {
+                BlockReduceSum(foldEven[repeats1 * BLOCKS_PER_REPEAT], lanes[repeats1 * LANES], 1, tail1, 1, 1,
+                    BLOCKS_PER_REPEAT);
+            }
+            const uint32_t blocks1 = (width + FLOATS_PER_BLOCK - 1) / FLOATS_PER_BLOCK;
+            if (blocks1 <= LANES) {
+                WholeReduceSum(to, foldEven, blocks1, 1, 1, 1, BLOCKS_PER_REPEAT);
+            } else {
+                const uint32_t repeats2 = blocks1 / LANES;
+                const uint32_t tail2 = blocks1 % LANES;
+                BlockReduceSum(foldOdd, foldEven, repeats2, LANES, 1, 1, BLOCKS_PER_REPEAT);
+                if (tail2 > 0) {
+                    BlockReduceSum(foldOdd[repeats2 * BLOCKS_PER_REPEAT], foldEven[repeats2 * LANES], 1, tail2, 1,
+                        1, BLOCKS_PER_REPEAT);
+                }
+                const uint32_t blocks2 = (blocks1 + FLOATS_PER_BLOCK - 1) / FLOATS_PER_BLOCK;
+                if (blocks2 <= LANES) {
+                    WholeReduceSum(to, foldOdd, blocks2, 1, 1, 1, BLOCKS_PER_REPEAT);
+                } else {
+                    const uint32_t repeats3 = blocks2 / LANES;
+                    const uint32_t tail3 = blocks2 % LANES;
+                    BlockReduceSum(foldEven, foldOdd, repeats3, LANES, 1, 1, BLOCKS_PER_REPEAT);
+                    if (tail3 > 0) {
+                        BlockReduceSum(foldEven[repeats3 * BLOCKS_PER_REPEAT], foldOdd[repeats3 * LANES], 1, tail3,
+                            1, 1, BLOCKS_PER_REPEAT);
+                    }
+                    const uint32_t blocks3 = (blocks2 + FLOATS_PER_BLOCK - 1) / FLOATS_PER_BLOCK;
+                    WholeReduceSum(to, foldEven, blocks3, 1, 1, 1, BLOCKS_PER_REPEAT);
+                }
+            }
+        }
+    }
+
+    // Sum of each row of a tile.
+    __aicore__ inline void SumRows(const LocalTensor<float> &to, const LocalTensor<float> &tile, uint32_t height,
+        uint32_t across, uint32_t apart)
+    {
+        if (across <= LANES) {
+            WholeReduceSum(to, tile, across, height, 1, 1, apart / FLOATS_PER_BLOCK);
+        } else {
+            for (uint32_t line = 0; line < height; ++line) {
+                SumLanes(to[line], tile[line * apart], across);
+            }
+        }
+    }
+
+    // Mul of each row of a tile and its value, which fills a block that a stride of 0 repeats.
+    __aicore__ inline void MulRows(const LocalTensor<float> &to, const LocalTensor<float> &tile,
+        const LocalTensor<float> &values, uint32_t height, uint32_t width)
+    {
+        Brcb(blocks, values, static_cast<uint8_t>((height + BLOCKS_PER_REPEAT - 1) / BLOCKS_PER_REPEAT),
+            BrcbRepeatParams{1, BLOCKS_PER_REPEAT});
+        const uint32_t wholeRepeats = width / LANES;
+        const uint32_t tail = width % LANES;
+        for (uint32_t line = 0; line < height; ++line) {
+            if (wholeRepeats > 0) {
+                Mul(to[line * width], tile[line * width], blocks[line * FLOATS_PER_BLOCK], LANES,
+                    static_cast<uint8_t>(wholeRepeats), BinaryRepeatParams{1, 1, 0, BLOCKS_PER_REPEAT,
+                    BLOCKS_PER_REPEAT, 0});
+            }
+            if (tail > 0) {
+                Mul(to[line * width + wholeRepeats * LANES], tile[line * width + wholeRepeats * LANES],
+                    blocks[line * FLOATS_PER_BLOCK], tail, 1, BinaryRepeatParams{1, 1, 0, BLOCKS_PER_REPEAT,
+                    BLOCKS_PER_REPEAT, 0});
+            }
+        }
     }
 
     __aicore__ inline void CopyOut(uint64_t row, uint32_t rows)
     {
-        LocalTensor<float> outputLocal = outputQueue.DeQue<float>();
-        DataCopyPad(outputGlobal[row * tiling_.columns], outputLocal,
-            RowCopy<float>(rows));
-        outputQueue.FreeTensor(outputLocal);
-    }
-
-    // Sum of each row of the tile.
-    __aicore__ inline void SumRows(const LocalTensor<float> &dst, const LocalTensor<float> &src, uint32_t rows)
-    {
-        if (tiling_.columns <= LANES) { // one repeat a row
-            WholeReduceSum(dst, src, tiling_.columns, rows, 1, 1,
-                tiling_.pitch / FLOATS_PER_BLOCK);
-            return;
+        LocalTensor<float> outputTile = outputTileQueue.DeQue<float>();
+        if (tiling_.columns % 8 == 0) {
+            DataCopyPad(outputOutGlobal[row * tiling_.columns], outputTile,
+                DataCopyExtParams{1, static_cast<uint32_t>(rows * tiling_.columns * sizeof(float)), 0, 0, 0});
+        } else {
+            DataCopyPad(outputOutGlobal[row * tiling_.columns], outputTile,
+                DataCopyExtParams{static_cast<uint16_t>(rows),
+                    static_cast<uint32_t>(tiling_.columns * sizeof(float)), 0,
+                    static_cast<uint32_t>((tiling_.columns - tiling_.columns) * sizeof(float)), 0});
         }
-        for (uint32_t row = 0; row < rows; ++row) {
-            SumRow(dst[row], src[row * tiling_.pitch], tiling_.columns);
-        }
-    }
-
-    // Sum of one row. BlockReduceSum leaves one value per 32-byte block at full rate; the slower
-    // WholeReduceSum only sees the last repeat.
-    __aicore__ inline void SumRow(const LocalTensor<float> &dst, const LocalTensor<float> &src, uint32_t count)
-    {
-        LocalTensor<float> from = src;
-        uint32_t width = count;
-        for (uint32_t level = 0; width > LANES; ++level) {
-            const LocalTensor<float> to = level % 2 == 0 ? foldEven : foldOdd;
-            const uint32_t repeats = width / LANES;
-            const uint32_t tail = width % LANES;
-            if (repeats > 0) {
-                BlockReduceSum(to, from, repeats, LANES, 1, 1, BLOCKS_PER_REPEAT);
-            }
-            if (tail > 0) {
-                BlockReduceSum(to[repeats * BLOCKS_PER_REPEAT], from[repeats * LANES], 1, tail, 1, 1,
-                    BLOCKS_PER_REPEAT);
-            }
-            width = (width + FLOATS_PER_BLOCK - 1) / FLOATS_PER_BLOCK;
-            from = to;
-        }
-        WholeReduceSum(dst, from, width, 1, 1, 1, BLOCKS_PER_REPEAT);
-    }
-
-    // Max of each row of the tile.
-    __aicore__ inline void MaxRows(const LocalTensor<float> &dst, const LocalTensor<float> &src, uint32_t rows)
-    {
-        if (tiling_.columns <= LANES) { // one repeat a row
-            WholeReduceMax(dst, src, tiling_.columns, rows, 1, 1,
-                tiling_.pitch / FLOATS_PER_BLOCK, ReduceOrder::ORDER_ONLY_VALUE);
-            return;
-        }
-        for (uint32_t row = 0; row < rows; ++row) {
-            MaxRow(dst[row], src[row * tiling_.pitch], tiling_.columns);
-        }
-    }
-
-    // Max of one row. BlockReduceMax leaves one value per 32-byte block at full rate; the slower
-    // WholeReduceMax only sees the last repeat.
-    __aicore__ inline void MaxRow(const LocalTensor<float> &dst, const LocalTensor<float> &src, uint32_t count)
-    {
-        LocalTensor<float> from = src;
-        uint32_t width = count;
-        for (uint32_t level = 0; width > LANES; ++level) {
-            const LocalTensor<float> to = level % 2 == 0 ? foldEven : foldOdd;
-            const uint32_t repeats = width / LANES;
-            const uint32_t tail = width % LANES;
-            if (repeats > 0) {
-                BlockReduceMax(to, from, repeats, LANES, 1, 1, BLOCKS_PER_REPEAT);
-            }
-            if (tail > 0) {
-                BlockReduceMax(to[repeats * BLOCKS_PER_REPEAT], from[repeats * LANES], 1, tail, 1, 1,
-                    BLOCKS_PER_REPEAT);
-            }
-            width = (width + FLOATS_PER_BLOCK - 1) / FLOATS_PER_BLOCK;
-            from = to;
-        }
-        WholeReduceMax(dst, from, width, 1, 1, 1, BLOCKS_PER_REPEAT, ReduceOrder::ORDER_ONLY_VALUE);
-    }
-
-    // Mul each row of a tile and the row's value. Brcb fills one 32-byte block with each value; a block
-    // stride of 0 then uses that block for the whole row.
-    __aicore__ inline void MulRows(const LocalTensor<float> &dst, const LocalTensor<float> &src,
-                                  const LocalTensor<float> &values, uint32_t rows)
-    {
-        const uint8_t repeats = (rows + BLOCKS_PER_REPEAT - 1) / BLOCKS_PER_REPEAT;
-        Brcb(blocks, values, repeats, BrcbRepeatParams{1, BLOCKS_PER_REPEAT});
-        const uint8_t wholeRepeats = tiling_.pitch / LANES;
-        const uint32_t tail = tiling_.pitch % LANES;
-        for (uint32_t row = 0; row < rows; ++row) {
-            const LocalTensor<float> value = blocks[row * FLOATS_PER_BLOCK];
-            const uint32_t start = row * tiling_.pitch;
-            if (wholeRepeats > 0) {
-                Mul(dst[start], src[start], value, LANES, wholeRepeats,
-                    BinaryRepeatParams{1, 1, 0, BLOCKS_PER_REPEAT, BLOCKS_PER_REPEAT, 0});
-            }
-            if (tail > 0) {
-                const uint32_t rest = start + wholeRepeats * LANES;
-                Mul(dst[rest], src[rest], value, tail, 1,
-                    BinaryRepeatParams{1, 1, 0, BLOCKS_PER_REPEAT, BLOCKS_PER_REPEAT, 0});
-            }
-        }
-    }
-
-    // Sub each row of a tile and the row's value. Brcb fills one 32-byte block with each value; a block
-    // stride of 0 then uses that block for the whole row.
-    __aicore__ inline void SubRows(const LocalTensor<float> &dst, const LocalTensor<float> &src,
-                                  const LocalTensor<float> &values, uint32_t rows)
-    {
-        const uint8_t repeats = (rows + BLOCKS_PER_REPEAT - 1) / BLOCKS_PER_REPEAT;
-        Brcb(blocks, values, repeats, BrcbRepeatParams{1, BLOCKS_PER_REPEAT});
-        const uint8_t wholeRepeats = tiling_.pitch / LANES;
-        const uint32_t tail = tiling_.pitch % LANES;
-        for (uint32_t row = 0; row < rows; ++row) {
-            const LocalTensor<float> value = blocks[row * FLOATS_PER_BLOCK];
-            const uint32_t start = row * tiling_.pitch;
-            if (wholeRepeats > 0) {
-                Sub(dst[start], src[start], value, LANES, wholeRepeats,
-                    BinaryRepeatParams{1, 1, 0, BLOCKS_PER_REPEAT, BLOCKS_PER_REPEAT, 0});
-            }
-            if (tail > 0) {
-                const uint32_t rest = start + wholeRepeats * LANES;
-                Sub(dst[rest], src[rest], value, tail, 1,
-                    BinaryRepeatParams{1, 1, 0, BLOCKS_PER_REPEAT, BLOCKS_PER_REPEAT, 0});
-            }
-        }
-    }
-
-    // Rows that fill whole blocks travel as one piece; others are padded to a block each.
-    template <typename T> __aicore__ inline DataCopyExtParams RowCopy(uint32_t rows)
-    {
-        const uint32_t rowBytes = tiling_.columns * sizeof(T);
-        if (rowBytes % BLOCK_BYTES == 0) {
-            return {1, rows * rowBytes, 0, 0, 0};
-        }
-        return {static_cast<uint16_t>(rows), rowBytes, 0, 0, 0};
+        outputTileQueue.FreeTensor(outputTile);
     }
 
     OpTiling tiling_;
-    TQue<TPosition::VECIN, BUFFER_NUM> xQueue;
-    TQue<TPosition::VECOUT, 1> outputQueue;
-    TBuf<TPosition::VECCALC> rowBuffer;
-    TBuf<TPosition::VECCALC> blockBuffer;
-    TBuf<TPosition::VECCALC> foldBuffer;
-    GlobalTensor<float> xGlobal;
-    GlobalTensor<float> outputGlobal;
-    LocalTensor<float> softmaxMax;
-    LocalTensor<float> softmaxSum;
-    LocalTensor<float> row2;
-    LocalTensor<float> row3;
-    LocalTensor<float> blocks;
+    TQue<TPosition::VECIN, 2> xTileQueue;
+    TQue<TPosition::VECOUT, 1> outputTileQueue;
+    TBuf<TPosition::VECCALC> rowValuesBuffer;
+    TBuf<TPosition::VECCALC> foldEvenBuffer;
+    TBuf<TPosition::VECCALC> foldOddBuffer;
+    TBuf<TPosition::VECCALC> blocksBuffer;
+    TBuf<TPosition::VECCALC> softmaxSumBuffer;
+    TBuf<TPosition::VECCALC> row2Buffer;
+    GlobalTensor<float> xInGlobal;
+    GlobalTensor<float> outputOutGlobal;
+    LocalTensor<float> rowValues;
     LocalTensor<float> foldEven;
     LocalTensor<float> foldOdd;
+    LocalTensor<float> blocks;
+    LocalTensor<float> softmaxSum;
+    LocalTensor<float> row2;
 };
 
-extern "C" __global__ __vector__ void softmax_kernel(GM_ADDR x, GM_ADDR output, GM_ADDR workspace, OpTiling tiling)
+extern "C" __global__ __vector__ void softmax_kernel(
+    GM_ADDR x, GM_ADDR output, GM_ADDR workspace, OpTiling tiling)
 {
     TPipe pipe;
     SoftmaxKernel op;
