@@ -90,7 +90,7 @@ class Parameter:
 
 
 @frozen
-class Call:
+class OpCall:
     """The arguments of one call by the names of its schema. ``results``: what the node that is called says
     of its results, from which rules take the sizes that the caller chooses."""
 
@@ -119,11 +119,11 @@ class Call:
         return self.arguments[name] is not None
 
 
-Rule = Callable[[Call], tuple[TensorSpec, ...]]
-Count = Callable[[Call, Sizes], int]
+Rule = Callable[[OpCall], tuple[TensorSpec, ...]]
+Count = Callable[[OpCall, Sizes], int]
 
 
-def _no_work(call: Call, sizes: Sizes) -> int:
+def _no_work(call: OpCall, sizes: Sizes) -> int:
     return 0
 
 
@@ -152,7 +152,7 @@ class Op:
     def _parsed(self) -> tuple[Parameter, ...]:
         return tuple(map(Parameter.of, self.schema.split(",")))
 
-    def bound(self, args: tuple[Arg, ...], spec: Specs, results: tuple[TensorSpec, ...] = ()) -> Call:
+    def bound(self, args: tuple[Arg, ...], spec: Specs, results: tuple[TensorSpec, ...] = ()) -> OpCall:
         """A call with these arguments. Raises TypeError where they do not fit the schema: a rewrite is
         wrong then, whatever the model."""
         missing = self.parameters[len(args) :]
@@ -162,9 +162,9 @@ class Op:
             if not parameter.takes(arg):
                 raise TypeError(f"{self.name}: {parameter.name} is no {parameter.type}: {arg!r}.")
         given = dict(zip((parameter.name for parameter in self.parameters), args, strict=False))
-        return Call({item.name: item.default for item in missing} | given, spec, results)
+        return OpCall({item.name: item.default for item in missing} | given, spec, results)
 
-    def call(self, node: Node, spec: Specs) -> Call:
+    def call(self, node: Node, spec: Specs) -> OpCall:
         """The call that a node is. Raises TypeError as ``bound``."""
         return self.bound(node.args, spec, node.outputs)
 
@@ -188,7 +188,7 @@ def _elements(spec: TensorSpec, sizes: Sizes) -> int:
     return math.prod(spec.sizes(sizes))
 
 
-def _result_elements(call: Call, sizes: Sizes) -> int:
+def _result_elements(call: OpCall, sizes: Sizes) -> int:
     return _elements(call.results[0], sizes)
 
 
@@ -221,7 +221,7 @@ SIZE = Op(
 """A size as a number of the graph."""
 
 
-def _iota(call: Call) -> tuple[TensorSpec, ...]:
+def _iota(call: OpCall) -> tuple[TensorSpec, ...]:
     (made,) = call.results
     return (TensorSpec(made.shape[:1], made.dtype),)
 
@@ -236,7 +236,7 @@ on; a kernel refuses sizes for which they go beyond ``most``."""
 # -- what indices choose ---------------------------------------------------------------------------
 
 
-def _gathered(call: Call) -> tuple[TensorSpec, ...]:
+def _gathered(call: OpCall) -> tuple[TensorSpec, ...]:
     source, index = call.tensor("source"), call.tensors("indices")[0]
     return (TensorSpec((source.shape[0], index.shape[1], *source.shape[-2:]), source.dtype),)
 
@@ -252,7 +252,7 @@ GATHER = Op(
 count, lanes, run]; ``wraps`` says that negative indices count from the end."""
 
 
-def _combined(call: Call, sizes: Sizes) -> int:
+def _combined(call: OpCall, sizes: Sizes) -> int:
     return 0 if call["kind"] == LAST else _elements(call.tensor("values"), sizes)
 
 
@@ -267,7 +267,7 @@ SCATTER = Op(
 end."""
 
 
-def _scattered_parts(call: Call) -> tuple[TensorSpec, ...]:
+def _scattered_parts(call: OpCall) -> tuple[TensorSpec, ...]:
     values, sizes = call.tensor("values"), call["sizes"]
     assert isinstance(sizes, tuple)
     shape = (call.number("parts"), values.shape[0], *map(_as_dim, sizes), values.shape[-1])
@@ -284,14 +284,14 @@ SCATTER_PARTS = Op(
 into what changes nothing; sums and extremes only."""
 
 
-def _bags(call: Call) -> tuple[TensorSpec, ...]:
+def _bags(call: OpCall) -> tuple[TensorSpec, ...]:
     table, bags = call.tensor("table"), call.tensor("offsets" if call.has("offsets") else "indices").shape[0]
     if call.has("offsets") and call["whole"]:
         bags = _minus_one(bags)
     return (TensorSpec((bags, table.shape[1]), table.dtype),)
 
 
-def _bagged(call: Call, sizes: Sizes) -> int:
+def _bagged(call: OpCall, sizes: Sizes) -> int:
     return _elements(call.tensor("indices"), sizes) * call.tensor("table").sizes(sizes)[1]
 
 
@@ -312,16 +312,16 @@ no rows is zero."""
 # -- what is interpolated --------------------------------------------------------------------------
 
 
-def _resized(call: Call) -> tuple[TensorSpec, ...]:
+def _resized(call: OpCall) -> tuple[TensorSpec, ...]:
     x, made = call.tensor("x"), call.results[0].shape
     return (TensorSpec((x.shape[0], *made[1:]), x.dtype),)
 
 
-def _weighted(call: Call, sizes: Sizes) -> int:
+def _weighted(call: OpCall, sizes: Sizes) -> int:
     return _elements(call.results[0], sizes) * (1 if call["kind"] in NEAREST else 2)
 
 
-def _tapped(call: Call, sizes: Sizes) -> int:
+def _tapped(call: OpCall, sizes: Sizes) -> int:
     """Elements that results weigh; antialiased ones all there are, many times."""
     taps = {"nearest": 1, "nearest_exact": 1, "linear": 4, "cubic": 16}.get(str(call["kind"]))
     return _elements(call.results[0], sizes) * taps if taps else 64 * _elements(call.tensor("x"), sizes)
@@ -341,12 +341,12 @@ the source; a dimension whose size stays and whose step is one is left as it is.
 planes are known."""
 
 
-def _sampled(call: Call) -> tuple[TensorSpec, ...]:
+def _sampled(call: OpCall) -> tuple[TensorSpec, ...]:
     x = call.tensor("x")
     return (TensorSpec((*x.shape[:2], call.tensor("grid").shape[1]), x.dtype),)
 
 
-def _around(call: Call, sizes: Sizes) -> int:
+def _around(call: OpCall, sizes: Sizes) -> int:
     return _elements(call.results[0], sizes) * {"nearest": 1, "bilinear": 4}.get(str(call["mode"]), 16)
 
 
@@ -366,7 +366,7 @@ and row between -1 and 1, as ``torch.nn.functional.grid_sample`` takes them: [im
 # -- along rows ------------------------------------------------------------------------------------
 
 
-def _sorted(call: Call) -> tuple[TensorSpec, ...]:
+def _sorted(call: OpCall) -> tuple[TensorSpec, ...]:
     rows, keep = call.tensor("x").shape[0], call.results[0].shape[1]
     return (TensorSpec((rows, keep), call.tensor("x").dtype), TensorSpec((rows, keep), "int64"))
 
@@ -408,12 +408,12 @@ SCAN_INTEGERS = Op(
 # -- products --------------------------------------------------------------------------------------
 
 
-def _partial_products(call: Call) -> tuple[TensorSpec, ...]:
+def _partial_products(call: OpCall) -> tuple[TensorSpec, ...]:
     rows, columns = call.tensor("a").shape[0], call.tensor("b").shape[1]
     return (TensorSpec((call.number("parts"), rows, columns), "float32"),)
 
 
-def _multiplied(call: Call, sizes: Sizes) -> int:
+def _multiplied(call: OpCall, sizes: Sizes) -> int:
     return math.prod(call.tensor("a").sizes(sizes)) * call.tensor("b").sizes(sizes)[1]
 
 
@@ -427,7 +427,7 @@ SPLIT_K_MM = Op(
 """``parts`` float32 matrices whose sum is the product of a [m, k] and b [k, n]."""
 
 
-def _convolved(call: Call) -> tuple[TensorSpec, ...]:
+def _convolved(call: OpCall) -> tuple[TensorSpec, ...]:
     x, weight, made = call.tensor("x"), call.tensor("weight"), call.results[0].shape
     sizes: list[Dim] = list(made[2:])
     if not call.has("before"):
@@ -439,7 +439,7 @@ def _convolved(call: Call) -> tuple[TensorSpec, ...]:
     return (TensorSpec((x.shape[0], weight.shape[0], *sizes), x.dtype),)
 
 
-def _steps(size: Dim, taps: Dim, call: Call, place: int) -> Dim:
+def _steps(size: Dim, taps: Dim, call: OpCall, place: int) -> Dim:
     """Places of a kernel along one dimension that a convolution frames with zeros beforehand."""
     strides, dilations = call["stride"], call["dilation"]
     assert isinstance(strides, tuple) and isinstance(dilations, tuple)
@@ -447,7 +447,7 @@ def _steps(size: Dim, taps: Dim, call: Call, place: int) -> Dim:
     return f"(({size}) - ({reach})) // {literal(strides[place])} + 1"
 
 
-def _taps(call: Call, sizes: Sizes) -> int:
+def _taps(call: OpCall, sizes: Sizes) -> int:
     """Multiply-accumulates of a convolution, zeros of padding counted."""
     return _elements(call.results[0], sizes) * math.prod(call.tensor("weight").sizes(sizes)[1:])
 
@@ -478,7 +478,7 @@ caller then says all sizes of the result.
 """
 
 
-def _each_channel(call: Call) -> tuple[TensorSpec, ...]:
+def _each_channel(call: OpCall) -> tuple[TensorSpec, ...]:
     x, weight, made = call.tensor("x"), call.tensor("weight"), call.results[0].shape
     return (TensorSpec((x.shape[0], weight.shape[0], *made[2:]), x.dtype),)
 
@@ -494,7 +494,7 @@ DEPTHWISE = Op(
 whatever zeros behind the input that takes."""
 
 
-def _recurred(call: Call) -> tuple[TensorSpec, ...]:
+def _recurred(call: OpCall) -> tuple[TensorSpec, ...]:
     first, weights = call.results[0].shape, call.tensors("weights")
     hidden, dtype = weights[0].shape[1], weights[0].dtype
     width = hidden if call["upper"] else times((hidden, len(call.tensors("inputs"))))
@@ -503,7 +503,7 @@ def _recurred(call: Call) -> tuple[TensorSpec, ...]:
     return (TensorSpec((*first[:2], width), dtype), *(state,) * ends)
 
 
-def _recurred_products(call: Call, sizes: Sizes) -> int:
+def _recurred_products(call: OpCall, sizes: Sizes) -> int:
     steps = math.prod(call.results[0].sizes(sizes)[:2])
     return steps * sum(
         _elements(tensor, sizes) for key in ("weights", "upper") for tensor in call.tensors(key)
@@ -543,7 +543,7 @@ COMPLEX_MULTIPLY = Op(
 # -- layouts ---------------------------------------------------------------------------------------
 
 
-def _joined(call: Call) -> tuple[TensorSpec, ...]:
+def _joined(call: OpCall) -> tuple[TensorSpec, ...]:
     tensors, dim = call.tensors("tensors"), call.number("dim")
     shape = list(tensors[0].shape)
     shape[dim] = times((len(tensors), shape[dim]))
@@ -554,7 +554,7 @@ INTERLEAVE = Op("evokernel.interleave.default", "Tensor[] tensors, int dim", _jo
 """Tensors of one shape joined along ``dim``, as ``aten.cat`` does."""
 
 
-def _framed(call: Call) -> tuple[TensorSpec, ...]:
+def _framed(call: OpCall) -> tuple[TensorSpec, ...]:
     x, made, phases = call.tensor("x"), call.results[0].shape, call.number("phases")
     last = (phases, made[-1]) if phases > 1 else made[-1:]
     return (TensorSpec((*x.shape[:2], *made[2 : x.rank - 1], *last), x.dtype),)

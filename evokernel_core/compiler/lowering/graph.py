@@ -71,13 +71,13 @@ class GraphLowering:
 
     def lower(self, space: Space) -> tuple[Builder, list[Output]]:
         """The values, and for each output its value and domain."""
-        walk = _Walk(self, space)
+        walk = _LoweringWalk(self, space)
         outputs = [walk.output(ref) for ref in self.graph.outputs]
         return walk.builder, outputs
 
 
 @define
-class _Walk:
+class _LoweringWalk:
     graph: GraphLowering
     space: Space
     builder: Builder = field(factory=Builder)

@@ -32,7 +32,7 @@ class Combine(StrEnum):
 
 
 @frozen
-class Axis:
+class PoolingAxis:
     """One dimension of the window: taps, their distance, the windows' distance, and the zeros (or
     minus infinities) in front; ``size`` and ``result`` are the lengths of input and output. Where the latter
     ``ceils``, it is rounded up or of any length, and windows may end behind as many elements as in front."""
@@ -96,9 +96,9 @@ class Window:
     source: str
     dtype: str
     planes: Extent
-    depth: Axis
-    rows: Axis
-    columns: Axis
+    depth: PoolingAxis
+    rows: PoolingAxis
+    columns: PoolingAxis
     divisor: Divisor = Divisor()
     weight: str = ""
     bias: str = ""
@@ -114,7 +114,7 @@ class Window:
         return 1 in self.results
 
     @property
-    def axes(self) -> tuple[Axis, Axis, Axis]:
+    def axes(self) -> tuple[PoolingAxis, PoolingAxis, PoolingAxis]:
         return self.depth, self.rows, self.columns
 
     @property
@@ -184,16 +184,16 @@ def _pool(task: KernelTask, node: Node) -> Window:
 
 def _axes(
     task: KernelTask, source: ValueRef, node: Node, numbers: Sequence[Sequence[int]]
-) -> tuple[Axis, Axis, Axis]:
+) -> tuple[PoolingAxis, PoolingAxis, PoolingAxis]:
     """Depth, rows and columns; those that the computation has not are of size one."""
     rank = len(numbers[0])
     sizes = task.graph.spec(source).shape[-rank:]
     results = node.outputs[0].shape[-rank:]
     axes = [
-        Axis(extent(size), extent(result), *each)
+        PoolingAxis(extent(size), extent(result), *each)
         for size, result, each in zip(sizes, results, zip(*numbers, strict=True), strict=True)
     ]
-    depth, rows, columns = [Axis(ONE, ONE)] * (3 - rank) + axes
+    depth, rows, columns = [PoolingAxis(ONE, ONE)] * (3 - rank) + axes
     return depth, rows, columns
 
 
@@ -235,7 +235,9 @@ def _simplified(window: Window) -> Window:
     """Dimensions that the window leaves alone join their neighbours, so that rows are long and many."""
     if window.columns.is_plain and window.rows.is_plain:
         joined = window.rows.size.times(window.columns.size)
-        window = evolve(window, depth=Axis(ONE, ONE), rows=window.depth, columns=Axis(joined, joined))
+        window = evolve(
+            window, depth=PoolingAxis(ONE, ONE), rows=window.depth, columns=PoolingAxis(joined, joined)
+        )
     elif window.columns.is_plain and window.depth.is_plain:
         window = _depth_to_planes(window)
     elif window.rows.is_plain and window.depth.is_plain:
@@ -252,7 +254,7 @@ def _depth_to_planes(window: Window) -> Window:
         window,
         planes=window.planes.times(size),
         inner=window.inner.times(size),
-        depth=Axis(ONE, ONE),
+        depth=PoolingAxis(ONE, ONE),
     )
 
 
@@ -264,7 +266,7 @@ def _planes_to_rows(window: Window) -> Window:
     return evolve(
         window,
         planes=ONE,
-        rows=Axis(rows, rows),
+        rows=PoolingAxis(rows, rows),
         inner=window.inner.times(window.rows.size),
         weighs_rows=window.combine is Combine.WEIGHTED,
     )

@@ -46,7 +46,7 @@ class _Call:
 
 def recognise_lstm_cells(task: KernelTask, device: Device) -> KernelTask:
     """The task with one recurrence for each loop over all steps of a tensor."""
-    while (chain := _Search(task.graph).chain()) is not None:
+    while (chain := _LstmSearch(task.graph).chain()) is not None:
         task = _with_recurrence(task, *chain, device)
     return task
 
@@ -93,7 +93,7 @@ def _recurrence(node: Node, call: _Call, writer: GraphWriter) -> tuple[ValueRef,
     )  # fmt: skip
 
 
-class _Search:
+class _LstmSearch:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._nodes = {node.name: node for node in graph.nodes}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from evokernel_core.compiler.rewrites.summed_convolutions import Axis, axes_of
+from evokernel_core.compiler.rewrites.summed_convolutions import SummedAxis, axes_of
 from evokernel_core.compiler.rewrites.writer import GraphWriter
 from evokernel_core.domain.graph import Arg, Node, ValueRef
 from evokernel_core.domain.tensor import Dim
@@ -70,7 +70,7 @@ def pooled_convolution(
     return writer.call("aten.convolution.default", *args, shape=shape, dtype="float32")
 
 
-def _pooled(axis: Axis, window: int, step: int) -> _Pooled | None:
+def _pooled(axis: SummedAxis, window: int, step: int) -> _Pooled | None:
     """One dimension, None where it is not covered."""
     if axis.is_transposed:
         return _behind_transposed(axis, window, step)
@@ -82,7 +82,7 @@ def _pooled(axis: Axis, window: int, step: int) -> _Pooled | None:
     return _Pooled(window, 1, more, more, axis.taps + more, step, axis.padding, 1)
 
 
-def _behind_transposed(axis: Axis, window: int, step: int) -> _Pooled | None:
+def _behind_transposed(axis: SummedAxis, window: int, step: int) -> _Pooled | None:
     """Result o of the pool meets element o * step / stride - m with the average of the taps from
     stride * m + padding on, for the m for which there are any."""
     if axis.dilation != 1 or step % axis.stride:

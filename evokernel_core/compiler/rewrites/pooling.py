@@ -22,7 +22,7 @@ _MOST_EXACT = 2**24
 
 
 @frozen
-class Kind:
+class PoolingKind:
     """A way to combine a window: its reduction and its pool, by ATen name without the rank."""
 
     reduction: str
@@ -47,8 +47,8 @@ class Kind:
         return writer.call(op, x, kernel, kernel, shape=tuple(shape), dtype=dtype)
 
 
-_AVERAGE = Kind("aten.mean.dim", "aten.avg_pool{rank}d.default")
-_MAXIMUM = Kind("aten.amax.default", "aten.max_pool{rank}d_with_indices.default")
+_AVERAGE = PoolingKind("aten.mean.dim", "aten.avg_pool{rank}d.default")
+_MAXIMUM = PoolingKind("aten.amax.default", "aten.max_pool{rank}d_with_indices.default")
 
 
 def rewrite_adaptive_average(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
@@ -80,7 +80,7 @@ def _reads_indices(node: Node, writer: GraphWriter) -> bool:
     return second in graph.outputs or any(second in other.operands() for other in graph.nodes)
 
 
-def _adapted(node: Node, writer: GraphWriter, kind: Kind) -> ValueRef:
+def _adapted(node: Node, writer: GraphWriter, kind: PoolingKind) -> ValueRef:
     """Dimensions of one window first, then those whose windows are alike, then the others."""
     x = next(iter(node.operands()))
     shape, results = writer.shape(x), node.outputs[0].shape
@@ -109,7 +109,7 @@ def _taps(size: Dim, result: Dim) -> int:
     return 0 if size % result else size // result
 
 
-def _unlike(writer: GraphWriter, x: ValueRef, dim: int, result: Dim, kind: Kind) -> ValueRef:
+def _unlike(writer: GraphWriter, x: ValueRef, dim: int, result: Dim, kind: PoolingKind) -> ValueRef:
     """Windows of different widths along one dimension."""
     size = writer.shape(x)[dim]
     assert isinstance(size, int)
@@ -138,7 +138,7 @@ def _shares(writer: GraphWriter, size: int, result: int) -> ValueRef:
     return apply(writer, "div.Tensor", inside, count)
 
 
-def _cut(writer: GraphWriter, x: ValueRef, dim: int, size: int, result: int, kind: Kind) -> ValueRef:
+def _cut(writer: GraphWriter, x: ValueRef, dim: int, size: int, result: int, kind: PoolingKind) -> ValueRef:
     """Windows of different widths along one dimension, cut out and joined."""
     spec = writer.spec(x)
     if result > _MOST_SLICES:

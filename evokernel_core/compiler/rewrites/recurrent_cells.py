@@ -52,9 +52,9 @@ class _Cell:
 
 def recognise_cells(task: KernelTask, device: Device) -> KernelTask:
     """The task with one recurrence for each loop over all steps of a tensor."""
-    while (chain := _Search(task.graph).chain()) is not None:
+    while (chain := _CellSearch(task.graph).chain()) is not None:
         task = _with_recurrence(task, *chain, device)
-    while (node := _Search(task.graph).steps_together()) is not None:
+    while (node := _CellSearch(task.graph).steps_together()) is not None:
         task = rewritten(task, {_STACK: partial(_together, name=node.name)}, device)
     return task
 
@@ -140,7 +140,7 @@ def _dimension(node: Node) -> int:
     return literal(node.args[1] if len(node.args) > 1 else dict(node.kwargs).get("dim", 0)) % 3
 
 
-class _Search:
+class _CellSearch:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._nodes = {node.name: node for node in graph.nodes}

@@ -33,7 +33,7 @@ _LEAST_GAIN = 2
 
 
 @frozen
-class Axis:
+class SummedAxis:
     """One spatial dimension of a convolution."""
 
     taps: int
@@ -75,7 +75,7 @@ class Axis:
         return max(self.front(tap) + self.back(tap) for tap in range(self.taps))
 
 
-def axes_of(root: Node, writer: GraphWriter) -> list[Axis] | None:
+def axes_of(root: Node, writer: GraphWriter) -> list[SummedAxis] | None:
     """Those of a convolution in ATen, None where its weights have no known sizes."""
     weight = root.args[1]
     assert isinstance(weight, ValueRef)
@@ -85,7 +85,7 @@ def axes_of(root: Node, writer: GraphWriter) -> list[Axis] | None:
     if len(known) < len(taps):
         return None
     return [
-        Axis(*each, root.args[6] is True)
+        SummedAxis(*each, root.args[6] is True)
         for each in zip(known, stride, padding, dilation, output, strict=True)
     ]
 
@@ -130,7 +130,7 @@ def _is_too_large(summing: Summing, x: ValueRef, weight: ValueRef, left: Sequenc
     return images * math.prod(writer.spec(weight).sizes(sizes)) > _MOST_PRODUCTS
 
 
-def _is_covered(writer: GraphWriter, axis: Axis, length: Dim) -> bool:
+def _is_covered(writer: GraphWriter, axis: SummedAxis, length: Dim) -> bool:
     if not axis.is_transposed and axis.stride != 1:
         return False
     if sum(map(len, axis.missed)) > _MOST_ENDS:
@@ -145,7 +145,7 @@ def _least(writer: GraphWriter, length: Dim) -> int:
     return next((symbol.minimum for symbol in writer.task.symbols if symbol.name == length), 0)
 
 
-def _gains(root: Node, summing: Summing, axes: Sequence[Axis]) -> bool:
+def _gains(root: Node, summing: Summing, axes: Sequence[SummedAxis]) -> bool:
     """Whether fewer multiplications are left: each place of the result and tap becomes one sum or end."""
     sizes = summing.writer.sizes
     now = math.prod(evaluate_dim(summing.shape[dim], sizes) * axes[dim - 2].taps for dim in summing.dims)
@@ -156,7 +156,7 @@ def _gains(root: Node, summing: Summing, axes: Sequence[Axis]) -> bool:
 
 
 def _ends(
-    writer: GraphWriter, x: ValueRef, weight: ValueRef, channels: int, axes: Mapping[int, Axis]
+    writer: GraphWriter, x: ValueRef, weight: ValueRef, channels: int, axes: Mapping[int, SummedAxis]
 ) -> tuple[ValueRef, ValueRef]:
     """Sums of the input and of the weights over dimensions, with the ends of each as more channels.
 

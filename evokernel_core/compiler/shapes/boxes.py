@@ -32,7 +32,7 @@ _FORMATS = {"float32": "<f", "float16": "<e", "int64": "<q", "int32": "<i", "int
 
 
 @frozen
-class Axis:
+class BoxAxis:
     """One loop of a box, and how far apart its elements lie in the input and in the result."""
 
     size: Extent
@@ -52,7 +52,7 @@ class Box:
     """
 
     source: str
-    axes: tuple[Axis, ...]
+    axes: tuple[BoxAxis, ...]
     from_start: Sum
     to_start: Sum
     fill: int = 0
@@ -88,7 +88,7 @@ def read_layout(task: KernelTask) -> Layout:
     for node in graph.nodes:
         if node.op not in VIEWS | WORK:
             raise PlanError("{op} does more than move elements.", op=node.op)
-    walk = _Walk(task, {node.name: node for node in graph.nodes}, spec.dtype)
+    walk = _BoxWalk(task, {node.name: node for node in graph.nodes}, spec.dtype)
     boxes = list(walk.read(graph.outputs[0], Reading.whole(spec.shape)))
     if len(boxes) > MOST_BOXES:
         raise PlanError(
@@ -104,7 +104,7 @@ def read_layout(task: KernelTask) -> Layout:
 
 
 @frozen
-class _Walk:
+class _BoxWalk:
     task: KernelTask
     nodes: Mapping[str, Node]
     dtype: str
@@ -367,7 +367,9 @@ def _box(name: str, reading: Reading, strides: list[Sum] | None = None, fill: in
         start = start.plus(index.start.times(stride))
         for term in index.terms:
             steps[term.atom] = steps[term.atom].plus(Sum.of(term.weight).times(stride))
-    axes = tuple(Axis(atom.size, step, atom.stride) for atom, step in zip(reading.atoms, steps, strict=True))
+    axes = tuple(
+        BoxAxis(atom.size, step, atom.stride) for atom, step in zip(reading.atoms, steps, strict=True)
+    )
     return Box(name, axes, start, reading.origin, fill)
 
 
@@ -415,11 +417,11 @@ def _in_lanes(boxes: list[Box], width: int) -> Iterator[Box]:
         return
     two = Sum.number(2)
     for box in boxes:
-        axes = tuple(Axis(a.size, a.from_stride.times(two), a.to_stride.times(two)) for a in box.axes)
+        axes = tuple(BoxAxis(a.size, a.from_stride.times(two), a.to_stride.times(two)) for a in box.axes)
         start, place = box.from_start.times(two), box.to_start.times(two)
         low, high = box.fill & 0xFFFFFFFF, box.fill >> 32
         if not box.is_fill or low == high:
-            yield Box(box.source, (*axes, Axis(Extent(2), UNIT, UNIT)), start, place, low)
+            yield Box(box.source, (*axes, BoxAxis(Extent(2), UNIT, UNIT)), start, place, low)
         else:
             yield Box("", axes, start, place, low)
             yield Box("", axes, start, place.plus(UNIT), high)
@@ -427,7 +429,7 @@ def _in_lanes(boxes: list[Box], width: int) -> Iterator[Box]:
 
 def _merged(box: Box) -> Box:
     """Neighbouring axes that both sides run through alike become one; axes of one element go."""
-    axes: list[Axis] = []
+    axes: list[BoxAxis] = []
     kept = [axis for axis in box.axes[:-1] if not axis.size.is_one]
     last = box.axes[-1:] if box.left or box.right else tuple(a for a in box.axes[-1:] if not a.size.is_one)
     for axis in (*kept, *last):
@@ -439,7 +441,7 @@ def _merged(box: Box) -> Box:
             and above.to_stride == axis.to_stride.times(length)
             and not (axis is box.axes[-1] and (box.left or box.right))
         ):
-            axes[-1] = Axis(above.size.times(axis.size), axis.from_stride, axis.to_stride)
+            axes[-1] = BoxAxis(above.size.times(axis.size), axis.from_stride, axis.to_stride)
         else:
             axes.append(axis)
     return evolve(box, axes=tuple(axes))

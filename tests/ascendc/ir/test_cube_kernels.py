@@ -14,7 +14,7 @@ from evokernel_core.compiler.shapes.sizes import extent
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.ascendc.ir.builder import Builder, whole
-from evokernel_core.targets.ascendc.ir.cube import Fixpipe, LoadData, Mmad, Nd2Nz, Span, Sum
+from evokernel_core.targets.ascendc.ir.cube import CubeSpan, Fixpipe, LoadData, Mmad, Nd2Nz, Sum
 from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
 from evokernel_core.targets.ascendc.ir.expr import U64, Constant, Expr, Int, Size, Var, ceil_div, least
 from evokernel_core.targets.ascendc.ir.handing_cube import Handing, handing_of, stream_of
@@ -70,7 +70,7 @@ def tall(columns: int, stages: int = 2, depth: int = 32, left: int = 32) -> Kern
             count = k.let("count", least(along - start, deep))
             k.do(Nd2Nz(whole(panels[0]), Region(x, row * along + start), rows, count, along))
             k.do(Nd2Nz(whole(panels[1]), Region(y, start * columns), count, Int(columns), Int(columns)))
-            down, across, some = (Span(Int(0), size, size) for size in (rows, count, Int(columns)))
+            down, across, some = (CubeSpan(Int(0), size, size) for size in (rows, count, Int(columns)))
             with k.sum(panel):
                 k.do(LoadData(whole(operands[0]), whole(panels[0]), down, across, turned=False))
                 k.do(LoadData(whole(operands[1]), whole(panels[1]), across, some, turned=True))

@@ -26,7 +26,7 @@ def need(condition: bool) -> None:
 
 
 @frozen
-class Call:
+class ShapedCall:
     """A node with numbers for sizes."""
 
     node: Node
@@ -88,7 +88,7 @@ class Call:
         return inside(self.number(place, default), rank)
 
 
-Rule = Callable[[Call], Shapes]
+Rule = Callable[[ShapedCall], Shapes]
 
 
 def inside(dim: int, rank: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 
 from evokernel_core.compiler.rewrites.call_shapes import indices, layers, pointwise, products, views
-from evokernel_core.compiler.rewrites.call_shapes.call import Call, Rule, Shape, Unfit
+from evokernel_core.compiler.rewrites.call_shapes.call import Rule, Shape, ShapedCall, Unfit
 from evokernel_core.compiler.rewrites.call_shapes.pointwise import elementwise, reduced
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, ValueRef
@@ -36,7 +36,7 @@ def check_calls(task: KernelTask) -> None:
     for node in task.graph.nodes:
         operation = operations().get(node.op)
         if operation is not None:
-            _check(Call(node, operation, shapes, masks, task.sizes))
+            _check(ShapedCall(node, operation, shapes, masks, task.sizes))
 
 
 def _values(task: KernelTask) -> Iterator[tuple[ValueRef, TensorSpec]]:
@@ -60,7 +60,7 @@ def _check_elements(graph: Graph, shapes: Mapping[ValueRef, Shape]) -> None:
             )
 
 
-def _check(call: Call) -> None:
+def _check(call: ShapedCall) -> None:
     node = call.node
     try:
         expected = _rule(node.op, call.operation)(call)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from evokernel_core.compiler.rewrites.call_shapes.call import Call, Rule, Shapes, need
+from evokernel_core.compiler.rewrites.call_shapes.call import Rule, ShapedCall, Shapes, need
 from evokernel_core.compiler.rewrites.call_shapes.pointwise import broadcast, reduced, same
 from evokernel_core.domain.graph import ValueRef
 
 
-def _gathered(call: Call) -> Shapes:
+def _gathered(call: ShapedCall) -> Shapes:
     shape, chosen = call.shape(), call.shape(2)
     dim = call.dim(1, len(shape))
     need(max(1, len(shape)) == max(1, len(chosen)))
@@ -18,7 +18,7 @@ def _gathered(call: Call) -> Shapes:
     return [chosen]
 
 
-def _scattered(call: Call) -> Shapes:
+def _scattered(call: ShapedCall) -> Shapes:
     shape, chosen = call.shape(), call.shape(2)
     dim = call.dim(1, len(shape))
     need(max(1, len(shape)) == max(1, len(chosen)))
@@ -30,33 +30,33 @@ def _scattered(call: Call) -> Shapes:
     return same(call)
 
 
-def _index_selected(call: Call) -> Shapes:
+def _index_selected(call: ShapedCall) -> Shapes:
     shape, chosen = call.shape(), call.shape(2)
     need(len(chosen) <= 1)
     dim = call.dim(1, len(shape))
     return [(*shape[:dim], math.prod(chosen), *shape[dim + 1 :])] if shape else [()]
 
 
-def _embedded(call: Call) -> Shapes:
+def _embedded(call: ShapedCall) -> Shapes:
     rows = call.shape()
     need(len(rows) == 2)
     return [(*call.shape(1), rows[1])]
 
 
-def _embedding_gradient(call: Call) -> Shapes:
+def _embedding_gradient(call: ShapedCall) -> Shapes:
     gradient, chosen = call.shape(), call.shape(1)
     need(gradient[:-1] == chosen)
     return [(call.number(2, 0), gradient[-1])]
 
 
-def _bagged(call: Call) -> Shapes:
+def _bagged(call: ShapedCall) -> Shapes:
     rows, bags = call.shape(), call.shape(2)
     need((len(rows), len(call.shape(1)), len(bags)) == (2, 1, 1))
     need(call.at(6) is None or call.shape(6) == call.shape(1))
     return [(bags[0] - bool(call.at(7)), rows[1])]
 
 
-def _indexed(call: Call) -> Shapes:
+def _indexed(call: ShapedCall) -> Shapes:
     shape, given = call.shape(), call.at(1)
     need(isinstance(given, tuple) and len(given) <= len(shape))
     assert isinstance(given, tuple)
@@ -74,18 +74,18 @@ def _indexed(call: Call) -> Shapes:
     return [(*left[:at], *chosen, *left[at:])]
 
 
-def _is_mask(call: Call, value_ref: ValueRef) -> bool:
+def _is_mask(call: ShapedCall, value_ref: ValueRef) -> bool:
     return call.node.op != "aten._unsafe_index.Tensor" and value_ref in call.masks
 
 
-def _index_put(call: Call) -> Shapes:
+def _index_put(call: ShapedCall) -> Shapes:
     result = _indexed(call)
     if result is not None:
         need(broadcast([result[0], call.shape(2)]) == tuple(result[0]))
     return same(call)
 
 
-def _slices(call: Call) -> Shapes:
+def _slices(call: ShapedCall) -> Shapes:
     """index_add and index_copy: the source has as many slices as there are indices."""
     shape, index = call.shape(), call.shape(2)
     dim = call.dim(1, len(shape), 0)
@@ -95,24 +95,24 @@ def _slices(call: Call) -> Shapes:
     return same(call)
 
 
-def _one_hot(call: Call) -> Shapes:
+def _one_hot(call: ShapedCall) -> Shapes:
     classes = call.number(1, -1)
     need(classes > 0)
     return [(*call.shape(), classes)]
 
 
-def _searched(call: Call) -> Shapes:
+def _searched(call: ShapedCall) -> Shapes:
     edges, shape = call.shape(), call.shape(1)
     need(len(edges) == 1 or edges[:-1] == shape[:-1])
     return [shape]
 
 
-def _bucketized(call: Call) -> Shapes:
+def _bucketized(call: ShapedCall) -> Shapes:
     need(len(call.shape(1)) == 1)
     return [call.shape()]
 
 
-def _top(call: Call) -> Shapes:
+def _top(call: ShapedCall) -> Shapes:
     shape, count = call.shape(), call.number(1, 0)
     dim = call.dim(2, len(shape), -1)
     need(0 <= count <= (shape[dim] if shape else 1))
@@ -121,7 +121,7 @@ def _top(call: Call) -> Shapes:
     return [(*shape[:dim], count, *shape[dim + 1 :])] * 2
 
 
-def _kth(call: Call) -> Shapes:
+def _kth(call: ShapedCall) -> Shapes:
     shape = call.shape()
     need(1 <= call.number(1, 1) <= (shape[call.dim(2, len(shape), -1)] if shape else 1))
     return reduced(call)

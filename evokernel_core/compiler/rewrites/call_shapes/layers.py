@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evokernel_core.compiler.rewrites.call_shapes.call import Call, Rule, Shape, Shapes, inside, need
+from evokernel_core.compiler.rewrites.call_shapes.call import Rule, Shape, ShapedCall, Shapes, inside, need
 from evokernel_core.compiler.rewrites.call_shapes.pointwise import broadcast
 from evokernel_core.domain.graph import ValueRef
 
 
-def _distances(call: Call) -> Shapes:
+def _distances(call: ShapedCall) -> Shapes:
     x, y = call.shape(), call.shape(1)
     need(len(x) >= 2 and len(y) >= 2 and x[-1] == y[-1])
     return [(*broadcast([x[:-2], y[:-2]]), x[-2], y[-2])]
 
 
-def _crossed(call: Call) -> Shapes:
+def _crossed(call: ShapedCall) -> Shapes:
     x, y = call.shape(), call.shape(1)
     need(len(x) == len(y))
     result = broadcast([x, y])
@@ -24,7 +24,7 @@ def _crossed(call: Call) -> Shapes:
     return [result]
 
 
-def _attended(call: Call) -> Shapes:
+def _attended(call: ShapedCall) -> Shapes:
     query, key, value = (call.shape(place) for place in range(3))
     need(min(map(len, (query, key, value))) >= 2)
     need(query[-1] == key[-1] and key[-2] == value[-2])
@@ -38,7 +38,7 @@ def _attended(call: Call) -> Shapes:
     return [(*lead, query[-2], value[-1])]
 
 
-def _layer_normed(call: Call) -> Shapes:
+def _layer_normed(call: ShapedCall) -> Shapes:
     shape, normed = call.shape(), call.numbers(1)
     need(bool(normed) and shape[-len(normed) :] == normed)
     for place in (2, 3):
@@ -46,7 +46,7 @@ def _layer_normed(call: Call) -> Shapes:
     return [shape]
 
 
-def _losses(call: Call) -> Shapes:
+def _losses(call: ShapedCall) -> Shapes:
     x, target = call.shape(), call.shape(1)
     need((*x[:-1],) == target if len(x) < 3 else (x[0], *x[2:]) == target)
     classes = x[-1] if len(x) < 3 else x[1]
@@ -55,7 +55,7 @@ def _losses(call: Call) -> Shapes:
 
 
 def _recurrent(gates: int) -> Rule:
-    def rule(call: Call) -> Shapes:
+    def rule(call: ShapedCall) -> Shapes:
         x, layers = call.shape(), call.number(4, 1)
         ways, first = 1 + bool(call.at(7)), bool(call.at(8))
         states = call.listed(1) if gates == 4 else [call.shape(1)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evokernel_core.compiler.rewrites.call_shapes.call import Call, Rule, Shape, Shapes, inside, need
+from evokernel_core.compiler.rewrites.call_shapes.call import Rule, Shape, ShapedCall, Shapes, inside, need
 
 
 def broadcast(shapes: Sequence[Shape]) -> Shape:
@@ -17,12 +17,12 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
     return tuple(result)
 
 
-def elementwise(call: Call) -> Shapes:
+def elementwise(call: ShapedCall) -> Shapes:
     shape = broadcast([call.shapes[ref] for ref in call.node.operands()])
     return [shape] * len(call.node.outputs)
 
 
-def reduced(call: Call) -> Shapes:
+def reduced(call: ShapedCall) -> Shapes:
     shape, dims = call.shape(), call.given("dim")
     keep, rank = bool(call.given("keepdim")), len(shape)
     listed = dims if isinstance(dims, tuple) else () if dims is None else (dims,)
@@ -36,37 +36,37 @@ def reduced(call: Call) -> Shapes:
     return [result] * len(call.node.outputs)
 
 
-def _counted(call: Call) -> Shapes:
+def _counted(call: ShapedCall) -> Shapes:
     return [(call.number(1, 100),)]
 
 
-def _number(call: Call) -> Shapes:
+def _number(call: ShapedCall) -> Shapes:
     return [()]
 
 
-def same(call: Call) -> Shapes:
+def same(call: ShapedCall) -> Shapes:
     return [call.shape()] * len(call.node.outputs)
 
 
-def _along(call: Call) -> Shapes:
+def _along(call: ShapedCall) -> Shapes:
     """A result as large as the operand, along a dimension that it has."""
     inside(call.whole(call.given("dim"), -1), len(call.shape()))
     return same(call)
 
 
-def _rolled(call: Call) -> Shapes:
+def _rolled(call: ShapedCall) -> Shapes:
     shifts, dims = call.numbers(1), call.numbers(2)
     need(len(shifts) == (len(dims) or 1))
     return _flipped(call, dims)
 
 
-def _flipped(call: Call, dims: Shape | None = None) -> Shapes:
+def _flipped(call: ShapedCall, dims: Shape | None = None) -> Shapes:
     axes = [inside(dim, len(call.shape())) for dim in (call.numbers(1) if dims is None else dims)]
     need(dims is not None or len(set(axes)) == len(axes))
     return same(call)
 
 
-def _triangle(call: Call) -> Shapes:
+def _triangle(call: ShapedCall) -> Shapes:
     need(len(call.shape()) >= 2)
     return same(call)
 

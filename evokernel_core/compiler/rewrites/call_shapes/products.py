@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evokernel_core.compiler.rewrites.call_shapes.call import Call, Rule, Shapes, need
+from evokernel_core.compiler.rewrites.call_shapes.call import Rule, ShapedCall, Shapes, need
 from evokernel_core.compiler.rewrites.call_shapes.pointwise import broadcast
 
 
-def _mm(call: Call) -> Shapes:
+def _mm(call: ShapedCall) -> Shapes:
     (m, k), (depth, n) = call.shape(), call.shape(1)
     need(k == depth)
     return [(m, n)]
 
 
-def _bmm(call: Call) -> Shapes:
+def _bmm(call: ShapedCall) -> Shapes:
     (b, m, k), (batch, depth, n) = call.shape(), call.shape(1)
     need((b, k) == (batch, depth))
     return [(b, m, n)]
 
 
-def _linear(call: Call) -> Shapes:
+def _linear(call: ShapedCall) -> Shapes:
     x, weight, bias = call.shape(), call.shape(1), call.shape(2)
     need(len(weight) in (1, 2) and bool(x) and x[-1] == weight[-1])
     result = (*x[:-1], *weight[:-1])
@@ -29,7 +29,7 @@ def _linear(call: Call) -> Shapes:
     return [result]
 
 
-def _convolved(call: Call) -> Shapes:
+def _convolved(call: ShapedCall) -> Shapes:
     x, weight, rank = call.shape(), call.shape(1), len(call.shape(1)) - 2
     need(rank in (1, 2, 3) and len(x) == rank + 2)
     stride, padding, dilation = call.each(3, rank, 1), call.each(4, rank, 0), call.each(5, rank, 1)
@@ -52,7 +52,7 @@ def _convolved(call: Call) -> Shapes:
 
 
 def _pooled(rank: int, dilates: bool) -> Rule:
-    def rule(call: Call) -> Shapes:
+    def rule(call: ShapedCall) -> Shapes:
         shape = call.shape()
         need(len(shape) in (rank + 1, rank + 2))
         taps = call.each(1, rank, 1)
@@ -78,7 +78,7 @@ def _windows(size: int, taps: int, stride: int, padding: int, dilation: int, up:
 
 
 def _resized(rank: int, batched: bool) -> Rule:
-    def rule(call: Call) -> Shapes:
+    def rule(call: ShapedCall) -> Shapes:
         shape, wanted = call.shape(), call.numbers(1)
         need(len(wanted) == rank and min(wanted) > 0)
         need(len(shape) == rank + 2 or (not batched and len(shape) == rank + 1))
@@ -87,13 +87,13 @@ def _resized(rank: int, batched: bool) -> Rule:
     return rule
 
 
-def _sampled(call: Call) -> Shapes:
+def _sampled(call: ShapedCall) -> Shapes:
     x, grid = call.shape(), call.shape(1)
     need(len(x) == len(grid) and grid[-1] == len(x) - 2 and x[0] == grid[0])
     return [(*x[:2], *grid[1:-1])]
 
 
-def _grid(call: Call) -> Shapes:
+def _grid(call: ShapedCall) -> Shapes:
     theta, size = call.shape(), call.numbers(1)
     need(len(size) in (4, 5) and theta == (size[0], len(size) - 2, len(size) - 1))
     return [(size[0], *size[2:], len(size) - 2)]

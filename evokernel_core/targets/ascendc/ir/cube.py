@@ -201,7 +201,7 @@ class Reach(Work):
 
 
 @frozen
-class Span:
+class CubeSpan:
     """``count`` rows or columns from ``start`` on, of ``of`` in all."""
 
     start: Expr
@@ -217,8 +217,8 @@ class LoadData(Work):
 
     target: Slice
     source: Slice
-    rows: Span
-    columns: Span
+    rows: CubeSpan
+    columns: CubeSpan
     turned: bool
 
     @property

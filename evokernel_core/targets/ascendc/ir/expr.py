@@ -404,7 +404,7 @@ class Function:
     ctype: str = U32
 
     def __call__(self, *arguments: Index) -> Expr:
-        return Call(self, tuple(map(expr, arguments)))
+        return CallExpr(self, tuple(map(expr, arguments)))
 
     @property
     def constants(self) -> tuple[Constant, ...]:
@@ -413,7 +413,7 @@ class Function:
 
 
 @frozen
-class Call(Expr):
+class CallExpr(Expr):
     """A function's value for arguments."""
 
     function: Function

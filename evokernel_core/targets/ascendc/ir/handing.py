@@ -13,9 +13,9 @@ from attrs import evolve
 
 from evokernel_core.targets.ascendc.ir.allocation import Use
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, For, Get, If, accesses, flat
-from evokernel_core.targets.ascendc.ir.steps import Block, Kind, Part, Step
+from evokernel_core.targets.ascendc.ir.steps import Block, Part, Step, StepKind
 
-_UNITS = {Kind.LOAD: "MTE2", Kind.STORE: "MTE3", Kind.COMPUTE: "V", Kind.SCALAR: "S"}
+_UNITS = {StepKind.LOAD: "MTE2", StepKind.STORE: "MTE3", StepKind.COMPUTE: "V", StepKind.SCALAR: "S"}
 _Last = Mapping[Buffer, Mapping[str, frozenset[str]]]
 """The units that may have worked on a buffer last, each with those that have waited for it since."""
 _Made = tuple[tuple[Part, ...], _Last]

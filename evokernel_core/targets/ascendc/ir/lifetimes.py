@@ -27,7 +27,7 @@ from evokernel_core.targets.ascendc.ir.nodes import (
 
 
 @frozen
-class Span:
+class LiveRange:
     """The places of a loop's or a choice's nodes, the end not among them. ``is_certain``: a loop that has a
     turn in every call."""
 
@@ -47,7 +47,7 @@ class _Order:
 
     count: int = 0
     accesses: dict[Buffer, list[tuple[int, bool]]] = field(factory=dict)
-    blocks: list[Span] = field(factory=list)
+    blocks: list[LiveRange] = field(factory=list)
 
     def add(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
@@ -62,7 +62,7 @@ class _Order:
         for body in node.bodies:
             self.add(body)
         if isinstance(node, (For, If)):
-            self.blocks.append(Span(place, self.count, isinstance(node, For), _has_a_turn(node)))
+            self.blocks.append(LiveRange(place, self.count, isinstance(node, For), _has_a_turn(node)))
 
 
 def _has_a_turn(node: For | If) -> bool:
@@ -86,7 +86,7 @@ def lives(kernel: Kernel) -> dict[Buffer, tuple[int, int]]:
     return {buffer: _life(value, order.blocks) for buffer, value in order.accesses.items()}
 
 
-def _life(found: Sequence[tuple[int, bool]], blocks: Sequence[Span]) -> tuple[int, int]:
+def _life(found: Sequence[tuple[int, bool]], blocks: Sequence[LiveRange]) -> tuple[int, int]:
     first, last = found[0][0], found[-1][0]
     for block in blocks:
         inside = [place for place, _ in found if block.has(place)]
@@ -97,7 +97,7 @@ def _life(found: Sequence[tuple[int, bool]], blocks: Sequence[Span]) -> tuple[in
     return first, last
 
 
-def _is_made_in_turn(found: Sequence[tuple[int, bool]], loop: Span, blocks: Sequence[Span]) -> bool:
+def _is_made_in_turn(found: Sequence[tuple[int, bool]], loop: LiveRange, blocks: Sequence[LiveRange]) -> bool:
     """Whether every turn of a loop writes the buffer before it reads it."""
     place, fills = found[0]
     inner = (block for block in blocks if block.has(place) and loop.has(block.start) and block != loop)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from attrs import evolve, fields
 
-from evokernel_core.targets.ascendc.ir.cube import Span
+from evokernel_core.targets.ascendc.ir.cube import CubeSpan
 from evokernel_core.targets.ascendc.ir.expr import Condition, Constant, Expr, Int, Param, Size, Var
 from evokernel_core.targets.ascendc.ir.nodes import Node, Region, Slice
 
@@ -28,7 +28,9 @@ def _renamed(child: Any, names: Mapping[Var, Var]) -> Any:
         return names.get(child, child)
     if isinstance(child, tuple):
         return tuple(_renamed(each, names) for each in child)
-    if isinstance(child, _WITHOUT) or not isinstance(child, Node | Expr | Slice | Region | Span | Condition):
+    if isinstance(child, _WITHOUT) or not isinstance(
+        child, Node | Expr | Slice | Region | CubeSpan | Condition
+    ):
         return child
     node: Any = child
     changes = {field.name: _renamed(getattr(node, field.name), names) for field in fields(type(node))}

@@ -43,7 +43,7 @@ from evokernel_core.targets.ascendc.ir.nodes import (
 )
 
 
-class Kind(Enum):
+class StepKind(Enum):
     """What a step does; a ``LET``, or an assignment, is none, and a ``BLOCK`` has steps of several kinds."""
 
     LET = "let"
@@ -58,7 +58,7 @@ class Kind(Enum):
 class Step:
     """Consecutive nodes of one kind. ``waits``: the hand-overs between units in front of it (handing.py)."""
 
-    kind: Kind
+    kind: StepKind
     nodes: tuple[Node, ...]
     waits: tuple[str, ...] = ()
 
@@ -95,48 +95,48 @@ class Round:
         return bool(self.fills and self.takes)
 
 
-def kind_of(node: Node) -> Kind:
+def kind_of(node: Node) -> StepKind:
     """What a node does, with all that is in it."""
     if isinstance(node, Let):
-        return Kind.COMPUTE if node.var.ctype == LANES else Kind.LET
+        return StepKind.COMPUTE if node.var.ctype == LANES else StepKind.LET
     if isinstance(node, Assign):
-        return Kind.LET
+        return StepKind.LET
     if isinstance(node, For) and node.one_load:
-        return Kind.LOAD
+        return StepKind.LOAD
     inner = [child for child in flat((node,)) if isinstance(child, _WORK)]
-    kinds = {_own_kind(element) for element in inner} or {Kind.COMPUTE}
+    kinds = {_own_kind(element) for element in inner} or {StepKind.COMPUTE}
     is_tiles = isinstance(node, For) and node.cores
-    return Kind.BLOCK if is_tiles or len(kinds) > 1 else kinds.pop()
+    return StepKind.BLOCK if is_tiles or len(kinds) > 1 else kinds.pop()
 
 
 _WAITS = (Fence, Await, Signal)
 _WORK = (Copy, Clear, Instruction, Get, Put, *_WAITS)
 
 
-def _own_kind(node: Copy | Clear | Instruction | Get | Put | Fence | Await | Signal) -> Kind:
+def _own_kind(node: Copy | Clear | Instruction | Get | Put | Fence | Await | Signal) -> StepKind:
     match node:
         case Copy():
-            return Kind.LOAD if node.is_load else Kind.STORE
+            return StepKind.LOAD if node.is_load else StepKind.STORE
         case Clear():
-            return Kind.LOAD
+            return StepKind.LOAD
         case Await():
-            return Kind.LOAD
+            return StepKind.LOAD
         case Fence() | Signal():
-            return Kind.STORE
+            return StepKind.STORE
         case Get() | Put():
-            return Kind.SCALAR
-    return Kind.COMPUTE
+            return StepKind.SCALAR
+    return StepKind.COMPUTE
 
 
 def parts_of(nodes: Sequence[Node]) -> tuple[Part, ...]:
     """The local constants, steps and blocks of a body."""
     problems: list[Part] = []
     for kind, run in groupby(nodes, kind_of):
-        if kind is Kind.SCALAR:
+        if kind is StepKind.SCALAR:
             for is_get, part in groupby(run, lambda node: isinstance(node, Get)):
                 nodes = tuple(part)
                 problems += [Step(kind, (node,)) for node in nodes] if is_get else [Step(kind, nodes)]
-        elif kind is Kind.BLOCK or kind is Kind.LET:
+        elif kind is StepKind.BLOCK or kind is StepKind.LET:
             problems += [_alone(node) for node in run]
         else:
             problems.append(Step(kind, tuple(run)))
@@ -179,7 +179,11 @@ def _touched(part: Part, used: Mapping[Buffer, Use]) -> Iterator[tuple[Buffer, b
             result = [(child.buffer, writes) for node in flat(part.nodes) for writes, child in accesses(node)]
             for buffer in dict.fromkeys(node for node, _ in result):
                 if used[buffer].is_queue:
-                    filling = (Kind.COMPUTE, Kind.SCALAR) if used[buffer] is Use.OUTPUT else (Kind.LOAD,)
+                    filling = (
+                        (StepKind.COMPUTE, StepKind.SCALAR)
+                        if used[buffer] is Use.OUTPUT
+                        else (StepKind.LOAD,)
+                    )
                     yield buffer, part.kind in filling and (buffer, True) in result
         case Block():
             for body in part.bodies:
@@ -307,7 +311,7 @@ def nodes_of(part: Part) -> tuple[Node, ...]:
 
 
 def _is_load(part: Part) -> bool:
-    return isinstance(part, Step) and part.kind is Kind.LOAD
+    return isinstance(part, Step) and part.kind is StepKind.LOAD
 
 
 def _buffers(part: Part) -> Iterator[Buffer]:

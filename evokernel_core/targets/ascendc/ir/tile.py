@@ -87,7 +87,7 @@ def _variables(expr: Expr) -> set[Var]:
 
 
 @define
-class _Walk:
+class _TileWalk:
     """``tile``: the number of the tile; ``turn``: see ``walk``. ``values`` change as the walk goes on; names
     that two loops give to their constants are given anew by each."""
 
@@ -181,4 +181,4 @@ def walk(
     a last where turns differ otherwise; ``turn``: as if the first and the last came so many turns later or
     earlier. ``without``: nodes that are not visited, by identity. What is fetched is in its last stage."""
     stages = {node.stage.name: node.buffer.stages - 1 for node in kernel.nodes if isinstance(node, Fetch)}
-    _Walk(visit, {**known, **stages}, tile, turn, without, uneven_loops(kernel)).go(kernel.body, 1, False)
+    _TileWalk(visit, {**known, **stages}, tile, turn, without, uneven_loops(kernel)).go(kernel.body, 1, False)

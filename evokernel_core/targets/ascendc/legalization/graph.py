@@ -92,7 +92,7 @@ def plan_words(task: KernelTask) -> WordPlan:
     space = Space.of(_largest(specs, task), ())
     while True:
         try:
-            return _Walk(task, space, results_of(task)).plan(specs)
+            return _LimbWalk(task, space, results_of(task)).plan(specs)
         except Refine as refine:
             space = space.split(refine)
 
@@ -109,7 +109,7 @@ def _largest(specs: Iterable[TensorSpec], task: KernelTask) -> tuple[Dim, ...]:
 
 
 @define
-class _Walk:
+class _LimbWalk:
     """Evaluates the graph from its outputs, at every point of the space."""
 
     task: KernelTask

@@ -12,7 +12,7 @@ from textwrap import indent
 
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.targets.ascendc.ir.cube import Keep, LoadData, LoadFractals, Reach, Sum
-from evokernel_core.targets.ascendc.ir.expr import Call, Side
+from evokernel_core.targets.ascendc.ir.expr import CallExpr, Side
 from evokernel_core.targets.ascendc.ir.handing_cube import kept, rings_of, stream_of
 from evokernel_core.targets.ascendc.ir.nodes import (
     Buffer,
@@ -35,7 +35,7 @@ _POSITION = {Memory.L0A: "A2", Memory.L0B: "B2", Memory.L0C: "CO1"}
 
 def cube_class(kernel: Kernel, name: str) -> str:
     """The class under a name, behind its constants."""
-    return _Printer(kernel, name).text()
+    return _CubePrinter(kernel, name).text()
 
 
 def addressed(kernel: Kernel) -> list[Tensor | Ring]:
@@ -75,7 +75,7 @@ def init_text(kernel: Kernel, stages: Callable[[Buffer], str]) -> str:
     return method("void", "Init", ", ".join(parameters), lines)
 
 
-class _Printer:
+class _CubePrinter:
     """The class of a cube core under its name."""
 
     def __init__(self, kernel: Kernel, name: str) -> None:
@@ -92,7 +92,9 @@ class _Printer:
         """The constants and the class."""
         load, use = self._load(), self._use()
         functions = dict.fromkeys(
-            expression.function for expression in self._kernel.expressions() if isinstance(expression, Call)
+            expression.function
+            for expression in self._kernel.expressions()
+            if isinstance(expression, CallExpr)
         )
         private = [
             *self._turns.methods(),

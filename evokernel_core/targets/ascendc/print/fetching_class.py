@@ -7,7 +7,7 @@ from textwrap import indent
 
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.targets.ascendc.ir.cube import Ahead, Fetch, Keep, LoadData
-from evokernel_core.targets.ascendc.ir.expr import FIRST_OF_CORE, LAST_OF_CORE, Call, Side
+from evokernel_core.targets.ascendc.ir.expr import FIRST_OF_CORE, LAST_OF_CORE, CallExpr, Side
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel, Memory
 from evokernel_core.targets.ascendc.print import cube_methods
 from evokernel_core.targets.ascendc.print.cube_body import SLOTS, free
@@ -46,7 +46,9 @@ class _Printer:
         """The constants and the class."""
         process, fetching = self._process(), self._fetches.methods()
         calls = (
-            expression.function for expression in self._kernel.expressions() if isinstance(expression, Call)
+            expression.function
+            for expression in self._kernel.expressions()
+            if isinstance(expression, CallExpr)
         )
         private = [
             *fetching,

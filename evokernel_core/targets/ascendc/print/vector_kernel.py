@@ -19,7 +19,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.api import api_row
 from evokernel_core.targets.ascendc.ir import allocation
 from evokernel_core.targets.ascendc.ir.allocation import Use
-from evokernel_core.targets.ascendc.ir.expr import U32, Call, Expr, Function, Int, Param, Side, Var
+from evokernel_core.targets.ascendc.ir.expr import U32, CallExpr, Expr, Function, Int, Param, Side, Var
 from evokernel_core.targets.ascendc.ir.handing import with_waits
 from evokernel_core.targets.ascendc.ir.nodes import (
     LANES,
@@ -63,10 +63,10 @@ from evokernel_core.targets.ascendc.ir.nodes import (
 )
 from evokernel_core.targets.ascendc.ir.steps import (
     Block,
-    Kind,
     Part,
     Round,
     Step,
+    StepKind,
     ahead,
     body_parts,
     is_one_step,
@@ -96,16 +96,16 @@ from evokernel_core.targets.ascendc.print.statements import (
 from evokernel_core.targets.ascendc.print.tiling import compute, refusal, settings
 
 _IN_SETUP = {
-    Kind.LOAD: "Fetch",
-    Kind.COMPUTE: "Prepare",
-    Kind.SCALAR: "Prepare",
-    Kind.STORE: "Finish",
+    StepKind.LOAD: "Fetch",
+    StepKind.COMPUTE: "Prepare",
+    StepKind.SCALAR: "Prepare",
+    StepKind.STORE: "Finish",
 }
 _IN_TILES = {
-    Kind.LOAD: "CopyIn",
-    Kind.COMPUTE: "Compute",
-    Kind.SCALAR: "Compute",
-    Kind.STORE: "CopyOut",
+    StepKind.LOAD: "CopyIn",
+    StepKind.COMPUTE: "Compute",
+    StepKind.SCALAR: "Compute",
+    StepKind.STORE: "CopyOut",
 }
 _CLASSES = {
     Use.INPUT: "TQue<TPosition::VECIN, {}>",
@@ -140,7 +140,7 @@ def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
 
 def vector_class(kernel: Kernel, name: str) -> str:
     """The class of a kernel's vector cores under a name, behind its numbers."""
-    return _Printer(kernel, name).text()
+    return _VectorPrinter(kernel, name).text()
 
 
 def arguments_of(kernel: Kernel) -> str:
@@ -182,7 +182,7 @@ class _Phase:
     transfers: bool = True
 
 
-class _Printer:
+class _VectorPrinter:
     """The class of one kernel."""
 
     def __init__(self, kernel: Kernel, name: str) -> None:
@@ -291,7 +291,9 @@ private:
 
     def _functions(self) -> list[Function]:
         result = dict.fromkeys(
-            expression.function for expression in self._kernel.expressions() if isinstance(expression, Call)
+            expression.function
+            for expression in self._kernel.expressions()
+            if isinstance(expression, CallExpr)
         )
         return list(result)
 
@@ -305,7 +307,7 @@ private:
     def _body(
         self,
         parts: Sequence[Part],
-        names: Mapping[Kind, str],
+        names: Mapping[StepKind, str],
         instead: Mapping[int, list[str]] = MappingProxyType({}),
     ) -> list[str]:
         """The parts of a body; between them it hands over the buffers that no step hands over alone.
@@ -326,7 +328,7 @@ private:
             lines += [line for part in whole for line in _given_around(part, place, parts)]
         return lines
 
-    def _part(self, part: Part, held: frozenset[Buffer], names: Mapping[Kind, str]) -> list[str]:
+    def _part(self, part: Part, held: frozenset[Buffer], names: Mapping[StepKind, str]) -> list[str]:
         if isinstance(part, (Let, Assign)):
             return self._lines(part)
         waits = _waits(part)
@@ -373,7 +375,7 @@ private:
         step = parts[load]
         assert isinstance(step, Step)
         lets = [part for part in (*around, *parts[:load]) if isinstance(part, Let)]
-        phase = _Phase(self._numbered(_IN_TILES[Kind.LOAD]), (*needed(lets, step.nodes), *step.nodes))
+        phase = _Phase(self._numbered(_IN_TILES[StepKind.LOAD]), (*needed(lets, step.nodes), *step.nodes))
         self._fetched.update(_buffers_of(step.nodes))
         return self._called(phase, frozenset())
 

@@ -13,7 +13,7 @@ from evokernel_core.compiler.problems.products import QUANT, Side
 from evokernel_core.compiler.problems.strided import NOWHERE
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.targets.ascendc.ir.builder import Builder, whole
-from evokernel_core.targets.ascendc.ir.cube import Fixpipe, LoadData, Mmad, Nd2Nz, Span
+from evokernel_core.targets.ascendc.ir.cube import CubeSpan, Fixpipe, LoadData, Mmad, Nd2Nz
 from evokernel_core.targets.ascendc.ir.expr import Choice, Constant, Expr, Function, Int, Param, Size, Var
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Memory, Region, Ring, Role, Tensor
 from evokernel_core.targets.ascendc.kernels.attention.attention_problem import (
@@ -141,8 +141,8 @@ class _Design:
         (a, b), (left, right) = self.panels, self.steps
         note = "The panels, step by step, into one of the sums."
         with k.section(name, note), k.pieces("place", (0, depth), self.bases.k) as (place, count):
-            along = Span(place, count, depth)
-            down, across = (Span(Int(0), size, size) for size in (rows, columns))
+            along = CubeSpan(place, count, depth)
+            down, across = (CubeSpan(Int(0), size, size) for size in (rows, columns))
             k.do(LoadData(whole(left), whole(a), down, along, turned=False))
             sides = (along, across) if turned else (across, along)
             k.do(LoadData(whole(right), whole(b), *sides, turned=turned))

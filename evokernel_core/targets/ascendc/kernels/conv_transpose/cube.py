@@ -10,12 +10,12 @@ from evokernel_core.targets.ascendc.ir.builder import at, whole
 from evokernel_core.targets.ascendc.ir.cube import (
     ClearBlocks,
     CopyBlocks,
+    CubeSpan,
     Fixpipe,
     LoadData,
     LoadFractals,
     Meet,
     Mmad,
-    Span,
     stage_of,
 )
 from evokernel_core.targets.ascendc.ir.expr import (
@@ -250,10 +250,10 @@ class _Cube(ConvTransposeDesign):
             place = at(self.panel, start + group * rows * self.c0)
             k.do(LoadFractals(whole(self.weights), place, count * (rows // WHOLE)))
             return
-        across = Span(group * self.c0, count * self.c0, blocks * self.c0)
+        across = CubeSpan(group * self.c0, count * self.c0, blocks * self.c0)
         k.do(
             LoadData(
-                whole(self.weights), at(self.panel, start), Span(Int(0), rows, rows), across, turned=False
+                whole(self.weights), at(self.panel, start), CubeSpan(Int(0), rows, rows), across, turned=False
             )
         )
 

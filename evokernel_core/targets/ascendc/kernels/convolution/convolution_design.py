@@ -10,7 +10,7 @@ from evokernel_core.compiler.problems.convolution import Convolution
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.builder import Builder, whole
-from evokernel_core.targets.ascendc.ir.cube import Fixpipe, InitConst, LoadData, Mmad, Nd2Nz, Span, Take
+from evokernel_core.targets.ascendc.ir.cube import CubeSpan, Fixpipe, InitConst, LoadData, Mmad, Nd2Nz, Take
 from evokernel_core.targets.ascendc.ir.expr import (
     U64,
     Choice,
@@ -173,11 +173,11 @@ def keep_biases(design: ConvDesign, tile: ConvTile, channel: Expr) -> None:
 
 def begin_with_biases(design: ConvDesign, tile: ConvTile, columns: Var) -> None:
     """A sum begins with the biases of its output channels in so many columns."""
-    k, buffers, one = design.k, design.buffers, Span(Int(0), Int(1), Int(1))
+    k, buffers, one = design.k, design.buffers, CubeSpan(Int(0), Int(1), Int(1))
     assert buffers.biases is not None
     note = "The product of the column of biases with a row of ones, onto which the steps add."
     with k.section("BeginWithBiases", note):
-        rows = Span(Int(0), tile.outputs, tile.outputs)
+        rows = CubeSpan(Int(0), tile.outputs, tile.outputs)
         k.do(LoadData(whole(buffers.left), whole(buffers.biases), rows, one, turned=False))
         k.do(InitConst(whole(buffers.right), columns // WHOLE, 1))
         operands = whole(buffers.result), whole(buffers.left), whole(buffers.right)

@@ -9,7 +9,7 @@ from evokernel_core.compiler.problems.convolution import Convolution
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import FRACTAL
 from evokernel_core.targets.ascendc.ir.builder import Builder, at, whole
-from evokernel_core.targets.ascendc.ir.cube import MOST_PITCH, LoadData, Mmad, Nd2Nz, Nd2NzMatrices, Span
+from evokernel_core.targets.ascendc.ir.cube import MOST_PITCH, CubeSpan, LoadData, Mmad, Nd2Nz, Nd2NzMatrices
 from evokernel_core.targets.ascendc.ir.expr import (
     FIRST_OF_CORE,
     U32,
@@ -298,16 +298,16 @@ def _add_step(
 ) -> None:
     """Pixels that go on at the start of the ring are loaded and multiplied apart."""
     k, buffers, (ring_row, down, start), (before, columns, place, count) = design.k, design.buffers, at_, part
-    outputs = Span(Int(0), tile.outputs, tile.outputs)
-    across = Span(down * ring.height + place, count, ring.taps * ring.height)
-    along = Span(place, count, ring.height)
+    outputs = CubeSpan(Int(0), tile.outputs, tile.outputs)
+    across = CubeSpan(down * ring.height + place, count, ring.taps * ring.height)
+    along = CubeSpan(place, count, ring.height)
     behind = columns - before
     k.do(LoadData(whole(buffers.left), whole(buffers.weights), outputs, across, turned=False))
     pixels = at(buffers.pixels, start * ring.height)
-    k.do(LoadData(whole(buffers.right), pixels, along, Span(Int(0), before, before), turned=True))
+    k.do(LoadData(whole(buffers.right), pixels, along, CubeSpan(Int(0), before, before), turned=True))
     rest = at(buffers.right, before * round_up(count, WHOLE))
     with k.when(before, "<", columns):
-        k.do(LoadData(rest, whole(buffers.pixels), along, Span(Int(0), behind, behind), turned=True))
+        k.do(LoadData(rest, whole(buffers.pixels), along, CubeSpan(Int(0), behind, behind), turned=True))
     operands_ = whole(buffers.result), whole(buffers.left), whole(buffers.right)
     k.do(Mmad(*operands_, tile.outputs, before, count))
     with k.where(_is_cut(ring, tile, ring_row)):

@@ -6,7 +6,7 @@ from evokernel_core.compiler.problems.convolution import Convolution
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.builder import Builder, at, whole
-from evokernel_core.targets.ascendc.ir.cube import LoadData, Mmad, Nd2Nz, Nd2NzMatrices, Reach, Span
+from evokernel_core.targets.ascendc.ir.cube import CubeSpan, LoadData, Mmad, Nd2Nz, Nd2NzMatrices, Reach
 from evokernel_core.targets.ascendc.ir.expr import (
     U64,
     Choice,
@@ -268,14 +268,14 @@ def _add_steps(
     k, buffers, (start, depth), (first, columns) = design.k, design.buffers, along, part
     note = "The panels of a turn, step by step, into one of the sums."
     with k.section("AddSteps", note), k.pieces("place", (0, depth), design.bases.k) as (place, count):
-        rows = Span(Int(0), tile.outputs, tile.outputs)
+        rows = CubeSpan(Int(0), tile.outputs, tile.outputs)
         if schedule.stay:
-            across = Span(k.let("along", start + place), count, _depth(design.problem))
+            across = CubeSpan(k.let("along", start + place), count, _depth(design.problem))
         else:
-            across = Span(place, count, depth)
+            across = CubeSpan(place, count, depth)
         k.do(LoadData(whole(buffers.left), whole(buffers.weights), rows, across, turned=False))
         pixels = at(buffers.pixels, first * round_up(depth, WHOLE))
-        down, all_ = Span(place, count, depth), Span(Int(0), columns, columns)
+        down, all_ = CubeSpan(place, count, depth), CubeSpan(Int(0), columns, columns)
         k.do(LoadData(whole(buffers.right), pixels, down, all_, turned=True))
         operands = whole(buffers.result), whole(buffers.left), whole(buffers.right)
         k.do(Mmad(*operands, tile.outputs, columns, count))

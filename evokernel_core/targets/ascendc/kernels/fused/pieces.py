@@ -31,7 +31,7 @@ from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.passes import Pass, in_passes
 from evokernel_core.targets.ascendc.kernels.fused.places import MID, outer_index, outer_loop
 from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram
-from evokernel_core.targets.ascendc.kernels.fused.row_passes import RowPasses, Tile
+from evokernel_core.targets.ascendc.kernels.fused.row_passes import RowPasses, RowTile
 from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.targets.ascendc.lowering.program import Lowerer, camel
 
@@ -83,12 +83,12 @@ class Pieces(RowPasses):
         self._number = k.param("tiles", self._pieces * self._per_piece)
 
     @contextmanager
-    def tiles(self, row: Var, program: TileProgram) -> Iterator[Tile]:
+    def tiles(self, row: Var, program: TileProgram) -> Iterator[RowTile]:
         with self.tiles_from(Int(0), self._number, row, program) as tile:
             yield tile
 
     @contextmanager
-    def tiles_from(self, first: Expr, number: Expr, row: Var, program: TileProgram) -> Iterator[Tile]:
+    def tiles_from(self, first: Expr, number: Expr, row: Var, program: TileProgram) -> Iterator[RowTile]:
         """So many tiles of a row."""
         k = self.k
         with k.loop("tile", number, U64, preloaded=self.schedule.ahead) as tile:
@@ -102,7 +102,7 @@ class Pieces(RowPasses):
                 lambda one: self.place_of(one, row, piece, Int(0)),
             )
             every = [True] * len(self.plan.outer)
-            yield Tile(tile, count, self._index(every, row, piece) * self._columns + column)
+            yield RowTile(tile, count, self._index(every, row, piece) * self._columns + column)
 
     def place_of(self, operand: PlanInput, row: Var, piece: Expr, column: Expr) -> Expr:
         """Where a tile of an input begins."""

@@ -20,7 +20,7 @@ from evokernel_core.targets.ascendc.kernels.text import REDUCTION_NAMES
 
 
 @frozen
-class Tile:
+class RowTile:
     """A tile of a row: its number, its length, and where outputs have it."""
 
     number: Var
@@ -36,7 +36,7 @@ class RowPasses(Nest):
         self.steps, self.final = steps, final
 
     @abstractmethod
-    def tiles(self, row: Var, program: TileProgram) -> AbstractContextManager[Tile]:
+    def tiles(self, row: Var, program: TileProgram) -> AbstractContextManager[RowTile]:
         """The loop over the tiles of a row, with what they have of a program's inputs."""
 
     @abstractmethod

@@ -34,7 +34,7 @@ from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.passes import LOWEST, Accumulation, Pass, in_passes
 from evokernel_core.targets.ascendc.kernels.fused.pieces import PieceLowerer, Pieces
 from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram
-from evokernel_core.targets.ascendc.kernels.fused.row_passes import Tile
+from evokernel_core.targets.ascendc.kernels.fused.row_passes import RowTile
 from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.targets.ascendc.kernels.fused.shared import MOST_SHARERS, in_pieces, point_bytes
 from evokernel_core.targets.ascendc.kernels.text import REDUCTION_NAMES
@@ -145,7 +145,7 @@ class Shares(Pieces):
     # -- a core's part ------------------------------------------------------------------------
 
     @contextmanager
-    def tiles(self, row: Var, program: TileProgram) -> Iterator[Tile]:
+    def tiles(self, row: Var, program: TileProgram) -> Iterator[RowTile]:
         with self.tiles_from(self._first, self._end - self._first, row, program) as tile:
             yield tile
 

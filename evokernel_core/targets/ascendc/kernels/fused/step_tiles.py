@@ -54,7 +54,7 @@ _MOST_STEPS = Constant("MOST_STEPS", MOST_STEPS, "repeats of one instruction")
 
 
 @frozen
-class Tile:
+class StepTile:
     """Steps of a tile: its number, the first, how many, and the elements that they take."""
 
     number: Expr
@@ -80,7 +80,7 @@ class StepTiles(LaneRuns):
         self.k.require(self.columns, "<=", self._most_columns)
         return self.k.let("pitch", round_up(self.lanes, self._block), U32)
 
-    def load_steps(self, operand: PlanInput, tile: Tile) -> None:
+    def load_steps(self, operand: PlanInput, tile: StepTile) -> None:
         """The lanes of an input in the steps of a tile, or those that it has for all steps."""
         queue, tensor = self.storage.queues[operand.name], self.tensors[operand.name]
         if operand.domain is Domain.ROW:
@@ -89,7 +89,7 @@ class StepTiles(LaneRuns):
         place = self.place_of(operand, tile.step)
         self.k.load(queue, tensor, place, self.lanes, rows=tile.rows, apart=self.columns)
 
-    def store_steps(self, tile: Tile) -> None:
+    def store_steps(self, tile: StepTile) -> None:
         """The outputs of the steps of a tile."""
         for output in self.outputs(Domain.FULL):
             queue, tensor = self.storage.queues[output.name], self.tensors[output.name]
@@ -101,7 +101,7 @@ class StepTiles(LaneRuns):
         for output in self.outputs(Domain.ROW):
             self.store(output, self.target(), self.lanes)
 
-    def on_tile(self, tile: Tile, pitch: Expr) -> Selector:
+    def on_tile(self, tile: StepTile, pitch: Expr) -> Selector:
         """What writes the instructions of a tile."""
         selector = self.selector(tile.count, pitch)
         keys = ("Add", "Sub", "Mul", "Div", "Max", "Min")
@@ -114,20 +114,22 @@ class StepTiles(LaneRuns):
         }
         return selector
 
-    def _with_row(self, key: str, tile: Tile, pitch: Expr, _: Instruction, slices: Sequence[Slice]) -> None:
+    def _with_row(
+        self, key: str, tile: StepTile, pitch: Expr, _: Instruction, slices: Sequence[Slice]
+    ) -> None:
         to, source, row = slices
         self._over.with_row(key, to, source, row, tile.rows, pitch)
 
-    def _repeat(self, tile: Tile, pitch: Expr, _: Instruction, slices: Sequence[Slice]) -> None:
+    def _repeat(self, tile: StepTile, pitch: Expr, _: Instruction, slices: Sequence[Slice]) -> None:
         to, row = slices
         self._over.repeat(to, row, tile.rows, pitch)
 
-    def _fold_steps(self, tile: Tile, pitch: Expr, item: Instruction, slices: Sequence[Slice]) -> None:
+    def _fold_steps(self, tile: StepTile, pitch: Expr, item: Instruction, slices: Sequence[Slice]) -> None:
         to, source = slices
         self._over.fold_apart(item.detail, to, source, self.place("accumulator0"), tile.rows, pitch)
 
     def _shift_lanes(
-        self, tile: Tile, pitch: Expr, selector: Selector, _: Instruction, slices: Sequence[Slice]
+        self, tile: StepTile, pitch: Expr, selector: Selector, _: Instruction, slices: Sequence[Slice]
     ) -> None:
         """The mean of a lane's first tile: what is near zero sums without loss."""
         shift, source, running, *_rows = slices
@@ -162,21 +164,21 @@ class Blocked(StepTiles):
         self._tiles = k.param("tilesOfSteps", ceil_div(self.steps, self._rows))
 
     @contextmanager
-    def _tiles_of(self, program: TileProgram) -> Iterator[Tile]:
+    def _tiles_of(self, program: TileProgram) -> Iterator[StepTile]:
         """The tiles of a unit, with what they have of a program's inputs."""
         k = self.k
         with k.loop("tile", self._tiles, U64, preloaded=self.schedule.ahead) as number:
             step = k.let("step", number * self._rows, U64)
             rows = k.let("rows", least(self.steps - step, self._rows))
-            tile = Tile(number, step, rows, k.let("count", rows * self._pitch))
+            tile = StepTile(number, step, rows, k.let("count", rows * self._pitch))
             for operand in self.queued(program):
                 if operand.domain is not Domain.ROW:
                     self.load_steps(operand, tile)
             yield tile
 
-    def _first(self) -> Tile:
+    def _first(self) -> StepTile:
         """The first tile, than which no other has more steps."""
-        return Tile(Int(0), Int(0), self._rows, self._rows * self._pitch)
+        return StepTile(Int(0), Int(0), self._rows, self._rows * self._pitch)
 
     def _reduce_lanes(self, part: Pass) -> None:
         """A pass that reduces: its tiles place by place, then the places of each lane."""
@@ -238,7 +240,7 @@ class Whole(StepTiles):
         with self.units(self.step, self._most, lambda: None):
             pitch = self.pitch()
             rows = k.let("rows", self.steps)
-            tile = Tile(Int(0), Int(0), rows, k.let("count", rows * pitch))
+            tile = StepTile(Int(0), Int(0), rows, k.let("count", rows * pitch))
             for operand in self.kernel.queued:
                 self.load_steps(operand, tile)
             self.write(program.body, program, self.on_tile(tile, pitch))

@@ -16,7 +16,7 @@ from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.passes import Pass, in_passes
 from evokernel_core.targets.ascendc.kernels.fused.places import row_of
 from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram
-from evokernel_core.targets.ascendc.kernels.fused.row_passes import RowPasses, Tile
+from evokernel_core.targets.ascendc.kernels.fused.row_passes import RowPasses, RowTile
 from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.targets.ascendc.lowering.program import Lowerer
 
@@ -52,7 +52,7 @@ class Streamed(RowPasses):
         return self.k.let("skew", row * self._columns % _ALIGNED, U64)
 
     @contextmanager
-    def tiles(self, row: Var, program: TileProgram) -> Iterator[Tile]:
+    def tiles(self, row: Var, program: TileProgram) -> Iterator[RowTile]:
         k, columns, skew = self.k, self._columns, self._skew
         with k.loop("tile", self._number, U64, preloaded=self.schedule.ahead) as tile:
             start: Expr = tile * self.tile
@@ -63,7 +63,7 @@ class Streamed(RowPasses):
             count = k.let("count", end - column)
             for operand in self.queued(program):
                 self.load(operand, self._place(operand, row, column), count)
-            yield Tile(tile, count, row * columns + column)
+            yield RowTile(tile, count, row * columns + column)
 
     def _place(self, operand: PlanInput, row: Var, column: Var) -> Expr:
         index = row_of(self.plan, operand, row)

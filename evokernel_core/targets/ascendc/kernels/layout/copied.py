@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import frozen
 
-from evokernel_core.compiler.shapes.boxes import Axis, Box, Layout
+from evokernel_core.compiler.shapes.boxes import Box, BoxAxis, Layout
 from evokernel_core.compiler.shapes.sizes import ONE
 from evokernel_core.compiler.shapes.sums import UNIT, ZERO, Sum
 from evokernel_core.hardware.ascend.api import most_of
@@ -48,11 +48,11 @@ _MOST_GAP = 0xFFFFFFFF
 """Bytes between the rows of one copy."""
 
 
-def loops(box: Box) -> tuple[Axis, ...]:
+def loops(box: Box) -> tuple[BoxAxis, ...]:
     """The axes of a box with one that is dense on both sides last."""
     last = box.axes[-1] if box.axes else None
     dense = last is not None and last.to_stride == UNIT and (box.is_fill or last.from_stride == UNIT)
-    return box.axes if dense else (*box.axes, Axis(ONE, UNIT, UNIT))
+    return box.axes if dense else (*box.axes, BoxAxis(ONE, UNIT, UNIT))
 
 
 def fills_of(layout: Layout) -> tuple[int, ...]:
@@ -137,9 +137,9 @@ class _Boxes:
         self._cut([FILL_BYTES if box.is_fill else tile_bytes for box in layout.boxes])
         self.tiles = self._counted()
 
-    def _whole(self, box: Box) -> tuple[Axis, ...]:
+    def _whole(self, box: Box) -> tuple[BoxAxis, ...]:
         axes = loops(box)
-        return (*[Axis(ONE, ZERO, ZERO)] * (self.axes - len(axes)), *axes)
+        return (*[BoxAxis(ONE, ZERO, ZERO)] * (self.axes - len(axes)), *axes)
 
     def _add(self, name: str, values: Sequence[Expr], note: str = "", ctype: str = U64) -> None:
         """Numbers are fields too, so that kernels of other sizes share a class, but for those that say that

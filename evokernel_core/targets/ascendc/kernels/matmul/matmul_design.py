@@ -8,7 +8,7 @@ from evokernel_core.compiler.problems.products import QUANT, Product, Side
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL
 from evokernel_core.targets.ascendc.ir.builder import Builder, at, whole
-from evokernel_core.targets.ascendc.ir.cube import Fixpipe, InitConst, LoadData, Mmad, Nd2Nz, Span
+from evokernel_core.targets.ascendc.ir.cube import CubeSpan, Fixpipe, InitConst, LoadData, Mmad, Nd2Nz
 from evokernel_core.targets.ascendc.ir.expr import (
     U32,
     U64,
@@ -157,20 +157,20 @@ class MatmulDesign:
         note = "The panels of a turn, step by step, into one of the sums."
         steps = self.k.pieces("place", (0, part.depth), self.bases.k)
         with self.k.section("AddSteps", note), steps as (place, count):
-            self._load_step(tile, Span(place, count, part.depth), part)
+            self._load_step(tile, CubeSpan(place, count, part.depth), part)
             self._multiply(tile, part, count)
 
-    def _load_step(self, tile: MatmulTile, along: Span, part: ResultPart) -> None:
+    def _load_step(self, tile: MatmulTile, along: CubeSpan, part: ResultPart) -> None:
         k, a, b = self.k, self.a, self.b
-        rows = Span(Int(0), tile.rows, tile.rows)
+        rows = CubeSpan(Int(0), tile.rows, tile.rows)
         sides = (along, rows) if a.side.transposed else (rows, along)
         k.do(LoadData(whole(a.step), whole(a.panel), *sides, turned=a.side.transposed))
         if b.side.transposed:
-            every = Span(Int(0), part.columns, part.columns)
+            every = CubeSpan(Int(0), part.columns, part.columns)
             place = at(b.panel, part.first * self.bases.panel_k)
             k.do(LoadData(whole(b.step), place, every, along, turned=False))
         else:
-            some = Span(part.first, part.columns, tile.columns)
+            some = CubeSpan(part.first, part.columns, tile.columns)
             k.do(LoadData(whole(b.step), whole(b.panel), along, some, turned=True))
 
     def _multiply(self, tile: MatmulTile, part: ResultPart, depth: Index) -> None:

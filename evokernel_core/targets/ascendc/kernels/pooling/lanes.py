@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from attrs import evolve
 
-from evokernel_core.compiler.problems.pooling import Axis, Combine, Window
+from evokernel_core.compiler.problems.pooling import Combine, PoolingAxis, Window
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, LANES
@@ -96,7 +96,7 @@ class LaneKernel(ABC):
             self.channels = k.param("channels", Size(window.channels))
             self.inner = k.param("inner", Size(window.inner), "planes or rows in a row of one channel")
 
-    def _sizes(self, name: str, axis: Axis) -> tuple[Param, Param]:
+    def _sizes(self, name: str, axis: PoolingAxis) -> tuple[Param, Param]:
         """Of the input and of the result."""
         k = self.k
         result = k.param(f"{name}In", Size(axis.size)), k.param(f"{name}Out", Size(axis.result))
@@ -172,7 +172,7 @@ class LaneKernel(ABC):
         if self.divides:
             self.on("Muls", result, result, Number("SCALE", 1 / self._divisor), count=count)
 
-    def divides_less(self, *axes: Axis) -> bool:
+    def divides_less(self, *axes: PoolingAxis) -> bool:
         """Whether averages count fewer taps of these axes somewhere."""
         divisor = self.window.divisor
         averages = self.window.combine is Combine.SUM and not divisor.fixed
@@ -193,7 +193,7 @@ class LaneKernel(ABC):
         begin = self.k.let("windowColumn", column * axis.stride, U64)
         return self.k.let("counted", self._counted(begin, axis, self.columns_in)), Int(axis.taps)
 
-    def _counted(self, begin: Expr, axis: Axis, size: Expr) -> Expr:
+    def _counted(self, begin: Expr, axis: PoolingAxis, size: Expr) -> Expr:
         """Taps that an average counts from ``begin`` on, which counts what lies in front of the input."""
         if self.window.divisor.counts_padding:
             return least(begin + axis.taps, size + 2 * axis.padding) - begin
@@ -204,12 +204,12 @@ def padded(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def clipped(begin: Index, axis: Axis) -> Expr:
+def clipped(begin: Index, axis: PoolingAxis) -> Expr:
     """Where the input begins of what windows read from ``begin`` on, which counts what lies in front."""
     return greatest(begin, axis.padding) - axis.padding if axis.padding else expr(begin)
 
 
-def in_front(begin: Index, axis: Axis) -> Expr:
+def in_front(begin: Index, axis: PoolingAxis) -> Expr:
     """Elements of that which lie in front of the input."""
     return greatest(begin, axis.padding) - begin if axis.padding else Int(0)
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from attrs import evolve, frozen
 
-from evokernel_core.compiler.problems.pooling import Axis
+from evokernel_core.compiler.problems.pooling import PoolingAxis
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, LANES
 from evokernel_core.targets.ascendc.ir.builder import at, strides
 from evokernel_core.targets.ascendc.ir.expr import (
@@ -111,7 +111,7 @@ class PlaneKernel(PlaneTile):
 
     # -- in the lanes ---------------------------------------------------------------------------
 
-    def overlap(self, name: str, axis: Axis, tap: Expr) -> Overlap:
+    def overlap(self, name: str, axis: PoolingAxis, tap: Expr) -> Overlap:
         """The windows along an axis that have a tap on the input."""
         place, begin, held, windows = self.row, self.top, self.held, self.rows
         if name == "column":
@@ -343,7 +343,7 @@ class PlaneKernel(PlaneTile):
                         self.on("Muls", block, block, Ratio(most, here), count=BLOCK)
 
 
-def _inside(begin: Expr, axis: Axis) -> Expr:
+def _inside(begin: Expr, axis: PoolingAxis) -> Expr:
     """Where on the input a window from ``begin`` on has its first tap; what lies in front is counted."""
     if axis.dilation == 1 or not axis.padding:
         return clipped(begin, axis)

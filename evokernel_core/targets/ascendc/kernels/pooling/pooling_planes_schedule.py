@@ -12,7 +12,7 @@ from typing import Annotated
 
 from attrs import evolve, frozen
 
-from evokernel_core.compiler.problems.pooling import Axis, Combine, Window
+from evokernel_core.compiler.problems.pooling import Combine, PoolingAxis, Window
 from evokernel_core.compiler.schedule import Listed, Named, OneOf, Schedule, Word
 from evokernel_core.compiler.shapes.sizes import ONE
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -70,7 +70,7 @@ def planes_of(window: Window, sizes: Sizes) -> Planes:
     """Rows with weights of their own are planes of one row each."""
     apply = applies(window)
     if window.weighs_rows:
-        window = evolve(window, planes=window.rows.result, rows=Axis(ONE, ONE), weighs_rows=False)
+        window = evolve(window, planes=window.rows.result, rows=PoolingAxis(ONE, ONE), weighs_rows=False)
     rows, columns, width, planes, slices = (
         choice.evaluate(sizes)
         for choice in (
@@ -118,7 +118,7 @@ def room_of(problem: Planes, schedule: PlaneSchedule) -> Room:
     return Room(inside, middle, most, part, span, line, padded(positions, GROUP) + GROUP, weights)
 
 
-def reached(windows: int, axis: Axis) -> int:
+def reached(windows: int, axis: PoolingAxis) -> int:
     """Elements from the first to the last that so many windows read."""
     return (windows - 1) * axis.stride + axis.reach
 

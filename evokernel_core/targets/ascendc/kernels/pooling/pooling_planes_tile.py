@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from contextlib import nullcontext
 
-from evokernel_core.compiler.problems.pooling import Axis
+from evokernel_core.compiler.problems.pooling import PoolingAxis
 from evokernel_core.targets.ascendc.ir.builder import at
 from evokernel_core.targets.ascendc.ir.expr import (
     U32,
@@ -171,7 +171,7 @@ class PlaneTile(LaneKernel):
         self.result_apart = k.let("resultApart", round_up(self.rows * self.tile_columns, GROUP))
 
     def reached(
-        self, names: tuple[str, str], place: Expr, count: Expr, axis: Axis, size: Expr
+        self, names: tuple[str, str], place: Expr, count: Expr, axis: PoolingAxis, size: Expr
     ) -> tuple[Expr, Expr]:
         """What windows from ``place`` on read: where it begins on the input, and how long it is; ``names``
         of its beginning and its end."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from contextlib import nullcontext
 
-from evokernel_core.compiler.problems.pooling import Axis, Window
+from evokernel_core.compiler.problems.pooling import PoolingAxis, Window
 from evokernel_core.hardware.ascend.isa import LANES, LINE_BYTES
 from evokernel_core.targets.ascendc.ir.builder import at, strides
 from evokernel_core.targets.ascendc.ir.expr import (
@@ -160,7 +160,7 @@ class PoolingTile(LaneKernel):
             needed = greatest(ceil_div(reached, axis.stride), round_up(self.columns, GROUP))
             self.line = k.let("line", round_up(needed, BLOCK))
 
-    def reached(self, name: str, place: Expr, count: Expr, axis: Axis) -> tuple[Expr, Expr, Expr]:
+    def reached(self, name: str, place: Expr, count: Expr, axis: PoolingAxis) -> tuple[Expr, Expr, Expr]:
         """What windows from ``place`` on read: where it begins on the input, how long it is, and how much of
         that lies in front of the input."""
         k = self.k
