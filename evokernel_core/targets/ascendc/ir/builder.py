@@ -481,8 +481,7 @@ class Builder:
             self._note, tuple(self._tensors), tuple(self._params), body, tuple(self._rings), self._layout
         )
         names = Counter(buffer.name for buffer in made.buffers if buffer.name)
-        names.update(tensor.name for tensor in self._tensors)
-        assert max(names.values(), default=1) == 1, f"{names.most_common(1)} has two memories in one kernel"
+        assert max(names.values(), default=1) == 1, f"Two buffers are called {names.most_common(1)[0][0]}."
         return made
 
 
