@@ -29,6 +29,7 @@ import random
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -47,16 +48,17 @@ from benchmarks.searching.world import (
     problems,
     remember_schedules,
 )
+from evokernel_core.compiler.features import task_features
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.settings import PolicyName, RetrievalName, Settings
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.ascend.chip import Chip, chip_of
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.engine import Engine
 from evokernel_core.synthesis.policies import open_policy
 from evokernel_core.synthesis.proposers.base import Proposer
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.synthesis.session import Session
-from evokernel_core.targets.ascendc.features import task_features
+from evokernel_core.targets.ascendc.target import ASCENDC, ascendc
 
 BASELINES: dict[str, Callable[..., Baseline]] = {
     "random": Random,
@@ -112,7 +114,9 @@ class World:
         policy = open_policy(POLICIES.get(way, PolicyName.QVALUE))
         proposer = _proposer(way, chip, job.seed, self.oracle)
         with tempfile.TemporaryDirectory() as folder, Memory(Path(folder) / "memory.db") as memory:
-            engine = Engine(memory, self.oracle, proposer, policy, settings, task_features)
+            engine = Engine(
+                memory, self.oracle, proposer, policy, settings, partial(task_features, target=ASCENDC)
+            )
             for name in job.problems:
                 result = engine.run(self.problems[name].task, self.budget)
                 trace = Trace(way, job.estimator, job.seed, name, result.history)
@@ -126,7 +130,7 @@ def _retrieval(way: str) -> RetrievalName:
 
 def _proposer(way: str, chip: Chip, seed: int, oracle: Oracle) -> Proposer:
     if way not in BASELINES:
-        return ScheduleProposer(chip)
+        return ScheduleProposer(ascendc(chip))
 
     def timed(task_id: str, source_id: str) -> float | None:
         verdict = oracle.kept.of(task_id, source_id)
@@ -341,7 +345,8 @@ def _open(args: argparse.Namespace) -> None:
     session = Session(_settings(args), args.suite)  # until the process ends
     tasks = {item.name: item for item in _tasks(args)}
     remember_schedules()
-    chips = {"good": session.chip, "poor": flat(session.chip)}
+    chip = chip_of(session.author.device)
+    chips = {"good": chip, "poor": flat(chip)}
     oracle = Oracle(session.verifier(), Latencies(args.kept / LATENCIES))
     _worlds.append(World(oracle, tasks, chips, args.budget, args.kept / TRACES))
 

@@ -24,12 +24,12 @@ from click.testing import CliRunner
 from evokernel_mcp.access import Access, Rules
 from evokernel_mcp.answers import region_answer
 from evokernel_mcp.pool import Pool
-from evokernel_mcp.state import State
-from evokernel_server import worker as editor
-from evokernel_server.capture import Capture
-from evokernel_server.text import Text
+from evokernel_mcp.state import ServerState
+from evokernel_server.documents.capture import Capture
+from evokernel_server.documents.line_index import Text
+from evokernel_server.documents.workspace import Document
+from evokernel_server.jobs import worker as editor
 from evokernel_server.trust import Trust
-from evokernel_server.workspace import Document
 
 from evokernel_core.capture import finder
 from evokernel_core.cli import synth
@@ -136,7 +136,7 @@ def of_editor(session: Session, file: Path) -> Rows:
             found.rival.name if found and found.rival else "",
         )
         for item in document.tracked
-        for found in (item.found.estimate,)
+        for found in (item.captured.estimate,)
     )
 
 
@@ -144,7 +144,7 @@ def of_agent(session: Session, file: Path) -> Rows:
     """What the tool plan answers."""
     with _asked(session) as asked:
         access = Access((file.parent,), Trust(folders=(file.parent,)), may_write=False)
-        offers = asyncio.run(State(Rules(), cast("Pool", asked)).plan(file, access)).offers
+        offers = asyncio.run(ServerState(Rules(), cast("Pool", asked)).plan(file, access)).offers
     return tuple(
         Row(
             row.id, (row.line, row.end_line), row.category, row.reason,

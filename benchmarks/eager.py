@@ -20,9 +20,10 @@ from typing import Any
 import psutil
 
 from evokernel_core.capture.client import AgentClient, CaptureWay
+from evokernel_core.compiler.coverage import covered_ops, single_ops
 from evokernel_core.domain.errors import CaptureError
 from evokernel_core.domain.region import Region
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops, single_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 
 def main() -> None:
@@ -44,7 +45,7 @@ def main() -> None:
 
 def _rows(agent: AgentClient, path: Path) -> Iterator[dict[str, Any]]:
     text = path.read_text()
-    ways = {"single": CaptureWay(single_ops()), "program": CaptureWay(covered_ops(), True)}
+    ways = {"single": CaptureWay(single_ops(ASCENDC)), "program": CaptureWay(covered_ops(ASCENDC), True)}
     for name, way in ways.items():
         try:
             regions = agent.capture(path, text, way.fusible, whole=way.whole)

@@ -18,12 +18,13 @@ from typing import Any
 from attrs import evolve
 
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
 from evokernel_core.targets.ascendc.knowledge.exemplars import TASKS
 from evokernel_core.targets.ascendc.knowledge.kinds import kind_of
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 FUNCTIONS = Path(__file__).parent / "knowledge" / "functions.py"
 
@@ -31,7 +32,7 @@ FUNCTIONS = Path(__file__).parent / "knowledge" / "functions.py"
 def captured(file: Path) -> Iterator[tuple[str, KernelTask]]:
     """Each function of a file with its task, under the function's name. Raises SystemExit for one without."""
     with AgentClient(sys.executable, evaluation=True) as client:
-        for region in client.capture(file, None, covered_ops(), whole=True):
+        for region in client.capture(file, None, covered_ops(ASCENDC), whole=True):
             name = region.symbol.partition(".")[0].lower()
             if region.task is None:
                 raise SystemExit(f"{region.symbol} has no task: {region.reason}")

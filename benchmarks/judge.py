@@ -43,10 +43,10 @@ from evokernel_core.twin.bare import build_bare, read_launch  # noqa: E402
 from evokernel_core.twin.build import BuiltKernel, prepare  # noqa: E402
 from evokernel_core.twin.judge import judge_kernel  # noqa: E402
 from evokernel_core.twin.run import (  # noqa: E402
+    ExitStatus,
     Mode,
     RunRequest,
     RunResult,
-    Status,
     TensorFile,
     run_kernel,
 )
@@ -195,7 +195,7 @@ def _compare(case: Case, built: BuiltKernel, folder: Path, mode: Mode, runs: int
         seen = []
         for way, run in WAYS.items():
             result = run(built, request)
-            if result.status is not Status.OK or (mode is Mode.CHECK and not case.right(folder)):
+            if result.status is not ExitStatus.OK or (mode is Mode.CHECK and not case.right(folder)):
                 raise SystemExit(f"{case.name} failed: {result.message} {result.hazards}")
             seconds[way].append(result.seconds)
             seen.append(evolve(result, seconds=0.0, output=""))

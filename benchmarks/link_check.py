@@ -29,11 +29,12 @@ from attrs import frozen
 from linking.toolkit import Toolkit, make_toolkit
 
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.package.write import placed, write_package
 from evokernel_core.targets.ascendc.author import initial, write
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 HERE = Path(__file__).parent
 FUNCTIONS = HERE / "linking" / "functions.py"
@@ -103,7 +104,7 @@ def packages_of(root: Path) -> Iterator[Package]:
     """Writes the package of each function's kernel below ``root``."""
     chip = load_chip("ascend910b1")
     with AgentClient(sys.executable, evaluation=True) as client:
-        for region in client.capture(FUNCTIONS, None, covered_ops(), whole=True):
+        for region in client.capture(FUNCTIONS, None, covered_ops(ASCENDC), whole=True):
             if region.task is None:
                 raise SystemExit(f"{region.symbol} has no kernel: {region.reason}")
             source = write(region.task, initial(region.task, chip), chip)

@@ -21,7 +21,8 @@ from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.llm_prompt import draft_prompt, refine_prompt
 from evokernel_core.targets.ascendc.author import initial, write
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.gates.latency import timed_at_full_size
 
 FUNCTIONS = Path(__file__).parent / "knowledge" / "prompted.py"
@@ -32,7 +33,7 @@ def timed(task: KernelTask, chip: Chip) -> Candidate:
 
     Raises CandidateError where the kernel does not run.
     """
-    backend, source = TwinBackend(chip), write(task, initial(task, chip), chip)
+    backend, source = TwinBackend(ascendc(chip)), write(task, initial(task, chip), chip)
     result, latency = timed_at_full_size(task, backend.build(task, source), backend)
     gates = (GateResult(GateName.COMPILE, GateStatus.PASSED), result)
     return Candidate(source, Verdict(task.task_id, source.source_id, backend.name, gates, latency))
@@ -40,10 +41,10 @@ def timed(task: KernelTask, chip: Chip) -> Candidate:
 
 def prompts(task: KernelTask, chip: Chip) -> Iterator[tuple[str, str]]:
     """``system``, ``draft`` and ``refine`` with the text of each."""
-    draft = draft_prompt(task, Context(), chip, structured=True)
+    draft = draft_prompt(task, Context(), ascendc(chip), structured=True)
     yield "system", draft.messages[0]["content"]
     yield "draft", draft.messages[1]["content"]
-    refine = refine_prompt(task, Context(start=timed(task, chip)), chip, structured=True)
+    refine = refine_prompt(task, Context(start=timed(task, chip)), ascendc(chip), structured=True)
     yield "refine", refine.messages[1]["content"]
 
 

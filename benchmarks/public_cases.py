@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from evokernel_core.twin.operators.case import combination_in
-from evokernel_core.twin.operators.definition import Operator, Parameter
+from evokernel_core.twin.operators.definition import Operator, OperatorParameter
 from evokernel_core.twin.operators.kernel import dtype_of
 
 TOLERANCES = {"float16": 5e-3, "bfloat16": 2e-2, "float32": 1e-3}
@@ -128,7 +128,7 @@ def _changed(item: Any) -> list[str]:
     return [each["after"] for each in _given(item) if "after" in each]
 
 
-def _results(parameters: Sequence[Parameter], results: Sequence[Any]) -> Iterator[list[Any]]:
+def _results(parameters: Sequence[OperatorParameter], results: Sequence[Any]) -> Iterator[list[Any]]:
     """What each of the parameters should hold; one that is a list takes all that are left."""
     left = list(results)
     for parameter in parameters:
@@ -187,7 +187,7 @@ def _names_called(module: Path) -> list[str]:
     return []
 
 
-def _as_tensor(parameter: Parameter, value: Any, place: int, work: Path) -> dict[str, Any]:
+def _as_tensor(parameter: OperatorParameter, value: Any, place: int, work: Path) -> dict[str, Any]:
     """A number that the operator takes as a tensor."""
     dtype = dtype_of(parameter, 0)
     array = np.atleast_1d(np.asarray(value, "float32" if dtype == "bfloat16" else dtype))

@@ -16,10 +16,9 @@ from pathlib import Path
 
 from attrs import asdict, frozen
 
+from evokernel_core.compiler.bounds import KernelBound
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.synthesis.session import Session, Settings
-from evokernel_core.targets.ascendc import author
-from evokernel_core.targets.ascendc.bounds import KernelBound
 
 
 @frozen
@@ -66,8 +65,7 @@ def _rows(session: Session, file: Path) -> Iterator[Row]:
     try:
         for region in session.regions(file, programs=True):
             if region.task is not None:
-                draft = author.initial(region.task, session.chip)
-                yield from (Row(name, item) for item in author.kernels(region.task, draft, session.chip))
+                yield from (Row(name, bound) for bound in session.author.plan(region.task).bounds())
     except EvoKernelError as error:
         print(f"{name}: {error}")
 

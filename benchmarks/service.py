@@ -37,6 +37,8 @@ from typing import Any
 import stamina
 from attrs import define, field, frozen
 
+from evokernel_core.targets.ascendc.source import KERNEL, ascendc_source
+
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
@@ -77,7 +79,7 @@ class TimedVerifier:
         cancelled: Cancelled = never,
         below_us: float = math.inf,
     ) -> Verdict:
-        time.sleep(float(source.op_kernel_cpp.split()[0]))
+        time.sleep(float(source.files[KERNEL].split()[0]))
         once = secrets.token_hex(8)  # a second judgement of the same kernel would show
         gate = GateResult(GateName.AUDIT, GateStatus.FAILED, feedback=once)
         return Verdict(task.task_id, source.source_id, self.name, (gate,))
@@ -93,7 +95,7 @@ def kernel(number: int, seconds: float) -> Question:
     node = Node("y", "aten.relu.default", (ValueRef("x"),), (), (spec,))
     graph = Graph((GraphInput("x", spec),), (node,), (ValueRef("y"),))
     task = KernelTask("relu", graph, (), TOLERANCES["float16"], "activation")
-    return task, KernelSource("#pragma once\n", f"{seconds} {number}\n", Strategy("pointwise"))
+    return task, ascendc_source("#pragma once\n", f"{seconds} {number}\n", Strategy("pointwise"))
 
 
 def real_kernel(number: int) -> Question:
@@ -103,7 +105,7 @@ def real_kernel(number: int) -> Question:
     graph = Graph((GraphInput("x", spec),), (node,), (ValueRef("z"),))
     task = KernelTask("relu", graph, (Symbol("s0", 100_000),), TOLERANCES["float32"], "elementwise")
     text = (REAL / "op_kernel.cpp").read_text()
-    return task, KernelSource((REAL / "tiling.h").read_text(), f"{text}// {number}\n", Strategy("hand"))
+    return task, ascendc_source((REAL / "tiling.h").read_text(), f"{text}// {number}\n", Strategy("hand"))
 
 
 @define

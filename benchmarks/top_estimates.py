@@ -22,6 +22,7 @@ from attrs import asdict, frozen
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.ascend.chip import chip_of
 from evokernel_core.synthesis.problems import whole_forward
 from evokernel_core.synthesis.session import Session, Settings
 from evokernel_core.targets.ascendc import author
@@ -45,7 +46,7 @@ class Row:
 
 def ranked(task: KernelTask, session: Session) -> list[KernelSource]:
     """The first draft and the kernels one move away, by their estimates; each text once."""
-    chip = session.chip
+    chip = chip_of(session.author.device)
     draft = author.initial(task, chip)
     strategies = [draft, *(move.strategy for move in author.moves(task, draft, chip))]
     estimates = [(author.estimate_us(task, item, chip), place) for place, item in enumerate(strategies)]
@@ -59,7 +60,7 @@ def ranked(task: KernelTask, session: Session) -> list[KernelSource]:
 
 def _written(task: KernelTask, strategy: Strategy, session: Session) -> KernelSource | None:
     try:
-        return author.write(task, strategy, session.chip)
+        return author.write(task, strategy, chip_of(session.author.device))
     except EvoKernelError:
         return None
 

@@ -30,10 +30,11 @@ from torch_environments import FOLDER, VERSIONS, EnvironmentFailed, environment
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.finder import imports_torch
 from evokernel_core.capture.text import read_python
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.errors import CaptureError
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 BASE = "2.13.0"
@@ -103,7 +104,7 @@ def _results(version: str, files: Iterable[Path], options: argparse.Namespace) -
 
 def _captured(client: AgentClient, file: Path, whole: bool) -> Any:
     try:
-        regions = client.capture(file, None, covered_ops(), whole=whole)
+        regions = client.capture(file, None, covered_ops(ASCENDC), whole=whole)
     except CaptureError as error:
         return f"{type(error).__name__}: {error}"
     return [_row(region) for region in regions]

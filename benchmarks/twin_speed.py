@@ -37,10 +37,10 @@ from evokernel_core.hardware.ascend.chip import load_chip  # noqa: E402
 from evokernel_core.twin.bare import build_bare, read_launch, run_bare  # noqa: E402
 from evokernel_core.twin.build import prepare  # noqa: E402
 from evokernel_core.twin.run import (  # noqa: E402
+    ExitStatus,
     Mode,
     RunRequest,
     RunResult,
-    Status,
     TensorFile,
     run_kernel,
 )
@@ -151,7 +151,7 @@ def _peak_mib(folder: Path) -> float:
 def _run(folder: Path, source: str, entry: str, launch: str, mode: Mode) -> RunResult:
     bare = build_bare(ProgramSource((KERNELS / source,)), entry, read_launch(folder / launch), folder)
     result, mismatches = run_bare(bare, folder, (mode, load_chip(), None))
-    if result.status is not Status.OK or mismatches or result.hazards:
+    if result.status is not ExitStatus.OK or mismatches or result.hazards:
         raise SystemExit(f"{entry} failed: {result.message} {mismatches} {result.hazards}")
     return result
 
@@ -177,7 +177,7 @@ def _races_cost(folder: Path, runs: int) -> float:
                 find_races=find_races,
             )
             result = run_kernel(built, request)
-            if result.status is not Status.OK or result.hazards:
+            if result.status is not ExitStatus.OK or result.hazards:
                 raise SystemExit(f"add failed: {result.message} {result.hazards}")
             seconds.append(result.seconds)
         ratios.append(seconds[0] / seconds[1])

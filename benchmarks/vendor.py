@@ -28,12 +28,13 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.vendor_rows.texts import HEAD, text_of  # noqa: E402
 from evokernel_core.capture.client import AgentClient  # noqa: E402
+from evokernel_core.compiler.coverage import covered_ops  # noqa: E402
 from evokernel_core.domain.errors import PlanError  # noqa: E402
 from evokernel_core.domain.region import Region  # noqa: E402
 from evokernel_core.hardware.ascend.chip import load_chip  # noqa: E402
-from evokernel_core.hardware.roofline import fused_us  # noqa: E402
+from evokernel_core.hardware.ascend.eager import fused_us  # noqa: E402
 from evokernel_core.targets.ascendc import author  # noqa: E402
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops  # noqa: E402
+from evokernel_core.targets.ascendc.target import ASCENDC  # noqa: E402
 from evokernel_core.vendor.published import Published, published  # noqa: E402
 from evokernel_core.vendor.recognise import recognised  # noqa: E402
 
@@ -96,7 +97,7 @@ def _captured(rows: Sequence[Published]) -> list[Region | None]:
     ):
         path = Path(folder) / "rows.py"
         path.write_text(text)
-        found = {item.symbol: item for item in agent.capture(path, text, covered_ops(), whole=True)}
+        found = {item.symbol: item for item in agent.capture(path, text, covered_ops(ASCENDC), whole=True)}
     return [found.get(f"row{index}") for index in range(len(rows))]
 
 

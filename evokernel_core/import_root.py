@@ -104,7 +104,9 @@ def _anyone_writes(folder: Path) -> bool:
 
 def _of_kernels(file: Path, folders: tuple[Path, ...]) -> Path | None:
     """The folder that holds the kernels which the file calls already."""
-    names = [item.words[1] for item in imports_in(file) if item.words[:1] == (_KERNELS,) and item.words[1:]]
+    names = [
+        module.words[1] for module in imports_in(file) if module.words[:1] == (_KERNELS,) and module.words[1:]
+    ]
     for folder in folders:
         if any((folder / _KERNELS / name).is_dir() for name in names):
             return folder
@@ -116,16 +118,19 @@ def _of_imports(file: Path, regular: Path, above: tuple[Path, ...]) -> Path | No
     of the file itself, and those of files beside and above it that name it."""
     near = (regular, file.parent)
     beside = [path for path in _python_files(file.parent) if path != file]
-    result = [_package_root(file, item) for item in imports_in(file) if item.level]
+    result = [_package_root(file, module) for module in imports_in(file) if module.level]
     result += [
-        _package_root(path, item) for path in beside for item in imports_in(path) if _names(file, path, item)
+        _package_root(path, module)
+        for path in beside
+        for module in imports_in(path)
+        if _names(file, path, module)
     ]
-    for item in imports_in(file):
-        if not any(_finds(folder, item) for folder in near):
-            result.append(next((folder for folder in above if _finds(folder, item)), None))
+    for module in imports_in(file):
+        if not any(_finds(folder, module) for folder in near):
+            result.append(next((folder for folder in above if _finds(folder, module)), None))
     for folder in above:
         programs = (*beside, *_python_files(folder))
-        if any(_leads_to(folder, item, file) for path in programs for item in imports_in(path)):
+        if any(_leads_to(folder, module, file) for path in programs for module in imports_in(path)):
             result.append(folder)
     return max((folder for folder in result if folder in above), key=above.index, default=None)
 

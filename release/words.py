@@ -24,7 +24,9 @@ from babel.messages.catalog import Message as Entry
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
+from evokernel_core.compiler.schedule import Schedule
 from evokernel_core.domain import descriptor
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.kernels.registry import FAMILIES
 from evokernel_core.twin.hazards import hazard_rules
@@ -41,7 +43,7 @@ ENGLISH = tuple(
         *("capture/observe.py", "twin/apart.py", "twin/bare.py", "twin/fills.py", "twin/framework.py"),
         "twin/hazards.py",
         *("hardware/ascend/api/", "twin/operators/", "twin/program.py", "twin/sources.py"),
-        *("verifier/first_run", "verifier/queue", "verifier/schema.py", "verifier/service"),
+        *("targets/ascendc/first_run/", "verifier/queue", "verifier/schema.py", "verifier/service"),
         *("verifier/serving/", "verifier/workers.py"),
     )
 )
@@ -187,10 +189,23 @@ def _families() -> Iterator[str]:
 
 
 def moves() -> Iterator[str]:
-    """Names of refinement steps: what the generators of kernel families yield first, with a schedule."""
+    """Names of refinement steps: those that fields of schedules declare, and what the generators of kernel
+    families yield first, with a schedule."""
+    for schedule in sorted(_schedules(Schedule), key=lambda kind: (kind.__module__, kind.__qualname__)):
+        for name in (name for field in schedule.declared() for name in field.names):
+            yield name.template if isinstance(name, Sentence) else name
     for path in sorted((ROOT / AUTHOR).rglob("*.py")):
-        for node in parsed(path).steps:
+        steps = () if path.relative_to(ROOT).as_posix().startswith(ENGLISH) else parsed(path).steps
+        for node in steps:
             yield from (name for step in ast.walk(node) for name in _names(step))
+
+
+def _schedules(kind: type[Schedule]) -> Iterator[type[Schedule]]:
+    """All classes of schedules that the families have."""
+    for schedule in kind.__subclasses__():
+        if schedule.__module__.startswith("evokernel_core."):
+            yield schedule
+            yield from _schedules(schedule)
 
 
 def is_of_steps(node: ast.FunctionDef) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from evokernel_server.words import speak, spoken, told
+from evokernel_server.texts.translations import speak, spoken, told
 
 CODE = re.compile(
     r"`[^`]*`|\w+Error: [^：]*|```.*?```|\[[^\]]*\]\([^)]*\)|https?://\S+|(?:\w+ x )*\w+ -> \w+"

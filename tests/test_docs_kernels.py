@@ -10,9 +10,9 @@ import pytest
 
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import initial, write
 from evokernel_core.twin.build import build_kernel
-from evokernel_core.verifier.gates.audit import audit
 
 FOLDER = Path(__file__).parent.parent / "docs" / "kernels"
 

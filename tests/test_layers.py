@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
+import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -30,7 +34,10 @@ def core(*layers: str) -> list[str]:
 FORBIDDEN = {
     "evokernel_core/domain": [*core(*LAYERS, "paths"), "evokernel_server"],
     "evokernel_core/hardware": core(*above("hardware")),
-    "evokernel_core/compiler": [*core(*above("compiler")), "evokernel_core.capture"],
+    "evokernel_core/compiler": [
+        *core(*above("compiler")),
+        *("evokernel_core.capture", "evokernel_core.hardware.ascend"),
+    ],
     "evokernel_core/package": core(
         *("capture", "targets", "twin", "verifier", "memory", "synthesis", "report", "cli")
     ),
@@ -43,7 +50,11 @@ FORBIDDEN = {
         *("verifier", "memory", "synthesis", "report", "cli"),
     ),
     "evokernel_core/memory": core("verifier", "synthesis", "report", "cli"),
-    "evokernel_core/targets/ascendc": core("capture", "verifier", "memory", "synthesis", "report", "cli"),
+    "evokernel_core/targets/ascendc": core("memory", "synthesis", "report", "cli"),
+    **{
+        f"evokernel_core/targets/ascendc/{part}": core("capture", "verifier", "twin")
+        for part in ("ir", "kernels", "lowering", "legalization", "rewrites", "fusion", "print")
+    },
     "evokernel_core/capture": core(
         *("compiler", "package", "targets", "twin", "vendor"),
         *("verifier", "memory", "synthesis", "report", "cli"),
@@ -92,6 +103,45 @@ def test_imports_go_one_way(folder: str) -> None:
                     pytest.fail(f"{relative} imports {name}")
 
 
+NAMES_A_TARGET = (
+    "evokernel_core/ascendc/__init__.py",
+    "evokernel_core/cli/doctor.py",
+    "evokernel_core/synthesis/privacy.py",
+    "evokernel_core/synthesis/proposers/llm_answer.py",
+    "evokernel_core/synthesis/proposers/llm_text.py",
+    "evokernel_core/synthesis/timeline.py",
+    "evokernel_core/targets/__init__.py",
+    "evokernel_core/targets/sources.py",
+    "server/evokernel_server/documents/packages.py",
+)
+"""The first gives old names, the list of targets loads them; in the others doctor, a model's answer, the
+timeline and figures of a borrowed kernel know of one target."""
+
+
+def test_who_names_a_target() -> None:
+    folder = CORE / "targets" / "ascendc"
+    files = [path for place in (CORE, SERVER) for path in place.rglob("*.py") if folder not in path.parents]
+    naming = {
+        path.relative_to(ROOT).as_posix()
+        for path in files
+        if any(starts_with(name, "evokernel_core.targets.ascendc") for name in imports_of(path))
+    }
+    assert naming | {NAMES_A_TARGET[0]} == set(NAMES_A_TARGET)
+
+
+def test_who_starts_without_the_author() -> None:
+    """The editor's server, and a service's worker before its first job: a second each of importing."""
+    code = """
+import sys
+import evokernel_server.app, evokernel_core.verifier.factory, evokernel_core.verifier.service_worker
+heavy = ("evokernel_core.compiler", "evokernel_core.targets.")
+print([name for name in sys.modules if name.startswith(heavy)])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    light = {"ascendc", "sources", "ascendc.source"}
+    assert set(ast.literal_eval(done.stdout)) <= {f"evokernel_core.targets.{name}" for name in light}
+
+
 def test_the_agent_needs_only_the_standard_library_and_torch() -> None:
     allowed = sys.stdlib_module_names | {"torch", "sympy"}  # torch itself needs sympy
     for path in (CORE / "capture" / "agent").rglob("*.py"):
@@ -101,8 +151,9 @@ def test_the_agent_needs_only_the_standard_library_and_torch() -> None:
 
 
 FLOORS = (
-    *("ir", "lowering", "legalization", "rewrites"),
-    *("kernels", "bounds", "fusion", "print", "planned", "neighbours", "author"),
+    *("source", "ir", "lowering", "legalization", "rewrites"),
+    *("kernels", "fusion", "print", "programs", "neighbours"),
+    *("audit", "backends", "target", "author", "knowledge", "first_run"),
 )
 """The parts of evokernel_core/targets/ascendc, each of which imports from itself and from those before it."""
 
@@ -118,3 +169,92 @@ def test_the_floors_of_the_author_import_downwards() -> None:
             if floor in FLOORS and name.startswith(package) and FLOORS.index(below) > FLOORS.index(floor):
                 upwards.add((floor, below))
     assert not upwards
+
+
+MODULES = {
+    path.relative_to(base).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__"): path
+    for base, package in (
+        (ROOT, "evokernel_core"), (ROOT / "server", "evokernel_server"), (ROOT / "server", "evokernel_mcp"),
+    )
+    for path in (base / package).rglob("*.py")
+}  # fmt: skip
+FUSED = "evokernel_core.targets.ascendc.kernels.fused"
+FOR_TYPES = {
+    (f"{FUSED}.buffers", f"{FUSED}.base"),
+    *(("evokernel_core.compiler.target", f"evokernel_core.compiler.{name}")
+      for name in ("planned", "author", "fusion.program")),
+}  # fmt: skip
+"""Imports for type checking alone that lead back: the base of fused kernels owns its buffers, which know it,
+until these kernels are built from nodes of the IR; the protocol of targets stands on one page, and speaks of
+what is planned, which asks its target."""
+
+
+def modules_of(path: Path) -> frozenset[str]:
+    """The modules of ours that a module imports, at its top, within functions and for its types."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = path.relative_to(ROOT).parts[: -node.level] if node.level else ()
+            package = ".".join([*above, *([node.module] if node.module else [])])
+            members = {f"{package}.{alias.name}" for alias in node.names}
+            names |= members & MODULES.keys() or {package}
+    return frozenset(names & MODULES.keys())
+
+
+def circle_of(imports: Mapping[str, Iterable[str]]) -> list[str]:
+    """The modules of one import circle in order, none where there is no circle."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_modules_import_each_other() -> None:
+    imports = {
+        name: [other for other in modules_of(path) if other != name and (name, other) not in FOR_TYPES]
+        for name, path in MODULES.items()
+    }
+    assert sum(map(len, imports.values())) > 1000
+    assert circle_of(imports) == []
+
+
+def test_a_circle_is_seen() -> None:
+    assert circle_of({"a": ["b"], "b": ["c"], "c": ["b"]}) in (["b", "c", "b"], ["c", "b", "c"])
+
+
+HISTORY = "evokernel_core.memory.migrations"
+
+
+@pytest.mark.parametrize(
+    "path", sorted((CORE / "memory" / "migrations").glob("*.py")), ids=lambda path: path.stem
+)
+def test_a_step_of_the_schema_stands_for_itself(path: Path) -> None:
+    """What a step did to memories of its time must not change when the code of today does."""
+    ours = {name for name in imports_of(path) if name.startswith("evokernel")}
+    assert {name for name in ours if not starts_with(name, HISTORY)} == set()
+
+
+def test_no_two_modules_of_the_server_differ_by_an_ending() -> None:
+    stems = {name.rsplit(".", 1)[-1] for name in MODULES if name.startswith("evokernel_server.")}
+    endings = ("s", "es", "ed", "er", "ers", "ing", "_words", "_page")
+    assert sorted((stem, stem + end) for stem in stems for end in endings if stem + end in stems) == []
+
+
+SAYS_FILES_OF_ASCENDC = re.compile(r"""\b(tiling_h|op_kernel_cpp)\b|["'](op_kernel\.cpp|tiling\.h)["']""")
+MAY_SAY_THEM = (
+    *("hardware/ascend/abi.py", "domain/earlier_sources.py", "memory/migrations/", "memory/packed.py"),
+    *("targets/", "twin/", "vendor/"),
+)
+"""One declares them, one reads what was written before kernels named their files, and memories are old."""
+
+
+def test_neutral_code_knows_no_file_of_a_kernel_by_name() -> None:
+    for root in (CORE, ROOT / "server"):
+        for path in root.rglob("*.py"):
+            if root == CORE and path.relative_to(CORE).as_posix().startswith(MAY_SAY_THEM):
+                continue
+            match = SAYS_FILES_OF_ASCENDC.search(path.read_text())
+            assert match is None, f"{path.relative_to(ROOT)} says {match and match[0]}"

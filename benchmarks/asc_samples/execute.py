@@ -20,8 +20,8 @@ from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.verdict import Hazard, Severity
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.build import CandidateError
-from evokernel_core.twin.program import Program, build_program, run_program
-from evokernel_core.twin.run import GIB, Limits, Mode, RunResult, Status
+from evokernel_core.twin.program import BuiltProgram, build_program, run_program
+from evokernel_core.twin.run import GIB, ExitStatus, Limits, Mode, RunResult
 from evokernel_core.twin.sources import ProgramSource
 
 _OWN_PACKAGES = frozenset(("ASC", "Python3", "Python", "Threads"))
@@ -74,7 +74,7 @@ class _State:
     printed: list[str] = Factory(list)
     build: Build | None = None
     targets: dict[Path, Target] = Factory(dict)
-    programs: dict[Path, Program] = Factory(dict)
+    programs: dict[Path, BuiltProgram] = Factory(dict)
     stage: str = "read"
     program_seconds: float = 0.0
     shown: str = ""  # what the README shows as output
@@ -247,7 +247,7 @@ def _judge(result: RunResult, shown: str) -> None:
     if errors:
         first = errors[0]
         raise _Stop(Outcome.FAIL, f"{first.code} at {Path(first.file).name}:{first.line}: {first.message}")
-    if result.status is not Status.OK:
+    if result.status is not ExitStatus.OK:
         raise _Stop(Outcome.FAIL, result.message)
     if result.exit_code:
         raise _Stop(Outcome.FAIL, f"exit status {result.exit_code}: {_last_line(result.output)}")

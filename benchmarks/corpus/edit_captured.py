@@ -18,7 +18,7 @@ from attrs import evolve
 
 from evokernel_core.capture.edit import plan_edit
 from evokernel_core.domain.errors import EvoKernelError
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.verdict import Verdict
@@ -26,8 +26,9 @@ from evokernel_core.import_root import import_root
 from evokernel_core.package.write import kernel_name, placed, write_package
 from evokernel_core.synthesis.offers import choose
 from evokernel_core.synthesis.session import Session
+from evokernel_core.targets.ascendc.source import ascendc_source
 
-NO_SOURCE = KernelSource("", "", Strategy("none"))
+NO_SOURCE = ascendc_source("", "", Strategy("none"))
 
 
 def main() -> int:

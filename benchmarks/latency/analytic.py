@@ -73,7 +73,7 @@ def _time(work: Work, chip: Chip, kernel_side: bool) -> float:
     launch = chip.launch.start_us
     if not kernel_side:
         blocks = chip.aic if work.macs else cores
-        launch += chip.launch_us + blocks * chip.launch.per_block_us
+        launch += chip.launch.launch_us + blocks * chip.launch.per_block_us
     return launch + max(busy, cube_us)
 
 

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from benchmarks.latency.rows import Row
 from evokernel_core.twin.program import build_program, run_program
-from evokernel_core.twin.run import Limits, Mode, RunResult, Status
+from evokernel_core.twin.run import ExitStatus, Limits, Mode, RunResult
 from evokernel_core.twin.sources import ProgramSource
 
 MIB = 1 << 20
@@ -144,7 +144,7 @@ def run_sample(row: Row, samples: Path) -> Prediction | None:
 
 def read_run(row: Row, ran: RunResult) -> Prediction:
     """What a run says about a row; nothing where it did not run what was measured."""
-    if ran.status is not Status.OK or not ran.launches:
+    if ran.status is not ExitStatus.OK or not ran.launches:
         return Prediction(None, "executed", (ran.message or "it launched nothing").splitlines()[0])
     if ran.instructions == 0:
         words = "; ".join(f"{hazard.code}: {hazard.message}" for hazard in ran.hazards[:1])
@@ -170,7 +170,7 @@ def _microseconds(row: Row, ran: RunResult) -> Prediction:
     if row.kernel_side:
         for launch in ran.launches:
             active = min(launch.block_dim, row.chip.aiv)
-            total -= row.chip.launch_us + active * row.chip.launch.per_block_us
+            total -= row.chip.launch.launch_us + active * row.chip.launch.per_block_us
     return Prediction(total, "executed", counters=pipes)
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from attrs import evolve
-
 from benchmarks.mutating.mutant import Aim, Kind, Mutant
 from benchmarks.mutating.subjects import Subject
 from benchmarks.mutating.text import Statement, statements
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.targets.ascendc.source import KERNEL
 
 Rule = Callable[[Subject], Iterator[Mutant]]
 FLOATS = ("float", "half")
@@ -17,7 +16,7 @@ FLOATS = ("float", "half")
 
 def float_statements(subject: Subject) -> Iterator[Statement]:
     """Vector instructions whose target is of a float type."""
-    return (item for item in statements(subject.source.op_kernel_cpp) if item.dtype in FLOATS)
+    return (item for item in statements(subject.source.files[KERNEL]) if item.dtype in FLOATS)
 
 
 def literal(value: float, dtype: str) -> str:
@@ -27,8 +26,8 @@ def literal(value: float, dtype: str) -> str:
 
 def put(source: KernelSource, start: int, end: int, text: str) -> KernelSource:
     """The kernel with a text in the place of its characters from ``start`` to ``end``."""
-    whole = source.op_kernel_cpp
-    return evolve(source, op_kernel_cpp=whole[:start] + text + whole[end:])
+    whole = source.files[KERNEL]
+    return source.with_files({KERNEL: whole[:start] + text + whole[end:]})
 
 
 def mutant(

@@ -8,7 +8,8 @@ from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.local import LocalVerifier
 
 DRAWS = 3
@@ -30,7 +31,7 @@ class Judged:
 
 def judge(task: KernelTask, source: KernelSource, agent: AgentClient, chip: Chip) -> Judged:
     """One verification with a secret of its own. Raises EvoKernelError where there is no verdict."""
-    verifier = LocalVerifier(agent, TwinBackend(chip))
+    verifier = LocalVerifier(agent, TwinBackend(ascendc(chip)))
     verdict = verifier.verify(task, source)
     failed = verdict.failed_gate
     if failed is not None:

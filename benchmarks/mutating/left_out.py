@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from attrs import evolve
-
 from benchmarks.mutating.changes import float_statements, mutant, put
 from benchmarks.mutating.mutant import PLAIN, WHOLE, Aim, Kind, Mutant
 from benchmarks.mutating.subjects import Subject
 from benchmarks.mutating.text import Statement, behind, instead, statements, with_member, with_tiling
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
 
 WRONG = 3
 """What an undefined value is set to where the oracle looks."""
@@ -22,7 +21,7 @@ _WIDE = r"const (?:u?int64_t \w+ = |uint32_t \w+ = static_cast<uint32_t>)([^;?]+
 
 def integer_width(subject: Subject) -> Iterator[Mutant]:
     """A variable of 64 bits, or an index, that is held in fewer."""
-    text = subject.source.op_kernel_cpp
+    text = subject.source.files[KERNEL]
     aims = (
         PLAIN,
         *WHOLE,
@@ -86,7 +85,7 @@ def _added_values(subject: Subject) -> Iterator[Mutant]:
 
 
 def _missing_starts(subject: Subject) -> Iterator[Mutant]:
-    source, text = subject.source, subject.source.op_kernel_cpp
+    source, text = subject.source, subject.source.files[KERNEL]
     for match in re.finditer(r"\n( +)(u?int\d+_t) (\w+) = 0;", text):
         yield mutant(
             Kind.UNDEFINED,
@@ -110,22 +109,22 @@ def _missing_starts(subject: Subject) -> Iterator[Mutant]:
                     f"Duplicate({item.target}, static_cast<{item.dtype}>({WRONG * 1000}), {item.count});",
                 ),
             )
-    for match in re.finditer(r"\n +tiling\.(\w+) = [^;]+;", subject.source.tiling_h):
-        made = subject.source.tiling_h
+    for match in re.finditer(r"\n +tiling\.(\w+) = [^;]+;", subject.source.files[TILING]):
+        made = subject.source.files[TILING]
         set_to = made[: match.start()] + f"\n    tiling.{match[1]} = {WRONG};" + made[match.end() :]
         yield mutant(
             Kind.UNDEFINED,
             subject,
             f"tiling.{match[1]} is not set",
-            evolve(source, tiling_h=made[: match.start()] + made[match.end() :]),
+            source.with_files({TILING: made[: match.start()] + made[match.end() :]}),
             (PLAIN,),
-            evolve(source, tiling_h=set_to),
+            source.with_files({TILING: set_to}),
         )
 
 
 def dropped_tail(subject: Subject) -> Iterator[Mutant]:
     """The last elements are not computed, or not copied."""
-    source, text = subject.source, subject.source.op_kernel_cpp
+    source, text = subject.source, subject.source.files[KERNEL]
     odd = tuple(
         Aim(
             sizes=tuple(
@@ -165,13 +164,13 @@ def dropped_tail(subject: Subject) -> Iterator[Mutant]:
             put(source, match.start(), match.end(), f"if ({match[1]} > 8)"),
             odd,
         )
-    for match in re.finditer(r"= (\w+ = )?CeilDiv\(([^,()]+), ([^,()]+)\);", subject.source.tiling_h):
+    for match in re.finditer(r"= (\w+ = )?CeilDiv\(([^,()]+), ([^,()]+)\);", subject.source.files[TILING]):
         made = f"= ({match[2]}) / ({match[3]}) > 0 ? ({match[2]}) / ({match[3]}) : 1;"
-        header = subject.source.tiling_h
+        header = subject.source.files[TILING]
         yield mutant(
             Kind.TAIL,
             subject,
             f"{match[2]} / {match[3]} rounded down",
-            evolve(source, tiling_h=header[: match.start()] + made + header[match.end() :]),
+            source.with_files({TILING: header[: match.start()] + made + header[match.end() :]}),
             odd,
         )

@@ -20,7 +20,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.tensor import TensorSpec, evaluate_dim
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.twin.build import CandidateError, build_kernel
-from evokernel_core.twin.run import Limits, Mode, RunRequest, Status, TensorFile, run_kernel
+from evokernel_core.twin.run import ExitStatus, Limits, Mode, RunRequest, TensorFile, run_kernel
 
 LIMITS = Limits(wall_s=60.0, cpu_s=10.0)
 SEEN = {"float32": 1e-3, "float16": 2e-2}
@@ -140,9 +140,11 @@ class Reference:
             built = build_kernel(source)
             request = RunRequest(Mode.CHECK, self.chip, tuple(sizes.values()), (), tuple(files), results)
             run = run_kernel(built, request, LIMITS)
-            if run.status is Status.DECLINED:
+            if run.status is ExitStatus.DECLINED:
                 return None
-            if run.status is not Status.OK or not all(file.path and file.path.exists() for file in results):
+            if run.status is not ExitStatus.OK or not all(
+                file.path and file.path.exists() for file in results
+            ):
                 return (np.inf,) * len(right)
             given = [np.fromfile(file.path, array.dtype).reshape(array.shape)  # type: ignore[arg-type]
                      for file, array in zip(results, right, strict=True)]  # fmt: skip

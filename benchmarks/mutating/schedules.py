@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from attrs import evolve
-
 from benchmarks.mutating.changes import mutant, put
 from benchmarks.mutating.mutant import PLAIN, Kind, Mutant
 from benchmarks.mutating.subjects import Subject
 from benchmarks.mutating.text import BINARY, SCALAR, instead, statements, with_member, with_tiling
+from evokernel_core.targets.ascendc.source import KERNEL
 
 _GUARD = """    if ASCEND_IS_AIC {
         return;
@@ -23,7 +22,7 @@ _GUARD = """    if ASCEND_IS_AIC {
 
 def launch_kind(subject: Subject) -> Iterator[Mutant]:
     """Vector kernels that are launched on cube and vector cores."""
-    source, text = subject.source, subject.source.op_kernel_cpp
+    source, text = subject.source, subject.source.files[KERNEL]
     if text.count("__global__ __vector__") != 1 or "SyncAll" in text:
         return
     for ratio, blocks in ((1, "tiling.blocks"), (2, "(tiling.blocks + 1) / 2"), (2, "tiling.blocks")):
@@ -35,7 +34,7 @@ def launch_kind(subject: Subject) -> Iterator[Mutant]:
             Kind.LAUNCH,
             subject,
             f"__mix__(1, {ratio}) of {blocks}",
-            with_tiling(evolve(source, op_kernel_cpp=made), "uint32_t blocks;", host),
+            with_tiling(source.with_files({KERNEL: made}), "uint32_t blocks;", host),
             (PLAIN,),
         )
 
@@ -44,7 +43,7 @@ def missing_sync(subject: Subject) -> Iterator[Mutant]:
     """One flag with all of its waits, one barrier, or one hand-over of a queue is gone. Flags to and from the
     scalar unit of a vector kernel stay: the compiler inserts those where they are left out (--cce-auto-sync).
     """
-    source, text = subject.source, subject.source.op_kernel_cpp
+    source, text = subject.source, subject.source.files[KERNEL]
     for match in re.finditer(r"\n +(PipeBarrier<\w+>\(\)|SyncAll\([^;]*\));", text):
         yield mutant(
             Kind.SYNC, subject, f"no {match[1]}", put(source, match.start(), match.end(), ""), (PLAIN,)
@@ -64,10 +63,10 @@ def missing_sync(subject: Subject) -> Iterator[Mutant]:
         if _is_inserted(text, event):
             continue
         made = re.sub(rf"\n +(Set|Wait)Flag<HardEvent::{event}>\([^;]*\);", "", text)
-        yield mutant(Kind.SYNC, subject, f"no {event} at all", evolve(source, op_kernel_cpp=made), (PLAIN,))
+        yield mutant(Kind.SYNC, subject, f"no {event} at all", source.with_files({KERNEL: made}), (PLAIN,))
     for flag in sorted(set(re.findall(r"CrossCoreWaitFlag(?:<[^>]*>)?\((\w+)\)", text))):
         made = re.sub(rf"\n +CrossCore(Set|Wait)Flag(<[^>]*>)?\({flag}\);", "\n;", text)
-        yield mutant(Kind.SYNC, subject, f"no {flag}", evolve(source, op_kernel_cpp=made), (PLAIN,))
+        yield mutant(Kind.SYNC, subject, f"no {flag}", source.with_files({KERNEL: made}), (PLAIN,))
     for match in re.finditer(r"(\w+)\.EnQue\((\w+)\);", text):
         yield from _without_queue(subject, match[1], match[2])
 
@@ -78,20 +77,20 @@ def _is_inserted(text: str, event: str) -> bool:
 
 def _without_queue(subject: Subject, queue: str, tensor: str) -> Iterator[Mutant]:
     """The tensor reaches its reader through a member, and nothing waits for what fills it."""
-    text = subject.source.op_kernel_cpp
+    text = subject.source.files[KERNEL]
     typed = re.search(rf"{queue}\.DeQue<(\w+)>\(\)", text)
     if typed is None:
         return
     made = text.replace(f"{queue}.EnQue({tensor});", f"unsynced_ = {tensor};")
     made = re.sub(rf"{queue}\.DeQue<\w+>\(\)", "unsynced_", made)
-    source = with_member(evolve(subject.source, op_kernel_cpp=made), f"LocalTensor<{typed[1]}> unsynced_;")
+    source = with_member(subject.source.with_files({KERNEL: made}), f"LocalTensor<{typed[1]}> unsynced_;")
     yield mutant(Kind.SYNC, subject, f"no EnQue of {queue}", source, (PLAIN,))
 
 
 def scalar_rewrite(subject: Subject) -> Iterator[Mutant]:
     """A vector instruction as a loop of the scalar unit: by the interface's calls, through pointers into the
     unified buffer, and through an array on the stack."""
-    for item in statements(subject.source.op_kernel_cpp):
+    for item in statements(subject.source.files[KERNEL]):
         if item.op not in {**BINARY, **SCALAR} or item.dtype == "half":
             continue
         for words, loop in _LOOPS.items():

@@ -10,12 +10,13 @@ from attrs import frozen
 
 from benchmarks.mutating.table import Row, module_text
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.errors import CaptureError, EvoKernelError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.author import initial, moves, write
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 
 @frozen(eq=False)
@@ -73,7 +74,7 @@ class Author:
         path = self.folder / f"{re.sub('[^a-z0-9]+', '_', f'{row.family} {row.name}'.lower())}.py"
         text = module_text(row, formula)
         path.write_text(text)
-        regions = self.agent.capture(path, text, covered_ops(), whole=True)
+        regions = self.agent.capture(path, text, covered_ops(ASCENDC), whole=True)
         tasks = [region.task for region in regions if region.task is not None]
         if len(tasks) != 1:
             raise CaptureError("{formula} is {count} kernels.", formula=formula, count=len(tasks))

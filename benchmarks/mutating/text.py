@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
 
 BINARY = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}
 SCALAR = {"Muls": "*", "Adds": "+"}
@@ -80,28 +81,28 @@ def split(arguments: str) -> Iterator[str]:
 
 def behind(source: KernelSource, statement: Statement, *lines: str) -> KernelSource:
     """The kernel with lines behind a statement."""
-    text = source.op_kernel_cpp
+    text = source.files[KERNEL]
     added = "".join(f"\n{statement.indent}{line}" for line in lines)
-    return evolve(source, op_kernel_cpp=text[: statement.end] + added + text[statement.end :])
+    return source.with_files({KERNEL: text[: statement.end] + added + text[statement.end :]})
 
 
 def instead(source: KernelSource, statement: Statement, *lines: str) -> KernelSource:
     """The kernel with lines in a statement's place."""
-    text = source.op_kernel_cpp
+    text = source.files[KERNEL]
     made = "\n".join(statement.indent + line for line in lines)
-    return evolve(source, op_kernel_cpp=text[: statement.start] + made + text[statement.end :])
+    return source.with_files({KERNEL: text[: statement.start] + made + text[statement.end :]})
 
 
 def with_member(source: KernelSource, declaration: str) -> KernelSource:
     """The kernel whose vector class has one member more."""
-    text = source.op_kernel_cpp
-    return evolve(source, op_kernel_cpp=re.sub(r"(\n    OpTiling tiling_;)(?![\s\S]*\n    OpTiling tiling_;)",
-                                               rf"\1\n    {declaration}", text))  # fmt: skip
+    text = source.files[KERNEL]
+    return source.with_files({KERNEL: re.sub(r"(\n    OpTiling tiling_;)(?![\s\S]*\n    OpTiling tiling_;)",
+                                               rf"\1\n    {declaration}", text)})  # fmt: skip
 
 
 def with_tiling(source: KernelSource, declaration: str, assignment: str) -> KernelSource:
     """The kernel whose tiling has one field more, set where the host code ends well."""
-    text = source.tiling_h.replace("struct OpTiling {", f"struct OpTiling {{\n    {declaration}", 1)
+    text = source.files[TILING].replace("struct OpTiling {", f"struct OpTiling {{\n    {declaration}", 1)
     end = text.rindex("    return true;")
     made = f"    {assignment}\n" if assignment else ""
-    return evolve(source, tiling_h=text[:end] + made + text[end:])
+    return source.with_files({TILING: text[:end] + made + text[end:]})

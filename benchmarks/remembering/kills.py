@@ -17,18 +17,19 @@ LONGEST_S = 3.0
 WRITER = """
 import itertools, sys
 from evokernel_core.domain.experience import ExperienceKind, Stage
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.ledger import Reward
 from evokernel_core.memory.store import Memory
+from evokernel_core.targets.ascendc.source import ascendc_source
 
 path, name = sys.argv[1:]
 with Memory(path) as memory:
     print("ready", flush=True)
     for n in itertools.count(1):
         text = f"kernel {name} {n}\\n" + "".join(f"line {line} of a kernel;\\n" for line in range(400))
-        source = KernelSource("tiling", text, Strategy("pointwise", {"tile": n}))
+        source = ascendc_source("tiling", text, Strategy("pointwise", {"tile": n}))
         with memory.transaction():
             memory.record_candidate(source)
             memory.record_attempt(Attempt(name, n, "task", source.source_id, "", Stage.DRAFT, "p", "v", "c",

@@ -13,7 +13,7 @@ from attrs import evolve
 
 from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.memory.experiences import experience_row, make_experience
-from evokernel_core.memory.retrieval import Choice, Query
+from evokernel_core.memory.retrieval import Query, RetrievalChoice
 from evokernel_core.memory.store import Memory
 
 PER_TASK = 20
@@ -118,17 +118,17 @@ def measure(folder: Path, number: int) -> dict[str, Any]:
         fill(memory, rng, number)
         asked = queries(rng)
         before = time.process_time()
-        memory.retrieve(next(asked), Choice(), rng)
+        memory.retrieve(next(asked), RetrievalChoice(), rng)
         first_s = time.process_time() - before
         for _ in range(QUERIES):  # words are read when they are first asked for
-            memory.retrieve(next(asked), Choice(), rng)
+            memory.retrieve(next(asked), RetrievalChoice(), rng)
         clock, processor = [], []
         for place in range(QUERIES):
             if place % 2:  # in front of the first of an attempt's two
                 other.add_experience(item(rng, task(rng), number + place))
             query = next(asked)
             started, before = time.perf_counter(), time.process_time()
-            memory.retrieve(query, Choice(), rng)
+            memory.retrieve(query, RetrievalChoice(), rng)
             clock.append(1e3 * (time.perf_counter() - started))
             processor.append(1e3 * (time.process_time() - before))
     path.unlink()

@@ -18,6 +18,7 @@ from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.synthesis.proposers import moves
 from evokernel_core.synthesis.proposers.base import Context, Priced, Proposal
 from evokernel_core.synthesis.residual import MOST, Residual, learned
+from evokernel_core.targets.ascendc.target import ascendc
 
 Timed = Callable[[str, str], float | None]
 """Microseconds of a kernel (task_id, source_id) that this search had timed, None for one that failed."""
@@ -47,13 +48,14 @@ class Space:
     chip: Chip
 
     def draft(self) -> Schedule:
-        strategy = moves.initial(self.task, self.chip)
-        priced = moves.priced(self.task, strategy, self.chip)
-        return Schedule(strategy, moves.write(self.task, strategy, self.chip), priced)
+        author = ascendc(self.chip)
+        planned = author.plan(self.task)
+        priced = moves.priced(self.task, planned.strategy, author)
+        return Schedule(planned.strategy, planned.write(), priced)
 
     def near(self, of: Schedule) -> list[Schedule]:
         """Those one move away."""
-        steps = moves.steps(ById(self.task), evolve(of.strategy, move="", notes=()), self.chip)
+        steps = moves.steps(ById(self.task), evolve(of.strategy, move="", notes=()), ascendc(self.chip))
         return [
             Schedule(step.move.strategy, step.source, step.priced, of.step or step.move.name)
             for step in steps

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from attrs import define, evolve, field, fields, frozen
 
+from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import from_data, to_data
@@ -151,18 +152,16 @@ def remember_schedules() -> None:
     """Lets the schedule proposer keep what it computed of every task: many searches ask the same."""
     moves.steps = schedule.steps = lru_cache(maxsize=None)(moves.steps.__wrapped__)  # type: ignore[assignment]
     for name in ("initial", "estimate_us", "moves", "write", "adapt"):
-        for module in (moves, schedule):
-            if hasattr(module, name):
-                setattr(module, name, _by_id(getattr(module, name)))
+        setattr(KernelAuthor, name, _by_id(getattr(KernelAuthor, name)))
 
 
 def _by_id(call: Callable[..., object]) -> Callable[..., object]:
     kept: dict[object, object] = {}
 
-    def remembered(task: KernelTask, *given: object) -> object:
-        key = (task.spelled_id, *(item for item in given))
+    def remembered(author: KernelAuthor, task: KernelTask, *given: object) -> object:
+        key = (author, task.spelled_id, *given)
         if key not in kept:
-            kept[key] = call(task, *given)
+            kept[key] = call(author, task, *given)
         return kept[key]
 
     return remembered

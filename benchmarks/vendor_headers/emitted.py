@@ -16,8 +16,9 @@ from evokernel_core.domain.settings import Settings
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.session import Session
-from evokernel_core.synthesis.suite import Problem, suite_of
+from evokernel_core.synthesis.suite import SuiteProblem, suite_of
 from evokernel_core.targets.ascendc.author import initial, write
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
 
 _DONE = "emitted.json"
 CHIP = "ascend910b1"
@@ -46,7 +47,7 @@ def emit_suite(suite: Path, levels: Iterable[int], pattern: str, out: Path) -> l
     return found
 
 
-def _problem(session: Session, problem: Problem, folder: Path) -> Emitted:
+def _problem(session: Session, problem: SuiteProblem, folder: Path) -> Emitted:
     marker = folder / _DONE
     if marker.is_file():
         data = json.loads(marker.read_text())
@@ -61,7 +62,7 @@ def _problem(session: Session, problem: Problem, folder: Path) -> Emitted:
     return done
 
 
-def _regions(problem: Problem, regions: Iterable[Region], folder: Path) -> Emitted:
+def _regions(problem: SuiteProblem, regions: Iterable[Region], folder: Path) -> Emitted:
     chip = load_chip(CHIP)
     written, reasons = 0, []
     for region in regions:
@@ -75,7 +76,7 @@ def _regions(problem: Problem, regions: Iterable[Region], folder: Path) -> Emitt
             continue
         target = folder / str(written)
         target.mkdir(parents=True, exist_ok=True)
-        (target / "op_kernel.cpp").write_text(source.op_kernel_cpp)
-        (target / "tiling.h").write_text(source.tiling_h)
+        (target / "op_kernel.cpp").write_text(source.files[KERNEL])
+        (target / "tiling.h").write_text(source.files[TILING])
         written += 1
     return Emitted(problem.key, written, tuple(reasons))

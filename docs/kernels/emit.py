@@ -18,8 +18,6 @@ from evokernel_core.domain.tensor import Dim, TensorSpec  # noqa: E402
 from evokernel_core.hardware.ascend.chip import load_chip  # noqa: E402
 from evokernel_core.targets.ascendc.author import initial, write  # noqa: E402
 
-FILES = ("tiling.h", "op_kernel.cpp")
-
 
 def _node(op: str, *args: Arg, shape: Sequence[Dim]) -> Node:
     return Node(
@@ -75,7 +73,7 @@ def texts() -> Iterator[tuple[Path, str]]:
     for make in TASKS:
         task = make()
         source = write(task, initial(task, chip), chip)
-        for name, text in zip(FILES, (source.tiling_h, source.op_kernel_cpp), strict=True):
+        for name, text in source.files.items():
             yield HERE / make.__name__ / name, text
 
 

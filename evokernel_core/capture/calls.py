@@ -13,7 +13,7 @@ from evokernel_core.domain.tensor import TensorSpec, evaluate_dim
 
 
 @frozen
-class Call:
+class InputGroup:
     """One input group. ``tensors`` by the text that reaches each in the function, such as ``xs[0]``;
     ``values`` are the texts of everything else, by name."""
 
@@ -27,14 +27,14 @@ class Call:
 
 
 @frozen
-class Calls:
+class FileCalls:
     """What a file calls: the qualified name of the function, and the groups in the file's order."""
 
     symbol: str
-    groups: tuple[Call, ...]
+    groups: tuple[InputGroup, ...]
 
 
-def serves(region: Region, captured: Call, other: Call) -> bool:
+def serves(region: Region, captured: InputGroup, other: InputGroup) -> bool:
     """Whether a kernel of the region, which was captured in one call, takes another call too: alike in all
     but the tensors' sizes, as far as those are symbols, and the numbers that are inputs."""
     task = region.task
@@ -56,7 +56,7 @@ def serves(region: Region, captured: Call, other: Call) -> bool:
     return all(spec.sizes(sizes) == other.tensors[name].shape for name, spec in specs.items())
 
 
-def _fixed(call: Call, numbers: set[str]) -> dict[str, str]:
+def _fixed(call: InputGroup, numbers: set[str]) -> dict[str, str]:
     return {name: text for name, text in call.values.items() if name not in numbers}
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from attrs import field, frozen
 
 from evokernel_core.capture import agent
-from evokernel_core.capture.calls import Calls
+from evokernel_core.capture.calls import FileCalls
 from evokernel_core.capture.channel import AgentEnded, Channel
 from evokernel_core.capture.observations import observations_of, observed_paths
 from evokernel_core.capture.reference import ReferenceCase
@@ -140,12 +140,12 @@ class AgentClient:
                 self._captures.pop(next(iter(self._captures)))
         return self._captures[key]
 
-    def calls(self, path: Path) -> Calls:
+    def calls(self, path: Path) -> FileCalls:
         """The calls that a file supplies inputs for. Raises as ``capture``."""
         path = path.absolute()
         params = {"path": str(path), "text": read_python(path), "imports": self._imports(path)}
         answer = self._call("calls", params)
-        return from_data(answer, Calls)
+        return from_data(answer, FileCalls)
 
     def _imports(self, path: Path) -> dict[str, Any]:
         """Where a file's imports are looked for, as the agent takes it."""

@@ -52,7 +52,7 @@ def revert_edit(text: str, region: Region, kernel_name: str) -> str:
     """
     module = ParsedFile.parse(text)
     start, _ = span_offsets(text, module.symbol(region.symbol))
-    result = [item for item in module.guarded(kernel_name, region.symbol) if item.offset >= start]
+    result = [guarded for guarded in module.guarded(kernel_name, region.symbol) if guarded.offset >= start]
     if not result:
         raise EditConflict(
             "{symbol} does not call {kernel_name} any more: there is nothing to revert.",
@@ -122,7 +122,7 @@ def _find_source(module: ParsedFile, region: Region, kernel_name: str) -> Span |
     symbol. Code behind another kernel's guard runs where that one cannot, and stays as it is."""
     text = module.text
     kernels = dict.fromkeys([kernel_name, *module.kernels()])
-    taken = [item.covers for name in kernels for item in module.guarded(name, region.symbol)]
+    taken = [guarded.covers for name in kernels for guarded in module.guarded(name, region.symbol)]
     is_here = _digest(text_at(text, region.span)) == region.source_hash
     if is_here and module.is_whole(region.span) and not _in_any(region.span, taken):
         return region.span

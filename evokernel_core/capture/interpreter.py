@@ -33,7 +33,7 @@ class _Answers:
     """What interpreters answered, and which one was found near which folders."""
 
     torch: dict[str, tuple[bool, float]] = field(factory=dict)
-    found: dict[tuple[Path, ...], Interpreter] = field(factory=dict)
+    nearest: dict[tuple[Path, ...], Interpreter] = field(factory=dict)
 
 
 _answers = _Answers()
@@ -48,9 +48,9 @@ def find_interpreter(setting: str, *near: Path) -> Interpreter:
     folders = tuple(dict.fromkeys(folder.absolute() for folder in near))
     if setting:
         return _from_setting(setting, folders)
-    known = _answers.found.get(folders)
+    known = _answers.nearest.get(folders)
     if known is None or not Path(known.path).is_file():
-        known = _answers.found[folders] = _search(folders)
+        known = _answers.nearest[folders] = _search(folders)
     return known
 
 
@@ -132,4 +132,4 @@ def _status(path: str, code: str, seconds: float) -> int:
 def forget() -> None:
     """Look again at the next call, as after an installation."""
     _answers.torch.clear()
-    _answers.found.clear()
+    _answers.nearest.clear()

@@ -72,7 +72,9 @@ class ObservationStore:
 
     def all(self, below: Path | None = None) -> Iterator[Observed]:
         """Every file's, or that of a file or of the files below a folder, in the order of paths."""
-        result = [item for item in map(_read, self.folder.glob("*.json")) if item is not None]
+        result = [
+            observation for observation in map(_read, self.folder.glob("*.json")) if observation is not None
+        ]
         top = Path(os.path.realpath(below)) if below else None
         for element in sorted(result, key=lambda element: element.file):
             if top is None or Path(element.file).is_relative_to(top):
@@ -82,10 +84,10 @@ class ObservationStore:
         """Takes in a run. Raises StoreError where it cannot be written."""
         try:
             private_folder(self.folder)
-            for item in new:
-                path = self.path_of(Path(item.file))
+            for observation in new:
+                path = self.path_of(Path(observation.file))
                 before = _read(path)
-                _write(path, before.joined(item) if before else item)
+                _write(path, before.joined(observation) if before else observation)
         except OSError as error:
             raise StoreError(
                 "{folder} cannot be written ({why}): free it.", folder=self.folder, why=error.strerror
@@ -117,7 +119,7 @@ def observed_paths(file: Path) -> tuple[str, ...]:
     """The folders that the program which used a file last imported from."""
     result = ObservationStore().of(file)
     newest = result.observations[:1] if result else ()  # those of the last run come first
-    return tuple(path for item in newest for path in item.paths)
+    return tuple(path for observation in newest for path in observation.paths)
 
 
 def _read(path: Path) -> Observed | None:

@@ -77,20 +77,20 @@ def check(command: Sequence[str]) -> None:
 
 def _flags(arguments: Sequence[str]) -> str:
     """The single-letter options of an interpreter, up to the program."""
-    found, rest = "", list(arguments)
+    options, rest = "", list(arguments)
     while rest and rest[0].startswith("-") and rest[0] != "-":
         word = rest.pop(0)
         if word.startswith("--"):
             continue
         for number, letter in enumerate(word[1:], 2):
-            found += letter
+            options += letter
             if letter in _TAKES_VALUE:
                 if letter in "cm":
-                    return found
+                    return options
                 if not word[number:] and rest:
                     rest.pop(0)
                 break
-    return found
+    return options
 
 
 def environment_of(before: Mapping[str, str], folder: Path, roots: Sequence[Path]) -> dict[str, str]:

@@ -47,7 +47,7 @@ def tensor_words(data: Mapping[str, Any]) -> str:
 _WORDS: dict[str, Callable[[Any], str]] = {
     "tensor": tensor_words, "list": _sequence("[", "]"), "tuple": _sequence("(", ")"),
     "Size": _sequence("(", ")"), "set": _sequence("{", "}"), "frozenset": _sequence("{", "}"),
-    "dict": lambda inner: f"{{{', '.join(f'{_words(key)}: {_words(item)}' for key, item in inner)}}}",
+    "dict": lambda inner: f"{{{', '.join(f'{_words(key)}: {_words(element)}' for key, element in inner)}}}",
     "name": lambda inner: str(inner["qualname"]), "named": lambda inner: f"{inner[0]['qualname']}(...)",
     "object": lambda inner: f"{inner['class']['qualname']}(...)",
     "module": lambda inner: f"{inner['class']['qualname']}(...)",

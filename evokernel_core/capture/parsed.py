@@ -108,7 +108,7 @@ class ParsedFile:
     def _behind(self, node: Node) -> Span:
         """From the statement behind a guard to the end of its block; the guard's own end where none is."""
         block = _statements(node.parent) if node.parent is not None else []
-        after = [item for item in block if item.start_byte > node.start_byte]
+        after = [child for child in block if child.start_byte > node.start_byte]
         if not after:
             at = self.document.position(_end(node))
             return Span(*at, *at)
@@ -118,9 +118,9 @@ class ParsedFile:
         """Whether the name ``torch`` is imported at the top level."""
         return any(
             _bound(name) == "torch"
-            for item in self._top_level()
-            if item.type == "import_statement"
-            for name in item.children_by_field_name("name")
+            for node in self._top_level()
+            if node.type == "import_statement"
+            for name in node.children_by_field_name("name")
         )
 
     def imports(self, kernel_name: str) -> bool:
@@ -131,21 +131,21 @@ class ParsedFile:
         """The names of the kernels that are imported at the top level."""
         return tuple(
             _text(name)
-            for item in self._top_level()
-            if item.type == "import_from_statement" and _field(item, "module_name") == PACKAGE
-            for name in item.children_by_field_name("name")
+            for node in self._top_level()
+            if node.type == "import_from_statement" and _field(node, "module_name") == PACKAGE
+            for name in node.children_by_field_name("name")
             if name.type == "dotted_name"
         )
 
     def import_offset(self) -> int:
         """After the lines of the last import above the first definition, else after the docstring."""
         last: Node | None = None
-        for item in self._top_level():
-            if _defined(item):
+        for node in self._top_level():
+            if _defined(node):
                 break
-            on_its_line = last is not None and self._line(item.start_byte) == self._line(last.end_byte)
-            if item.type in _IMPORTS or on_its_line or (last is None and _is_docstring(item)):
-                last = item
+            on_its_line = last is not None and self._line(node.start_byte) == self._line(last.end_byte)
+            if node.type in _IMPORTS or on_its_line or (last is None and _is_docstring(node)):
+                last = node
         if last is None:
             return 0
         starts, end_line = line_starts(self.text), self._line(_end(last))

@@ -69,10 +69,10 @@ def regions_of(
     for definition in outline.definitions:
         name = definition.qualname
         reason, message = problems.get(name, ("needs_shapes", outline.malformed.get(name, Sentence())))
-        executed = any(item == name or item.startswith(name + ".") for item in answer["executed"])
+        executed = any(data == name or data.startswith(name + ".") for data in answer["executed"])
         wanted = not symbol or name == symbol or symbol.startswith(name + ".")
         asked = name in problems or bool(definition.annotation) or name not in answer["helpers"]
-        shown = any(item.task for item in captured if f"{item.symbol}.".startswith(f"{name}."))
+        shown = any(region.task for region in captured if f"{region.symbol}.".startswith(f"{name}."))
         if wanted and asked and (not executed or (name in problems and not shown)):
             captured.append(_unknown(path, text, definition, reason, message))
     return tuple(sorted(captured, key=lambda region: (region.span.line, region.span.column)))
@@ -95,40 +95,40 @@ def _unknown(path: Path, text: str, definition: Definition, reason: str, message
     )
 
 
-def _region(path: Path, text: str, item: dict[str, Any]) -> Region:
-    span = Span(*item["span"])
+def _region(path: Path, text: str, data: dict[str, Any]) -> Region:
+    span = Span(*data["span"])
     source = text_at(text, span)
     digest = hashlib.sha256(source.encode()).hexdigest()
-    task = _task(item) if item["graph"] is not None else None
+    task = _task(data) if data["graph"] is not None else None
     return Region(
-        id=identity(item["symbol"], digest, item["number"]),
+        id=identity(data["symbol"], digest, data["number"]),
         file=str(path),
-        symbol=item["symbol"],
+        symbol=data["symbol"],
         span=span,
         source=source,
         source_hash=digest,
         op_category=task.op_category if task else "other",
-        status=RegionStatus(item["status"]),
-        reason=sentence_of(item["reason"]),
+        status=RegionStatus(data["status"]),
+        reason=sentence_of(data["reason"]),
         task=task,
-        site=_site(item) if task else None,
+        site=_site(data) if task else None,
     )
 
 
-def _site(item: dict[str, Any]) -> CallSite:
+def _site(data: dict[str, Any]) -> CallSite:
     return CallSite(
-        template=item["replacement"],
-        original=item["original"],
-        bindings=tuple(item["bindings"].items()),
-        rest=item["rest"],
-        carried=tuple(item["carried"]),
-        asks_late=item["asks_late"],
-        parameters=tuple(item["parameters"]),
-        guards=tuple(Guard(**guard) for guard in item["guards"]),
-        code=tuple(item["code"].items()),
-        enclosed=item["enclosed"],
-        module_names=tuple(item["module_names"]),
-        default_dtype=item["default_dtype"],
+        template=data["replacement"],
+        original=data["original"],
+        bindings=tuple(data["bindings"].items()),
+        rest=data["rest"],
+        carried=tuple(data["carried"]),
+        asks_late=data["asks_late"],
+        parameters=tuple(data["parameters"]),
+        guards=tuple(Guard(**guard) for guard in data["guards"]),
+        code=tuple(data["code"].items()),
+        enclosed=data["enclosed"],
+        module_names=tuple(data["module_names"]),
+        default_dtype=data["default_dtype"],
     )
 
 
@@ -137,12 +137,12 @@ def identity(symbol: str, digest: str, number: int) -> str:
     return hashlib.sha256(f"{symbol}\0{digest}\0{number}".encode()).hexdigest()[:16]
 
 
-def _task(item: dict[str, Any]) -> KernelTask:
-    graph = from_data(item["graph"], Graph)
+def _task(data: dict[str, Any]) -> KernelTask:
+    graph = from_data(data["graph"], Graph)
     task = KernelTask(
-        name=task_name(graph, item["symbol"]),
+        name=task_name(graph, data["symbol"]),
         graph=graph,
-        symbols=tuple(Symbol(**symbol) for symbol in item["symbols"]),
+        symbols=tuple(Symbol(**symbol) for symbol in data["symbols"]),
         tolerance=tolerance_for(graph),
         op_category=op_category(graph),
     )

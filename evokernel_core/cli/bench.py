@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from evokernel_core import __version__
-from evokernel_core.cli.journal import Journal
+from evokernel_core.cli.journal import RunJournal
 from evokernel_core.cli.options import OutputFile, settings_from, synthesis_options
 from evokernel_core.cli.tables import add_row, column, figure, print_table
 from evokernel_core.cli.terminal import say
@@ -33,7 +33,7 @@ from evokernel_core.paths import memory_path
 from evokernel_core.synthesis.problems import ProblemResult, solve
 from evokernel_core.synthesis.proposers import open_proposer
 from evokernel_core.synthesis.session import Session
-from evokernel_core.synthesis.suite import Problem, labels, suite_of
+from evokernel_core.synthesis.suite import SuiteProblem, labels, suite_of
 
 log = get_logger(__name__)
 
@@ -77,7 +77,7 @@ def command(
     problems, names = result.problems, labels(result.problems)
     if result.helpers:
         _say(f"Left out, for want of inputs and of a module: {_listed(result.helpers, suite)}.")
-    journal = Journal.open(key_of(settings, (problem.file for problem in problems), groups))
+    journal = RunJournal.open(key_of(settings, (problem.file for problem in problems), groups))
     try:
         if journal.done:
             _say(f"{len(journal.done)} of {len(problems)} problems are done already.")
@@ -137,8 +137,8 @@ def _digest(file: Path) -> str:
 
 
 def _solve_all(
-    problems: Iterable[Problem], names: Mapping[str, str], settings: Settings, journal: Journal, jobs: int,
-    groups: int,
+    problems: Iterable[SuiteProblem], names: Mapping[str, str], settings: Settings, journal: RunJournal,
+    jobs: int, groups: int,
 ) -> None:  # fmt: skip
     waiting = [problem for problem in problems if problem.key not in journal.done]
     local = threading.local()
@@ -146,7 +146,7 @@ def _solve_all(
     sessions: list[Session] = []
     with Memory(memory_path()) as memory, _progress(len(waiting)) as (progress, bar):
 
-        def work(problem: Problem) -> ProblemResult:
+        def work(problem: SuiteProblem) -> ProblemResult:
             if not hasattr(local, "session"):
                 local.session = Session(settings, problem.file.parent, memory)
                 sessions.append(local.session)
@@ -206,19 +206,19 @@ def _line(result: ProblemResult, name: str) -> str:
 
 def summary(results: Iterable[ProblemResult]) -> dict[str, Any]:
     """Counts, and for the feasible ones the geometric means of the ratios between latencies."""
-    found = list(results)
-    feasible = [result for result in found if result.feasible]
+    rows = list(results)
+    feasible = [result for result in rows if result.feasible]
     gains = [_ratio(result.baseline_us, result.best_latency_us) for result in feasible]
     refined = [_ratio(result.first_latency_us, result.best_latency_us) for result in feasible]
     return {
-        "problems": len(found),
+        "problems": len(rows),
         "feasible": len(feasible),
-        "feasible_rate": len(feasible) / len(found) if found else 0.0,
+        "feasible_rate": len(feasible) / len(rows) if rows else 0.0,
         "median_attempts": statistics.median(r.attempts for r in feasible) if feasible else None,
         "geomean_baseline_over_best": _geomean(gains),
         "geomean_first_over_best": _geomean(refined),
-        "tokens": sum(result.tokens for result in found),
-        "seconds": round(math.fsum(result.seconds for result in found), 3),
+        "tokens": sum(result.tokens for result in rows),
+        "seconds": round(math.fsum(result.seconds for result in rows), 3),
     }
 
 

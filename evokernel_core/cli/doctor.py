@@ -93,11 +93,11 @@ def command(
 
 def first_run(python: str, path: Path, as_json: bool) -> None:
     """The steps of a first run on an NPU, as they end, and the report. Exits with 1 where one failed."""
-    from evokernel_core.verifier import first_run_report
-    from evokernel_core.verifier.first_run import first_run as run
-    from evokernel_core.verifier.first_run_host import Step
+    from evokernel_core.targets.ascendc.first_run import first_run_report
+    from evokernel_core.targets.ascendc.first_run.first_run import first_run as run
+    from evokernel_core.targets.ascendc.first_run.first_run_host import RunStep
 
-    done: list[Step] = []
+    done: list[RunStep] = []
     for step in run(python):
         done.append(step)
         if not as_json:
@@ -188,7 +188,7 @@ def check_twin(prepare: bool) -> Check:
     with _building() as told:
         twin = build_twin(told)
     if prepare:
-        from evokernel_core.verifier.gates.audit.front_end import front_end_of
+        from evokernel_core.targets.ascendc.audit.front_end import front_end_of
 
         front_end_of(twin)
     return Check("twin", True, str(twin.folder))

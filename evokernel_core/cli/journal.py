@@ -19,7 +19,7 @@ from evokernel_core.synthesis.problems import ProblemResult
 
 
 @define
-class Journal:
+class RunJournal:
     """The problems of a run that are done, one JSON object a line, kept until the run is complete.
 
     The same command with the same options goes on with it; ``run`` names the jobs, so that a problem
@@ -33,7 +33,7 @@ class Journal:
     _lock: threading.Lock = field(factory=threading.Lock)
 
     @classmethod
-    def open(cls, key: str) -> Journal:
+    def open(cls, key: str) -> RunJournal:
         """Raises UsageError while another process has this journal."""
         folder = data_dir() / "bench"
         folder.mkdir(exist_ok=True)
@@ -81,7 +81,7 @@ def _locked(path: Path) -> IO[str]:
 
 def _read(lines: Iterable[str]) -> tuple[str, list[ProblemResult]]:
     """The run's name and its results; a line that was cut is solved again."""
-    result = [item for item in map(_parsed, lines) if item]
+    result = [entry for entry in map(_parsed, lines) if entry]
     if not result or "run" not in result[0]:
         return uuid.uuid4().hex, []
     return result[0]["run"], [ProblemResult(**element) for element in result[1:]]

@@ -27,7 +27,7 @@ from evokernel_core.paths import memory_path
 from evokernel_core.synthesis.data_card import as_markdown, data_card
 from evokernel_core.synthesis.residual import MOST, trust
 from evokernel_core.synthesis.rules import in_words, learned_rules
-from evokernel_core.synthesis.steps import PER_TASK, Choice, Tally, steps
+from evokernel_core.synthesis.steps import PER_TASK, SampleChoice, Tally, steps
 from evokernel_core.synthesis.why import kernel_named, why
 
 
@@ -171,7 +171,7 @@ def export(
     if form == "steps":
         if kinds:
             raise UsageError("--kind chooses items of a pack; leave it out for steps.")
-        _export_steps(file, Choice(Purpose(purpose), per_task, not without_models))
+        _export_steps(file, SampleChoice(Purpose(purpose), per_task, not without_models))
         return
     chosen = [ExperienceKind(kind) for kind in kinds] or list(ExperienceKind)
     with _memory() as memory:
@@ -180,7 +180,7 @@ def export(
     say(f"{len(lines) - 1} experiences written to {file}.")
 
 
-def _export_steps(file: Path, choice: Choice) -> None:
+def _export_steps(file: Path, choice: SampleChoice) -> None:
     tally = Tally()
     with _memory() as memory, file.open("w", encoding="utf-8") as out:
         for step in steps(memory, choice, tally):

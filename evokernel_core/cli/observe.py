@@ -114,9 +114,9 @@ def _report(finished: Finished, command: str, roots: Iterable[Path]) -> None:
     if reason := _why_nothing(run, roots):
         say(f"evokernel: {reason}", err=True)
         return
-    for item in run.observed:
-        names = list(dict.fromkeys(known.qualname for known in item.observations))
-        say(f"evokernel: observed {', '.join(names)} of {item.file}", err=True)
+    for observation in run.observed:
+        names = list(dict.fromkeys(known.qualname for known in observation.observations))
+        say(f"evokernel: observed {', '.join(names)} of {observation.file}", err=True)
     say("evokernel: evokernel observe --show prints what is known, --forget deletes it.", err=True)
 
 

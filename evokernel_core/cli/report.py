@@ -12,7 +12,7 @@ from evokernel_core.cli.tables import figure
 from evokernel_core.cli.terminal import say
 from evokernel_core.memory.store import Memory
 from evokernel_core.paths import memory_path
-from evokernel_core.report.figures import Item, Kernel
+from evokernel_core.report.figures import Item, TaskFigures
 from evokernel_core.report.gather import gather
 from evokernel_core.report.page import write_page
 
@@ -31,7 +31,7 @@ def command(out: Path | None) -> None:
     say(f"Report written to {out}.")
 
 
-def _print(kernels: tuple[Kernel, ...], items: tuple[Item, ...]) -> None:
+def _print(kernels: tuple[TaskFigures, ...], items: tuple[Item, ...]) -> None:
     for row in kernels:
         say(f"{row.name} ({row.category}): {_counted(row)}, {_evidence(row)}")
     say("" if kernels else "The memory holds no kernels yet; run `evokernel synth FILE`.")
@@ -40,12 +40,12 @@ def _print(kernels: tuple[Kernel, ...], items: tuple[Item, ...]) -> None:
         say(f"Q {item.q:+.3f} ({where}): {item.title}")
 
 
-def _counted(row: Kernel) -> str:
+def _counted(row: TaskFigures) -> str:
     timed = f", {row.timed_only} timed only" if row.timed_only else ""
     return f"{row.verified} of {row.tried} kernels verified{timed}"
 
 
-def _evidence(row: Kernel) -> str:
+def _evidence(row: TaskFigures) -> str:
     if row.best_us is None:
         return "none verified"
     others = f"eager {figure(row.eager_us)}, bound {figure(row.bound_us)}"

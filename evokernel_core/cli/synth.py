@@ -116,7 +116,7 @@ def command(
                 _preview(session, _chosen(offers, line))
                 return
             else:
-                run = _Run(session, file, apply_, by_name=bool(symbol or line), quiet=as_json)
+                run = _CommandRun(session, file, apply_, by_name=bool(symbol or line), quiet=as_json)
                 rows = run.rows(_chosen(offers, line))
     if as_json:
         say(json.dumps({"file": str(file), "regions": [asdict(row) for row in rows]}))
@@ -155,14 +155,14 @@ def _asked(file: Path, symbol: str | None, line: int | None) -> str:
 
 def _complaint(asked: str, rows: Iterable[Row]) -> str:
     """Why the exit status is 1, empty where it is 0."""
-    found = list(rows)
-    failed = [row for row in found if row.status == RegionStatus.INFEASIBLE]
+    table = list(rows)
+    failed = [row for row in table if row.status == RegionStatus.INFEASIBLE]
     if failed:
         return _placed(failed[0])
-    if any(row.status in (RegionStatus.VERIFIED, RegionStatus.CANDIDATE) for row in found):
+    if any(row.status in (RegionStatus.VERIFIED, RegionStatus.CANDIDATE) for row in table):
         return ""
-    if found:
-        return _placed(found[0])
+    if table:
+        return _placed(table[0])
     return f"There is no code that a kernel could replace in {asked}; name code of a PyTorch model."
 
 
@@ -175,7 +175,7 @@ _LINE = re.compile(r"^Line \d+ ")
 
 
 @frozen
-class _Run:
+class _CommandRun:
     """One call of the command. ``by_name``: the person chose a place, so every kernel in it is wanted."""
 
     session: Session
@@ -212,8 +212,8 @@ class _Run:
         bar = progress.add_task(escape(f"{shown(self.file.name)}:{region.span.line}"), total=budget, best="")
 
         def advance(event: AttemptEvent) -> None:
-            found = event.best
-            best = f"best {found.us:.1f} us {found.source}" if found else "no kernel yet"
+            fastest = event.best
+            best = f"best {fastest.us:.1f} us {fastest.source}" if fastest else "no kernel yet"
             progress.update(bar, completed=event.n, best=best)
 
         try:
@@ -329,18 +329,18 @@ def _with_rival(row: Row, rival: Rival | None) -> Row:
 def _print(file: Path, rows: Iterable[Row]) -> None:
     """What is planned and the verified kernels as tables, then what was left alone, then each reason once
     with its lines."""
-    found = list(rows)
-    for table in (_plan_table(file, found), _verified_table(file, found)):
+    members = list(rows)
+    for table in (_plan_table(file, members), _verified_table(file, members)):
         if table.row_count:
             print_table(table)
-    for row in found:
+    for row in members:
         if row.kernel_dir and not row.left_alone:
             say(f"line {row.line}: {row.kernel_dir}")
-    for row in found:
+    for row in members:
         if row.left_alone:
             say(f"line {row.line}: {row.reason}")
     told = (RegionStatus.VERIFIED, RegionStatus.CANDIDATE)
-    for lines, row in _grouped(row for row in found if row.status not in told):
+    for lines, row in _grouped(row for row in members if row.status not in told):
         say(f"{lines}: {row.status}: {row.reason}")
 
 

@@ -14,7 +14,7 @@ from evokernel_core.cli.terminal import say
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.verdict import Hazard
 from evokernel_core.hardware.ascend.chip import DEFAULT_CHIP, chip_names, load_chip
-from evokernel_core.twin.job import MAX_SECONDS, Job, Outcome, as_data, run_job
+from evokernel_core.twin.job import MAX_SECONDS, Job, JobOutcome, as_data, run_job
 from evokernel_core.twin.run import GIB, Limits, Mode
 
 MAX_SHOWN = 20
@@ -174,7 +174,7 @@ def _operator_text(told: dict[str, Any]) -> str:
     return "\n".join([*lines, *filter(None, [told["error"]])])
 
 
-def _as_text(outcome: Outcome, job: Job) -> str:
+def _as_text(outcome: JobOutcome, job: Job) -> str:
     result = outcome.result
     lines = [result.output.rstrip()] if result.output.strip() else []
     lines += [_hazard_line(hazard) for hazard in result.hazards[:MAX_SHOWN]]

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, extent, product
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim, TensorSpec
-from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
+from evokernel_core.hardware.device import SECTOR_BYTES
 
 MOST_INTERLEAVED = 16
 """Tensors that one kernel interleaves."""
@@ -47,7 +47,7 @@ def words_of(spec: TensorSpec, dim: int) -> tuple[int, int] | None:
         return None
     width = min(size, 4)
     item = inner * size // width
-    side = BLOCK_BYTES // width
+    side = SECTOR_BYTES // width
     return (width, item) if item < side and side % item == 0 else None
 
 

@@ -77,7 +77,7 @@ def _check_depth(data: object) -> None:
     """Nesting without recursion: deeper data would end the process that structures it."""
     level: list[Any] = [data]
     for _ in range(MOST_DEPTH):
-        level = [item for value in level for item in _inside(value)]
+        level = [inner for value in level for inner in _inside(value)]
         if not level:
             return
     raise TaskRefused("The task nests deeper than {most} levels.", most=MOST_DEPTH)

@@ -133,7 +133,7 @@ class _Numbers:
 def _normal(text: str, names: tuple[tuple[str, str], ...]) -> str:
     """A size expression under new names, the terms of its sums and the factors of its products sorted."""
     new = dict(names)
-    renamed = _WORD.sub(lambda found: new.get(found[0], found[0]), text)
+    renamed = _WORD.sub(lambda word: new.get(word[0], word[0]), text)
     return ast.unparse(_sorted(ast.parse(renamed, mode="eval").body))
 
 

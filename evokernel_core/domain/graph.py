@@ -136,6 +136,11 @@ class Graph:
     updates: tuple[Update, ...] = ()
     copies: tuple[ValueRef, ...] = ()
 
+    def computed_by(self, nodes: tuple[Node, ...], outputs: tuple[ValueRef, ...]) -> Graph:
+        """The same results, as many and in the same order, computed by other nodes: inputs and updates stay.
+        ``copies`` go, which are values of the nodes before."""
+        return Graph(self.inputs, nodes, outputs, self.updates)
+
     @property
     def returned(self) -> int:
         """How many of the outputs the region returns."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from evokernel_core.domain.descriptor import NOT_KNOWN, Descriptor
+from evokernel_core.domain.earlier_sources import earlier_id, is_earlier
+from evokernel_core.domain.files import Files
 from evokernel_core.domain.sentence import Sentence
 
 Setting = bool | int | float | str
@@ -97,14 +100,24 @@ class Strategy:
 
 @define(frozen=True, slots=False)
 class KernelSource:
-    """The two files that a proposer writes; their interface is docs/kernel-abi.md."""
+    """What a proposer writes: the files of a kernel in a target's language (AscendC's: docs/kernel-abi.md).
 
-    tiling_h: str
-    op_kernel_cpp: str
+    Raises ValueError and TypeError for files that are none (``Files``).
+    """
+
+    target: str
+    files: Mapping[str, str] = field(converter=Files)
     strategy: Strategy
 
     @cached_property
     def source_id(self) -> str:
-        """sha256 (hex) of the two files' text."""
-        joined = f"{len(self.tiling_h)}\n{self.tiling_h}{self.op_kernel_cpp}"
-        return hashlib.sha256(joined.encode()).hexdigest()
+        """sha256 (hex) of target and files, whatever their order. Kernels of AscendC keep the id that they
+        had before a source named its target."""
+        if is_earlier(self.target, self.files):
+            return earlier_id(self.files)
+        text = json.dumps([self.target, sorted(self.files.items())], ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def with_files(self, texts: Mapping[str, str]) -> KernelSource:
+        """The same with other texts in these files."""
+        return evolve(self, files={**self.files, **texts})

@@ -24,7 +24,7 @@ _KIND = re.compile(r"(?:w\((?P<words>[a-z/]+)\)|(?P<base>[tnifbd]))(?P<inner>\?)
 
 
 @frozen
-class Parameter:
+class OperationParameter:
     """One parameter: its name and its kind, as in the table."""
 
     name: str
@@ -73,10 +73,10 @@ class Operation:
     """What an operation takes in order, and by name only."""
 
     name: str
-    positional: tuple[Parameter, ...]
-    named: tuple[Parameter, ...]
+    positional: tuple[OperationParameter, ...]
+    named: tuple[OperationParameter, ...]
 
-    def parameter(self, name: str) -> Parameter | None:
+    def parameter(self, name: str) -> OperationParameter | None:
         return next((part for part in (*self.positional, *self.named) if part.name == name), None)
 
 
@@ -95,7 +95,7 @@ def _operation(words: list[str]) -> Operation:
     return Operation(f"{NAMESPACE}.{name}", positional, tuple(map(_parameter, rest[at + 1 :])))
 
 
-def _parameter(text: str) -> Parameter:
+def _parameter(text: str) -> OperationParameter:
     name, _, kind = text.partition(":")
     match = _KIND.fullmatch(kind)
     if match is None:
@@ -103,4 +103,6 @@ def _parameter(text: str) -> Parameter:
     words = tuple((match["words"] or "").split("/")) if match["words"] else ()
     listed, inner, outer = (bool(match[key]) for key in ("list", "inner", "outer"))
     optional = outer or (inner and not listed)
-    return Parameter(name, "w" if words else match["base"], words, listed, optional, inner and listed)
+    return OperationParameter(
+        name, "w" if words else match["base"], words, listed, optional, inner and listed
+    )

@@ -14,10 +14,12 @@ from cattrs.preconf.json import make_converter
 
 from evokernel_core.domain.descriptor import Descriptor, read_descriptor
 from evokernel_core.domain.eager import EagerComparison, Uncompared
+from evokernel_core.domain.earlier_sources import named
 from evokernel_core.domain.earlier_strategies import structured
 from evokernel_core.domain.experience import Experience
+from evokernel_core.domain.files import Files
 from evokernel_core.domain.graph import Arg, DTypeArg, Graph, GraphInput, SymbolicInt, ValueRef
-from evokernel_core.domain.kernel import Setting, Strategy
+from evokernel_core.domain.kernel import KernelSource, Setting, Strategy
 from evokernel_core.domain.sentence import Sentence, sentence_of
 from evokernel_core.domain.tensor import Dim
 from evokernel_core.domain.verdict import GateResult, Hazard, Latency, Verdict
@@ -84,6 +86,21 @@ def _make() -> cattrs.Converter:
     converter.register_structure_hook(
         Strategy, lambda data, kind: strategy(structured({"version": 1, **data}), kind)
     )
+    converter.register_unstructure_hook(
+        KernelSource,
+        lambda source: {
+            "target": source.target,
+            "files": dict(source.files),
+            "strategy": converter.unstructure(source.strategy),
+        },
+    )
+    source = make_dict_structure_fn(
+        KernelSource,
+        converter,
+        target=override(struct_hook=_structure_name),
+        files=override(struct_hook=lambda texts, _: Files(texts)),
+    )
+    converter.register_structure_hook(KernelSource, lambda data, kind: source(named(data), kind))
     return converter
 
 
@@ -108,6 +125,12 @@ def _say_beside(converter: cattrs.Converter, kind: type, **overrides: Any) -> No
 
     converter.register_unstructure_hook(kind, unstructure)
     converter.register_structure_hook(kind, structure)
+
+
+def _structure_name(value: Any, _: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{ascii(value)[:60]} is not a name.")
+    return value
 
 
 def _structure_dim(value: Any) -> Dim:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
-from attrs import frozen
+from attrs import field, frozen
 
 from evokernel_core.domain.experience import ExperienceKind, Stage
+from evokernel_core.domain.files import Files
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 
-SCHEMA = "evokernel-steps/1"
+SCHEMA = "evokernel-steps/2"
+"""2 has the target and the files of a kernel by name; 1 had two texts, of AscendC."""
 
 
 class Purpose(StrEnum):
@@ -50,8 +53,8 @@ class ShownItem:
 class Parent:
     """The kernel that the step began from, and its verdict in words."""
 
-    tiling_h: str
-    op_kernel_cpp: str
+    target: str
+    files: Mapping[str, str] = field(converter=Files)
     strategy: Strategy
     verdict: str
 
@@ -72,8 +75,8 @@ class State:
 class Action:
     """The next kernel; ``diff`` is unified, from the parent (from nothing in a draft)."""
 
-    tiling_h: str
-    op_kernel_cpp: str
+    target: str
+    files: Mapping[str, str] = field(converter=Files)
     diff: str
     strategy: Strategy
     author: Author

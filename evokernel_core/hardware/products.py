@@ -118,4 +118,4 @@ def _meetings(size: int, results: int, taps: int, step: int, pad: int, gap: int)
 
 def _each(arg: object, rank: int) -> list[int]:
     assert isinstance(arg, tuple)
-    return [int(item) for item in arg] * (rank if len(arg) == 1 else 1)
+    return [int(element) for element in arg] * (rank if len(arg) == 1 else 1)

@@ -1,7 +1,7 @@
-"""Modelled bounds from the graph alone: the speed of light, and the same graph run op by op.
+"""Modelled bounds from the graph alone: the speed of light.
 
-Both count bytes over the peak rate of device memory and vector work over the vector cores' rates
-(elements a cycle, from the chip file). Neither has been measured on hardware.
+Bytes are counted over the peak rate of device memory, products and vector work over the device's rates.
+None of it has been measured on hardware.
 """
 
 from __future__ import annotations
@@ -9,37 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from attrs import evolve, frozen
+from attrs import frozen
 
-from evokernel_core.domain.graph import Graph, Node, ValueRef, literal
+from evokernel_core.domain.graph import Graph, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
-from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL
+from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.hardware.device import Device
 from evokernel_core.hardware.indexed import chosen_bytes
 from evokernel_core.hardware.products import (
     RECURRENT,
     multiply_adds,
     scores_of_attention,
-    steps_of_recurrent,
     units_of_recurrent,
 )
-
-WORK: Mapping[str, tuple[int, int]] = {
-    **dict.fromkeys(("exp", "log", "sqrt", "rsqrt", "div", "reciprocal", "log2", "log10"), (1, 0)),
-    **dict.fromkeys(("expm1", "log1p", "pow"), (2, 1)),
-    **dict.fromkeys(("sigmoid", "silu", "tanh", "softplus", "elu", "logit"), (2, 3)),
-    **dict.fromkeys(("gelu", "erf", "mish", "sin", "cos", "tan"), (2, 10)),
-    **dict.fromkeys(("_softmax", "_log_softmax", "logsumexp"), (1, 5)),
-    # sorting instructions take two elements a cycle, a sixteenth of the rate: runs of 32, then merges
-    **dict.fromkeys(("topk", "kthvalue"), (32, 4)),
-    **dict.fromkeys(("sort", "median"), (64, 4)),
-    **dict.fromkeys(("native_layer_norm", "native_group_norm", "_fused_rms_norm", "var"), (0, 8)),
-}
-"""Vector instructions for each element: (of the transcendental class, of the simple class).
-
-Estimates of what a vendor's kernel needs at least; any other op counts as one simple instruction.
-"""
 
 UNAVOIDABLE = frozenset(
     """exp log log2 log10 expm1 log1p sigmoid silu tanh erf gelu mish softplus _softmax _log_softmax
@@ -49,15 +31,6 @@ UNAVOIDABLE = frozenset(
 
 ATTENTION = "scaled_dot_product_attention"
 
-LINEAR = frozenset(
-    """upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d _upsample_bilinear2d_aa
-    _upsample_bicubic2d_aa cumsum""".split()  # noqa: SIM905
-)
-"""Ops of no products that products with a constant matrix compute, whose results are as large as operands."""
-
-_SAMPLED_TAPS = (2, 1, 4)
-"""Elements along each dimension around a place, by PyTorch's number of the mode."""
-
 FREE_OPS = frozenset(
     """view _unsafe_view reshape expand permute transpose unsqueeze squeeze t alias detach slice select
     as_strided sym_size split split_with_sizes getitem unbind diagonal view_as_complex view_as_real _conj
@@ -65,15 +38,13 @@ FREE_OPS = frozenset(
 )
 """Ops that eager PyTorch answers with a view, unless strides forbid it: no launch, no bytes."""
 
-_RESHAPES = frozenset({"view", "_unsafe_view", "reshape"})
-
 
 def _nothing(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
     return 0
 
 
 @frozen
-class Work:
+class NodeWork:
     """What a bound counts of a node, for the sizes of the symbols: the bytes that it reads of an operand of
     which indices choose some (None: all of it), multiply-adds on the cube cores, and elements that a simple
     vector instruction has to touch. ATen's operations where nothing else is said."""
@@ -83,47 +54,47 @@ class Work:
     vector_elements: Callable[[Node, Graph, Mapping[str, int]], int] = _nothing
 
 
-ATEN = Work()
+ATEN = NodeWork()
 
 
 def roofline_us(
-    task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None, work: Work = ATEN
+    task: KernelTask, device: Device, sizes: Mapping[str, int] | None = None, work: NodeWork = ATEN
 ) -> float:
     """Modelled lower bound in microseconds of any kernel of the task.
 
     The larger of: every input that is used and every output that L2 cannot hold, once, over the
-    memory's peak rate; and the transcendental functions of the graph spread over all vector cores.
+    memory's peak rate; and the transcendental functions of the graph spread over all workers.
     """
-    return max(roofline_parts(task, chip, sizes, work).values())
+    return max(roofline_parts(task, device, sizes, work).values())
 
 
 def roofline_parts(
-    task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None, work: Work = ATEN
+    task: KernelTask, device: Device, sizes: Mapping[str, int] | None = None, work: NodeWork = ATEN
 ) -> Mapping[str, float]:
-    """The modelled microseconds of which ``roofline_us`` takes the largest: of ``memory``, of the ``vector``
-    cores and of the ``cube`` cores."""
+    """The modelled microseconds of which ``roofline_us`` takes the largest: of ``memory``, of ``vector`` work
+    and of the matrix units (``cube``)."""
     bound = task.sizes if sizes is None else sizes
     read, written = traffic(task, bound, work)
-    cycles = sum(_least_cycles(node, task.graph, chip, bound, work) for node in task.graph.nodes)
-    products = math.fsum(_product_us(node, task.graph, chip, bound, work) for node in task.graph.nodes)
-    return {"memory": _moved_us(read, written, chip), "vector": _cycles_us(cycles, chip), "cube": products}
+    vector = math.fsum(_least_us(node, task.graph, device, bound, work) for node in task.graph.nodes)
+    products = math.fsum(product_us(node, task.graph, device, bound, work) for node in task.graph.nodes)
+    return {"memory": _moved_us(read, written, device), "vector": vector, "cube": products}
 
 
-def moved_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None) -> float:
+def moved_us(task: KernelTask, device: Device, sizes: Mapping[str, int] | None = None) -> float:
     """Modelled microseconds below which no kernel of the task can be, whatever its algorithm: every input
     that is used and every output that L2 cannot hold cross the memory's port once. A bound on operations
     there is not: those that a clever algorithm leaves out (Winograd, Strassen) nobody has to do."""
     read, written = traffic(task, task.sizes if sizes is None else sizes)
-    return _moved_us(read, written, chip)
+    return _moved_us(read, written, device)
 
 
-def traffic(task: KernelTask, sizes: Mapping[str, int], work: Work = ATEN) -> tuple[int, int]:
+def traffic(task: KernelTask, sizes: Mapping[str, int], work: NodeWork = ATEN) -> tuple[int, int]:
     """Bytes of the inputs that are used, and of the outputs."""
     read = sum(_least_read(ValueRef(operand.name), task.graph, sizes, work) for operand in task.graph.inputs)
     return read, sum(spec.nbytes(sizes) for spec in task.graph.output_specs())
 
 
-def _least_read(ref: ValueRef, graph: Graph, sizes: Mapping[str, int], work: Work) -> int:
+def _least_read(ref: ValueRef, graph: Graph, sizes: Mapping[str, int], work: NodeWork) -> int:
     """Bytes of a value that its readers cannot do without: what indices choose, or all of it."""
     whole = graph.spec(ref).nbytes(sizes)
     least = whole if ref in graph.outputs else 0
@@ -137,192 +108,23 @@ def _least_read(ref: ValueRef, graph: Graph, sizes: Mapping[str, int], work: Wor
     return min(least, whole)
 
 
-def _moved_us(read: int, written: int, chip: Chip) -> float:
+def _moved_us(read: int, written: int, device: Device) -> float:
     """Microseconds to move the bytes at peak rates; what L2 can hold need not reach memory in time.
 
     Published measurements move more bytes than the memory's peak rate allows, because L2 absorbs
     the writes (the add_high_performance sample: 402 MB in 171 us).
     """
-    spilled = max(0, written - chip.l2_bytes)
-    l2_us = (read + written) / chip.gm.l2_bytes_us
-    return max((read + spilled) / (chip.hbm_gbps * 1e3), l2_us)
+    spilled = max(0, written - device.l2_bytes)
+    l2_us = (read + written) / device.l2_bytes_us
+    return max((read + spilled) / device.peak_bytes_us, l2_us)
 
 
-def eager_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None) -> float:
-    """Modelled microseconds of the same graph op by op, one launch for each op that computes or copies."""
-    bound, graph = task.sizes if sizes is None else sizes, task.graph
-    known = {operand.name for operand in graph.inputs} | {
-        node.name for node in graph.nodes
-    }  # of parts, fewer
-    copies = [ref for ref in graph.copies if ref.name in known]
-    return math.fsum(
-        (
-            *(_eager_node_us(node, graph, chip, bound) for node in graph.nodes),
-            *(_copy_us(ref, graph, chip, bound) for ref in copies),
-        )
-    )
-
-
-def _is_free(node: Node, graph: Graph) -> bool:
-    """Whether eager PyTorch answers a node with a view. A reshape that makes rows without gaps of what has
-    none copies, unless that was copied before: elements of a view stay in the order in which they lie."""
-    if op_name(node.op) not in _RESHAPES:
-        return op_name(node.op) in FREE_OPS
-    operand = next(node.operands(), None)
-    if operand is None or operand in graph.copies:
-        return True
-    return graph.spec(operand).contiguous or not node.outputs[0].contiguous
-
-
-def _copy_us(ref: ValueRef, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
-    """Microseconds of a launch that copies a value as it is."""
-    read, written = _read_bytes(ref, graph, sizes), graph.spec(ref).nbytes(sizes)
-    from_memory = 0 if _left_in_l2(ref, read, graph, chip) else read
-    stored = written / (chip.aiv * chip.mte.store_bytes_per_cycle) / chip.mhz
-    return launch_us(chip) + max(_copied_us(from_memory, read, written, chip), stored)
-
-
-def _eager_node_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
-    if _is_free(node, graph):
-        return 0.0
-    if op_name(node.op) in _RESHAPES:
-        return _copy_us(next(node.operands()), graph, chip, sizes)
-    read = {}
-    for ref in node.operands():
-        chosen = chosen_bytes(node, ref, graph, sizes, BLOCK_BYTES)  # no copy moves less
-        read[ref] = _read_bytes(ref, graph, sizes) if chosen is None else chosen
-    written = sum(spec.nbytes(sizes) for spec in node.outputs)
-    from_memory = sum(size for ref, size in read.items() if not _left_in_l2(ref, size, graph, chip))
-    moved = _copied_us(from_memory, sum(read.values()), written, chip)
-    products = _product_us(node, graph, chip, sizes)
-    if not products or op_name(node.op) == ATTENTION:
-        moved = max(moved, _stored_us(node, written, chip))
-    vector = 0.0 if products and op_name(node.op) != ATTENTION else _usual_cycles(node, graph, chip, sizes)
-    return launch_us(chip) + max(
-        moved, products, _cycles_us(vector, chip), _steps_us(node, graph, chip, sizes)
-    )
-
-
-def fused_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None) -> float:
-    """Modelled microseconds of the graph as one operator, by the figures of ``eager_us`` for one op: a
-    launch, and the longest of its copies, its products and the vector work of its nodes. What is between
-    the nodes stays on the cores."""
-    bound = task.sizes if sizes is None else sizes
-    read, written = traffic(task, bound)
-    computing = [node for node in task.graph.nodes if op_name(node.op) not in FREE_OPS]
-    products = {node.name: _product_us(node, task.graph, chip, bound) for node in computing}
-    cycles = math.fsum(
-        _usual_cycles(node, task.graph, chip, bound)
-        for node in computing
-        if not products[node.name] or op_name(node.op) == ATTENTION
-    )
-    moved = _copied_us(read, read, written, chip)
-    if not any(products.values()):
-        # The fastest way that one of the nodes has.
-        moved = max(moved, min((_stored_us(node, written, chip) for node in computing), default=0.0))
-    return launch_us(chip) + max(moved, math.fsum(products.values()), _cycles_us(cycles, chip))
-
-
-def _steps_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
-    """Microseconds that the steps of recurrent layers wait: they follow each other, layer by layer and
-    direction by direction, and in each the cube cores wait for states and the vector cores for products."""
-    if node.op not in RECURRENT:
-        return 0.0
-    return steps_of_recurrent(node, graph, sizes) * 2 * chip.sync.cross_core_cycles / chip.mhz
-
-
-def _copied_us(from_memory: int, read: int, written: int, chip: Chip) -> float:
-    """Microseconds of copies at the rates that well-written kernels reach.
-
-    L2 absorbs writes while everything fits; beyond that they push each other back to memory.
-    """
-    touched = read + written
-    back = max(0.0, touched - chip.l2_bytes) * written / max(touched, 1)
-    return max(
-        (from_memory + back * chip.gm.write_back_cost) / chip.gm.memory_bytes_us,
-        touched / chip.gm.l2_bytes_us,
-    )
-
-
-def _on_cubes(node: Node, graph: Graph, sizes: Mapping[str, int]) -> bool:
-    """Whether cube cores may compute a node, and store its results."""
-    return op_name(node.op) in LINEAR or multiply_adds(node, graph, sizes) > 0
-
-
-def _stored_us(node: Node, written: int, chip: Chip) -> float:
-    """Microseconds that results take through the ports of the cores that compute them.
-
-    Each vector core stores ``mte.store_bytes_per_cycle``, which for all of them is less than L2 takes. What
-    is linear may be products on cube cores, which store through Fixpipe.
-    """
-    ports = chip.aiv * chip.mte.store_bytes_per_cycle
-    if op_name(node.op) in LINEAR:
-        ports = max(ports, chip.aic * chip.cube.fixpipe_gm_bytes_per_cycle)
-    return written / ports / chip.mhz
-
-
-def _left_in_l2(ref: ValueRef, size: int, graph: Graph, chip: Chip) -> bool:
-    """Whether an earlier op has left the operand in L2; a view of an input is where the input is."""
-    makers = {node.name: node for node in graph.nodes}
-    maker = makers.get(ref.name)
-    while maker is not None and _is_free(maker, graph):
-        viewed = next(maker.operands(), None)
-        maker = makers.get(viewed.name) if viewed else None
-    return maker is not None and size <= chip.l2_bytes // 2
-
-
-def launch_us(chip: Chip, cores: int = 0) -> float:
-    """Modelled microseconds that a launch costs before any work; 0 cores: all vector cores."""
-    return chip.launch_us + (cores or chip.aiv) * chip.launch.per_block_us + chip.launch.start_us
-
-
-def mixed_launch_us(chip: Chip, cubes: int) -> float:
-    """The same of a launch of so many cube cores, each with its two vector cores."""
-    return launch_us(chip, 3 * cubes)
-
-
-def reachable_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None) -> float:
-    """Microseconds that the time model gives a kernel without any waste: what refining can reach.
-
-    Unlike ``roofline_us`` no bound of the hardware: it takes the rates that copies achieve in the
-    model, and the launch, with as many vector cores as pay.
-    """
-    bound = task.sizes if sizes is None else sizes
-    read, written = traffic(task, bound)
-    work = sum(_least_cycles(node, task.graph, chip, bound) for node in task.graph.nodes)
-    moved = _copied_us(read, read, written, chip)
-    one_core = read / (chip.mte.load_bytes_per_cycle * chip.mhz)
-    if not any(_on_cubes(node, task.graph, bound) for node in task.graph.nodes):
-        one_core = max(one_core, written / (chip.mte.store_bytes_per_cycle * chip.mhz))
-    return min(
-        launch_us(chip, cores) + max(moved, one_core / cores, _cycles_us(work, chip) * chip.aiv / cores)
-        for cores in range(1, chip.aiv + 1)
-    )
-
-
-def _read_bytes(ref: ValueRef, graph: Graph, sizes: Mapping[str, int]) -> int:
-    """Bytes that reading a value takes: a broadcast view is read at the size of what it views."""
-    producer = next((node for node in graph.nodes if node.name == ref.name), None)
-    if producer is not None and op_name(producer.op) == "expand":
-        return min((_read_bytes(inner, graph, sizes) for inner in producer.operands()), default=0)
-    return graph.spec(ref).nbytes(sizes)
-
-
-def _product_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int], work: Work = ATEN) -> float:
-    """Microseconds of products with every cube core busy all the time; 0 for any other op."""
+def product_us(
+    node: Node, graph: Graph, device: Device, sizes: Mapping[str, int], work: NodeWork = ATEN
+) -> float:
+    """Microseconds of products with every matrix unit busy all the time; 0 for any other op."""
     count = work.multiply_adds(node, graph, sizes)
-    if count == 0:
-        return 0.0
-    dtype = graph.spec(next(node.operands())).dtype
-    return count / FRACTAL**2 / _depth_a_cycle(dtype, chip) / chip.aic / chip.mhz
-
-
-def _depth_a_cycle(dtype: str, chip: Chip) -> float:
-    """How deep 16 x 16 results of a cycle are; a product of complex numbers takes at least three of real
-    ones."""
-    if dtype == "complex64":
-        return chip.cube.depth_a_cycle(ITEM_SIZE["float32"]) / 3
-    return chip.cube.depth_a_cycle(ITEM_SIZE[dtype])
+    return device.product_us(count, graph.spec(next(node.operands())).dtype) if count else 0.0
 
 
 def op_name(op: str) -> str:
@@ -331,73 +133,29 @@ def op_name(op: str) -> str:
     return parts[1] if len(parts) > 1 else op
 
 
-def _least_cycles(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int], work: Work = ATEN) -> float:
-    """Vector cycles that no kernel can do without: one transcendental for each element, and what ``work``
+def _least_us(
+    node: Node, graph: Graph, device: Device, sizes: Mapping[str, int], work: NodeWork = ATEN
+) -> float:
+    """Vector time that no kernel can do without: one transcendental for each element, and what ``work``
     counts."""
-    if elements := work.vector_elements(node, graph, sizes):
-        return elements / _rate(False, node.outputs[0], chip)
+    if count := work.vector_elements(node, graph, sizes):
+        return device.elementwise_us(count, node.outputs[0].dtype)
     if op_name(node.op) == ATTENTION:
-        return scores_of_attention(node, graph, sizes) / _rate(True, node.outputs[0], chip)
+        return device.transcendental_us(scores_of_attention(node, graph, sizes))
     if node.op in RECURRENT:
-        functions = units_of_recurrent(node, graph, sizes) * RECURRENT[node.op]
-        return functions / _rate(True, node.outputs[0], chip)
+        return device.transcendental_us(units_of_recurrent(node, graph, sizes) * RECURRENT[node.op])
     if op_name(node.op) not in UNAVOIDABLE:
         return 0.0
-    widest = _widest(node, graph, sizes)
-    return _elements(widest, sizes) / _rate(True, widest, chip)
+    return device.transcendental_us(elements(widest(node, graph, sizes), sizes))
 
 
-def _usual_cycles(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
-    """Vector cycles that a usual kernel of this op takes; attention has a float32 softmax."""
-    if op_name(node.op) == ATTENTION:
-        scores = TensorSpec((scores_of_attention(node, graph, sizes),), "float32")
-        return _cycles_of("_softmax", scores, chip, sizes)
-    if op_name(node.op).startswith("scatter"):
-        # No instruction writes elements to places of their own: what is put is sorted by its places.
-        places = node.args[2]
-        assert isinstance(places, ValueRef)
-        return _cycles_of("sort", evolve(graph.spec(places), dtype="float32"), chip, sizes)
-    if op_name(node.op).startswith("grid_sampler"):
-        return _sampled_cycles(node, graph, chip, sizes)
-    return _cycles_of(op_name(node.op), _widest(node, graph, sizes), chip, sizes)
-
-
-def _sampled_cycles(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
-    """Cycles in which the elements around places are gathered: one by one, or blocks of several channels."""
-    image, made, rates = graph.spec(next(node.operands())), node.outputs[0], chip.vector.elements_per_cycle
-    width = ITEM_SIZE[image.dtype]
-    is_block = image.sizes(sizes)[1] * width >= BLOCK_BYTES
-    rate = rates.of("gather_block", 8 * width) if is_block else rates.gather
-    taps: int = _SAMPLED_TAPS[literal(node.args[2])] ** (len(image.shape) - 2)
-    return taps * _elements(made, sizes) / rate
-
-
-def _cycles_of(name: str, widest: TensorSpec, chip: Chip, sizes: Mapping[str, int]) -> float:
-    slow, simple = WORK.get(name, (0, 1))
-    per_element = slow / _rate(True, widest, chip) + simple / _rate(False, widest, chip)
-    return _elements(widest, sizes) * per_element
-
-
-def _widest(node: Node, graph: Graph, sizes: Mapping[str, int]) -> TensorSpec:
+def widest(node: Node, graph: Graph, sizes: Mapping[str, int]) -> TensorSpec:
     """The largest tensor of a node, without those of which it reads only what is chosen."""
     operands = (ref for ref in node.operands() if chosen_bytes(node, ref, graph, sizes) is None)
     specs = [*node.outputs, *map(graph.spec, operands)]
-    return max(specs, key=lambda spec: _elements(spec, sizes))
+    return max(specs, key=lambda spec: elements(spec, sizes))
 
 
-def _elements(spec: TensorSpec, sizes: Mapping[str, int]) -> int:
+def elements(spec: TensorSpec, sizes: Mapping[str, int]) -> int:
+    """How many a tensor has."""
     return math.prod(spec.sizes(sizes))
-
-
-def _rate(slow: bool, spec: TensorSpec, chip: Chip) -> float:
-    """Elements a cycle of one vector core."""
-    rates = chip.vector.elements_per_cycle
-    if slow:
-        return rates.transcendental
-    width = {"float16": 16, "bfloat16": 16, "int16": 16, "int64": 64, "float64": 64}
-    narrow = {"int8": 16, "uint8": 16, "bool": 16}  # computed as 16-bit lanes
-    return rates.of("simple", (width | narrow).get(spec.dtype, 32))
-
-
-def _cycles_us(cycles: float, chip: Chip) -> float:
-    return cycles / chip.aiv / chip.mhz

@@ -16,7 +16,8 @@ from evokernel_core.domain.sentence import Sentence, read
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource, Verdict
-from evokernel_core.memory.packed import VERDICTS, packed, unpacked
+from evokernel_core.memory.migrations.dictionaries import VERDICTS
+from evokernel_core.memory.packed import packed, unpacked
 from evokernel_core.memory.rows import Row, decoded, number, text, whole
 from evokernel_core.memory.sources import BASED, PARTS, Sources, kernel_of
 from evokernel_core.memory.values import Values
@@ -161,7 +162,7 @@ class Candidates(Sources, Values):
             and candidate.verdict.latency.source is source
             if candidate.source.source_id not in rejected
         ]
-        return min(feasible, key=lambda item: item.verdict.latency.us, default=None)  # type: ignore[union-attr]
+        return min(feasible, key=lambda entry: entry.verdict.latency.us, default=None)  # type: ignore[union-attr]
 
     def rejections(self, task_id: str) -> Mapping[str, str]:
         """The kernels of a task about which a person's last word is a rejection, with the reason given."""

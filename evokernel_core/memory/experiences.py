@@ -18,8 +18,9 @@ from evokernel_core.domain.sentence import Sentence, read
 from evokernel_core.domain.settings import RetrievalName
 from evokernel_core.memory.connection import marks
 from evokernel_core.memory.features import features_of
-from evokernel_core.memory.packed import COMMON, packed, unpacked
-from evokernel_core.memory.retrieval import Choice, Query, Retrieved, epsilon_greedy
+from evokernel_core.memory.migrations.dictionaries import COMMON
+from evokernel_core.memory.packed import packed, unpacked
+from evokernel_core.memory.retrieval import Query, RetrievalChoice, Retrieved, epsilon_greedy
 from evokernel_core.memory.rows import Row, decoded, text
 from evokernel_core.memory.values import Values
 
@@ -109,7 +110,7 @@ class Experiences(Values):
                 self.add_experience(rule)
             return known
 
-    def retrieve(self, query: Query, choice: Choice, rng: random.Random) -> Retrieved:
+    def retrieve(self, query: Query, choice: RetrievalChoice, rng: random.Random) -> Retrieved:
         """The N most useful experiences for a query, by the mode of ``choice``."""
         if choice.mode is RetrievalName.NONE or choice.n <= 0:
             return Retrieved()
@@ -122,7 +123,7 @@ class Experiences(Values):
         chosen = epsilon_greedy(tuple(result), values, choice.n, choice.epsilon, rng)
         return Retrieved(self.readable(_experience, map(result.__getitem__, chosen)), values)
 
-    def _found(self, query: Query, choice: Choice, rng: random.Random) -> list[int]:
+    def _found(self, query: Query, choice: RetrievalChoice, rng: random.Random) -> list[int]:
         """The rows that retrieval is about: N of them, or the pool to choose from by value."""
         with self._searched() as index:
             named = self._named(query.ids) if query.ids else None

@@ -79,8 +79,8 @@ def _read(lines: Iterable[str]) -> tuple[list[tuple[Experience, tuple[Reward, ..
         if number == 1:
             _check_head(data)
             continue
-        item = _experience(data, number)
-        items.append((item, _values(item, data.get("values", []), number)))
+        experience = _experience(data, number)
+        items.append((experience, _values(experience, data.get("values", []), number)))
         digest.update(line.strip().encode())
     return items, f"pack {digest.hexdigest()[:16]}"
 
@@ -110,14 +110,14 @@ def _check_head(data: dict[str, Any]) -> None:
 
 def _experience(data: dict[str, Any], number: int) -> Experience:
     try:
-        item = from_data(data["experience"], Experience)
-        known = experience_id(item.kind, item.title, item.body)
-        json.dumps(to_data(item), ensure_ascii=False, allow_nan=False).encode()
+        experience = from_data(data["experience"], Experience)
+        known = experience_id(experience.kind, experience.title, experience.body)
+        json.dumps(to_data(experience), ensure_ascii=False, allow_nan=False).encode()
     except (BaseValidationError, LookupError, TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"Line {number} is not an experience; export the pack again.") from error
-    if item.id != known:
+    if experience.id != known:
         raise UsageError(f"The experience of line {number} was changed by hand; export the pack again.")
-    return item
+    return experience
 
 
 def _values(experience: Experience, values: Any, number: int) -> tuple[Reward, ...]:

@@ -36,7 +36,7 @@ class Query:
 
 
 @frozen
-class Choice:
+class RetrievalChoice:
     """How to choose: N items of a pool of K, with exploration ``epsilon``, by ``mode``."""
 
     n: int = NUMBER
@@ -69,7 +69,7 @@ def epsilon_greedy(
 
     Equal values keep the order of the pool, so similarity breaks ties.
     """
-    left = sorted(pool, key=lambda item: -values.get(item, 0.0))
+    left = sorted(pool, key=lambda scored: -values.get(scored, 0.0))
     chosen: list[str] = []
     while left and len(chosen) < n:
         place = rng.randrange(len(left)) if rng.random() < epsilon else 0

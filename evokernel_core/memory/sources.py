@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.memory.connection import Connection, Given
-from evokernel_core.memory.packed import COMMON, packed, unpacked
-from evokernel_core.memory.rows import Row, decoded, whole
+from evokernel_core.memory.migrations.dictionaries import COMMON
+from evokernel_core.memory.packed import packed, unpacked
+from evokernel_core.memory.rows import Row, decoded, text, whole
 
 BASES = 4
 """Latest kernels with a text of their own that a new one is compared with; several searches run at a time."""
@@ -17,7 +18,7 @@ SHORTER = 3
 """How many times as long a kernel has to be alone: one that is less alike is what later ones differ from."""
 SAVED = 512
 """Bytes that another kernel has to save, so that this one depends on it: damage to one is then to both."""
-PARTS = "s.source_id, s.base, s.kernel, b.kernel AS base_kernel"
+PARTS = "s.source_id, s.target, s.names, s.base, s.kernel, b.kernel AS base_kernel"
 """Columns of ``sources s`` with the join ``BASED`` that ``kernel_of`` reads."""
 BASED = "LEFT JOIN sources b ON b.seq = s.base"
 
@@ -35,9 +36,10 @@ class Sources(Connection):
             is_damaged = self.count("sources", "source_id = ?", (source.source_id,)) > 0
             # others may be written as what differs from this one, so it does not become a difference itself
             bases = () if is_damaged else self._bases()
-            written = json.dumps([dumps(source.strategy), source.tiling_h, source.op_kernel_cpp])
+            written = json.dumps([dumps(source.strategy), *source.files.values()])
             base, kernel = compressed(written, bases)
-            row = {"source_id": source.source_id, "base": base, "kernel": kernel}
+            named = {"target": source.target, "names": json.dumps(list(source.files))}
+            row = {"source_id": source.source_id, **named, "base": base, "kernel": kernel}
             self.upsert("sources", row, key="source_id")
             for other in differing:
                 self.record_candidate(other)
@@ -90,8 +92,9 @@ def _base(row: Row) -> tuple[int, str]:
 def kernel_of(row: Row) -> KernelSource:
     """The kernel of a row of ``PARTS``."""
     like = unpacked(row["base_kernel"]) if row["base"] else COMMON
-    strategy, tiling_h, op_kernel_cpp = json.loads(unpacked(row["kernel"], like))
-    source = KernelSource(tiling_h, op_kernel_cpp, loads(strategy, Strategy))
+    strategy, *texts = json.loads(unpacked(row["kernel"], like))
+    files = dict(zip(json.loads(row["names"]), texts, strict=True))
+    source = KernelSource(text(row, "target"), files, loads(strategy, Strategy))
     if source.source_id != row["source_id"]:
         raise ValueError("source_id")
     return source

@@ -13,7 +13,8 @@ from attrs import evolve, frozen
 from evokernel_core.domain.experience import Stage
 from evokernel_core.memory.connection import Connection, marks
 from evokernel_core.memory.ledger import ALPHA, ANY_CATEGORY, INITIAL_Q, Effect, Key, Ledger, Reward, Worth
-from evokernel_core.memory.packed import COMMON, packed, unpacked
+from evokernel_core.memory.migrations.dictionaries import COMMON
+from evokernel_core.memory.packed import packed, unpacked
 from evokernel_core.memory.rows import Row, decoded, number, text, whole
 from evokernel_core.memory.statistics import RunningStatistics
 

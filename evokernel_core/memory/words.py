@@ -150,8 +150,8 @@ class Words:
         column.extend(places, counts)
 
 
-def _keys(found: list[tuple[int]]) -> Ints:
-    return np.sort(np.fromiter((key for (key,) in found), np.int64, len(found)))
+def _keys(rows: list[tuple[int]]) -> Ints:
+    return np.sort(np.fromiter((key for (key,) in rows), np.int64, len(rows)))
 
 
 def _length(size: object) -> int:

@@ -52,4 +52,4 @@ def _free(place: Path) -> Path:
     if not place.exists():
         return place
     numbered = (place.with_name(f"{place.name}-{number}") for number in count(2))
-    return next(item for item in numbered if not item.exists())
+    return next(path for path in numbered if not path.exists())

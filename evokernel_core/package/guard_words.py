@@ -63,7 +63,7 @@ def _as_written(text: str, site: CallSite) -> str:
     if not site.rest:
         return text
     texts = {name: _short(text) for name, text in site.bindings}
-    return re.sub(r"[^\W\d]\w*", lambda found: texts.get(found[0], found[0]), text)
+    return re.sub(r"[^\W\d]\w*", lambda match: texts.get(match[0], match[0]), text)
 
 
 def _computed(site: CallSite) -> Iterator[Sentence]:

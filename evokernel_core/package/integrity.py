@@ -14,11 +14,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from evokernel_core.domain import earlier_sources
 from evokernel_core.domain.errors import PackageChanged
-from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.files import Files
+from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.sentence import Sentence
+from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.foreign import read_foreign_bytes
+from evokernel_core.foreign import read_foreign, read_foreign_bytes
 from evokernel_core.visible import is_visible
 
 MANIFEST = "kernel.json"
@@ -37,6 +40,21 @@ def sealed(manifest: Mapping[str, Any], files: Mapping[str, str]) -> str:
     data = {**manifest, "files": {name: digest(text) for name, text in sorted(files.items())}}
     data[_OWN] = _digest_of(data)
     return json.dumps(data, indent=1, allow_nan=False) + "\n"
+
+
+def source_names(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """The files of a package that are its kernel, in the order in which they are read. Raises ValueError for
+    names that are none: they are a stranger's, and are read."""
+    names = manifest.get("sources", earlier_sources.NAMES)
+    return tuple(Files(dict.fromkeys(names, "")))
+
+
+def read_source(folder: Path, manifest: Mapping[str, Any]) -> KernelSource:
+    """The kernel's files as they are now, as kernel.json names them; packages of before it did hold two files
+    of AscendC. Raises OSError, LookupError, TypeError, ValueError or cattrs' errors for what is none."""
+    target, names = manifest.get("target", earlier_sources.TARGET), source_names(manifest)
+    files = {name: read_foreign(folder / name) for name in names}
+    return KernelSource(str(target), files, from_data(manifest["strategy"], Strategy))
 
 
 def digest(text: str) -> str:

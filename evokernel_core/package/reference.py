@@ -81,8 +81,8 @@ def _expressions(task: KernelTask) -> list[str]:
         if isinstance(arg, SymbolicInt):
             result.append(arg.expression)
         elif isinstance(arg, tuple):
-            for item in arg:
-                visit(item)
+            for element in arg:
+                visit(element)
 
     for node in task.graph.nodes:
         visit(node.args)
@@ -114,7 +114,7 @@ def _argument(arg: Arg, several: Mapping[str, bool]) -> str:
         case DTypeArg(name=name):
             return f"torch.{name}"
         case tuple():
-            return "[" + ", ".join(_argument(item, several) for item in arg) + "]"
+            return "[" + ", ".join(_argument(element, several) for element in arg) + "]"
         case float() if not math.isfinite(arg):
             return f'float("{arg}")'
     return repr(arg)

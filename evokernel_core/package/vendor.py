@@ -38,13 +38,13 @@ def write_vendor_package(root: Path, region: Region, chip: str) -> Path:
     )
 
 
-def vendor_name(task: KernelTask, place: Placed, found: Recognised) -> str:
+def vendor_name(task: KernelTask, place: Placed, operator: Recognised) -> str:
     """The package's name: the function's with the head of a hash, such as ``npu_rms_norm_3f9a1c2b``."""
-    return f"{found.function.name}_{kernel_name(task, place.site)[-8:]}"
+    return f"{operator.function.name}_{kernel_name(task, place.site)[-8:]}"
 
 
 def _files(
-    name: str, task: KernelTask, place: Placed, found: Recognised, manifest: dict[str, Any]
+    name: str, task: KernelTask, place: Placed, operator: Recognised, manifest: dict[str, Any]
 ) -> dict[str, str]:
     names = {operand.name: python_name(operand.name) for operand in task.graph.inputs}
     arguments = ", ".join(names.values())
@@ -60,30 +60,30 @@ def _files(
         "__init__.py": render(
             "vendor.py",
             **schema,
-            function=found.function.name,
+            function=operator.function.name,
             arguments=arguments,
-            call=found.call(names),
-            results=_results(found),
+            call=operator.call(names),
+            results=_results(operator),
         ),
         "call.py": render(
             "call.py",
             name=name,
             file=place.file,
             symbol=place.symbol,
-            **call_site.context(task, place.site, found.limits(names)),
+            **call_site.context(task, place.site, operator.limits(names)),
         ),
     }
     return {**files, MANIFEST: sealed(manifest, files)}
 
 
-def _results(found: Recognised) -> str:
+def _results(operator: Recognised) -> str:
     """The task's results among the function's."""
-    if len(found.function.results) == 1 and not found.function.several:
-        return "found"
-    return ", ".join(f"found[{index}]" for index in found.results)
+    if len(operator.function.results) == 1 and not operator.function.several:
+        return "computed"
+    return ", ".join(f"computed[{index}]" for index in operator.results)
 
 
-def _manifest(name: str, region: Region, found: Recognised, chip: str) -> dict[str, Any]:
+def _manifest(name: str, region: Region, operator: Recognised, chip: str) -> dict[str, Any]:
     """Like a kernel's, without a verdict: no verifier runs a function of torch_npu."""
     assert region.task is not None
     names = {operand.name: operand.expression or operand.name for operand in region.task.graph.inputs}
@@ -92,7 +92,7 @@ def _manifest(name: str, region: Region, found: Recognised, chip: str) -> dict[s
         "name": name,
         "task_id": region.task.task_id,
         "chip": chip,
-        "vendor": {"function": found.name, "call": found.call(names)},
+        "vendor": {"function": operator.name, "call": operator.call(names)},
         "call": {
             **to_data(placed(region)),
             "guards": [guard.condition for guard in placed(region).site.guards],

@@ -1,4 +1,4 @@
-"""Kernel packages: everything around the two math files, written to the user's tree at once."""
+"""Kernel packages: everything around the files of a kernel, written to the user's tree at once."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from evokernel_core.domain.arguments import numbers_of, takes_lists
 from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.errors import TaskRefused, UsageError
 from evokernel_core.domain.graph import Graph, GraphInput, InputKind
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.region import Region
-from evokernel_core.domain.serial import from_data, to_data
+from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
-from evokernel_core.foreign import read_foreign, read_foreign_object
+from evokernel_core.foreign import read_foreign_object
 from evokernel_core.import_root import import_root
 from evokernel_core.package import binding, call_site
-from evokernel_core.package.integrity import CANONICAL_FORMAT, MANIFEST, check_unchanged, digest, sealed
+from evokernel_core.package.integrity import MANIFEST, check_unchanged, digest, read_source, sealed
 from evokernel_core.package.reference import python_name, statements, tensor_inputs
 
 ROOT_PACKAGE = "evokernel_kernels"
-FORMAT = CANONICAL_FORMAT
+FORMAT = 5
 """Version of kernel.json: 2 has the call site with its guards, 3 the digests of all files and of itself,
-4 names its task by its mathematics."""
+4 names its task by its mathematics, 5 the target and the files of its kernel."""
 _LARGEST_TEST = 1 << 22
 """Elements; larger captured sizes are not part of a package's own test."""
 
@@ -154,8 +154,7 @@ def package_files(task: KernelTask, place: Placed, source: KernelSource, verdict
     }
     arguments = ", ".join(python_name(operand.name) for operand in task.graph.inputs)
     files = {
-        "op_kernel.cpp": source.op_kernel_cpp,
-        "tiling.h": source.tiling_h,
+        **source.files,
         "op_torch.cpp": render("op_torch.cpp", **schema, **binding.context(task)),
         "CMakeLists.txt": render("CMakeLists.txt", name=name),
         "reference.py": render("reference.py", name=name, arguments=arguments, body=statements(task)),
@@ -179,7 +178,7 @@ def _reference(graph: Graph) -> str:
             start = end
         else:
             end += 1
-    names = ["tensors", *(python_name(item.name) for item in numbers_of(graph))]
+    names = ["tensors", *(python_name(graph_input.name) for graph_input in numbers_of(graph))]
     return f"lambda {', '.join(names)}: reference({', '.join([*given, f'*tensors[{start}:]'])})"
 
 
@@ -196,6 +195,8 @@ def _manifest(
         "name": name,
         "task_id": task.task_id,
         "source_id": source.source_id,
+        "target": source.target,
+        "sources": list(source.files),
         "chip": verdict.latency.chip if verdict.latency else "",
         "call": {**to_data(place), "guards": [guard.condition for guard in place.site.guards]},
         "task": to_data(task),
@@ -205,16 +206,12 @@ def _manifest(
 
 
 def read_package(folder: Path, *, changed: bool = False) -> tuple[KernelTask, KernelSource, dict[str, Any]]:
-    """The task, the two files as they are now, and kernel.json. Raises UsageError for a bad folder,
+    """The task, the kernel's files as they are now, and kernel.json. Raises UsageError for a bad folder,
     TaskRefused for a task that is none, and PackageChanged unless ``changed`` says that the files may be
     others than those that were verified."""
     try:
         manifest = read_foreign_object(folder / MANIFEST)
-        source = KernelSource(
-            tiling_h=read_foreign(folder / "tiling.h"),
-            op_kernel_cpp=read_foreign(folder / "op_kernel.cpp"),
-            strategy=from_data(manifest["strategy"], Strategy),
-        )
+        source = read_source(folder, manifest)
         task = read_task(manifest["task"])
     except UsageError:
         raise

@@ -19,7 +19,7 @@ class Evidence:
 
 
 @frozen
-class Kernel:
+class TaskFigures:
     """The kernels of a task by one evidence (None: none has a latency). ``failed`` of ``tried`` broke a gate,
     ``timed_only`` were no gain and not compared. Latencies in microseconds, None where none was verified:
     ``first_us`` of the kernel that was verified first, ``best_us`` of the best, ``eager_us`` of the graph op
@@ -122,7 +122,7 @@ class Report:
     """Everything on the page. ``tries`` and ``curves`` are by evidence in words, ``tries`` then by task."""
 
     version: str
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[TaskFigures, ...]
     tries: dict[str, dict[str, tuple[Try, ...]]]
     curves: dict[str, tuple[Point, ...]]
     beliefs: tuple[Belief, ...]

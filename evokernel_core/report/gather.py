@@ -18,10 +18,10 @@ from evokernel_core.report.figures import (
     Belief,
     Evidence,
     Item,
-    Kernel,
     Point,
     Reaction,
     Report,
+    TaskFigures,
     Try,
 )
 from evokernel_core.report.statistics import geometric_mean, rank_correlation
@@ -54,15 +54,15 @@ def gather(memory: Memory) -> Report:
     sources = _sources(works)
     outcomes = memory.outcomes()
     beliefs = tuple(_beliefs(works, verifiers_payments(memory)))
-    found = [(work, list(_by_evidence(work, sources))) for work in works]
+    pairs = [(work, list(_by_evidence(work, sources))) for work in works]
     last = {outcome.task_id: outcome.kind.value for outcome in outcomes if outcome.kind in _TOLD}
     kernels = (
         _kernel(work.task, evidence, items, last.get(work.task.task_id, ""))
-        for work, groups in found
+        for work, groups in pairs
         for evidence, items in groups
     )
     tries: dict[str, dict[str, tuple[Try, ...]]] = {}
-    for work, groups in found:
+    for work, groups in pairs:
         for evidence, items in groups:
             if evidence is not None:
                 tries.setdefault(str(evidence), {})[work.task.task_id] = tuple(_tries(items))
@@ -83,10 +83,10 @@ def gather(memory: Memory) -> Report:
 def _sources(works: Iterable[_Work]) -> Mapping[Judge, LatencySource]:
     """Which source a verifier's latencies are of: a kernel that failed has none that says so."""
     return {
-        (item.attempt.verifier, item.attempt.chip): item.verdict.latency.source
+        (attempt.attempt.verifier, attempt.attempt.chip): attempt.verdict.latency.source
         for work in works
-        for item in work.known
-        if item.verdict and item.verdict.latency
+        for attempt in work.known
+        if attempt.verdict and attempt.verdict.latency
     }
 
 
@@ -95,9 +95,9 @@ def _by_evidence(
 ) -> Iterator[tuple[Evidence | None, list[Tried]]]:
     """A task's attempts by evidence; those of verifiers that never gave a latency by themselves."""
     groups: dict[Evidence | None, list[Tried]] = {}
-    for item in work.known:
-        source = sources.get((item.attempt.verifier, item.attempt.chip))
-        groups.setdefault(Evidence(source, item.attempt.chip) if source else None, []).append(item)
+    for attempt in work.known:
+        source = sources.get((attempt.attempt.verifier, attempt.attempt.chip))
+        groups.setdefault(Evidence(source, attempt.attempt.chip) if source else None, []).append(attempt)
     yield from groups.items()
 
 
@@ -110,7 +110,7 @@ def result_of(tried: Tried) -> str:
     return "timed_only" if tried.verdict.is_slower else "failed"
 
 
-def _kernel(task: KernelTask, evidence: Evidence | None, items: Sequence[Tried], person: str) -> Kernel:
+def _kernel(task: KernelTask, evidence: Evidence | None, items: Sequence[Tried], person: str) -> TaskFigures:
     distinct = {item.attempt.source_id: item for item in items if item.attempt.source_id}.values()
     results = Counter(map(result_of, distinct))
     verified = [(item.latency, item.attempt.verifier) for item in items if item.latency]
@@ -120,7 +120,7 @@ def _kernel(task: KernelTask, evidence: Evidence | None, items: Sequence[Tried],
         default=(None, ""),
     )
     first = verified[0][0] if verified else None
-    return Kernel(
+    return TaskFigures(
         task=task.task_id,
         name=task.name,
         category=task.op_category,
@@ -205,7 +205,7 @@ def _reactions(outcomes: Iterable[Outcome], tasks: Mapping[str, KernelTask]) -> 
 
 def _objections(outcomes: Iterable[Outcome]) -> tuple[tuple[str, int], ...]:
     """How often each reason was given; people's own words stay with them."""
-    known = {item.value for item in Objection}
+    known = {objection.value for objection in Objection}
     given = (outcome.detail for outcome in outcomes if outcome.kind is OutcomeKind.REJECTED)
     reasons = Counter(why if why in known else "in their own words" if why else "none given" for why in given)
     return tuple(reasons.most_common())
@@ -214,6 +214,6 @@ def _objections(outcomes: Iterable[Outcome]) -> tuple[tuple[str, int], ...]:
 def _items(memory: Memory) -> Iterator[Item]:
     """The items of most value; start points are kernels and are shown as such."""
     for value in memory.values(limit=MOST_ITEMS):
-        item = memory.experience(value.item)
-        title = item.title if item else value.item.replace("start:", "kernel ")[:24]
+        experience = memory.experience(value.item)
+        title = experience.title if experience else value.item.replace("start:", "kernel ")[:24]
         yield Item(value.q, value.n, value.stage.value, value.op_category, title)

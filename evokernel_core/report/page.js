@@ -36,10 +36,10 @@ function say(id, words) {
 }
 const tip = { fill: "var(--panel)", stroke: "var(--line)", fontSize: 12.5, textPadding: 9 };
 
-const mine = () => data.kernels.filter((item) => item.evidence === evidence);
+const mine = () => data.kernels.filter((kernel) => kernel.evidence === evidence);
 
 function gain() {
-  const sorted = mine().filter((item) => item.gain).sort((a, b) => b.gain - a.gain);
+  const sorted = mine().filter((kernel) => kernel.gain).sort((a, b) => b.gain - a.gain);
   const button = byId("gain-all");
   button.hidden = sorted.length <= SHOWN_FIRST;
   button.textContent = all ? `Show the first ${SHOWN_FIRST}` : `Show all ${sorted.length}`;
@@ -47,21 +47,21 @@ function gain() {
   if (!sorted.length) return say("gain", "No kernel was verified yet.");
   const shown = all ? sorted : sorted.slice(0, SHOWN_FIRST);
   const narrow = byId("gain").clientWidth < 560, letters = narrow ? 16 : 30;
-  const label = new Map(shown.map((item) => [item.task, short(item.name, letters)]));
-  const bound = (item) => item.eager_us / item.bound_us;
-  const longest = Math.max(...shown.map((item) => label.get(item.task).length));
+  const label = new Map(shown.map((kernel) => [kernel.task, short(kernel.name, letters)]));
+  const bound = (kernel) => kernel.eager_us / kernel.bound_us;
+  const longest = Math.max(...shown.map((kernel) => label.get(kernel.task).length));
   put("gain", `Gain over eager of ${shown.length} kernels, ${evidence}; the table of kernels has the figures.`, {
     marginLeft: Math.min(16 + longest * 7, 240), marginRight: 60, marginTop: 8, marginBottom: 40, height: shown.length * 25 + 52,
     x: { type: "log", label: `gain over eager, ${source()} (log scale) →`, grid: true, tickFormat: (d) => [1, 2, 5].includes(leading(d)) ? `${d}×` : "",
-      domain: [Math.min(0.9, ...shown.map((item) => item.gain)), Math.max(1.5, ...shown.flatMap((item) => [item.gain, bound(item)])) * 1.08] },
-    y: { domain: shown.map((item) => item.task), label: null, tickFormat: (task) => label.get(task), tickSize: 0 },
+      domain: [Math.min(0.9, ...shown.map((kernel) => kernel.gain)), Math.max(1.5, ...shown.flatMap((kernel) => [kernel.gain, bound(kernel)])) * 1.08] },
+    y: { domain: shown.map((kernel) => kernel.task), label: null, tickFormat: (task) => label.get(task), tickSize: 0 },
     marks: [
       Plot.ruleX([1], { stroke: "var(--muted)", strokeDasharray: "3 3" }),
-      Plot.barX(shown, { x1: 1, x2: "gain", y: "task", fill: (item) => item.gain >= 1 ? "var(--accent)" : "var(--bad)", insetTop: 4, insetBottom: 4, rx: 3 }),
-      Plot.tickX(shown.filter((item) => item.bound_us), { x: bound, y: "task", stroke: "var(--ink)", strokeWidth: 2, insetTop: 3, insetBottom: 3 }),
-      Plot.text(shown, { y: "task", text: (item) => times(item.gain), frameAnchor: "right", textAnchor: "start", dx: 6, fill: "var(--ink)" }),
+      Plot.barX(shown, { x1: 1, x2: "gain", y: "task", fill: (kernel) => kernel.gain >= 1 ? "var(--accent)" : "var(--bad)", insetTop: 4, insetBottom: 4, rx: 3 }),
+      Plot.tickX(shown.filter((kernel) => kernel.bound_us), { x: bound, y: "task", stroke: "var(--ink)", strokeWidth: 2, insetTop: 3, insetBottom: 3 }),
+      Plot.text(shown, { y: "task", text: (kernel) => times(kernel.gain), frameAnchor: "right", textAnchor: "start", dx: 6, fill: "var(--ink)" }),
       Plot.tip(shown, Plot.pointerY({ ...tip, x: "gain", y: "task",
-        title: (item) => `${item.name} (${item.category})\n${times(item.gain)} as fast as eager\n${micro(item.best_us)} ${evidence}\neager ${micro(item.eager_us)}, bound ${micro(item.bound_us)}` })),
+        title: (kernel) => `${kernel.name} (${kernel.category})\n${times(kernel.gain)} as fast as eager\n${micro(kernel.best_us)} ${evidence}\neager ${micro(kernel.eager_us)}, bound ${micro(kernel.bound_us)}` })),
     ],
   });
 }
@@ -91,15 +91,15 @@ function curve() {
 
 function fillTasks() {
   const select = byId("task"), before = select.value;
-  select.replaceChildren(...mine().map((item) => new Option(`${item.name} (${item.category})`, item.task)));
-  if (mine().some((item) => item.task === before)) select.value = before;
+  select.replaceChildren(...mine().map((kernel) => new Option(`${kernel.name} (${kernel.category})`, kernel.task)));
+  if (mine().some((kernel) => kernel.task === before)) select.value = before;
   else {
-    const longest = d3.greatest(mine(), (item) => new Set((data.tries[evidence][item.task] ?? []).map((one) => one.best_us)).size);
+    const longest = d3.greatest(mine(), (kernel) => new Set((data.tries[evidence][kernel.task] ?? []).map((one) => one.best_us)).size);
     if (longest) select.value = longest.task;
   }
 }
 function tries() {
-  const points = data.tries[evidence]?.[byId("task").value] ?? [], task = mine().find((item) => item.task === byId("task").value);
+  const points = data.tries[evidence]?.[byId("task").value] ?? [], task = mine().find((kernel) => kernel.task === byId("task").value);
   const timed = points.filter((point) => point.us), lost = points.filter((point) => !point.us);
   if (!timed.length) return say("tries", `None of ${points.length} attempts has a latency.`);
   const [low, high] = d3.extent(timed, (point) => point.us), top = high * 1.12;
@@ -153,16 +153,16 @@ function beliefs() {
 
 function reactions() {
   if (!byId("reactions")) return;
-  const order = new Map(REACTIONS.map(([kind], place) => [kind, place])), sign = (item) => REACTIONS[order.get(item.kind)][1] * item.count;
-  const categories = d3.groupSort(data.reactions, (items) => -d3.sum(items, (item) => item.count), (item) => item.category);
-  const rows = d3.sort(data.reactions, (item) => Math.abs(order.get(item.kind) - 2));
+  const order = new Map(REACTIONS.map(([kind], place) => [kind, place])), sign = (reaction) => REACTIONS[order.get(reaction.kind)][1] * reaction.count;
+  const categories = d3.groupSort(data.reactions, (items) => -d3.sum(items, (reaction) => reaction.count), (reaction) => reaction.category);
+  const rows = d3.sort(data.reactions, (reaction) => Math.abs(order.get(reaction.kind) - 2));
   put("reactions", `What people did with kernels of ${categories.length} categories.`, {
     height: categories.length * 30 + 66, marginLeft: 110, marginBottom: 42, marginTop: 8,
     x: { label: "← turned down · times · taken →", labelAnchor: "center", grid: true, tickFormat: (d) => Number.isInteger(d) ? Math.abs(d) : "" },
     y: { domain: categories, label: null, tickSize: 0 },
     marks: [
-      Plot.barX(rows, Plot.stackX({ x: sign, y: "category", fill: (item) => REACTIONS[order.get(item.kind)][2], insetTop: 5, insetBottom: 5, order: null,
-        title: (item) => `${item.category}: ${item.kind.replace("_", " ")} ${item.count}`, tip: { ...tip } })),
+      Plot.barX(rows, Plot.stackX({ x: sign, y: "category", fill: (reaction) => REACTIONS[order.get(reaction.kind)][2], insetTop: 5, insetBottom: 5, order: null,
+        title: (reaction) => `${reaction.category}: ${reaction.kind.replace("_", " ")} ${reaction.count}`, tip: { ...tip } })),
       Plot.ruleX([0], { stroke: "var(--ink)" }),
     ],
   });

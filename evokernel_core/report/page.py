@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from evokernel_core.domain.verdict import LatencySource
-from evokernel_core.report.figures import Evidence, Kernel, Report
+from evokernel_core.report.figures import Evidence, Report, TaskFigures
 
 HERE = Path(__file__).parent
 _SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "page.js")
@@ -46,9 +46,11 @@ def summary(report: Report, evidence: Evidence) -> dict[str, Any]:
     """What the head of the page says of one evidence: how many tasks have a verified kernel, the geometric
     mean of their gains over eager (None where there is none), and the kernel of the greatest."""
     mine = [kernel for kernel in report.kernels if kernel.evidence == evidence]
-    gains = [item.gain for item in mine if item.gain]
+    gains = [kernel.gain for kernel in mine if kernel.gain]
     mean = math.exp(math.fsum(map(math.log, gains)) / len(gains)) if gains else None
-    best = max((item for item in mine if item.gain), key=lambda item: item.gain or 0.0, default=None)
+    best = max(
+        (kernel for kernel in mine if kernel.gain), key=lambda kernel: kernel.gain or 0.0, default=None
+    )
     return {"evidence": evidence, "tasks": len(mine), "verified": len(gains), "mean": mean, "best": best}
 
 
@@ -71,7 +73,7 @@ def _drawn(report: Report) -> dict[str, Any]:
     }
 
 
-def _kernel(kernel: Kernel) -> dict[str, Any]:
+def _kernel(kernel: TaskFigures) -> dict[str, Any]:
     names = ("task", "name", "category", "verified", "first_us", "best_us", "eager_us", "bound_us", "gain")
     return {"evidence": str(kernel.evidence), **{name: getattr(kernel, name) for name in names}}
 

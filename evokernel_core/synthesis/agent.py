@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from evokernel_core.capture.calls import Calls
+from evokernel_core.capture.calls import FileCalls
 from evokernel_core.capture.client import AgentClient, CaptureWay, Way
 from evokernel_core.capture.environments import Interpreter
 from evokernel_core.capture.interpreter import find_interpreter
@@ -52,7 +52,7 @@ class SharedAgent:
         with self._lock:
             return self._near(path).capture(path, text, fusible, symbol, whole=whole, ways=ways, group=group)
 
-    def calls(self, path: Path) -> Calls:
+    def calls(self, path: Path) -> FileCalls:
         """As AgentClient.calls."""
         with self._lock:
             return self._near(path).calls(path)

@@ -16,11 +16,11 @@ from attrs import evolve
 
 from evokernel_core.capture.client import CaptureWay
 from evokernel_core.capture.text import read_python, text_at
+from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.eager import EagerComparison, Uncompared
 from evokernel_core.domain.errors import CaptureError, UnsupportedRegion
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops, single_ops
 
 _CACHED = 256
 _WHOLE = "if {holds}:"
@@ -38,8 +38,8 @@ class Comparer(Protocol):
 class Comparisons:
     """Runs each region's code once for a text of its file, and knows what came of it."""
 
-    def __init__(self, agent: Comparer) -> None:
-        self._agent = agent
+    def __init__(self, agent: Comparer, author: KernelAuthor) -> None:
+        self._agent, self._author = agent, author
         self._lock = threading.Lock()
         self._texts: dict[str, str] = {}
         self._known: OrderedDict[tuple[str, str, str], EagerComparison] = OrderedDict()
@@ -87,7 +87,7 @@ class Comparisons:
 
     def _compare(self, region: Region, text: str) -> EagerComparison:
         try:
-            result = self._agent.compare(region, text, _ways(region))
+            result = self._agent.compare(region, text, _ways(region, self._author))
         except CaptureError as error:
             return _uncompared(region, error.sentence)
         return evolve(result, source_hash=region.source_hash)
@@ -97,11 +97,11 @@ def _uncompared(region: Region, reason: Sentence) -> EagerComparison:
     return EagerComparison(uncompared=(Uncompared("", reason),), source_hash=region.source_hash)
 
 
-def _ways(region: Region) -> tuple[CaptureWay, ...]:
+def _ways(region: Region, author: KernelAuthor) -> tuple[CaptureWay, ...]:
     """The captures that may have given the region, the likeliest first."""
-    single, program = CaptureWay(single_ops()), CaptureWay(covered_ops(), True)
-    fixed = CaptureWay(covered_ops(), True, {region.symbol: "fixed"})
-    parts = CaptureWay(covered_ops(), True, {region.symbol: "parts"})
+    single, program = CaptureWay(author.single_ops()), CaptureWay(author.covered_ops(), True)
+    fixed = CaptureWay(author.covered_ops(), True, {region.symbol: "fixed"})
+    parts = CaptureWay(author.covered_ops(), True, {region.symbol: "parts"})
     is_whole = region.site is not None and region.site.template.startswith(_WHOLE)
     return (program, fixed, single, parts) if is_whole else (single, parts)
 

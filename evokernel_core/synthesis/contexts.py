@@ -17,7 +17,7 @@ from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.extras import STATISTICS
 from evokernel_core.logs import get_logger
-from evokernel_core.memory.retrieval import NUMBER, OVER_RETRIEVAL, Choice, Query
+from evokernel_core.memory.retrieval import NUMBER, OVER_RETRIEVAL, Query, RetrievalChoice
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.lessons import bottleneck_pipe, is_refuted
 from evokernel_core.synthesis.preconditions import preconditions
@@ -122,10 +122,12 @@ class Librarian:
         if not offered:
             return ()
         with self.memory.transaction():
-            for item in offered:
-                self.memory.add_experience(item)
-        query = self._query(PRACTICES + SEQUENCES, Stage.REFINE, context, tuple(item.id for item in offered))
-        choice = Choice(len(offered), len(offered), mode=self.mode)
+            for experience in offered:
+                self.memory.add_experience(experience)
+        query = self._query(
+            PRACTICES + SEQUENCES, Stage.REFINE, context, tuple(experience.id for experience in offered)
+        )
+        choice = RetrievalChoice(len(offered), len(offered), mode=self.mode)
         return self.memory.retrieve(query, choice, self.rng).experiences
 
     def _retrieve(
@@ -133,7 +135,9 @@ class Librarian:
     ) -> tuple[Experience, ...]:
         pool = NUMBER * (OVER_RETRIEVAL + spent // GROWTH)
         query = self._query(kinds, stage, context)
-        experiences = self.memory.retrieve(query, Choice(NUMBER, pool, mode=self.mode), self.rng).experiences
+        experiences = self.memory.retrieve(
+            query, RetrievalChoice(NUMBER, pool, mode=self.mode), self.rng
+        ).experiences
         return tuple(experience for experience in experiences if not is_refuted(experience))
 
     def _query(

@@ -41,9 +41,9 @@ def _function(tree: ast.Module, symbol: str) -> ast.FunctionDef | None:
 
 
 def _definitions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.ClassDef]:
-    for item in getattr(node, "body", ()):
-        if isinstance(item, ast.FunctionDef | ast.ClassDef):
-            yield item
+    for child in getattr(node, "body", ()):
+        if isinstance(child, ast.FunctionDef | ast.ClassDef):
+            yield child
 
 
 def _idle(statement: ast.stmt, span: Span, text: str) -> bool:

@@ -8,7 +8,7 @@ from attrs import fields, frozen
 
 from evokernel_core import __version__
 from evokernel_core.domain.step import SCHEMA, Action, Parent, Purpose, ShownItem, State, Step, StepOutcome
-from evokernel_core.synthesis.steps import Choice, Tally
+from evokernel_core.synthesis.steps import SampleChoice, Tally
 
 CONSENT = (
     "The tasks are the mathematics of files that were opened with EvoKernel: operations, shapes, dtypes and "
@@ -50,7 +50,7 @@ class DataCard:
     fields: tuple[str, ...]
 
 
-def data_card(choice: Choice, tally: Tally) -> DataCard:
+def data_card(choice: SampleChoice, tally: Tally) -> DataCard:
     """The card of what was written with this choice."""
     most = (f"at most {choice.per_task} samples of a task, the best ones",) if choice.per_task else ()
     models = () if choice.models else ("no language model wrote the kernel",)
@@ -98,7 +98,7 @@ def as_markdown(card: DataCard) -> str:
     for what, counts in card.counts.items():
         lines += [f"## By {what}", *_table("samples", counts)]
     lines += ["Latencies are microseconds; modelled ones come from a time model, measured ones from a chip."]
-    lines += ["## Licence and consent", *(f"- {item}" for item in card.consent)]
+    lines += ["## Licence and consent", *(f"- {consent}" for consent in card.consent)]
     lines += ["## Fields", ", ".join(f"`{field}`" for field in card.fields)]
     return "\n\n".join(_joined(lines)) + "\n"
 

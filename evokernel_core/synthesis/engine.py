@@ -37,7 +37,7 @@ from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import start_item
 from evokernel_core.synthesis.contexts import Librarian
 from evokernel_core.synthesis.in_flight import Attempt, InFlight
-from evokernel_core.synthesis.policies.base import Policy, SearchState, Step
+from evokernel_core.synthesis.policies.base import Policy, Refinement, SearchState
 from evokernel_core.synthesis.proposers.base import Begun, Candidate, Context, Proposal, Proposer
 from evokernel_core.synthesis.recorder import Recorder
 from evokernel_core.synthesis.search import Search
@@ -349,8 +349,8 @@ class _Run:
             return self._no_change(judged, proposal, start)
         known = search.known(proposal.source.source_id)
         is_judged = known is not None and not known.verdict.is_open(below_us)
-        found = known.verdict if known and is_judged else verdict()
-        candidate = Candidate(proposal.source, found, begun.parent)
+        outcome = known.verdict if known and is_judged else verdict()
+        candidate = Candidate(proposal.source, outcome, begun.parent)
         self._recorder().attempt(search.spent + 1, candidate, proposal, start, search)
         search.add(candidate)
         self.empty = 0
@@ -365,7 +365,7 @@ class _Run:
         self._announce(candidate, Stage.REFINE, 0)
         return Sentence()
 
-    def _choose(self) -> Step:
+    def _choose(self) -> Refinement:
         search, engine = self.search, self.engine
         ids = [start.source.source_id for start in search.starts]
         q = engine.memory.q_of(Stage.REFINE, search.task.op_category, map(start_item, ids))
@@ -374,7 +374,7 @@ class _Run:
         state = SearchState(search.candidates, search.starts, values, search.can_draft, begun)
         return engine.policy.choose(state, self.rng)
 
-    def _propose(self, step: Step) -> Proposal:
+    def _propose(self, step: Refinement) -> Proposal:
         """Raises ProposerError, also for a defect of the proposer: it costs this attempt alone."""
         proposer = self.engine.proposer
         try:

@@ -7,20 +7,17 @@ from collections.abc import Callable
 
 from attrs import frozen
 
+from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.defects import contained
 from evokernel_core.domain.errors import InternalError, PlanError, StoreError
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
-from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.hardware.roofline import eager_us
 from evokernel_core.memory.candidates import Stored
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.offers import Estimate, Offer
 from evokernel_core.synthesis.regions import unsupported
-from evokernel_core.targets.ascendc import author
-from evokernel_core.targets.ascendc.bounds import least_us
 from evokernel_core.vendor.rival import Rival, rival_of
 
 log = logging.getLogger(__name__)
@@ -28,10 +25,10 @@ log = logging.getLogger(__name__)
 
 @frozen
 class Estimator:
-    """Prices regions for a chip; ``memory`` gives the one in which verified kernels are, or raises
+    """Prices regions for a device; ``memory`` gives the one in which verified kernels are, or raises
     StoreError."""
 
-    chip: Chip
+    author: KernelAuthor
     memory: Callable[[], Memory]
 
     def offer(self, region: Region) -> Offer:
@@ -50,16 +47,16 @@ class Estimator:
         best = self._best_known(task)
         known = best.verdict.latency if best is not None else None
         try:
-            planned = author.plan(task, self.chip).estimate_us()
+            planned = self.author.plan(task).estimate_us()
         except PlanError:  # of a kernel that a model wrote there is nothing but the verdict
             if known is None:
                 raise
             planned = known.us
         return Estimate(
-            now_us=eager_us(task, self.chip),
+            now_us=self.author.eager_us(task),
             after_us=known.us if known else planned,
-            bound_us=least_us(task, self.chip),
-            chip=self.chip.name,
+            bound_us=self.author.least_us(task),
+            chip=self.author.device.name,
             rival=self.rival(region),
             planned_us=planned if known else 0.0,
         )
@@ -67,14 +64,14 @@ class Estimator:
     def _best_known(self, task: KernelTask) -> Stored | None:
         """The memory's best kernel; None too where the memory cannot be read, as on a full disk."""
         try:
-            return self.memory().best(task.task_id, self.chip.name, LatencySource.MODELLED)
+            return self.memory().best(task.task_id, self.author.device.name, LatencySource.MODELLED)
         except StoreError as error:
             log.info("A gain is shown as planned: %s", error)
             return None
 
     def rival(self, region: Region) -> Rival | None:
         """The vendor's operator that the region is, None where it is none."""
-        return rival_of(region.task, self.chip) if region.task is not None else None
+        return rival_of(region.task, self.author.device) if region.task is not None else None
 
 
 def _priced(region: Region, estimate: Estimate | None) -> Offer:

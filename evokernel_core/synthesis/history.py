@@ -54,7 +54,9 @@ def tried(memory: Memory, task_id: str) -> tuple[Tried, ...]:
     result = (
         (attempt, judged.get((attempt.verifier, attempt.chip, attempt.source_id))) for attempt in attempts
     )
-    return tuple(Tried(item, at.source if at else None, at.verdict if at else None) for item, at in result)
+    return tuple(
+        Tried(attempt, at.source if at else None, at.verdict if at else None) for attempt, at in result
+    )
 
 
 def payments(events: Iterable[Reward], alpha: float) -> Iterator[Payment]:
@@ -69,9 +71,9 @@ def payments(events: Iterable[Reward], alpha: float) -> Iterator[Payment]:
 def _believed(ledger: Ledger, event: Reward) -> float | None:
     """An item's value is that of its category, else that over all of them, as retrieval reads it."""
     values, trials = [], 0
-    for item in dict.fromkeys(event.used):
-        known = ledger.worths.get((event.stage, event.op_category, item))
-        known = known or ledger.worths.get((event.stage, ANY_CATEGORY, item))
+    for used in dict.fromkeys(event.used):
+        known = ledger.worths.get((event.stage, event.op_category, used))
+        known = known or ledger.worths.get((event.stage, ANY_CATEGORY, used))
         values.append(known.q if known else 0.0)
         trials += known.n if known else 0
     return math.fsum(values) / len(values) if trials else None
@@ -100,7 +102,7 @@ def paid_for(attempts: Sequence[Attempt], given: Iterable[Payment]) -> Mapping[t
             if (attempt.source_id, attempt.stage) == (event.source_id, event.stage)
             and attempt.created <= event.at
         )
-        last = max(same, key=lambda item: item.created, default=None)
+        last = max(same, key=lambda attempt: attempt.created, default=None)
         if last is not None:
             result[last.job_id, last.n] = payment
     return result

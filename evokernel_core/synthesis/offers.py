@@ -125,19 +125,23 @@ def side_by_side(single: Iterable[Offer], programs: Iterable[Offer]) -> tuple[Of
     """All that a person may choose from, in source order and the smaller first: each single kernel, and
     programs around them, unless they are the same kernel. What a program covers is not said to be
     unsupported; why a single kernel cannot be had gives way to why a program of the very code cannot."""
-    found, programs = list(single), [evolve(offer, is_program=True) for offer in programs]
-    written = [offer.region for offer in found if offer.estimate is not None]
+    singles, programs = list(single), [evolve(offer, is_program=True) for offer in programs]
+    written = [offer.region for offer in singles if offer.estimate is not None]
     around = [
         offer
         for offer in programs
         if offer.estimate is not None and not any(_is_same(offer.region, other) for other in written)
     ]
-    found = [_as_program(offer, programs) for offer in found]
+    singles = [_as_program(offer, programs) for offer in singles]
     if around:
         spans = [offer.region.span for offer in around]
-        outside = (item for item in found if item.estimate or not any(map(item.region.span.overlaps, spans)))
-        found = list(_unexplained(outside, programs))
-    return tuple(sorted([*found, *around, *_unsaid([*found, *around], programs)], key=_place))
+        outside = (
+            single
+            for single in singles
+            if single.estimate or not any(map(single.region.span.overlaps, spans))
+        )
+        singles = list(_unexplained(outside, programs))
+    return tuple(sorted([*singles, *around, *_unsaid([*singles, *around], programs)], key=_place))
 
 
 def _unsaid(offers: Sequence[Offer], programs: Iterable[Offer]) -> Iterator[Offer]:
@@ -194,7 +198,7 @@ def choose(offers: Iterable[Offer]) -> tuple[Offer, ...]:
         inside = {
             m: value for m, value in result.items() if value.estimate and covers(offer.region, value.region)
         }
-        estimates = [item.estimate for item in inside.values() if item.estimate]
+        estimates = [inner.estimate for inner in inside.values() if inner.estimate]
         mine, *others = _alike([offer.estimate, *estimates])
         if not inside or mine.saved_us > math.fsum(other.saved_us for other in others):
             result = {m: value for m, value in result.items() if m not in inside}

@@ -120,7 +120,7 @@ def preconditions(records: Iterable[TuningRecord]) -> tuple[Precondition, ...]:
     by_family: dict[str, list[TuningRecord]] = {}
     for record in records:
         by_family.setdefault(record.family, []).append(record)
-    result = (item for group in by_family.values() for item in _of_family(tuple(group)))
+    result = (precondition for group in by_family.values() for precondition in _of_family(tuple(group)))
     return tuple(element for element in result if element.tasks > 1)
 
 
@@ -128,7 +128,7 @@ def preconditions(records: Iterable[TuningRecord]) -> tuple[Precondition, ...]:
 def _of_family(records: tuple[TuningRecord, ...]) -> tuple[Precondition, ...]:
     failures = [record.failure for record in records if record.failure]
     often = [failure for failure in dict.fromkeys(failures) if failures.count(failure) >= FEWEST]
-    return tuple(item for failure in often for item in _of_failure(records, failure))
+    return tuple(precondition for failure in often for precondition in _of_failure(records, failure))
 
 
 def _of_failure(records: Sequence[TuningRecord], failure: str) -> Iterator[Precondition]:

@@ -8,6 +8,8 @@ from functools import cache, cached_property
 
 from attrs import define, evolve
 
+from evokernel_core.compiler.author import KernelAuthor
+from evokernel_core.compiler.planned import identifier
 from evokernel_core.domain.canonical import Prefixes
 from evokernel_core.domain.errors import PlanError, ProposerError, StrategyError
 from evokernel_core.domain.experience import Experience, ExperienceKind
@@ -15,12 +17,8 @@ from evokernel_core.domain.graph import GraphInput, Update
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Symbol, numbered_task
 from evokernel_core.domain.verdict import GateName, Verdict
-from evokernel_core.hardware.ascend.api import interface_words
-from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.author import write
+from evokernel_core.targets import TARGETS, load_knowledge
 from evokernel_core.targets.ascendc.lowering.program import camel
-from evokernel_core.targets.ascendc.planned import identifier
-from evokernel_core.verifier.gates.audit.text import KEYWORDS
 
 MODEL = "model"
 """The family of kernels that a model wrote: it never saw a name of the file."""
@@ -40,8 +38,9 @@ _OF_NO_FILE = frozenset((ExperienceKind.RULE, ExperienceKind.API_CARD, Experienc
 
 @cache
 def _kept() -> frozenset[str]:
-    """Words that C++, the interface and all kernels have: they say nothing of a file that has them, too."""
-    return KEYWORDS | interface_words() | _OURS
+    """Words that the targets' languages, their interfaces and all kernels have: they say nothing of a file
+    that has them, too."""
+    return _OURS.union(*(load_knowledge(name).words() for name in TARGETS))
 
 
 def neutral(task: KernelTask) -> KernelTask:
@@ -62,13 +61,13 @@ class Privacy:
 
     task: KernelTask
 
-    def files(self, source: KernelSource, chip: Chip) -> KernelSource:
+    def files(self, source: KernelSource, author: KernelAuthor) -> KernelSource:
         """A kernel as it would be written of the neutral task; a model's own as it is. Raises ProposerError
         for one that cannot be written again, which another version made."""
         if source.strategy.family == MODEL:
             return source
         try:
-            return write(neutral(self.task), source.strategy, chip)
+            return author.write(neutral(self.task), source.strategy)
         except (PlanError, StrategyError) as error:
             raise ProposerError(
                 "The kernel cannot be shown to a model without names of your file, since this version does "
@@ -95,7 +94,7 @@ class Privacy:
     @staticmethod
     def _without(text: str, names: _Names) -> str:
         bare = _PATH.sub("", _TASK_NAME.sub("Task:", text))
-        return _WORD.sub(lambda found: _renamed(found[0], names), bare)
+        return _WORD.sub(lambda match: _renamed(match[0], names), bare)
 
     @cached_property
     def _names(self) -> _Names:

@@ -108,18 +108,18 @@ def _joined(solved: list[ProblemResult]) -> ProblemResult:
     """The kernels of one file as one result."""
     last = evolve(
         solved[-1],
-        attempts=sum(item.attempts for item in solved),
-        tokens=sum(item.tokens for item in solved),
+        attempts=sum(problem_result.attempts for problem_result in solved),
+        tokens=sum(problem_result.tokens for problem_result in solved),
     )
     if not last.feasible or len(solved) == 1:
         return last
     return evolve(
         last,
-        first_latency_us=_sum(item.first_latency_us for item in solved),
-        best_latency_us=_sum(item.best_latency_us for item in solved),
-        baseline_us=_sum(item.baseline_us for item in solved),
-        roofline_us=_sum(item.roofline_us for item in solved),
-        written_bound_us=_sum(item.written_bound_us for item in solved),
+        first_latency_us=_sum(problem_result.first_latency_us for problem_result in solved),
+        best_latency_us=_sum(problem_result.best_latency_us for problem_result in solved),
+        baseline_us=_sum(problem_result.baseline_us for problem_result in solved),
+        roofline_us=_sum(problem_result.roofline_us for problem_result in solved),
+        written_bound_us=_sum(problem_result.written_bound_us for problem_result in solved),
     )
 
 
@@ -139,7 +139,7 @@ def _solve_region(
     except VerifierError as error:
         problem_result = ProblemResult(name, False, failed_gate="verifier", reason=str(error))
     bound = (
-        roofline_us(region.task, session.chip)
+        roofline_us(region.task, session.author.device)
         if problem_result.feasible and region.task is not None
         else None
     )

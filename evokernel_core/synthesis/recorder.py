@@ -43,8 +43,8 @@ class Recorder:
         raw = refine_reward(verdict, _rival_us(search, start)) if start else draft_reward(verdict)
         used = (*proposal.used, start_item(start.source.source_id)) if start else proposal.used
         with self.memory.transaction():
-            for item in proposal.learned:
-                self.memory.add_experience(item)
+            for experience in proposal.learned:
+                self.memory.add_experience(experience)
             self._keep(n, candidate, stage, used, raw, proposal.tokens)
             self._learn(candidate, stage, start, search)
             self._value(candidate, stage, proposal, used, raw, search)
@@ -63,8 +63,8 @@ class Recorder:
         used = (*proposal.used, start_item(parent)) if start else proposal.used
         row = self._row(n, stage, parent, 0.0, tokens=proposal.tokens, feedback=feedback)
         with self.memory.transaction():
-            for item in proposal.learned:
-                self.memory.add_experience(item)
+            for experience in proposal.learned:
+                self.memory.add_experience(experience)
             self.memory.record_attempt(row, ())
             self.memory.pay(
                 Reward(
@@ -210,13 +210,13 @@ class Recorder:
         )
         self.memory.pay(event)
         if verdict.feasible:
-            item = start_item(candidate.source.source_id)
+            start = start_item(candidate.source.source_id)
             begins = raw if stage is Stage.REFINE else 0.0
             self.memory.pay(
                 evolve(
                     event,
                     stage=Stage.REFINE,
-                    used=(item,),
+                    used=(start,),
                     raw=begins,
                     scale="",
                     effect=Effect.SEED,

@@ -10,15 +10,13 @@ from attrs import evolve, frozen
 
 from evokernel_core.capture.bind import bound, settings_of
 from evokernel_core.capture.client import Way
+from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.defects import contained
 from evokernel_core.domain.errors import InternalError, PlanError, UsageError
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.synthesis.agent import SharedAgent
-from evokernel_core.targets.ascendc import author
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops, single_ops
 
 _WORTH_A_CONSTANT = 1.01
 """How many times as long a kernel may take with a setting as an operand as with it as a constant."""
@@ -26,10 +24,10 @@ _WORTH_A_CONSTANT = 1.01
 
 @frozen
 class RegionFinder:
-    """Finds the regions of a file by ``agent`` and plans a kernel for each on a chip."""
+    """Finds the regions of a file by ``agent`` and plans a kernel for each."""
 
     agent: SharedAgent
-    chip: Chip
+    author: KernelAuthor
 
     def single(
         self,
@@ -40,7 +38,7 @@ class RegionFinder:
     ) -> tuple[Region, ...]:
         """The regions of a file that one fused kernel each can compute; those that no family covers are
         unsupported, with the reason."""
-        captured = self.agent.capture(path, text, single_ops(), symbol, group=group)
+        captured = self.agent.capture(path, text, self.author.single_ops(), symbol, group=group)
         return tuple(map(self._planned, captured))
 
     def programs(
@@ -49,8 +47,8 @@ class RegionFinder:
         """The regions of a file, each as large as several kernels in a row can compute; where the planner
         refuses one, it is taken with all sizes but those of batches fixed, or else the smaller ones inside it
         take its place, and it says why."""
-        agent = self.agent
-        captured = agent.capture(path, text, covered_ops(), symbol, whole=True, group=group)
+        agent, ops = self.agent, self.author.covered_ops()
+        captured = agent.capture(path, text, ops, symbol, whole=True, group=group)
         planned = [self._planned(region) for region in captured]
         refused = [
             after for before, after in zip(captured, planned, strict=True) if before.task and not after.task
@@ -59,14 +57,26 @@ class RegionFinder:
             return tuple(planned)
         result = [region for region in planned if region.task is not None]
         fixed = agent.capture(
-            path, text, covered_ops(), symbol, whole=True, ways=_all_in(refused, "fixed"), group=group
+            path,
+            text,
+            ops,
+            symbol,
+            whole=True,
+            ways=_all_in(refused, "fixed"),
+            group=group,
         )
         _add(result, (region for region in map(self._planned, fixed) if region.task is not None))
         refused = [region for region in refused if all(region.span != other.span for other in result)]
         if not refused:
             return tuple(sorted(result, key=_position))
         parts = agent.capture(
-            path, text, covered_ops(), symbol, whole=True, ways=_all_in(refused, "parts"), group=group
+            path,
+            text,
+            ops,
+            symbol,
+            whole=True,
+            ways=_all_in(refused, "parts"),
+            group=group,
         )
         _add(result, (region for region in map(self._planned, parts) if region.task is not None))
         _add(result, self.single(path, text, symbol, group))
@@ -80,7 +90,7 @@ class RegionFinder:
         try:
             with contained(Sentence("planning its kernels"), region.span.line):
                 region = self._with_settings(region)
-                author.check(task_of(region), self.chip)
+                self.author.check(task_of(region))
         except (PlanError, InternalError) as error:
             return unsupported(region, error.sentence)
         return region
@@ -107,7 +117,7 @@ class RegionFinder:
             return False
 
     def _us(self, task: KernelTask) -> float:
-        return author.plan(task, self.chip).estimate_us()
+        return self.author.plan(task).estimate_us()
 
 
 def unsupported(region: Region, reason: Sentence) -> Region:

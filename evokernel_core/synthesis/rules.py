@@ -27,7 +27,7 @@ CATEGORY = "op category"
 
 
 @frozen
-class Condition:
+class SettingRange:
     """A setting that lies in a range, or has a value: then ``least`` and ``most`` are that value."""
 
     setting: str
@@ -54,7 +54,7 @@ class Precondition:
     ``held`` judged kernels, of which ``failed`` broke it. No kernel of the family outside them did."""
 
     family: str
-    conditions: tuple[Condition, ...]
+    conditions: tuple[SettingRange, ...]
     held: int
     failed: int
 
@@ -139,16 +139,16 @@ def _judged(
     """Judged kernels of all tasks; rules that they broke are added to ``texts``."""
     for task in memory.tasks():
         seen: set[tuple[str, str, str]] = set()
-        for item in tried(memory, task.task_id):
-            key = (item.attempt.source_id, item.attempt.verifier, item.attempt.chip)
-            if item.source is None or item.verdict is None or key in seen:
+        for attempt in tried(memory, task.task_id):
+            key = (attempt.attempt.source_id, attempt.attempt.verifier, attempt.attempt.chip)
+            if attempt.source is None or attempt.verdict is None or key in seen:
                 continue
             seen.add(key)
-            also = forbidden.get((task.task_id, item.attempt.source_id), ())
-            broke = _broken((*rules(item.verdict), *also), texts)
-            strategy = item.source.strategy
+            also = forbidden.get((task.task_id, attempt.attempt.source_id), ())
+            broke = _broken((*rules(attempt.verdict), *also), texts)
+            strategy = attempt.source.strategy
             settings = {CATEGORY: task.op_category, **strategy.all_settings()}
-            yield _Judged(task, strategy.family, settings, broke, item.attempt.created)
+            yield _Judged(task, strategy.family, settings, broke, attempt.attempt.created)
 
 
 def _broken(experiences: Sequence[Experience], texts: dict[str, Experience]) -> frozenset[str]:
@@ -169,15 +169,15 @@ def _preconditions(rule: str, kernels: Sequence[_Judged]) -> Iterator[Preconditi
 
 def _narrowed(
     broke: Sequence[Mapping[str, Setting]], kept: Sequence[Mapping[str, Setting]]
-) -> tuple[tuple[Condition, ...], int]:
+) -> tuple[tuple[SettingRange, ...], int]:
     """Conditions that all of ``broke`` meet, each the one that excludes most of what is left of ``kept``, at
     least half; and how many of those meet them all."""
-    chosen: list[Condition] = []
+    chosen: list[SettingRange] = []
     left = list(kept)
     candidates = tuple(_common(broke))
     while left and len(chosen) < MOST_CONDITIONS:
         rest = {candidate: [one for one in left if candidate.holds(one)] for candidate in candidates}
-        best = min(rest, key=lambda item: len(rest[item]), default=None)
+        best = min(rest, key=lambda condition: len(rest[condition]), default=None)
         if best is None or len(rest[best]) > WORTH_SAYING * len(left):
             break
         chosen.append(best)
@@ -185,17 +185,17 @@ def _narrowed(
     return tuple(chosen), len(left)
 
 
-def _common(settings: Sequence[Mapping[str, Setting]]) -> Iterator[Condition]:
+def _common(settings: Sequence[Mapping[str, Setting]]) -> Iterator[SettingRange]:
     """Everything that can be said of each setting which all have."""
     for name in settings[0]:
         if not all(name in setting for setting in settings):
             continue
         values: list[Any] = [setting[name] for setting in settings]
         if len(set(values)) == 1:
-            yield Condition(name, values[0], values[0])
+            yield SettingRange(name, values[0], values[0])
         if not any(isinstance(value, bool | str) for value in values):
-            yield Condition(name, min(values), None)
-            yield Condition(name, None, max(values))
+            yield SettingRange(name, min(values), None)
+            yield SettingRange(name, None, max(values))
 
 
 def in_words(rule: Rule) -> Iterator[str]:

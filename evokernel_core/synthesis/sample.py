@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import define, evolve, field, frozen
 
+from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.errors import PlanError, ProposerError, UsageError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.outcome import OutcomeKind
@@ -28,12 +29,11 @@ from evokernel_core.domain.step import (
 )
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
-from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.history import Payment, Tried
 from evokernel_core.synthesis.lessons import summary
 from evokernel_core.synthesis.privacy import MODEL, Privacy, neutral
-from evokernel_core.targets.ascendc.author import write
+from evokernel_core.targets import author_for
 
 _SIZES = re.compile(r"\(with ([^;()]*); inputs:")
 _NAMED = re.compile(r"(\w+)=\d")
@@ -81,38 +81,38 @@ class Samples:
     def sample(self, taken: Taken) -> Step:
         """Raises ProposerError for a kernel or words that cannot be told without names of the file."""
         attempt = taken.tried.attempt
-        chip = _chip(attempt.chip)
-        source = self._unnamed(taken.source, chip)
-        parent = self._parent(attempt.parent, taken.parent, chip)
+        writer = _author_of(attempt.chip)
+        source = self._unnamed(taken.source, writer)
+        parent = self._parent(attempt.parent, taken.parent, writer)
         context = tuple(self._context(taken.payment.event.shown))
         state = State(neutral(self.task), attempt.stage, parent, self._words(taken.feedback), context)
         diff = _diff(parent, source)
-        action = Action(source.tiling_h, source.op_kernel_cpp, diff, source.strategy, author(source))
+        action = Action(source.target, source.files, diff, source.strategy, author(source))
         ids = _digest(state, action), _digest(state)
         return Step(SCHEMA, *ids, self.purpose, state, action, self._outcome(taken))
 
-    def _parent(self, source_id: str, judged: Tried | None, chip: Chip) -> Parent | None:
+    def _parent(self, source_id: str, judged: Tried | None, writer: KernelAuthor) -> Parent | None:
         """None for a draft. Raises ProposerError where the kernel is not in the memory any more."""
         if not source_id:
             return None
         source = judged.source if judged else self.memory.source(source_id)
         if source is None:
             raise ProposerError("The kernel that the step began from was forgotten; export without the step.")
-        bare = self._unnamed(source, chip)
+        bare = self._unnamed(source, writer)
         words = self._said(source, judged.verdict) if judged and judged.verdict else ""
-        return Parent(bare.tiling_h, bare.op_kernel_cpp, bare.strategy, words)
+        return Parent(bare.target, bare.files, bare.strategy, words)
 
-    def _unnamed(self, source: KernelSource, chip: Chip) -> KernelSource:
+    def _unnamed(self, source: KernelSource, writer: KernelAuthor) -> KernelSource:
         """The kernel under names of ours. That of a schedule is written again: a verdict is about it only
         where this version writes what was judged."""
-        key = source.source_id, chip.name
+        key = source.source_id, writer.device.name
         if key not in self._bare:
-            if author(source) is Author.SCHEDULE and not _is_current(self.task, source, chip):
+            if author(source) is Author.SCHEDULE and not _is_current(self.task, source, writer):
                 raise ProposerError(
                     "This version writes another kernel for the schedule of one that was judged; generate it "
                     "again."
                 )
-            bare = self._privacy.files(source, chip)
+            bare = self._privacy.files(source, writer)
             notes = tuple(map(self._privacy.words, bare.strategy.notes))
             self._bare[key] = evolve(bare, strategy=evolve(bare.strategy, notes=notes))
         return self._bare[key]
@@ -125,21 +125,21 @@ class Samples:
         """Words of a verdict about a kernel, of which those about a model's own text stay."""
         return self._checked(self._privacy.verdict(summary(verdict), source, verdict))
 
-    def _checked(self, found: str) -> str:
+    def _checked(self, reason: str) -> str:
         """The task of a verdict may have been captured from another file than the one that the memory has it
         from, and a verdict names sizes as that file does: raises ProposerError where it has such a name."""
         ours = {symbol.name for symbol in neutral(self.task).symbols}
-        names = (name for sizes in _SIZES.findall(found) for name in _NAMED.findall(sizes))
+        names = (name for sizes in _SIZES.findall(reason) for name in _NAMED.findall(sizes))
         if any(len(name) > 1 and name not in ours for name in names):
             raise ProposerError("A verdict has names of another file; verify the kernel again.")
-        return found
+        return reason
 
     def _context(self, ids: Iterable[str]) -> Iterator[ShownItem]:
         """Experiences are kept without names of their own task."""
         for id in ids:
-            item = self.memory.experience(id)
-            if item is not None:
-                yield ShownItem(item.kind, *self._privacy.item(item))
+            experience = self.memory.experience(id)
+            if experience is not None:
+                yield ShownItem(experience.kind, *self._privacy.item(experience))
 
     def _outcome(self, taken: Taken) -> StepOutcome:
         verdict, attempt = taken.verdict, taken.tried.attempt
@@ -169,17 +169,17 @@ def _result(verdict: Verdict) -> Result:
     return Result.TIMED_ONLY if verdict.is_slower else Result.FAILED
 
 
-def _is_current(task: KernelTask, source: KernelSource, chip: Chip) -> bool:
+def _is_current(task: KernelTask, source: KernelSource, writer: KernelAuthor) -> bool:
     try:
-        return write(task, source.strategy, chip).source_id == source.source_id
+        return writer.write(task, source.strategy).source_id == source.source_id
     except PlanError:
         return False
 
 
-def _chip(name: str) -> Chip:
-    """Raises ProposerError for a chip that this version does not know."""
+def _author_of(name: str) -> KernelAuthor:
+    """Raises ProposerError for a device that this version does not know."""
     try:
-        return load_chip(name)
+        return author_for(name)
     except UsageError as error:
         raise ProposerError(
             "Kernels for {name} cannot be written again: {error}", name=name, error=error
@@ -187,12 +187,11 @@ def _chip(name: str) -> Chip:
 
 
 def _diff(parent: Parent | None, source: KernelSource) -> str:
-    """Unified, of both files; of nothing where there is no parent."""
-    before = {"tiling.h": parent.tiling_h, "op_kernel.cpp": parent.op_kernel_cpp} if parent else {}
-    after = {"tiling.h": source.tiling_h, "op_kernel.cpp": source.op_kernel_cpp}
+    """Unified, of all files; of nothing where there is no parent."""
+    before: Mapping[str, str] = parent.files if parent else {}
     lines = (
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-        for name, text in after.items()
+        for name, text in source.files.items()
         for line in difflib.unified_diff(
             before.get(name, "").splitlines(keepends=True),
             text.splitlines(keepends=True),

@@ -71,7 +71,7 @@ class Search:
     def is_new(self, source: KernelSource) -> bool:
         """Whether it differs, to the compiler, from all kernels that are known or awaited."""
         id = code_id(source)
-        return id not in self._by_code and id not in (code_id(item.source) for item in self.begun)
+        return id not in self._by_code and id not in (code_id(start.source) for start in self.begun)
 
     def exhaust(self, start: Candidate | None) -> None:
         """Nothing new comes from this start point (None: from drafting)."""
@@ -83,8 +83,8 @@ class Search:
     def spend(self, candidate: Candidate | None, tokens: int) -> None:
         """Counts an attempt that gave this kernel, or none."""
         latencies = (*self.history[-1:], self._offered_us(candidate))
-        found = [us for us in latencies if us is not None and us < float("inf")]
-        self.history.append(min(found, default=None))
+        faster = [us for us in latencies if us is not None and us < float("inf")]
+        self.history.append(min(faster, default=None))
         self.tokens += tokens
 
     def _offered_us(self, candidate: Candidate | None) -> float | None:
@@ -116,7 +116,7 @@ class Search:
     def tried(self) -> frozenset[str]:
         best_us = self.best_us
         judged = (id for id, value in self._candidates.items() if not value.verdict.is_open(best_us))
-        return self._repeated.union(judged, (item.source.source_id for item in self.begun))
+        return self._repeated.union(judged, (start.source.source_id for start in self.begun))
 
     @property
     def starts(self) -> tuple[Candidate, ...]:
@@ -132,7 +132,9 @@ class Search:
         """The fastest of the kernels that were timed only: what gains nothing itself may lead on."""
         timed = [candidate for candidate in self.candidates if candidate.verdict.is_slower]
         return min(
-            timed, key=lambda item: item.verdict.latency.us if item.verdict.latency else 0.0, default=None
+            timed,
+            key=lambda candidate: candidate.verdict.latency.us if candidate.verdict.latency else 0.0,
+            default=None,
         )
 
     @property
@@ -184,4 +186,4 @@ class Search:
 def fastest(candidates: Iterable[Candidate]) -> Candidate | None:
     """The fastest feasible kernel."""
     feasible = [candidate for candidate in candidates if candidate.verdict.feasible]
-    return min(feasible, key=lambda item: item.latency_us, default=None)
+    return min(feasible, key=lambda candidate: candidate.latency_us, default=None)

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from attrs import evolve
 
+from evokernel_core.compiler.author import KernelAuthor
+from evokernel_core.compiler.features import task_features
 from evokernel_core.domain.defects import contained
 from evokernel_core.domain.eager import EagerComparison
 from evokernel_core.domain.errors import EvoKernelError, InternalError, ShapesNeeded, StoreError, UsageError
@@ -23,8 +25,6 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.extras import REMOTE, needed
-from evokernel_core.hardware.ascend.chip import Chip, load_chip
-from evokernel_core.hardware.roofline import reachable_us
 from evokernel_core.keys import with_keys
 from evokernel_core.memory.candidates import Stored
 from evokernel_core.memory.store import Memory
@@ -40,7 +40,7 @@ from evokernel_core.synthesis.proposers import open_proposer
 from evokernel_core.synthesis.proposers.base import Candidate, Proposer
 from evokernel_core.synthesis.regions import RegionFinder, task_of
 from evokernel_core.synthesis.search import Search
-from evokernel_core.targets.ascendc.features import task_features
+from evokernel_core.targets import author_for
 from evokernel_core.twin.gaps import Timeline
 from evokernel_core.vendor.rival import Rival
 from evokernel_core.verifier.base import Verifier, never
@@ -65,10 +65,10 @@ class Session:
 
     def __init__(self, settings: Settings, workspace: Path | None, memory: Memory | None = None) -> None:
         self.settings = with_keys(settings)
-        self.chip: Chip = load_chip(settings.chip)
+        self.author: KernelAuthor = author_for(settings.chip)
         self.agent = SharedAgent(settings.interpreter, workspace, evaluation=settings.evaluation)
-        self.comparisons = Comparisons(self.agent)
-        self._estimator = Estimator(self.chip, lambda: self.memory)
+        self.comparisons = Comparisons(self.agent, self.author)
+        self._estimator = Estimator(self.author, lambda: self.memory)
         self._given_memory = memory
         self._own_memory: Memory | None = None
         self._opening, self._opening_memory = threading.Lock(), threading.Lock()
@@ -130,7 +130,7 @@ class Session:
         return (finder.programs if programs else finder.single)(path, text, symbol, group)
 
     def _finder(self, agent: SharedAgent) -> RegionFinder:
-        return RegionFinder(agent, self.chip)
+        return RegionFinder(agent, self.author)
 
     def interpreter(self, path: Path) -> Sentence:
         """The Python that runs a file's code and how it was found, in words."""
@@ -209,8 +209,8 @@ class Session:
             self.proposer(),
             policy,
             self.settings,
-            task_features,
-            partial(reachable_us, chip=self.chip),
+            partial(task_features, target=self.author.target),
+            self.author.reachable_us,
             eager,
         )
 
@@ -297,7 +297,7 @@ class Session:
         task = task_of(region)
         verified = self._verified(task, source_id, self.settings.chip)
         spoken = self._verifier.name if self._verifier else ""
-        best = next((item for item in verified if item.verdict.verifier == spoken), verified[-1])
+        best = next((entry for entry in verified if entry.verdict.verifier == spoken), verified[-1])
         return Candidate(best.source, best.verdict, best.parent)
 
     def _verified(self, task: KernelTask, source_id: str, chip: str = "") -> list[Stored]:
@@ -319,7 +319,7 @@ class Session:
         task = task_of(region)
         result = self._verified(task, source_id)[-1]
         assert result.verdict.latency is not None  # of what is feasible
-        return timeline_of(task, result.source, load_chip(result.verdict.latency.chip))
+        return timeline_of(task, result.source, author_for(result.verdict.latency.chip))
 
     def borrow(self, region: Region) -> Package:
         """Writes the package that calls the vendor's operator for a region beside the user's file. Raises

@@ -9,6 +9,7 @@ crowd out the rest.
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +21,7 @@ from cattrs.errors import BaseValidationError
 from evokernel_core.domain.errors import ProposerError, UsageError
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.outcome import OutcomeKind
-from evokernel_core.domain.serial import loads
+from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.step import SCHEMA, Author, Purpose, Step
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.memory.store import Memory
@@ -52,7 +53,7 @@ class Dropped(StrEnum):
 
 
 @frozen
-class Choice:
+class SampleChoice:
     """Which samples. ``per_task`` is the largest number of one task, 0 for all; ``models`` says whether
     kernels that language models wrote are among them."""
 
@@ -86,7 +87,7 @@ class Tally:
             self.counts.setdefault(what, Counter())[value] += 1
 
 
-def steps(memory: Memory, choice: Choice, tally: Tally) -> Iterator[Step]:
+def steps(memory: Memory, choice: SampleChoice, tally: Tally) -> Iterator[Step]:
     """The samples, task by task, the best of a task first."""
     paid = verifiers_payments(memory)
     said: dict[str, dict[str, OutcomeKind]] = {}
@@ -102,7 +103,7 @@ def steps(memory: Memory, choice: Choice, tally: Tally) -> Iterator[Step]:
 
 
 def _written(
-    task: KernelTask, samples: Samples, taken: Iterable[Taken], choice: Choice, tally: Tally
+    task: KernelTask, samples: Samples, taken: Iterable[Taken], choice: SampleChoice, tally: Tally
 ) -> Iterator[Step]:
     kept = 0
     for name in taken:
@@ -120,7 +121,7 @@ def _written(
 
 
 def _wanted(
-    known: Sequence[Tried], paid: Sequence[Payment], choice: Choice, dropped: Counter[Dropped]
+    known: Sequence[Tried], paid: Sequence[Payment], choice: SampleChoice, dropped: Counter[Dropped]
 ) -> Iterator[Taken]:
     """Rewarded attempts on a task that the choice wants, each kernel once for each start and judge."""
     payments = paid_for([entry.attempt for entry in known], paid)
@@ -163,7 +164,7 @@ def _unfit(tried: Tried, payment: Payment | None) -> Dropped | None:
     return Dropped.NO_REWARD if payment is None else None
 
 
-def _unwanted(taken: Taken, choice: Choice) -> Dropped | None:
+def _unwanted(taken: Taken, choice: SampleChoice) -> Dropped | None:
     """Why the choice does not want a step."""
     if not choice.models and author(taken.source) is Author.MODEL:
         return Dropped.MODEL
@@ -187,11 +188,14 @@ def read_steps(lines: Iterable[str]) -> Iterator[Step]:
     """The samples of a file. Raises UsageError, naming the line, for one that is none of this version."""
     for number, line in enumerate(lines, 1):
         try:
-            step = loads(line, Step)
+            data = json.loads(line)
+            schema, step = data["schema"], from_data(data, Step) if data["schema"] == SCHEMA else None
         except (BaseValidationError, ValueError, TypeError, LookupError, AttributeError) as error:
             raise UsageError(
                 f"Line {number} is no training sample; give a file of `memory export --format steps`."
             ) from error
-        if step.schema != SCHEMA:
-            raise UsageError(f"Line {number} is of schema {step.schema}, and this version reads {SCHEMA}.")
+        if step is None:
+            raise UsageError(
+                f"Line {number} has schema {str(schema)[:60]}, and this one reads {SCHEMA}; export again."
+            )
         yield step

@@ -20,7 +20,7 @@ _MAY_SUPPLY = re.compile(r"get_inputs|get_input_groups|import \*|evokernel:")
 
 
 @frozen
-class Problem:
+class SuiteProblem:
     """A file of a suite. ``level`` is its folder as the suite sees it, such as ``level1`` or ``math/scan``,
     empty where that is the suite itself."""
 
@@ -38,7 +38,7 @@ class Suite:
     """The problems to solve, in order, and the helpers among the files that were asked for: those that say
     no inputs and define no module, beside problems that do."""
 
-    problems: tuple[Problem, ...]
+    problems: tuple[SuiteProblem, ...]
     helpers: tuple[Path, ...] = ()
 
 
@@ -47,7 +47,7 @@ def suite_of(path: Path, levels: Iterable[int] = (), pattern: str = "*") -> Suit
     underscore or a dot are no problems, neither are environments of Python. ``levels`` are the numbers
     of folders such as ``level1`` or ``level_1``. Raises UsageError where there is no problem."""
     if path.is_file():
-        return Suite((Problem(path),))
+        return Suite((SuiteProblem(path),))
     wanted = set(levels)
     python_files = [file for file in _python_files(path) if not wanted or wanted & _levels_of(file, path)]
     if not python_files:
@@ -61,7 +61,9 @@ def suite_of(path: Path, levels: Iterable[int] = (), pattern: str = "*") -> Suit
     problems = [file for file in chosen if _is_problem(file)]
     helpers = [file for file in chosen if file not in set(problems)] if problems else []
     # where no file is a problem, each says why
-    return Suite(tuple(Problem(file, _level_of(file, path)) for file in problems or chosen), tuple(helpers))
+    return Suite(
+        tuple(SuiteProblem(file, _level_of(file, path)) for file in problems or chosen), tuple(helpers)
+    )
 
 
 def _nothing_in(path: Path, levels: set[int]) -> str:
@@ -88,10 +90,10 @@ def _walk(folder: Path, seen: set[Path]) -> Iterator[Path]:
     if any(item.name == "pyvenv.cfg" for item in items):
         return
     visible = [item for item in items if not item.name.startswith(("_", "."))]
-    yield from (item for item in visible if item.suffix == ".py" and (item.is_file() or _is_broken(item)))
-    for item in sorted(filter(Path.is_dir, visible), key=Path.is_symlink):
-        if item.resolve() not in seen:
-            yield from _walk(item, seen)
+    yield from (path for path in visible if path.suffix == ".py" and (path.is_file() or _is_broken(path)))
+    for path in sorted(filter(Path.is_dir, visible), key=Path.is_symlink):
+        if path.resolve() not in seen:
+            yield from _walk(path, seen)
 
 
 def _is_broken(path: Path) -> bool:
@@ -155,7 +157,7 @@ def _supplies(statement: ast.stmt) -> bool:
     return bool(names & (INPUTS | {"*"}))
 
 
-def labels(problems: Iterable[Problem]) -> dict[str, str]:
+def labels(problems: Iterable[SuiteProblem]) -> dict[str, str]:
     """What each problem, by its key, is called: by its file, with its folder where others share the name."""
     by_stem = groupby(sorted(problems, key=_stem), key=_stem)
     groups = [list(group) for _, group in by_stem]
@@ -166,5 +168,5 @@ def labels(problems: Iterable[Problem]) -> dict[str, str]:
     }
 
 
-def _stem(problem: Problem) -> str:
+def _stem(problem: SuiteProblem) -> str:
     return problem.file.stem

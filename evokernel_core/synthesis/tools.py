@@ -16,6 +16,8 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data, to_data
+from evokernel_core.hardware.ascend.chip import chip_of
+from evokernel_core.targets import load_knowledge
 
 if TYPE_CHECKING:
     from evokernel_core.synthesis.session import Session
@@ -30,7 +32,6 @@ AUTHOR = "agent"
 def brief(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
     """``{region}`` -> ``{"task", "guide", "bound_us"}``: what to compute, and all that is known of it."""
     from evokernel_core.synthesis.proposers.llm_prompt import describe_task, guide
-    from evokernel_core.targets.ascendc.bounds import least_us
 
     region = from_data(params["region"], Region)
     task = _task_of(region)
@@ -43,26 +44,25 @@ def brief(session: Session, params: Params, cancelled: Callable[[], bool]) -> Ma
             "rtol": task.tolerance.rtol,
             "atol": task.tolerance.atol,
         },
-        "guide": guide(task, context, session.chip),
-        "bound_us": least_us(task, session.chip),
+        "guide": guide(task, context, session.author),
+        "bound_us": session.author.least_us(task),
     }
 
 
 def interface(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
     """``{cores}`` -> ``{"text"}``: the interface of a kernel on vector, cube or both cores of the chip."""
-    from evokernel_core.synthesis.proposers.llm_prompt import system_message
-    from evokernel_core.targets.ascendc.kernels.family import Cores
-
-    return {"text": system_message(Cores[params["cores"].upper()], session.chip, structured=None)}
+    author = session.author
+    return {"text": load_knowledge(author.target.name).interface(params["cores"], author.device)}
 
 
 def judge(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
-    """``{region, tiling_h, op_kernel_cpp}`` -> ``{"source_id", "verdict"}``; the memory keeps both."""
+    """``{region, target, files}`` -> ``{"source_id", "verdict"}``; the memory keeps both."""
     from evokernel_core.synthesis.privacy import MODEL
+    from evokernel_core.targets.sources import require_known
 
-    source = KernelSource(
-        params["tiling_h"], params["op_kernel_cpp"], Strategy(MODEL, notes=("written by a coding agent",))
-    )
+    strategy = Strategy(MODEL, notes=("written by a coding agent",))
+    source = KernelSource(params["target"], params["files"], strategy)
+    require_known(source)
     result = session.judge(from_data(params["region"], Region), source, AUTHOR, cancelled=cancelled)
     return {"source_id": source.source_id, "verdict": to_data(result.verdict)}
 
@@ -76,32 +76,33 @@ def apply(session: Session, params: Params, cancelled: Callable[[], bool]) -> Ma
 
 
 def kernels(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
-    """``{region}`` -> ``{"kernels": [{"source_id", "verdict", "notes"}]}``, fastest verified first."""
+    """``{region}`` -> ``{"kernels": [{"source_id", "verdict", "files", "notes"}]}``, fastest verified first;
+    ``files`` are their names."""
     task = _task_of(from_data(params["region"], Region))
     result = session.memory.candidates(task.task_id, chip=session.settings.chip)
     latest = {element.source.source_id: element for element in result}
     rows = [
         {
             "source_id": id,
-            "verdict": to_data(item.verdict),
-            "notes": list(item.source.strategy.notes),
+            "verdict": to_data(entry.verdict),
+            "files": list(entry.source.files),
+            "notes": list(entry.source.strategy.notes),
         }
-        for id, item in sorted(latest.items(), key=lambda pair: _us(pair[1].verdict))
+        for id, entry in sorted(latest.items(), key=lambda pair: _us(pair[1].verdict))
     ]
     return {"kernels": rows}
 
 
 def kernel(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
-    """``{source_id}``, or its beginning -> ``{"source_id", "tiling_h", "op_kernel_cpp", "notes",
-    "verdicts"}``."""
+    """``{source_id}``, or its beginning -> ``{"source_id", "target", "files", "notes", "verdicts"}``."""
     id = _kernel_id(session, params["source_id"])
     source = session.memory.source(id)
     if source is None:
         raise UsageError("The kernel {id} in the memory is damaged; generate it again.", id=id[:12])
     return {
         "source_id": id,
-        "tiling_h": source.tiling_h,
-        "op_kernel_cpp": source.op_kernel_cpp,
+        "target": source.target,
+        "files": dict(source.files),
         "notes": list(source.strategy.notes),
         "verdicts": [to_data(verdict) for verdict in session.memory.verdicts(id)],
     }
@@ -135,7 +136,7 @@ def run_operator(session: Session, params: Params, cancelled: Callable[[], bool]
     """As ``apart.run_operator``."""
     from evokernel_core.twin import apart
 
-    return apart.run_operator(params, session.chip)
+    return apart.run_operator(params, chip_of(session.author.device))
 
 
 def search(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
@@ -143,8 +144,8 @@ def search(session: Session, params: Params, cancelled: Callable[[], bool]) -> M
     with EvoKernel, which are ``shipped``, then what the memory learned, each the closest first."""
     from evokernel_core.synthesis.lookup import comes_with_us, lookup
 
-    result = lookup(session.memory, session.chip, params["query"], params["kinds"], params["most"])
-    ours = comes_with_us(session.chip)
+    result = lookup(session.memory, session.author, params["query"], params["kinds"], params["most"])
+    ours = comes_with_us(session.author)
     return {"items": [to_data(element) | {"shipped": element in ours} for element in result]}
 
 

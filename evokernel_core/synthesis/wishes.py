@@ -50,5 +50,5 @@ def wishes(known: Iterable[Stored], rejections: Mapping[str, str]) -> Wishes:
 
 
 def lines(source: KernelSource) -> int:
-    """Lines of both files."""
-    return source.tiling_h.count("\n") + source.op_kernel_cpp.count("\n")
+    """Lines of all files."""
+    return sum(text.count("\n") for text in source.files.values())

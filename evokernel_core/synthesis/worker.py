@@ -151,8 +151,8 @@ class Worker:
             programs=bool(params.get("programs")),
             apart=bool(params.get("apart")),
         )
-        found = [to_data(offer) for offer in offers]
-        return {"regions": found, "interpreter": Sentence(session.interpreter(path)).data()}
+        data = [to_data(offer) for offer in offers]
+        return {"regions": data, "interpreter": Sentence(session.interpreter(path)).data()}
 
     def _synthesise(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)

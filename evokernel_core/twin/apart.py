@@ -157,9 +157,9 @@ class _Place:
 def _outputs(launch: Mapping[str, Any], work: Path) -> Iterator[dict[str, Any]]:
     """What each output holds; none where the run did not get so far, as in timing mode."""
     for arg in launch["args"]:
-        for item in arg.get("list", (arg,)):
-            if "out" in item and (work / item["out"]).is_file():
-                yield {"name": item["out"], **_summary(work / item["out"], item["dtype"])}
+        for entry in arg.get("list", (arg,)):
+            if "out" in entry and (work / entry["out"]).is_file():
+                yield {"name": entry["out"], **_summary(work / entry["out"], entry["dtype"])}
 
 
 def _summary(path: Path, dtype: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from attrs import evolve, frozen
 
 from evokernel_core import temporary
 from evokernel_core.domain.errors import UsageError
+from evokernel_core.hardware.ascend.abi import KERNEL
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.twin.build import Around, BuiltKernel, CandidateError, build_files, check_callees, prepare
 from evokernel_core.twin.dtypes import DTYPES
@@ -28,11 +29,11 @@ from evokernel_core.twin.framework import (
     read_framework,
 )
 from evokernel_core.twin.images import device_units, kernels_of
-from evokernel_core.twin.kernels import Kernel, kernel_type
+from evokernel_core.twin.kernels import DeclaredKernel, kernel_type
 from evokernel_core.twin.lexer import Token, tokenize
 from evokernel_core.twin.preprocess import LaunchSyntaxError, without_launches
 from evokernel_core.twin.program import define_flags
-from evokernel_core.twin.run import Limits, Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
+from evokernel_core.twin.run import ExitStatus, Limits, Mode, RunRequest, RunResult, TensorFile, run_kernel
 from evokernel_core.twin.sources import ProgramSource, read_sources
 
 SCALARS: Mapping[str, str] = {
@@ -145,7 +146,7 @@ def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path
     whole = f'{_prologue(launch, source, texts.values())}{text}\n#line 1 "launch.json"\n{launcher}'
     built = build_files(
         prepare(),
-        {"op_kernel.cpp": whole, **inside},
+        {KERNEL: whole, **inside},
         glue=_GLUE.format(block_dim=launch.block_dim, workspace=launch.workspace_bytes),
         options=(*folders, f"-DEVOKERNEL_INCLUDED_{outside}", *define_flags((*macros, *program.defines))),
         label=source.name,
@@ -155,7 +156,7 @@ def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path
     return Bare(built, launch, table)
 
 
-def find_kernel(program: ProgramSource, texts: Mapping[Path, str], entry: str) -> Kernel:
+def find_kernel(program: ProgramSource, texts: Mapping[Path, str], entry: str) -> DeclaredKernel:
     """The kernel that ``--entry`` names. Raises UsageError where there is none."""
     kernels = kernels_of(program, texts)
     name = entry.partition("<")[0].rpartition("::")[2]
@@ -165,7 +166,7 @@ def find_kernel(program: ProgramSource, texts: Mapping[Path, str], entry: str) -
     return kernels[name]
 
 
-def _dtypes(kernel: Kernel, launch: LaunchFile, cwd: Path) -> dict[str, str]:
+def _dtypes(kernel: DeclaredKernel, launch: LaunchFile, cwd: Path) -> dict[str, str]:
     """The dtypes of the tensors by the names of the kernel's parameters, in upper case."""
     result = {}
     for parameter, arg in zip(kernel.parameters, launch.args, strict=False):
@@ -178,7 +179,7 @@ def _dtypes(kernel: Kernel, launch: LaunchFile, cwd: Path) -> dict[str, str]:
     return {name: dtype for name, dtype in result.items() if dtype in DTYPE_MACROS}
 
 
-def _as_launched(kernel: Kernel, framework: Framework) -> Kernel:
+def _as_launched(kernel: DeclaredKernel, framework: Framework) -> DeclaredKernel:
     """The kernel with the cores of this launch: its type, or that of its tiling key."""
     ratio = kernel_type(framework.kernel_type) or kernel.by_key.get(framework.tiling_key or 0, kernel.ratio)
     return evolve(kernel, ratio=ratio, by_key={})
@@ -369,7 +370,7 @@ def run_bare(
             refuse_unknown=True,
         )
         result = run_kernel(bare.built, request, limits, scratch=folder)
-        if mode is Mode.TIME or result.status is not Status.OK:
+        if mode is Mode.TIME or result.status is not ExitStatus.OK:
             return result, ()
         for tensor, arg in zip(request.outputs, outputs, strict=True):
             assert tensor.path is not None  # set above
@@ -442,7 +443,7 @@ def _mismatches(launch: LaunchFile, cwd: Path) -> Iterator[str]:
 def outputs_of(launch: LaunchFile) -> Iterator[Mapping[str, Any]]:
     """The outputs of a launch, those in lists included."""
     for arg in launch.args:
-        yield from (item for item in arg.get("list", (arg,)) if "out" in item)
+        yield from (entry for entry in arg.get("list", (arg,)) if "out" in entry)
 
 
 def _load(path: Path, dtype: str) -> npt.NDArray[np.float64]:

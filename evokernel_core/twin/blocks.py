@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from evokernel_core.domain.errors import EvoKernelError
-from evokernel_core.twin.lexer import Kind, Token, closing_index, tokenize
+from evokernel_core.twin.lexer import CppTokenKind, Token, closing_index, tokenize
 
 _MARK = "::evokernel::twin::EnterBlock();"
 _IN_BRACES = f" {_MARK}"
@@ -47,11 +47,11 @@ def _marks(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
     """Where marks go: the character that follows each, and its text."""
     trailing = _ends_of_do(tokens)
     for index, token in enumerate(tokens):
-        if token.kind is Kind.DIRECTIVE:
+        if token.kind is CppTokenKind.DIRECTIVE:
             yield from _in_macro(token)
         elif token.text == "{" and _begins_function(tokens, index):
             yield token.end, _IN_BRACES
-        elif token.kind is Kind.NAME and index not in trailing:
+        elif token.kind is CppTokenKind.NAME and index not in trailing:
             body = _body(tokens, index)
             if body is not None:
                 yield _mark_at(tokens, body)
@@ -88,7 +88,7 @@ def _ends_of_do(tokens: Sequence[Token]) -> frozenset[int]:
     """The ``while`` behind the body of each ``do``."""
     result = set()
     for index, token in enumerate(tokens[:-1]):
-        if token.text != "do" or token.kind is not Kind.NAME:
+        if token.text != "do" or token.kind is not CppTokenKind.NAME:
             continue
         follows = index + 1
         end = _past(tokens, follows) if tokens[follows].text == "{" else _past_statement(tokens, follows)
@@ -120,7 +120,7 @@ def _begins_function(tokens: Sequence[Token], brace: int) -> bool:
     if opening <= 0:
         return False
     before = tokens[opening - 1]
-    if before.kind is Kind.NAME:
+    if before.kind is CppTokenKind.NAME:
         return before.text not in _CONTROLS | _NO_FUNCTIONS
     named = opening > 1 and before.text in _OPERATORS
     return before.text in ("]", ">", ")") or (named and "operator" in _texts(tokens, opening - 3, opening))
@@ -158,7 +158,7 @@ def _in_macro(directive: Token) -> Iterator[tuple[int, str]]:
     body = directive.text[head.end() :].replace("\\\n", "  ")
     tokens = tokenize(body)
     for index, token in enumerate(tokens):
-        if token.text in _LOOPS and token.kind is Kind.NAME and not _is_whole(tokens, index):
+        if token.text in _LOOPS and token.kind is CppTokenKind.NAME and not _is_whole(tokens, index):
             raise HiddenLoopError(
                 "The macro on line {line} is a part of a loop; write the loop out.", line=directive.line
             )

@@ -9,7 +9,6 @@ from attrs import frozen
 
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.hardware.roofline import launch_us
 
 _SCALAR = "S"
 
@@ -26,7 +25,7 @@ class Overhead:
 
 def overhead_of(chip: Chip, latency_us: float, cores: int) -> Overhead:
     """Of a launch that started so many cores and took ``latency_us`` by the time model."""
-    launch = launch_us(chip, max(1, cores))
+    launch = chip.launch_of(max(1, cores))
     own = latency_us - launch + chip.launch.start_us
     if latency_us <= 0 or own <= 0:
         return Overhead()

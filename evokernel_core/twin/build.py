@@ -22,6 +22,7 @@ from evokernel_core import temporary
 from evokernel_core.domain.errors import BuildError, EvoKernelError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence, joined
+from evokernel_core.hardware.ascend.abi import KERNEL
 from evokernel_core.hardware.ascend.api.header import HEADER, api_header
 from evokernel_core.lifeline import lifeline
 from evokernel_core.paths import cache_dir
@@ -39,7 +40,7 @@ from evokernel_core.twin.compiler import (
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
 from evokernel_core.twin.device_calls import host_calls
 from evokernel_core.twin.images import image_flags, needs_cube_image
-from evokernel_core.twin.kernels import Kernel, find_kernels
+from evokernel_core.twin.kernels import DeclaredKernel, find_kernels
 from evokernel_core.twin.lexer import Token
 from evokernel_core.twin.preprocess import LaunchSyntaxError, rewrite_launches
 from evokernel_core.twin.toolchain import Confinement, ToolLimits, environment
@@ -49,7 +50,6 @@ INCLUDE = HERE / "include"
 SOURCES = HERE / "src"
 RUNNER_SOURCE = "runner_main.cpp"
 GLUE_SOURCE = "glue.cpp"
-KERNEL_SOURCE = "op_kernel.cpp"
 OPERATOR_SOURCE = "host/operator_host.cpp"
 """The main program of an operator's host code."""
 LAUNCHER_SOURCES = SOURCES / "launcher"
@@ -218,7 +218,7 @@ def _build_twin(twin: Twin, told: Told) -> None:
         work.append(pool.submit(_compile_operator_host, twin))
         for done, _ in enumerate(as_completed(work), 1):
             told(done, len(work))
-        built = [item.result() for item in work]
+        built = [future.result() for future in work]
     compiled = {path.name: str(path) for path in built if path.parent == objects}
     in_client = {_object_name(SOURCES / name) for name in _IN_CLIENT}
     client = {name for name in compiled if name.startswith(f"{_CLIENT}-")} | in_client
@@ -323,16 +323,14 @@ def build_kernel(source: KernelSource) -> BuiltKernel:
     the tools fail.
     """
     twin = prepare()
-    _check_source(source.tiling_h, source.op_kernel_cpp)
-    files = {"tiling.h": source.tiling_h, "op_kernel.cpp": source.op_kernel_cpp}
-    return build_files(evolve(twin, judged=True), files)
+    _check_source(source.files)
+    return build_files(evolve(twin, judged=True), source.files)
 
 
 @lru_cache(maxsize=256)
-def _check_source(tiling_h: str, op_kernel_cpp: str) -> None:
+def _check_source(files: Mapping[str, str]) -> None:
     """``check_callees`` once for each text: a kernel is built again for each of its cases."""
     macros = dict(BUILT_IN)
-    files = {"tiling.h": tiling_h, "op_kernel.cpp": op_kernel_cpp}
     check_callees({name: tuple(active_tokens(text, macros)) for name, text in files.items()})
 
 
@@ -344,7 +342,7 @@ def candidate_files(files: Mapping[str, str]) -> tuple[dict[str, str], bool]:
     everything = {**files, GLUE_SOURCE: (SOURCES / GLUE_SOURCE).read_text()}
     try:
         known = find_kernels(tuple(active_tokens(text, dict(BUILT_IN))) for text in files.values())
-        written = {name: _as_unit(name, text, KERNEL_SOURCE, known) for name, text in everything.items()}
+        written = {name: _as_unit(name, text, KERNEL, known) for name, text in everything.items()}
         return written, needs_cube_image(files.values(), known)
     except ValueError as error:  # a bracket that nothing closes
         raise CandidateError("compile", error.args[0]) from error
@@ -367,8 +365,8 @@ def build_files(
     files: Mapping[str, str],
     glue: str | None = None,
     options: Sequence[str] = (),
-    label: str = "op_kernel.cpp",
-    kernels: Mapping[str, Kernel] | None = None,
+    label: str = KERNEL,
+    kernels: Mapping[str, DeclaredKernel] | None = None,
     around: Around = NOTHING_AROUND,
 ) -> BuiltKernel:
     """Compiles ``op_kernel.cpp`` among ``files`` with the glue into a library of their content's name.
@@ -449,13 +447,13 @@ def _build_in(unit: _Unit, folder: Path, two_images: bool) -> None:
     image = image_flags(False) if two_images else ()
     with ThreadPoolExecutor(max_workers=2) as pool:
         work = [
-            pool.submit(unit.compile, "op_kernel.cpp", "op_kernel.o", image, INTERFACE),
+            pool.submit(unit.compile, KERNEL, "op_kernel.o", image, INTERFACE),
             pool.submit(unit.compile, "glue.cpp", "glue.o", (), BLOCKS),
         ]
         if two_images:
-            work.append(pool.submit(unit.compile, "op_kernel.cpp", "cube.o", image_flags(True), INTERFACE))
-        for item in work:
-            item.result()
+            work.append(pool.submit(unit.compile, KERNEL, "cube.o", image_flags(True), INTERFACE))
+        for future in work:
+            future.result()
     more: tuple[str, ...] = ()
     if two_images:
         unit.link("kernel.cube.so", "cube.o", "-Wl,-Bsymbolic", "-Wl,-soname,kernel.cube.so")
@@ -470,11 +468,11 @@ def publish(result: Path, folder: Path) -> None:
             result.rename(folder)
 
 
-def _as_unit(name: str, text: str, label: str, kernels: Mapping[str, Kernel]) -> str:
+def _as_unit(name: str, text: str, label: str, kernels: Mapping[str, DeclaredKernel]) -> str:
     """A file as it is compiled: launches rewritten, and errors at the author's lines."""
     if not name.endswith(".cpp"):
         return text
-    shown = label if name == "op_kernel.cpp" else name
+    shown = label if name == KERNEL else name
     try:
         return f'#line 1 "{shown}"\n{rewrite_launches(text, kernels, name)}\n'
     except LaunchSyntaxError as error:

@@ -127,7 +127,7 @@ def clean(message: str) -> str:
 
 def diagnostics(output: str, files: Sequence[str]) -> tuple[Diagnostic, ...]:
     """The first errors, each at the line of the author's ``files`` that led to it where there is one."""
-    result = dict.fromkeys(item for item, _ in _errors(output, _named(files), inclusions=False))
+    result = dict.fromkeys(diagnostic for diagnostic, _ in _errors(output, _named(files), inclusions=False))
     return tuple(result)[:MAX_ERRORS]
 
 
@@ -143,8 +143,10 @@ def project_diagnostics(output: str, files: Iterable[str], toolkit: Path) -> tup
     errors = list(_errors(output, lambda file: own(file) and not file.startswith(ours), inclusions=True))
     first = {place: index for index, (_, place) in reversed(list(enumerate(errors)))}
     errors.sort(key=lambda error: (first[error[1]], _ABSENT.search(error[0].message) is None))
-    messages = {item.message: item for item, _ in reversed(errors)}
-    return tuple(item for item, _ in errors if messages.pop(item.message, None) is not None)[:MAX_ERRORS]
+    messages = {diagnostic.message: diagnostic for diagnostic, _ in reversed(errors)}
+    return tuple(
+        diagnostic for diagnostic, _ in errors if messages.pop(diagnostic.message, None) is not None
+    )[:MAX_ERRORS]
 
 
 _Place = tuple[str, int]
@@ -229,14 +231,14 @@ def candidate_feedback(output: str, files: Sequence[str]) -> Sentence:
     Only messages at a line of ``files``, or of a header that such a line asks for, are passed on; of
     everything else the kind of failure is said.
     """
-    found = [
+    errors = [
         diagnostic
         for diagnostic in diagnostics(output, files)
         if diagnostic.line and diagnostic.file in files
     ]
     told = [
-        Sentence("{where}: {what}", where=f"{item.file}:{item.line}", what=_without_paths(item.message))
-        for item in found
+        Sentence("{where}: {what}", where=f"{error.file}:{error.line}", what=_without_paths(error.message))
+        for error in errors
     ]
     if told:
         return joined(told, "\n")

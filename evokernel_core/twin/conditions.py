@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from attrs import define
 
-from evokernel_core.twin.lexer import Kind, Token, tokenize
+from evokernel_core.twin.lexer import CppTokenKind, Token, tokenize
 
 MAX_DEPTH = 32
 BUILT_IN: Mapping[str, str] = {"__NPU_ARCH__": "2201", "NPU_ARCH": "2201", "__CCE_AICORE__": "220"}
@@ -41,7 +41,7 @@ def _active(tokens: Iterable[Token], macros: dict[str, str]) -> Iterator[Token]:
     stack: list[_Branch] = []
     active = True
     for token in tokens:
-        if token.kind is not Kind.DIRECTIVE:
+        if token.kind is not CppTokenKind.DIRECTIVE:
             if active:
                 yield token
             continue

@@ -20,14 +20,14 @@ from attrs import frozen
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.twin.functions import (
     Declarations,
-    Function,
+    DeclaredFunction,
     Scope,
     angle_end,
     closed,
     read_declarations,
     split_arguments,
 )
-from evokernel_core.twin.lexer import Kind, Token, tokenize
+from evokernel_core.twin.lexer import CppTokenKind, Token, tokenize
 
 INCLUDE = Path(__file__).parent / "include"
 _NOT_TYPES = frozenset(
@@ -43,7 +43,7 @@ class HostCall:
 
     file: str
     line: int
-    callee: Function
+    callee: DeclaredFunction
 
     @property
     def message(self) -> Sentence:
@@ -79,7 +79,7 @@ def host_calls(
 class _Api:
     """What the AscendC interface declares: its free functions by name, and its macros."""
 
-    functions: Mapping[str, tuple[Function, ...]]
+    functions: Mapping[str, tuple[DeclaredFunction, ...]]
     macros: frozenset[str]
 
 
@@ -87,7 +87,7 @@ class _Api:
 def _api() -> _Api:
     texts = {path.name: tokenize(path.read_text()) for path in sorted(INCLUDE.rglob("*.h"))}
     declared = read_declarations(texts)
-    functions: dict[str, list[Function]] = {}
+    functions: dict[str, list[DeclaredFunction]] = {}
     for function in declared.everything():
         if function.scope in ((), ("AscendC",)):
             functions.setdefault(function.name, []).append(function)
@@ -99,7 +99,7 @@ class _Body:
     """The tokens of one device function, its parameters first."""
 
     declared: Declarations
-    function: Function
+    function: DeclaredFunction
 
     def host_calls(self) -> Iterator[HostCall]:
         """The calls whose only possible callees are the host's."""
@@ -107,7 +107,7 @@ class _Body:
         shadowing = _variables(tokens)
         constant = {index for low, high in _constant_spans(tokens) for index in range(low, high)}
         for index, token in enumerate(tokens):
-            if token.kind is not Kind.NAME or token.text in _CONTROL or index in constant:
+            if token.kind is not CppTokenKind.NAME or token.text in _CONTROL or index in constant:
                 continue
             callees, count = self._called(index, shadowing)
             fitting = [callee for callee in callees if callee.takes(count)]
@@ -116,7 +116,7 @@ class _Body:
             if not self._may_be_api(index, fitting[0], count):
                 yield HostCall(self.function.file, token.line, fitting[0])
 
-    def _may_be_api(self, index: int, callee: Function, count: int) -> bool:
+    def _may_be_api(self, index: int, callee: DeclaredFunction, count: int) -> bool:
         """Whether the interface has such a function too, so that overloads decide, or a macro."""
         tokens, name = self.function.body, self.function.body[index].text
         if name in _api().macros or name in self.declared.macros:
@@ -125,7 +125,7 @@ class _Body:
             return False
         return any(function.takes(count) for function in _api().functions.get(name, ()))
 
-    def _called(self, index: int, shadowing: frozenset[str]) -> tuple[Sequence[Function], int]:
+    def _called(self, index: int, shadowing: frozenset[str]) -> tuple[Sequence[DeclaredFunction], int]:
         """The functions that a name at ``index`` may call, and with how many arguments."""
         tokens = self.function.body
         before = tokens[index - 1].text if index else ""
@@ -145,13 +145,17 @@ class _Body:
             return (), count
         return self._found(self.function.scope, tokens[index].text), count
 
-    def _constructed(self, index: int) -> tuple[Sequence[Function], int] | None:
+    def _constructed(self, index: int) -> tuple[Sequence[DeclaredFunction], int] | None:
         """The constructors of ``Type name;``, ``Type name(...)`` and ``Type name{...}``."""
         tokens, end = self.function.body, len(self.function.body)
         behind = index + 1
         if behind < end and tokens[behind].text == "<":
             behind = angle_end(tokens, behind, end) or end
-        if behind + 1 >= end or tokens[behind].kind is not Kind.NAME or tokens[index].text in _NOT_TYPES:
+        if (
+            behind + 1 >= end
+            or tokens[behind].kind is not CppTokenKind.NAME
+            or tokens[index].text in _NOT_TYPES
+        ):
             return None
         place = self._class(tokens[index].text)
         opening = tokens[behind + 1].text
@@ -171,7 +175,7 @@ class _Body:
                 return (*scope[:length], name)
         return None
 
-    def _found(self, scope: Scope, name: str) -> Sequence[Function]:
+    def _found(self, scope: Scope, name: str) -> Sequence[DeclaredFunction]:
         """The functions that an unqualified name means: those of the innermost scope that has any."""
         for length in range(len(scope), -1, -1):
             here = scope[:length]
@@ -179,15 +183,15 @@ class _Body:
                 members, known = self._members(here, name)
                 if members or not known:
                     return members
-            elif found := self.declared.functions.get((here, name)):
-                return found
+            elif callees := self.declared.functions.get((here, name)):
+                return callees
         return [
             function
             for used in self.declared.used
             for function in self.declared.functions.get(((used,), name), ())
         ]
 
-    def _members(self, place: Scope, name: str) -> tuple[Sequence[Function], bool]:
+    def _members(self, place: Scope, name: str) -> tuple[Sequence[DeclaredFunction], bool]:
         """The members of that name, and whether all that the class inherits from is known."""
         function = self.declared.functions.get((place, name))
         if function:
@@ -208,10 +212,10 @@ class _Body:
                 return members, known
         return (), True
 
-    def _qualified(self, index: int) -> Sequence[Function]:
+    def _qualified(self, index: int) -> Sequence[DeclaredFunction]:
         """The functions of ``A::B::name``, which begins in any scope around the function."""
         tokens, names = self.function.body, [self.function.body[index].text]
-        while index >= 2 and tokens[index - 1].text == "::" and tokens[index - 2].kind is Kind.NAME:
+        while index >= 2 and tokens[index - 1].text == "::" and tokens[index - 2].kind is CppTokenKind.NAME:
             index -= 2
             names.insert(0, tokens[index].text)
         if index and tokens[index - 1].text == "::":
@@ -222,10 +226,10 @@ class _Body:
                 return function
         return ()
 
-    def _member(self, index: int) -> Sequence[Function]:
+    def _member(self, index: int) -> Sequence[DeclaredFunction]:
         """The functions of ``this->name`` and of ``variable.name`` where the variable's class is known."""
         tokens = self.function.body
-        if index < 2 or tokens[index - 2].kind is not Kind.NAME:
+        if index < 2 or tokens[index - 2].kind is not CppTokenKind.NAME:
             return ()
         owner = tokens[index - 2].text
         if owner == "this":
@@ -245,7 +249,7 @@ class _Body:
             start = index - 1
             while start > 0 and tokens[start].text in ("&", "*", "const"):
                 start -= 1
-            if tokens[start].kind is Kind.NAME and tokens[start].text not in _NOT_TYPES:
+            if tokens[start].kind is CppTokenKind.NAME and tokens[start].text not in _NOT_TYPES:
                 if start and tokens[start - 1].text == "::":
                     return None
                 return self._class(tokens[start].text)
@@ -276,7 +280,7 @@ def _is_declared_here(tokens: Sequence[Token], index: int) -> bool:
             start -= 1
         opened = next((i for i in range(start, index) if tokens[i].text == "<"), None)
         return opened is not None and angle_end(tokens, opened, index) == index
-    return before.kind is Kind.NAME and before.text not in _NOT_TYPES
+    return before.kind is CppTokenKind.NAME and before.text not in _NOT_TYPES
 
 
 def _variables(tokens: Sequence[Token]) -> frozenset[str]:
@@ -284,9 +288,12 @@ def _variables(tokens: Sequence[Token]) -> frozenset[str]:
     return frozenset(
         token.text
         for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False)
-        if token.kind is Kind.NAME
+        if token.kind is CppTokenKind.NAME
         and after.text in ("=", ";", ",", ")", "{", "[", ":")
-        and (before.text in (">", "&", "*") or (before.kind is Kind.NAME and before.text not in _NOT_TYPES))
+        and (
+            before.text in (">", "&", "*")
+            or (before.kind is CppTokenKind.NAME and before.text not in _NOT_TYPES)
+        )
     )
 
 
@@ -301,7 +308,7 @@ def _constant_spans(tokens: Sequence[Token]) -> Iterable[tuple[int, int]]:
             yield index, next((i for i in range(index, end) if tokens[i].text == ";"), end)
         elif token.text in _CONSTANT and following == "(":
             yield index, closed(tokens, index + 1, end)
-        elif token.kind is Kind.NAME and following == "<":
+        elif token.kind is CppTokenKind.NAME and following == "<":
             yield index + 1, angle_end(tokens, index + 1, end) or index + 1
-        elif token.kind is Kind.NAME and following == "[" and _is_declared_here(tokens, index):
+        elif token.kind is CppTokenKind.NAME and following == "[" and _is_declared_here(tokens, index):
             yield index + 1, closed(tokens, index + 1, end)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import define, field, frozen
 
-from evokernel_core.twin.lexer import Kind, Token, closing_index, tokenize
+from evokernel_core.twin.lexer import CppTokenKind, Token, closing_index, tokenize
 
 Scope = tuple[str, ...]
 """The namespaces and classes around something, the outermost first; those without a name are left out."""
@@ -40,7 +40,7 @@ _NO_ARGUMENTS = frozenset((";", "{", "}", "?", "|", "<<<", ")", "]"))
 
 
 @frozen
-class Function:
+class DeclaredFunction:
     """A declaration. It takes ``least`` to ``most`` arguments, any number where ``most`` is None; ``body``
     has the tokens from the parameter list to the last brace, none where it is only declared."""
 
@@ -63,12 +63,12 @@ class Function:
 class Declarations:
     """What files declare: functions by scope and name, the bases of each class, and macros."""
 
-    functions: dict[tuple[Scope, str], list[Function]] = field(factory=dict)
+    functions: dict[tuple[Scope, str], list[DeclaredFunction]] = field(factory=dict)
     bases: dict[Scope, tuple[str, ...]] = field(factory=dict)
     used: set[str] = field(factory=set)
     macros: set[str] = field(factory=set)
 
-    def everything(self) -> Iterator[Function]:
+    def everything(self) -> Iterator[DeclaredFunction]:
         """All functions in the order in which they were read."""
         for function in self.functions.values():
             yield from function
@@ -81,7 +81,7 @@ def read_declarations(files: Mapping[str, Sequence[Token]]) -> Declarations:
     for tokens in files.values():
         _learn_macros(tokens, declarations.macros, marks)
     for file, tokens in files.items():
-        code = tuple(token for token in tokens if token.kind is not Kind.DIRECTIVE)
+        code = tuple(token for token in tokens if token.kind is not CppTokenKind.DIRECTIVE)
         _Reader(code, file, declarations, frozenset(marks)).read(0, len(code), ())
     return declarations
 
@@ -92,7 +92,7 @@ _DEFINE = re.compile(r"#\s*define\s+(\w+)")
 def _learn_macros(tokens: Iterable[Token], macros: set[str], marks: set[str]) -> None:
     """The macros of a file; one that stands for a mark of the device is a mark too."""
     for token in tokens:
-        match = _DEFINE.match(token.text) if token.kind is Kind.DIRECTIVE else None
+        match = _DEFINE.match(token.text) if token.kind is CppTokenKind.DIRECTIVE else None
         if match is None:
             continue
         macros.add(match[1])
@@ -139,7 +139,7 @@ def split_arguments(tokens: Sequence[Token]) -> list[Sequence[Token]]:
         if text in ("(", "[", "{"):
             index = closed(tokens, index, len(tokens))
             continue
-        if text == "<" and index and tokens[index - 1].kind is Kind.NAME:
+        if text == "<" and index and tokens[index - 1].kind is CppTokenKind.NAME:
             index = angle_end(tokens, index, len(tokens)) or index + 1
             continue
         if text == ",":
@@ -151,11 +151,11 @@ def split_arguments(tokens: Sequence[Token]) -> list[Sequence[Token]]:
 
 @frozen
 class _Reader:
-    """Reads the declarations of one file into ``found``."""
+    """Reads the declarations of one file into ``declared``."""
 
     tokens: Sequence[Token]
     file: str
-    found: Declarations
+    declared: Declarations
     marks: frozenset[str]
 
     def read(self, index: int, end: int, scope: Scope) -> None:
@@ -175,7 +175,7 @@ class _Reader:
                 index = inside
             elif text == "using" and following == "namespace":
                 index = self._skip(index, end)
-                self.found.used.add(self.tokens[min(index, end) - 2].text)
+                self.declared.used.add(self.tokens[min(index, end) - 2].text)
             elif text in ("using", "typedef", "static_assert", "enum"):
                 index = self._skip(index, end)
             else:
@@ -197,7 +197,7 @@ class _Reader:
         inline = index > 0 and self.tokens[index - 1].text == "inline"
         index += 1
         while index < end and self.tokens[index].text not in ("{", ";", "="):
-            if self.tokens[index].kind is Kind.NAME and self.tokens[index].text != "inline":
+            if self.tokens[index].kind is CppTokenKind.NAME and self.tokens[index].text != "inline":
                 names.append(self.tokens[index].text)
             index += 1
         if index >= end or self.tokens[index].text != "{":
@@ -233,7 +233,7 @@ class _Reader:
                 return self._class(class_at, index, end, scope)
             if token.text == "{":
                 return closed(self.tokens, index, end)
-            names += token.kind is Kind.NAME and token.text not in (_SPECIFIERS | self.marks)
+            names += token.kind is CppTokenKind.NAME and token.text not in (_SPECIFIERS | self.marks)
             index += 1
         return end
 
@@ -243,7 +243,7 @@ class _Reader:
         following = self.tokens[index + 1].text if index + 1 < end else ""
         if text == "template" and following == "<":
             return angle_end(self.tokens, index + 1, end) or index + 2
-        if text == "<" and index and self.tokens[index - 1].kind is Kind.NAME:
+        if text == "<" and index and self.tokens[index - 1].kind is CppTokenKind.NAME:
             return angle_end(self.tokens, index, end) or index + 1
         return closed(self.tokens, index, end) if text == "[" else None
 
@@ -257,13 +257,15 @@ class _Reader:
     def _class(self, word: int, opening: int, end: int, scope: Scope) -> int:
         head = self.tokens[word + 1 : opening]
         colon = next((i for i, token in enumerate(head) if token.text == ":"), len(head))
-        names = [token.text for token in head[:colon] if token.kind is Kind.NAME and token.text != "final"]
+        names = [
+            token.text for token in head[:colon] if token.kind is CppTokenKind.NAME and token.text != "final"
+        ]
         inside = closed(self.tokens, opening, end)
         place = (*scope, names[0]) if names else scope
         if names:
-            bases = [token.text for token in head[colon:] if token.kind is Kind.NAME]
+            bases = [token.text for token in head[colon:] if token.kind is CppTokenKind.NAME]
             kept = (base for base in bases if base not in (_ACCESS | {"virtual"}))
-            self.found.bases[place] = tuple(kept)
+            self.declared.bases[place] = tuple(kept)
         self.read(opening + 1, inside - 1, place)
         return inside
 
@@ -272,10 +274,10 @@ class _Reader:
         index = opening - 1
         if index >= 0 and self.tokens[index].text == ">":
             index = _angle_start(self.tokens, index) - 1
-        if index < 0 or self.tokens[index].kind is not Kind.NAME:
+        if index < 0 or self.tokens[index].kind is not CppTokenKind.NAME:
             return None
         name = self.tokens[index].text
-        if name.startswith("__") or name in _WITH_BRACKETS or name in self.found.macros:
+        if name.startswith("__") or name in _WITH_BRACKETS or name in self.declared.macros:
             return None
         if index and self.tokens[index - 1].text == "~":
             name, index = f"~{name}", index - 1
@@ -283,7 +285,7 @@ class _Reader:
             index -= 2
             if self.tokens[index].text == ">":
                 index = _angle_start(self.tokens, index) - 1
-            if index < 0 or self.tokens[index].kind is not Kind.NAME:
+            if index < 0 or self.tokens[index].kind is not CppTokenKind.NAME:
                 return None
             name = f"{self.tokens[index].text}::{name}"
         return name
@@ -301,7 +303,7 @@ class _Reader:
         constexpr = any(token.text == "constexpr" for token in head)
         least, most = _arity(self.tokens[opening + 1 : parameters - 1])
         tokens = self.tokens[opening:behind] if body else ()
-        function = Function(
+        function = DeclaredFunction(
             last,
             (*scope, *outer),
             device,
@@ -312,7 +314,7 @@ class _Reader:
             self.file,
             self.tokens[opening].line,
         )
-        self.found.functions.setdefault((function.scope, last), []).append(function)
+        self.declared.functions.setdefault((function.scope, last), []).append(function)
         return behind
 
     def _tail(self, index: int, end: int) -> tuple[int, bool, bool]:

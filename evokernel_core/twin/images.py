@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from evokernel_core.twin.conditions import DEVICE_COMPILER
-from evokernel_core.twin.kernels import Kernel, find_kernels
-from evokernel_core.twin.lexer import Kind, Token, closing_index, tokenize
+from evokernel_core.twin.kernels import DeclaredKernel, find_kernels
+from evokernel_core.twin.lexer import CppTokenKind, Token, closing_index, tokenize
 from evokernel_core.twin.preprocess import has_c_linkage
 from evokernel_core.twin.sources import ProgramSource, Unit, active_files, active_units
 
@@ -23,7 +23,7 @@ _CORE_MACRO = re.compile("|".join(rf"\b{name}\b" for name in (*VECTOR_MACROS, *C
 _CORE_TYPE = "g_coreType"
 
 
-def kernels_of(source: ProgramSource, texts: Mapping[Path, str]) -> dict[str, Kernel]:
+def kernels_of(source: ProgramSource, texts: Mapping[Path, str]) -> dict[str, DeclaredKernel]:
     """The kernels of a program, seen with the eyes of both core types."""
     files = active_files(source, texts, VECTOR_MACROS)
     if any(_CORE_MACRO.search(text) for text in texts.values()):
@@ -31,7 +31,7 @@ def kernels_of(source: ProgramSource, texts: Mapping[Path, str]) -> dict[str, Ke
     return find_kernels(files)
 
 
-def needs_cube_image(texts: Iterable[str], kernels: Mapping[str, Kernel]) -> bool:
+def needs_cube_image(texts: Iterable[str], kernels: Mapping[str, DeclaredKernel]) -> bool:
     """Whether a program that uses cube cores distinguishes them while it is compiled."""
     ratios = [ratio for kernel in kernels.values() for ratio in (kernel.ratio, *kernel.by_key.values())]
     return any(ratio.cube for ratio in ratios) and any(distinguishes(text) for text in texts)
@@ -42,7 +42,7 @@ def distinguishes(text: str) -> bool:
     if not (_CORE_MACRO.search(text) or _CORE_TYPE in text):
         return False
     tokens = tokenize(text)
-    directives = (token.text for token in tokens if token.kind is Kind.DIRECTIVE)
+    directives = (token.text for token in tokens if token.kind is CppTokenKind.DIRECTIVE)
     return any(_CORE_MACRO.search(line) for line in directives) or _constant_core_type(tokens)
 
 
@@ -77,7 +77,7 @@ def device_units(source: ProgramSource, texts: Mapping[Path, str]) -> list[Unit]
     return active_units(source, texts, {**VECTOR_MACROS, **DEVICE_COMPILER})
 
 
-def launch_headers(texts: Iterable[str], kernels: Mapping[str, Kernel]) -> dict[str, str]:
+def launch_headers(texts: Iterable[str], kernels: Mapping[str, DeclaredKernel]) -> dict[str, str]:
     """``aclrtlaunch_<kernel>.h`` for each one that the program includes: the kernel's declaration."""
     wanted = {name for text in texts for name in re.findall(r'#\s*include\s*"aclrtlaunch_(\w+)\.h"', text)}
     head = '#pragma once\n#include "evokernel/twin/language.h"\n#include "evokernel/twin/launch_site.h"\n'

@@ -14,7 +14,7 @@ from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.bare import build_bare, filled, read_launch, run_bare
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.program import build_program, run_program
-from evokernel_core.twin.run import GIB, Limits, Mode, RunResult, Status
+from evokernel_core.twin.run import GIB, ExitStatus, Limits, Mode, RunResult
 from evokernel_core.twin.sources import ProgramSource
 from evokernel_core.twin.timeline import chrome_trace, write_timeline
 
@@ -53,7 +53,7 @@ class Job:
 
 
 @frozen
-class Outcome:
+class JobOutcome:
     """A run with what comparing its outputs found."""
 
     result: RunResult
@@ -63,11 +63,11 @@ class Outcome:
     @property
     def ok(self) -> bool:
         errors = any(hazard.severity is Severity.ERROR for hazard in self.result.hazards)
-        done = self.result.status is Status.OK and self.result.exit_code == 0
+        done = self.result.status is ExitStatus.OK and self.result.exit_code == 0
         return done and not errors and not self.mismatches
 
 
-def run_job(job: Job) -> Outcome:
+def run_job(job: Job) -> JobOutcome:
     """Compiles and runs; a trace whose name ends in .html becomes a page. What the compiler refuses is an
     outcome; raises UsageError for a job that cannot be begun, BuildError."""
     try:
@@ -78,30 +78,30 @@ def run_job(job: Job) -> Outcome:
                 write_timeline(trace, outcome.result, job.chip, job.trace)
         return outcome
     except CandidateError as error:
-        return Outcome(RunResult(Status.ERROR, error.feedback, exit_code=1), 0.0)
+        return JobOutcome(RunResult(ExitStatus.ERROR, error.feedback, exit_code=1), 0.0)
 
 
-def _run_bare(job: Job, launch: Path) -> Outcome:
+def _run_bare(job: Job, launch: Path) -> JobOutcome:
     cwd = job.cwd or launch.parent
     how = (job.mode, load_chip(job.chip), job.trace)
     with temporary.folder("inputs") as made:
         bare = build_bare(job.program, job.entry, filled(read_launch(launch), Path(made)), cwd)
         result, mismatches = run_bare(bare, cwd, how, job.limits, auto_sync=job.auto_sync)
-    return Outcome(result, bare.built.compile_s, mismatches)
+    return JobOutcome(result, bare.built.compile_s, mismatches)
 
 
-def _run_program(job: Job) -> Outcome:
+def _run_program(job: Job) -> JobOutcome:
     program = build_program(job.program)
     how = (job.mode, load_chip(job.chip), job.trace)
     cwd = job.cwd or Path.cwd()
     result = run_program(program, job.arguments, cwd, how, job.limits, auto_sync=job.auto_sync)
-    return Outcome(_without_launches(result), program.compile_s)
+    return JobOutcome(_without_launches(result), program.compile_s)
 
 
 def _without_launches(result: RunResult) -> RunResult:
     """A program that ended well but launched nothing has shown nothing about a kernel."""
-    if result.status is Status.OK and not result.launches:
-        return evolve(result, status=Status.ERROR, message="The program launched no kernel.")
+    if result.status is ExitStatus.OK and not result.launches:
+        return evolve(result, status=ExitStatus.ERROR, message="The program launched no kernel.")
     return result
 
 
@@ -110,7 +110,7 @@ def _plain(hazard: Hazard) -> dict[str, Any]:
     return dict(to_data(evolve(hazard, message=str(hazard.message))))
 
 
-def as_data(outcome: Outcome) -> dict[str, Any]:
+def as_data(outcome: JobOutcome) -> dict[str, Any]:
     """The outcome as ``evokernel twin run --json`` prints it; latencies are modelled microseconds."""
     result = outcome.result
     return {

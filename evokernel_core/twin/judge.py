@@ -31,11 +31,11 @@ from evokernel_core.lifeline import lifeline
 from evokernel_core.twin.build import BuiltKernel
 from evokernel_core.twin.run import (
     KERNEL_LIMITS,
+    ExitStatus,
     Finished,
     Limits,
     RunRequest,
     RunResult,
-    Status,
     clean_environment,
     ended_early,
     head_of,
@@ -127,11 +127,11 @@ def _verdict(result_file: Path, pair: _Pair, limits: Limits, chip: Chip) -> RunR
     """The judge's result, or how the candidate's process ended where it left the judge without an answer."""
     launcher_failed = pair.candidate.exit_code == 120 and "evokernel-launcher" in pair.candidate.stderr
     result = read_result(result_file, pair.candidate if launcher_failed else pair.judge, limits, chip)
-    unanswered = result.status is Status.ERROR and result.message.startswith(ENDED_EARLY)
+    unanswered = result.status is ExitStatus.ERROR and result.message.startswith(ENDED_EARLY)
     if unanswered and pair.alone:
         early = ended_early(pair.candidate, limits)
         result = evolve(early, hazards=result.hazards, seconds=result.seconds)
-    elif result.status is Status.CRASH:
+    elif result.status is ExitStatus.CRASH:
         result = evolve(
             result,
             message=Sentence("What the kernel asked for ended the judge: {message}", message=result.message),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import frozen
 
-from evokernel_core.twin.lexer import Kind, Token, closing_index, split_commas, tokenize
+from evokernel_core.twin.lexer import CppTokenKind, Token, closing_index, split_commas, tokenize
 
 
 @frozen
@@ -69,7 +69,7 @@ _VECTOR_CALLS = frozenset(
 
 
 @frozen
-class Kernel:
+class DeclaredKernel:
     """One kernel: parameters as written, one string each; its ratio, by tiling key where one differs.
 
     ``template``: whether it takes template arguments.
@@ -83,11 +83,11 @@ class Kernel:
     template: bool = False
 
 
-def find_kernels(files: Iterable[Sequence[Token]]) -> dict[str, Kernel]:
+def find_kernels(files: Iterable[Sequence[Token]]) -> dict[str, DeclaredKernel]:
     """The kernels among the active tokens of a program's files, a definition before a declaration."""
     everything = [tuple(tokens) for tokens in files]
     uses = _Uses(everything)
-    result: dict[str, Kernel] = {}
+    result: dict[str, DeclaredKernel] = {}
     for tokens in everything:
         for kernel in _kernels(tokens, uses):
             if kernel.name not in result or (kernel.defined and not result[kernel.name].defined):
@@ -95,7 +95,7 @@ def find_kernels(files: Iterable[Sequence[Token]]) -> dict[str, Kernel]:
     return result
 
 
-def _kernels(tokens: Sequence[Token], uses: _Uses) -> Iterator[Kernel]:
+def _kernels(tokens: Sequence[Token], uses: _Uses) -> Iterator[DeclaredKernel]:
     for index, token in enumerate(tokens):
         if token.text == "__global__":
             kernel = _kernel(tokens, index, uses)
@@ -103,7 +103,7 @@ def _kernels(tokens: Sequence[Token], uses: _Uses) -> Iterator[Kernel]:
                 yield kernel
 
 
-def _kernel(tokens: Sequence[Token], index: int, uses: _Uses) -> Kernel | None:
+def _kernel(tokens: Sequence[Token], index: int, uses: _Uses) -> DeclaredKernel | None:
     opening = _parameter_list(tokens, index)
     if opening is None:
         return None
@@ -115,7 +115,7 @@ def _kernel(tokens: Sequence[Token], index: int, uses: _Uses) -> Kernel | None:
     if defined:
         body = tokens[closing + 1 : closing_index(tokens, closing + 1) + 1]
     parameters = split_commas(tokens[opening + 1 : closing])
-    return Kernel(
+    return DeclaredKernel(
         name=tokens[opening - 1].text,
         parameters=tuple(" ".join(part.text for part in parameter) for parameter in parameters),
         ratio=_qualified(head) or _declared(body, "KERNEL_TASK_TYPE_DEFAULT", 0) or uses.ratio(body),
@@ -129,7 +129,7 @@ def _parameter_list(tokens: Sequence[Token], index: int) -> int | None:
     """The index of the bracket after the kernel's name: qualifiers with brackets of their own are passed."""
     while index < len(tokens) and tokens[index].text not in ";{}":
         if tokens[index].text == "(":
-            if tokens[index - 1].kind is Kind.NAME and not tokens[index - 1].text.startswith("__"):
+            if tokens[index - 1].kind is CppTokenKind.NAME and not tokens[index - 1].text.startswith("__"):
                 return index
             index = closing_index(tokens, index)
         index += 1
@@ -137,7 +137,11 @@ def _parameter_list(tokens: Sequence[Token], index: int) -> int | None:
 
 
 def _declaration_start(tokens: Sequence[Token], index: int) -> int:
-    while index > 0 and tokens[index - 1].text not in ";{}" and tokens[index - 1].kind is not Kind.DIRECTIVE:
+    while (
+        index > 0
+        and tokens[index - 1].text not in ";{}"
+        and tokens[index - 1].kind is not CppTokenKind.DIRECTIVE
+    ):
         index -= 1
     return index
 
@@ -194,7 +198,7 @@ class _Uses:
 
     def _read(self, tokens: Sequence[Token]) -> None:
         for index, token in enumerate(tokens):
-            if token.kind is Kind.DIRECTIVE:
+            if token.kind is CppTokenKind.DIRECTIVE:
                 self._read_macro(token)
             elif token.text == "using" and index + 2 < len(tokens) and tokens[index + 2].text == "=":
                 self._add(tokens[index + 1].text, tokens[index + 3 : _statement_end(tokens, index)])
@@ -210,14 +214,14 @@ class _Uses:
             self._add(words[1].text, words[2:])
 
     def _add(self, name: str, tokens: Sequence[Token]) -> None:
-        names = {token.text for token in tokens if token.kind is Kind.NAME}
+        names = {token.text for token in tokens if token.kind is CppTokenKind.NAME}
         self.mentions.setdefault(name, set()).update(names)
 
     def ratio(self, body: Sequence[Token]) -> CoreRatio:
         """What the compiler infers where nothing is declared: the cores whose instructions are used."""
         while self._unread:
             self._read(self._unread.pop(0))
-        reached = self._reached({token.text for token in body if token.kind is Kind.NAME})
+        reached = self._reached({token.text for token in body if token.kind is CppTokenKind.NAME})
         waits = bool(reached & _WAITS)
         if reached & _MATMUL_OBJECTS and "ASCENDC_CUBE_ONLY" not in self.macros:
             return MIX
@@ -252,16 +256,16 @@ def _block_end(tokens: Sequence[Token], opening: int) -> int:
 def _defined_name(tokens: Sequence[Token], opening: int) -> str:
     """The function or class that a brace opens, "" for any other block."""
     index = opening - 1
-    while index >= 0 and tokens[index].text not in ";{}" and tokens[index].kind is not Kind.DIRECTIVE:
+    while index >= 0 and tokens[index].text not in ";{}" and tokens[index].kind is not CppTokenKind.DIRECTIVE:
         if tokens[index].text in ("class", "struct", "union") and tokens[index - 1].text not in (
             "<",
             ",",
             "enum",
         ):
-            return tokens[index + 1].text if tokens[index + 1].kind is Kind.NAME else ""
+            return tokens[index + 1].text if tokens[index + 1].kind is CppTokenKind.NAME else ""
         index -= 1
     for position in range(index + 1, opening - 1):
         name, bracket = tokens[position], tokens[position + 1]
-        if bracket.text == "(" and name.kind is Kind.NAME and not name.text.startswith("__"):
+        if bracket.text == "(" and name.kind is CppTokenKind.NAME and not name.text.startswith("__"):
             return "" if name.text in ("if", "for", "while", "switch", "catch") else name.text
     return ""

@@ -12,7 +12,7 @@ from attrs import frozen
 from evokernel_core.domain.sentence import Sentence
 
 
-class Kind(StrEnum):
+class CppTokenKind(StrEnum):
     NAME = "name"
     NUMBER = "number"
     STRING = "string"
@@ -25,7 +25,7 @@ class Kind(StrEnum):
 class Token:
     """``text`` as written, from character ``start`` to ``end`` of the file, on 1-based ``line``."""
 
-    kind: Kind
+    kind: CppTokenKind
     text: str
     start: int
     end: int
@@ -56,7 +56,7 @@ def tokenize(text: str) -> tuple[Token, ...]:
     return tuple(_scan(text))
 
 
-_KINDS = {**{kind.value: kind for kind in Kind}, "fence": Kind.STRING}
+_KINDS = {**{kind.value: kind for kind in CppTokenKind}, "fence": CppTokenKind.STRING}
 
 
 def _scan(text: str) -> Iterator[Token]:

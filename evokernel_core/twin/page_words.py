@@ -48,4 +48,4 @@ def embedded(data: object) -> str:
 def with_words(page: str, language: str, words: Mapping[str, str]) -> str:
     """A page's text in another language (``zh-CN``): ``words`` are translations by their templates."""
     text = embedded({"lang": language, "words": dict(words)})
-    return _WORDS.sub(lambda found: f"{found[1]}{text}{found[2]}", page, count=1)
+    return _WORDS.sub(lambda match: f"{match[1]}{text}{match[2]}", page, count=1)

@@ -13,8 +13,8 @@ from itertools import filterfalse
 from attrs import frozen
 
 from evokernel_core.domain.errors import EvoKernelError
-from evokernel_core.twin.kernels import VECTOR, CoreRatio, Kernel
-from evokernel_core.twin.lexer import Kind, Token, closing_index, split_commas, tokenize
+from evokernel_core.twin.kernels import VECTOR, CoreRatio, DeclaredKernel
+from evokernel_core.twin.lexer import CppTokenKind, Token, closing_index, split_commas, tokenize
 
 _MACRO = "ACLRT_LAUNCH_KERNEL"
 _ATTRIBUTE = re.compile(r"\[\s*(?:host\s*,\s*)?aicore\s*\]")
@@ -37,7 +37,7 @@ Span = tuple[int, int]
 
 
 @frozen
-class Launch:
+class LaunchCall:
     """One launch in a file: what is called, its configuration and arguments, as characters of the text."""
 
     name: str
@@ -51,14 +51,14 @@ class Launch:
     """Its arguments may be any addresses: the host does not see the kernel's parameters."""
 
 
-def find_launches(text: str) -> tuple[Launch, ...]:
+def find_launches(text: str) -> tuple[LaunchCall, ...]:
     """The launches of a file in order. Raises LaunchSyntaxError for one that is cut short."""
     if "<<<" not in text and _MACRO not in text:
         return ()
     return tuple(_launches(tokenize(text)))
 
 
-def rewrite_launches(text: str, kernels: Mapping[str, Kernel] | None = None, file: str = "") -> str:
+def rewrite_launches(text: str, kernels: Mapping[str, DeclaredKernel] | None = None, file: str = "") -> str:
     """The file with each launch as a call of ``::evokernel::twin::LaunchSite``. Raises LaunchSyntaxError.
 
     ``kernels`` says on which cores each one runs, vector cores by default. ``file`` tells the launches
@@ -74,7 +74,7 @@ def rewrite_launches(text: str, kernels: Mapping[str, Kernel] | None = None, fil
         ratio = _ratio(text, launch, kernels or {})
         pieces += [text[position : launch.start], _call(text, launch, ratio, file)]
         position = launch.end
-    rewritten = _LINKAGE.sub(lambda found: " " * len(found[0]), "".join([*pieces, text[position:]]))
+    rewritten = _LINKAGE.sub(lambda line: " " * len(line[0]), "".join([*pieces, text[position:]]))
     return _without_attributes(rewritten)
 
 
@@ -84,7 +84,7 @@ def _without_linkage(text: str, kernels: Iterable[str]) -> str:
     if not names or not _C_LINKAGE.search(text):
         return text
     declared = rf"{_C_LINKAGE.pattern}(?=\s+[\w\s:<>*&]*\b(?:{names})\s*\()"
-    return re.sub(declared, lambda found: " " * len(found[0]), text)
+    return re.sub(declared, lambda line: " " * len(line[0]), text)
 
 
 def has_c_linkage(kernel: str) -> bool:
@@ -104,12 +104,12 @@ def without_launches(text: str) -> str:
     return "".join([*pieces, text[position:]])
 
 
-def _with_macros(text: str, kernels: Mapping[str, Kernel], file: str) -> str:
+def _with_macros(text: str, kernels: Mapping[str, DeclaredKernel], file: str) -> str:
     """The text with the launches inside ``#define`` rewritten; what is no whole launch stays."""
     pieces: list[str] = []
     position = 0
     for token in tokenize(text) if "#" in text and "<<<" in text else ():
-        if token.kind is not Kind.DIRECTIVE or "<<<" not in token.text:
+        if token.kind is not CppTokenKind.DIRECTIVE or "<<<" not in token.text:
             continue
         body = token.text.replace("\\\n", "  ")
         inside = body.find("define")
@@ -131,7 +131,7 @@ def _without_attributes(text: str) -> str:
         return text
     places: set[int] = set()
     for token in tokenize(text):
-        if token.kind is Kind.DIRECTIVE:
+        if token.kind is CppTokenKind.DIRECTIVE:
             places |= {token.start + match.start() for match in _ATTRIBUTE.finditer(token.text)}
         elif token.text == "[":
             places.add(token.start)
@@ -142,7 +142,7 @@ def _without_attributes(text: str) -> str:
     return _ATTRIBUTE.sub(blank, text)
 
 
-def _ratio(text: str, launch: Launch, kernels: Mapping[str, Kernel]) -> CoreRatio:
+def _ratio(text: str, launch: LaunchCall, kernels: Mapping[str, DeclaredKernel]) -> CoreRatio:
     """The cores of the kernel that is launched, also where a variable stands for it."""
     name = _last_name(launch.name)
     if name in kernels:
@@ -168,7 +168,7 @@ def assigned_names(tokens: Sequence[Token], variable: str) -> frozenset[str]:
         if tokens[follows].text == ")" and tokens[follows + 1].text == "(":
             follows = closing_index(tokens, follows + 1) + 1
         if tokens[follows].text in ("=", "{"):
-            result |= {part.text for part in _statement(tokens, follows) if part.kind is Kind.NAME}
+            result |= {part.text for part in _statement(tokens, follows) if part.kind is CppTokenKind.NAME}
     return frozenset(result)
 
 
@@ -182,7 +182,7 @@ def _statement(tokens: Sequence[Token], start: int) -> Sequence[Token]:
     return tokens[start:]
 
 
-def _call(text: str, launch: Launch, ratio: CoreRatio, file: str) -> str:
+def _call(text: str, launch: LaunchCall, ratio: CoreRatio, file: str) -> str:
     config = ", ".join(f"({text[start:end]})" for start, end in launch.config)
     label = launch.name.replace("\\", "").replace('"', "")
     captures, passed = _arguments(text, launch)
@@ -200,7 +200,7 @@ def _last_name(name: str) -> str:
     return name.partition("<")[0].rpartition("::")[2]
 
 
-def _arguments(text: str, launch: Launch) -> tuple[list[str], list[str]]:
+def _arguments(text: str, launch: LaunchCall) -> tuple[list[str], list[str]]:
     """Captures that evaluate each argument once, on the host, and what the kernel is called with.
 
     A literal stays where it is: 0 may mean a null pointer, and braces have no type of their own.
@@ -208,7 +208,7 @@ def _arguments(text: str, launch: Launch) -> tuple[list[str], list[str]]:
     captures, passed = [], []
     for index, part in enumerate(launch.arguments):
         written = text[part[0].start : part[-1].end]
-        literal = len(part) == 1 and part[0].kind is not Kind.NAME
+        literal = len(part) == 1 and part[0].kind is not CppTokenKind.NAME
         if literal or part[0].text == "{" or written == "NULL" or not _balanced(part):
             passed.append(written)
             continue
@@ -225,15 +225,15 @@ def _balanced(tokens: Sequence[Token]) -> bool:
     return opened == closed
 
 
-def _launches(tokens: Sequence[Token]) -> Iterator[Launch]:
+def _launches(tokens: Sequence[Token]) -> Iterator[LaunchCall]:
     for index, token in enumerate(tokens):
-        if token.text == "<<<" and token.kind is Kind.PUNCTUATION:
+        if token.text == "<<<" and token.kind is CppTokenKind.PUNCTUATION:
             yield _launch(tokens, index)
-        elif token.text == _MACRO and token.kind is Kind.NAME:
+        elif token.text == _MACRO and token.kind is CppTokenKind.NAME:
             yield _macro_launch(tokens, index)
 
 
-def _launch(tokens: Sequence[Token], opening: int) -> Launch:
+def _launch(tokens: Sequence[Token], opening: int) -> LaunchCall:
     line = tokens[opening].line
     first = _callee_start(tokens, opening)
     end_config = _find(tokens, opening + 1, ">>>", line)
@@ -250,7 +250,7 @@ def _launch(tokens: Sequence[Token], opening: int) -> Launch:
             "The launch on line {line} lacks its argument list; write (...) after >>>.", line=line
         )
     end = _closed(tokens, end_config + 1, line)
-    return Launch(
+    return LaunchCall(
         name="".join(token.text for token in tokens[first:opening]),
         start=tokens[first].start,
         end=tokens[end].end,
@@ -261,7 +261,7 @@ def _launch(tokens: Sequence[Token], opening: int) -> Launch:
     )
 
 
-def _macro_launch(tokens: Sequence[Token], index: int) -> Launch:
+def _macro_launch(tokens: Sequence[Token], index: int) -> LaunchCall:
     """``ACLRT_LAUNCH_KERNEL(name)(blockDim, stream, args...)``."""
     line = tokens[index].line
     wrong = LaunchSyntaxError(
@@ -278,7 +278,7 @@ def _macro_launch(tokens: Sequence[Token], index: int) -> Launch:
     if len(parts) < 2 or not all(parts):
         raise wrong
     stream = (parts[1][0].start, parts[1][-1].end)
-    return Launch(
+    return LaunchCall(
         name=tokens[index + 2].text,
         start=tokens[index].start,
         end=tokens[end].end,
@@ -317,11 +317,11 @@ def _callee_start(tokens: Sequence[Token], opening: int) -> int:
     index = opening - 1
     if index >= 0 and tokens[index].text in (">", ">>>"):
         index = _template_start(tokens, index) - 1
-    if index < 0 or tokens[index].kind is not Kind.NAME:
+    if index < 0 or tokens[index].kind is not CppTokenKind.NAME:
         raise LaunchSyntaxError(
             "The launch on line {line} names no kernel before <<<.", line=tokens[opening].line
         )
-    while index >= 2 and tokens[index - 1].text == "::" and tokens[index - 2].kind is Kind.NAME:
+    while index >= 2 and tokens[index - 1].text == "::" and tokens[index - 2].kind is CppTokenKind.NAME:
         index -= 2
     return index - 1 if index >= 1 and tokens[index - 1].text == "::" else index
 

@@ -29,14 +29,14 @@ from evokernel_core.twin.build import (
 from evokernel_core.twin.compiler import feedback, project_diagnostics
 from evokernel_core.twin.depfiles import depfile_flags, read_known_files
 from evokernel_core.twin.images import device_units, image_flags, kernels_of, launch_headers, needs_cube_image
-from evokernel_core.twin.kernels import Kernel
+from evokernel_core.twin.kernels import DeclaredKernel
 from evokernel_core.twin.preprocess import LaunchSyntaxError, rewrite_launches
 from evokernel_core.twin.run import Limits, Mode, RunResult, limited, read_result, run_process
 from evokernel_core.twin.sources import ProgramSource, mirrored, read_sources, write_tree
 
 
 @frozen
-class Program:
+class BuiltProgram:
     """A built program and how long building took, 0 where it came from the cache."""
 
     executable: Path
@@ -45,7 +45,7 @@ class Program:
 
 
 def rewritten(
-    source: ProgramSource, texts: Mapping[Path, str], kernels: Mapping[str, Kernel]
+    source: ProgramSource, texts: Mapping[Path, str], kernels: Mapping[str, DeclaredKernel]
 ) -> dict[Path, str]:
     """The files with their launches rewritten, each line still at its number.
 
@@ -69,7 +69,7 @@ def define_flags(defines: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"-D{define}" for define in defines)
 
 
-def build_program(source: ProgramSource) -> Program:
+def build_program(source: ProgramSource) -> BuiltProgram:
     """Compiles and links a program, from the cache where its text was built before.
 
     Raises CandidateError with the compiler's errors at the program's lines.
@@ -81,7 +81,7 @@ def build_program(source: ProgramSource) -> Program:
     named = [(source.shown(path), text) for path, text in texts.items()]
     folder = kernel_cache.folder_of(twin.folder, preparation_hash(), "program", places, named, flags)
     if kernel_cache.has(folder, "program"):
-        return Program(folder / "program", twin, 0.0)
+        return BuiltProgram(folder / "program", twin, 0.0)
     started = time.monotonic()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with temporary.folder_in(folder.parent, "building") as work:
@@ -98,7 +98,7 @@ def build_program(source: ProgramSource) -> Program:
             folder = kernel_cache.folder_of_one_build(twin.folder)
         publish(work / "result", folder)
     kernel_cache.added(folder)
-    return Program(folder / "program", twin, time.monotonic() - started)
+    return BuiltProgram(folder / "program", twin, time.monotonic() - started)
 
 
 @frozen
@@ -141,7 +141,7 @@ def _build(job: _Job, two_images: bool) -> list[Path]:
         for index, unit in enumerate(units)
     ]
     with ThreadPoolExecutor(max_workers=min(len(work), os.cpu_count() or 1)) as pool:
-        for status, output in pool.map(lambda item: run_tool(job.twin, item[0], job.work), work):
+        for status, output in pool.map(lambda entry: run_tool(job.twin, entry[0], job.work), work):
             if status:
                 result = project_diagnostics(output, job.names, job.twin.include)
                 raise CandidateError("compile", feedback(result, output))
@@ -167,7 +167,7 @@ def soc_name(chip: Chip) -> str:
 
 
 def run_program(
-    program: Program,
+    program: BuiltProgram,
     arguments: Sequence[str],
     cwd: Path,
     how: tuple[Mode, Chip, Path | None],

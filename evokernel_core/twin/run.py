@@ -39,7 +39,7 @@ class Mode(StrEnum):
     SAMPLE = "sample"
 
 
-class Status(StrEnum):
+class ExitStatus(StrEnum):
     """How the process ended. ``declined``: the kernel has no tiling for the sizes. ``error``: it ended by
     itself and says that the run cannot be judged."""
 
@@ -76,7 +76,7 @@ Run = tuple[int, int]
 
 
 @frozen
-class Part:
+class TensorPart:
     """Chosen elements of a tensor: those whose index along each dimension is in one of its runs, which rise.
 
     ``item_size``: bytes of an element; ``sizes``: the tensor's shape.
@@ -112,7 +112,7 @@ class TensorFile:
     """What an output holds before the launch, for one that is read too."""
     is_list: bool = False
     """An input into which the launcher writes the addresses of a list's tensors."""
-    part: Part | None = None
+    part: TensorPart | None = None
 
 
 @frozen
@@ -139,7 +139,7 @@ class RunRequest:
 
 
 @frozen
-class Work:
+class PipeWork:
     """What all cores of a launch did on one pipe, as the twin counted it: instructions, bytes that were
     copied to or from global memory, and modelled microseconds in sum over the cores."""
 
@@ -147,8 +147,10 @@ class Work:
     nbytes: int = 0
     us: float = 0.0
 
-    def __add__(self, other: Work) -> Work:
-        return Work(self.instructions + other.instructions, self.nbytes + other.nbytes, self.us + other.us)
+    def __add__(self, other: PipeWork) -> PipeWork:
+        return PipeWork(
+            self.instructions + other.instructions, self.nbytes + other.nbytes, self.us + other.us
+        )
 
 
 @frozen
@@ -163,7 +165,7 @@ class LaunchReport:
     pipes: tuple[tuple[str, float], ...]
     bottleneck: Sentence = field(converter=Sentence)
     slowest_block: int = 0
-    work: tuple[tuple[str, Work], ...] = ()
+    work: tuple[tuple[str, PipeWork], ...] = ()
     lines: tuple[LineTime, ...] = ()
     balance: float = 1.0
 
@@ -172,7 +174,7 @@ class LaunchReport:
 class RunResult:
     """What came of a run; ``message`` is a sentence unless status is ok. ``latency_us`` is modelled."""
 
-    status: Status
+    status: ExitStatus
     message: Sentence = field(default=Sentence(), converter=Sentence)
     hazards: tuple[Hazard, ...] = ()
     launches: tuple[LaunchReport, ...] = ()
@@ -330,7 +332,9 @@ def read_result(path: Path, finished: Finished, limits: Limits, chip: Chip) -> R
         raise BuildError("The kernel's process could not be confined: {said}", said=finished.stderr.strip())
     if finished.exit_code == -signal.SIGKILL and "evokernel-launcher: quota" in finished.stderr:
         return _ended(
-            Status.CRASH, Sentence("The kernel wrote more files or bytes than its outputs have."), finished
+            ExitStatus.CRASH,
+            Sentence("The kernel wrote more files or bytes than its outputs have."),
+            finished,
         )
     if _out_of_time(finished):
         return ended_early(finished, limits)
@@ -338,7 +342,7 @@ def read_result(path: Path, finished: Finished, limits: Limits, chip: Chip) -> R
     if data is None:
         return ended_early(finished, limits)
     if finished.exit_code < 0:
-        return _ended(Status.CRASH, _crash_words(finished), finished)
+        return _ended(ExitStatus.CRASH, _crash_words(finished), finished)
     return _parsed(data, finished, chip)
 
 
@@ -362,15 +366,15 @@ def ended_early(finished: Finished, limits: Limits) -> RunResult:
             words = Sentence(
                 "The kernel did not finish within {seconds} s of work.", seconds=f"{limits.processor_s:.0f}"
             )
-        return _ended(Status.TIMEOUT, words, finished)
+        return _ended(ExitStatus.TIMEOUT, words, finished)
     if "bad_alloc" in finished.stderr or "out of memory" in finished.stderr.lower():
         gib = limits.address_space / GIB
         return _ended(
-            Status.MEMORY,
+            ExitStatus.MEMORY,
             Sentence("The kernel asked for more than {gib} GiB of host memory.", gib=f"{gib:.0f}"),
             finished,
         )
-    return _ended(Status.CRASH, _crash_words(finished), finished)
+    return _ended(ExitStatus.CRASH, _crash_words(finished), finished)
 
 
 def _crash_words(finished: Finished) -> Sentence:
@@ -396,7 +400,7 @@ def _crash_words(finished: Finished) -> Sentence:
     return Sentence("The kernel crashed with {name}: {why}.", name=name, why=why)
 
 
-def _ended(status: Status, message: Sentence, finished: Finished) -> RunResult:
+def _ended(status: ExitStatus, message: Sentence, finished: Finished) -> RunResult:
     return RunResult(
         status,
         message,
@@ -417,43 +421,43 @@ def _parsed(data: dict[str, Any], finished: Finished, chip: Chip) -> RunResult:
         launches=tuple(_launch(launch, chip) for launch in data.get("launches", ())),
         latency_us=float(data.get("latency_us", 0.0)),
         instructions=int(data.get("instructions", 0)),
-        outputs_written=tuple(bool(item) for item in data.get("outputs_written", ())),
-        input_changed=tuple(bool(item) for item in data.get("input_changed", ())),
+        outputs_written=tuple(bool(entry) for entry in data.get("outputs_written", ())),
+        input_changed=tuple(bool(entry) for entry in data.get("input_changed", ())),
         seconds=finished.seconds,
         exit_code=finished.exit_code,
         output=finished.stdout + finished.stderr,
     )
 
 
-def _status(error: str, *, declined: bool) -> Status:
+def _status(error: str, *, declined: bool) -> ExitStatus:
     if declined:
-        return Status.DECLINED
-    return Status.ERROR if error else Status.OK
+        return ExitStatus.DECLINED
+    return ExitStatus.ERROR if error else ExitStatus.OK
 
 
-def _hazard(item: Mapping[str, Any]) -> Hazard:
+def _hazard(entry: Mapping[str, Any]) -> Hazard:
     return Hazard(
-        code=str(item["code"]),
-        severity=Severity(item["severity"]),
-        message=sentence_said(item["message"]),
-        file=str(item.get("file", "")),
-        line=int(item.get("line", 0)),
+        code=str(entry["code"]),
+        severity=Severity(entry["severity"]),
+        message=sentence_said(entry["message"]),
+        file=str(entry.get("file", "")),
+        line=int(entry.get("line", 0)),
     )
 
 
-def _launch(item: Mapping[str, Any], chip: Chip) -> LaunchReport:
-    block_dim, latency_us = int(item["block_dim"]), float(item["latency_us"])
-    overhead = overhead_of(chip, latency_us, int(item["cores"]))
+def _launch(entry: Mapping[str, Any], chip: Chip) -> LaunchReport:
+    block_dim, latency_us = int(entry["block_dim"]), float(entry["latency_us"])
+    overhead = overhead_of(chip, latency_us, int(entry["cores"]))
     return LaunchReport(
-        kernel=str(item["kernel"]),
+        kernel=str(entry["kernel"]),
         block_dim=block_dim,
         latency_us=latency_us,
-        pipes=tuple((str(pipe), float(us)) for pipe, us in item.get("pipes", {}).items()),
-        bottleneck=bottleneck_words(item.get("bottleneck", {}), overhead),
-        slowest_block=int(item.get("blocks", {}).get("slowest", 0)),
-        work=tuple((str(pipe), _work(counted)) for pipe, counted in item.get("work", {}).items()),
-        lines=tuple(_lines(item.get("lines", {}))),
-        balance=float(item.get("balance", 1.0)),
+        pipes=tuple((str(pipe), float(us)) for pipe, us in entry.get("pipes", {}).items()),
+        bottleneck=bottleneck_words(entry.get("bottleneck", {}), overhead),
+        slowest_block=int(entry.get("blocks", {}).get("slowest", 0)),
+        work=tuple((str(pipe), _work(counted)) for pipe, counted in entry.get("work", {}).items()),
+        lines=tuple(_lines(entry.get("lines", {}))),
+        balance=float(entry.get("balance", 1.0)),
     )
 
 
@@ -463,6 +467,6 @@ def _lines(by_pipe: Mapping[str, Sequence[Sequence[Any]]]) -> Iterator[LineTime]
             yield LineTime(pipe, Path(file).name, int(line), int(calls), float(us))
 
 
-def _work(counted: Sequence[float]) -> Work:
+def _work(counted: Sequence[float]) -> PipeWork:
     instructions, nbytes, us = counted
-    return Work(int(instructions), int(nbytes), float(us))
+    return PipeWork(int(instructions), int(nbytes), float(us))

@@ -16,10 +16,10 @@ _CONVERSION = re.compile(r"%(?:%|[-+ #0-9.hlz]*[a-zA-Z])")
 def template_of(written: str) -> str:
     """The template of a printf format: its values are ``{a}``, ``{b}`` and so on."""
     names = iter(string.ascii_lowercase)
-    if not any(found != "%%" for found in _CONVERSION.findall(written)):
+    if not any(conversion != "%%" for conversion in _CONVERSION.findall(written)):
         return written.replace("%%", "%")
     escaped = written.replace("{", "{{").replace("}", "}}")
-    return _CONVERSION.sub(lambda found: "%" if found[0] == "%%" else f"{{{next(names)}}}", escaped)
+    return _CONVERSION.sub(lambda match: "%" if match[0] == "%%" else f"{{{next(names)}}}", escaped)
 
 
 def sentence_said(data: Any) -> Sentence:

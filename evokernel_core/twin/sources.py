@@ -11,7 +11,7 @@ from attrs import frozen
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
-from evokernel_core.twin.lexer import Kind, Token
+from evokernel_core.twin.lexer import CppTokenKind, Token
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)', re.MULTILINE)
 
@@ -111,7 +111,7 @@ def _walk(path: Path, context: _Context, seen: set[Path], known: dict[Path, tupl
     tokens: list[Token] = []
     for token in active_tokens(texts[path], macros):
         tokens.append(token)
-        if token.kind is Kind.DIRECTIVE:
+        if token.kind is CppTokenKind.DIRECTIVE:
             for included in included_files(path, token.text, folders):
                 _walk(included, context, seen, known)
     known[path] = tuple(tokens)

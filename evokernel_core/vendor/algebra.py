@@ -47,7 +47,7 @@ class Algebra:
                 else:
                     old = parts.get(part.key)
                     parts[part.key] = (part, _plus(old[1], count) if old else count)
-        kept = [item for _, item in sorted(parts.items())]
+        kept = [other for _, other in sorted(parts.items())]
         if not kept:
             return self.number(total)
         if len(kept) == 1 and not any(total):
@@ -88,7 +88,7 @@ class Algebra:
                 bases[place] = base, exponent + (old[1] if old else 0.0)
         if not bases:
             return self.number(factor)
-        kept = [self._raised(*item) for _, item in sorted(bases.items())]
+        kept = [self._raised(*other) for _, other in sorted(bases.items())]
         if len(kept) == 1 and same_number(factor, self.constant(1.0)):
             return kept[0]
         return self._elementwise("product", kept, "", (factor,))

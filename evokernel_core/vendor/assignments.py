@@ -9,7 +9,7 @@ from typing import Any
 from attrs import frozen
 
 from evokernel_core.domain.graph import Graph, GraphInput, InputKind
-from evokernel_core.vendor.functions import Function, Kind, Parameter
+from evokernel_core.vendor.functions import ParameterKind, VendorFunction, VendorParameter
 from evokernel_core.vendor.reading import Reading
 from evokernel_core.vendor.terms import Number, Term, same_number, walk
 
@@ -23,7 +23,7 @@ class Candidate:
 
 
 def assignments(
-    function: Function,
+    function: VendorFunction,
     graph: Graph,
     tensors: list[GraphInput],
     reading: Reading,
@@ -32,14 +32,18 @@ def assignments(
     """What the parameters may be: every tensor of the graph is one of them, all of a dtype that the function
     takes."""
     wanted = [
-        parameter for parameter in function.parameters if parameter.kind in (Kind.TENSOR, Kind.OPTIONAL)
+        parameter
+        for parameter in function.parameters
+        if parameter.kind in (ParameterKind.TENSOR, ParameterKind.OPTIONAL)
     ]
-    least = sum(name.kind is Kind.TENSOR for name in wanted)
+    least = sum(name.kind is ParameterKind.TENSOR for name in wanted)
     dtypes = {tensor.spec.dtype for tensor in tensors}
     if not least <= len(tensors) <= len(wanted) or len(dtypes) > 1 or not dtypes <= set(function.dtypes):
         return
     others = [parameter for parameter in function.parameters if parameter not in wanted]
-    numbers = list(_numbers(graph, reading, outputs)) if any(i.kind is Kind.NUMBER for i in others) else []
+    numbers = (
+        list(_numbers(graph, reading, outputs)) if any(i.kind is ParameterKind.NUMBER for i in others) else []
+    )
     for chosen in _placed(wanted, tensors, reading):
         first = next(iter(chosen.values())).value
         rest = [list(_candidates(other_, first, reading, outputs, numbers)) for other_ in others]
@@ -49,33 +53,37 @@ def assignments(
 
 
 def _placed(
-    wanted: list[Parameter], tensors: list[GraphInput], reading: Reading
+    wanted: list[VendorParameter], tensors: list[GraphInput], reading: Reading
 ) -> Iterator[dict[str, Candidate]]:
     absent = len(wanted) - len(tensors)
-    optional = [name.name for name in wanted if name.kind is Kind.OPTIONAL]
+    optional = [name.name for name in wanted if name.kind is ParameterKind.OPTIONAL]
     for left_out in itertools.combinations(optional, absent):
         kept = [name for name in wanted if name.name not in left_out]
         for order in itertools.permutations(tensors):
             pairs = list(zip(kept, order, strict=True))
-            if all(item.least <= tensor.spec.rank <= item.most for item, tensor in pairs):
+            if all(parameter.least <= tensor.spec.rank <= parameter.most for parameter, tensor in pairs):
                 result = {
-                    item.name: Candidate(reading.inputs[tensor.name], f"{{{tensor.name}}}")
-                    for item, tensor in pairs
+                    parameter.name: Candidate(reading.inputs[tensor.name], f"{{{tensor.name}}}")
+                    for parameter, tensor in pairs
                 }
                 yield result | {name: Candidate(None, "None") for name in left_out}
 
 
 def _candidates(
-    parameter: Parameter, first: Term, reading: Reading, outputs: tuple[Term, ...], numbers: list[Candidate]
+    parameter: VendorParameter,
+    first: Term,
+    reading: Reading,
+    outputs: tuple[Term, ...],
+    numbers: list[Candidate],
 ) -> Iterable[Candidate]:
     rank = len(first.shape)
-    if parameter.kind is Kind.NUMBER:
+    if parameter.kind is ParameterKind.NUMBER:
         return numbers
-    if parameter.kind is Kind.AXIS:
+    if parameter.kind is ParameterKind.AXIS:
         return [Candidate(axis, str(axis)) for axis in range(-1, -rank - 1, -1)]
-    if parameter.kind is Kind.AXES:
+    if parameter.kind is ParameterKind.AXES:
         return [Candidate(axes, str(axes)) for axes in range(1, rank + 1)]
-    if parameter.kind is Kind.GROUPS:
+    if parameter.kind is ParameterKind.GROUPS:
         return [Candidate(size, str(size)) for size in sorted(_static_sizes(outputs))]
     return [Candidate(value, repr(value)) for value in parameter.choices]
 

@@ -34,7 +34,7 @@ _ATTENTION = (
 """Pages npu_fusion_attention: features in sixteens up to 512, alike in all three, 256 heads, 2048 batches."""
 
 
-class Kind(StrEnum):
+class ParameterKind(StrEnum):
     TENSOR = "tensor"
     OPTIONAL = "optional"
     """A tensor that may be left out."""
@@ -52,19 +52,19 @@ class Kind(StrEnum):
 
 
 @frozen
-class Parameter:
+class VendorParameter:
     """``least`` and ``most`` axes of a tensor. ``name`` is that of the function's argument and of the
     composition's."""
 
     name: str
-    kind: Kind = Kind.TENSOR
+    kind: ParameterKind = ParameterKind.TENSOR
     choices: tuple[Any, ...] = ()
     least: int = 1
     most: int = 8
 
 
 @frozen
-class Function:
+class VendorFunction:
     """``call``: the arguments as text, with the parameters' names in braces. ``results``: their dtypes, ""
     for the first tensor's. ``marks``: kinds of terms without which no graph is this function. ``limits``:
     conditions on operands, as Python, that hold in each call. ``several``: it gives more results
@@ -73,7 +73,7 @@ class Function:
 
     name: str
     composition: Composition
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[VendorParameter, ...]
     call: str
     results: tuple[str, ...]
     marks: frozenset[str]
@@ -83,26 +83,26 @@ class Function:
     several: bool = False
 
 
-def _tensor(name: str, least: int = 1, most: int = 8) -> Parameter:
-    return Parameter(name, least=least, most=most)
+def _tensor(name: str, least: int = 1, most: int = 8) -> VendorParameter:
+    return VendorParameter(name, least=least, most=most)
 
 
-def _optional(name: str) -> Parameter:
-    return Parameter(name, Kind.OPTIONAL)
+def _optional(name: str) -> VendorParameter:
+    return VendorParameter(name, ParameterKind.OPTIONAL)
 
 
-def _number(name: str) -> Parameter:
-    return Parameter(name, Kind.NUMBER)
+def _number(name: str) -> VendorParameter:
+    return VendorParameter(name, ParameterKind.NUMBER)
 
 
-def _choice(name: str, *values: Any) -> Parameter:
-    return Parameter(name, Kind.CHOICE, values)
+def _choice(name: str, *values: Any) -> VendorParameter:
+    return VendorParameter(name, ParameterKind.CHOICE, values)
 
 
 _INPUT = _tensor("input")
 _GATED = frozenset({"part", "sigmoid"})
-TABLE: tuple[Function, ...] = (
-    Function(
+TABLE: tuple[VendorFunction, ...] = (
+    VendorFunction(
         "npu_add_rms_norm",
         compositions.add_rms_norm,
         (_tensor("x1"), _tensor("x2"), _tensor("gamma"), _number("epsilon")),
@@ -110,7 +110,7 @@ TABLE: tuple[Function, ...] = (
         ("", "float32", ""),
         frozenset({"mean", "sum", "power"}),
     ),
-    Function(
+    VendorFunction(
         "npu_rms_norm",
         compositions.rms_norm,
         (_INPUT, _tensor("gamma"), _number("epsilon")),
@@ -118,15 +118,21 @@ TABLE: tuple[Function, ...] = (
         ("", "float32"),
         frozenset({"mean", "sum", "power"}),
     ),
-    Function(
+    VendorFunction(
         "npu_layer_norm_eval",
         compositions.layer_norm,
-        (_INPUT, _optional("weight"), _optional("bias"), _number("eps"), Parameter("axes", Kind.AXES)),
+        (
+            _INPUT,
+            _optional("weight"),
+            _optional("bias"),
+            _number("eps"),
+            VendorParameter("axes", ParameterKind.AXES),
+        ),
         "{input}, list({input}.shape[-{axes}:]), {weight}, {bias}, {eps}",
         ("",),
         frozenset({"mean", "sum", "power"}),
     ),
-    Function(
+    VendorFunction(
         "npu_group_norm_silu",
         compositions.group_norm_silu,
         (
@@ -134,8 +140,8 @@ TABLE: tuple[Function, ...] = (
             _tensor("weight"),
             _tensor("bias"),
             _number("eps"),
-            Parameter("group", Kind.GROUPS),
-            Parameter("flat", Kind.SPELLING, (False, True)),
+            VendorParameter("group", ParameterKind.GROUPS),
+            VendorParameter("flat", ParameterKind.SPELLING, (False, True)),
         ),
         "{input}, {weight}, {bias}, {group}, {eps}",
         ("",),
@@ -143,21 +149,21 @@ TABLE: tuple[Function, ...] = (
         operator="GroupNormSilu",
         several=True,
     ),
-    Function(
+    VendorFunction(
         "npu_swiglu",
         compositions.swiglu,
-        (_INPUT, Parameter("dim", Kind.AXIS)),
+        (_INPUT, VendorParameter("dim", ParameterKind.AXIS)),
         "{input}, dim={dim}",
         ("",),
         _GATED,
         operator="SwiGlu",
     ),
-    Function(
+    VendorFunction(
         "npu_geglu",
         compositions.geglu,
         (
             _INPUT,
-            Parameter("dim", Kind.AXIS),
+            VendorParameter("dim", ParameterKind.AXIS),
             _choice("approximate", 0, 1),
             _choice("activate_left", False, True),
         ),
@@ -165,7 +171,7 @@ TABLE: tuple[Function, ...] = (
         ("", ""),
         frozenset({"part", "sum"}),
     ),
-    Function(
+    VendorFunction(
         "npu_rotary_mul",
         compositions.rotary_mul,
         (
@@ -179,17 +185,21 @@ TABLE: tuple[Function, ...] = (
         frozenset({"part", "join", "sum"}),
         limits=_ROTARY,
     ),
-    Function(
+    VendorFunction(
         "npu_dynamic_quant",
         compositions.dynamic_quant,
-        (_tensor("input", 2), _optional("smooth_scales"), Parameter("clamp", Kind.SPELLING, _BOUNDS)),
+        (
+            _tensor("input", 2),
+            _optional("smooth_scales"),
+            VendorParameter("clamp", ParameterKind.SPELLING, _BOUNDS),
+        ),
         "{input}, smooth_scales={smooth_scales}",
         ("int8", "float32"),
         frozenset({"amax", "abs", "round", "cast"}),
         dtypes=HALVES,
         operator="DynamicQuant",
     ),
-    Function(
+    VendorFunction(
         "npu_fusion_attention",
         compositions.attention,
         (_tensor("query", 4, 4), _tensor("key", 4, 4), _tensor("value", 4, 4), _number("scale")),
@@ -200,10 +210,14 @@ TABLE: tuple[Function, ...] = (
         dtypes=HALVES,
         limits=_ATTENTION,
     ),
-    Function("npu_fast_gelu", compositions.fast_gelu, (_INPUT,), "{input}", ("",), frozenset({"sigmoid"})),
-    Function("npu_silu", compositions.silu, (_INPUT,), "{input}", ("",), frozenset({"sigmoid"})),
-    Function("npu_mish", compositions.mish, (_INPUT,), "{input}", ("",), frozenset({"tanh", "softplus"})),
-    Function(
+    VendorFunction(
+        "npu_fast_gelu", compositions.fast_gelu, (_INPUT,), "{input}", ("",), frozenset({"sigmoid"})
+    ),
+    VendorFunction("npu_silu", compositions.silu, (_INPUT,), "{input}", ("",), frozenset({"sigmoid"})),
+    VendorFunction(
+        "npu_mish", compositions.mish, (_INPUT,), "{input}", ("",), frozenset({"tanh", "softplus"})
+    ),
+    VendorFunction(
         "npu_gelu",
         compositions.gelu,
         (_INPUT, _choice("approximate", "none", "tanh")),

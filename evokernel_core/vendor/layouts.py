@@ -147,9 +147,9 @@ class Layouts(Algebra):
         one = self.size(1)
         shape = tuple(one if axis in over else size for axis, size in enumerate(term.shape))
         places = sorted(axis - len(term.shape) for axis in over)
-        found = Term(op, (term,), " ".join(map(str, places)), shape)
+        moved = Term(op, (term,), " ".join(map(str, places)), shape)
         left = tuple(size for axis, size in enumerate(term.shape) if axis not in over)
-        return found if keep else self.reshape(found, left)
+        return moved if keep else self.reshape(moved, left)
 
     def total(self, term: Term, axes: Sequence[int], keep: bool = True) -> Term:
         """The sum over axes: the mean, as often as there are elements."""

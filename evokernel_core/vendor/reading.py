@@ -26,7 +26,7 @@ _EXACT = frozenset(
 def bindings_of(task: KernelTask) -> tuple[Mapping[str, int], ...]:
     """The captured sizes, and multiples of them."""
     named = enumerate(task.symbols)
-    other = {item.name: item.size * _FACTORS[i % len(_FACTORS)] for i, item in named}
+    other = {symbol.name: symbol.size * _FACTORS[i % len(_FACTORS)] for i, symbol in named}
     return (task.sizes, other) if task.symbols else (task.sizes,)
 
 
@@ -56,8 +56,8 @@ def read(task: KernelTask, rules: Mapping[str, Rule]) -> Reading:
         reading.inputs[operand.name] = term
         reading.values[ValueRef(operand.name)] = term
     for node in graph.nodes:
-        for index, found in enumerate(_terms(node, reading, rules)):
-            term = reading.layouts.expand(found, shape_of(node.outputs[index], bindings))
+        for index, result in enumerate(_terms(node, reading, rules)):
+            term = reading.layouts.expand(result, shape_of(node.outputs[index], bindings))
             reading.values[ValueRef(node.name, index)] = _rounded(term, node, index, reading, graph)
     return reading
 
@@ -85,12 +85,12 @@ def _terms(node: Node, reading: Reading, rules: Mapping[str, Rule]) -> tuple[Ter
     rule = rules.get(node.op.split(".")[1] if "." in node.op else node.op)
     if rule is None:
         raise Mismatch(f"{node.op} has no term")
-    result = rule(Call(node, reading))
+    result = rule(NodeReader(node, reading))
     return result if isinstance(result, tuple) else (result,)
 
 
 @define
-class Call:
+class NodeReader:
     """A node's arguments as terms, numbers and sizes."""
 
     node: Node
@@ -139,4 +139,4 @@ class Call:
         return tuple(int(element) for element in result)
 
 
-Rule = Callable[[Call], "Term | tuple[Term, ...]"]
+Rule = Callable[[NodeReader], "Term | tuple[Term, ...]"]

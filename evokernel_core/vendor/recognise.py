@@ -18,7 +18,7 @@ from evokernel_core.domain.graph import Graph, GraphInput, InputKind
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.vendor.assignments import Candidate, assignments
 from evokernel_core.vendor.compositions import results_of
-from evokernel_core.vendor.functions import TABLE, Function
+from evokernel_core.vendor.functions import TABLE, VendorFunction
 from evokernel_core.vendor.reading import Reading, read
 from evokernel_core.vendor.rules import RULES
 from evokernel_core.vendor.terms import Mismatch, Term, walk
@@ -33,7 +33,7 @@ class Recognised:
     """A task that a function computes. ``arguments``: by parameter the name of the graph's input in braces,
     or a value as Python text. ``results``: which results of the function are the task's, in order."""
 
-    function: Function
+    function: VendorFunction
     arguments: tuple[tuple[str, str], ...]
     results: tuple[int, ...]
 
@@ -79,7 +79,7 @@ def _recognised(key: ById) -> Recognised | None:
 
 
 def _as_function(
-    function: Function,
+    function: VendorFunction,
     graph: Graph,
     tensors: list[GraphInput],
     reading: Reading,
@@ -103,7 +103,7 @@ def _as_function(
 
 
 def _places(
-    function: Function,
+    function: VendorFunction,
     graph: Graph,
     tensors: list[GraphInput],
     given: Mapping[str, Candidate],

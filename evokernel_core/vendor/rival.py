@@ -11,7 +11,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 
 if TYPE_CHECKING:
-    from evokernel_core.hardware.ascend.chip import Chip
+    from evokernel_core.hardware.device import Device
     from evokernel_core.vendor.published import Published
     from evokernel_core.vendor.recognise import Recognised
 
@@ -44,26 +44,28 @@ class Rival:
         return (self.measured_us, LatencySource.MEASURED.value), modelled
 
 
-def rival_of(task: KernelTask, chip: Chip) -> Rival | None:
-    """The function that the task is with what it takes on the chip, None where it is none."""
+def rival_of(task: KernelTask, device: Device) -> Rival | None:
+    """The function that the task is with what it takes on the device, None where it is none; a vendor that
+    is known makes Ascend chips."""
     # the language server shows rivals from its start on, and looks for one only in a package of a file
-    from evokernel_core.hardware.roofline import fused_us
+    from evokernel_core.hardware.ascend.chip import Chip
+    from evokernel_core.hardware.ascend.eager import fused_us
     from evokernel_core.vendor.published import published
     from evokernel_core.vendor.recognise import recognised
 
     result = recognised(task)
-    if result is None:
+    if result is None or not isinstance(device, Chip):
         return None
-    modelled = fused_us(task, chip)
-    row = next((item for item in published() if _is_row(item, result, task, chip)), None)
+    modelled = fused_us(task, device)
+    row = next((row for row in published() if _is_row(row, result, task, device)), None)
     if row is None:
         return Rival(result.name, modelled)
     return Rival(result.name, modelled, row.us, row.source)
 
 
-def _is_row(row: Published, found: Recognised, task: KernelTask, chip: Chip) -> bool:
+def _is_row(row: Published, found: Recognised, task: KernelTask, device: Device) -> bool:
     """Whether a row is the call: the same operands in the same order, and the same arguments."""
-    if row.operator != found.function.operator or row.chip != chip.name:
+    if row.operator != found.function.operator or row.chip != device.name:
         return False
     inputs = {operand.name: operand for operand in task.graph.inputs if operand.kind is not InputKind.SCALAR}
     given = dict(found.arguments)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from evokernel_core.vendor import views
-from evokernel_core.vendor.reading import Call, Rule
+from evokernel_core.vendor.reading import NodeReader, Rule
 from evokernel_core.vendor.terms import Mismatch, Term
 
 
-def _scaled(c: Call) -> Term:
+def _scaled(c: NodeReader) -> Term:
     """The second operand of a sum or difference, as often as ``alpha`` says."""
     return c.m.multiply(c.read(1), c.m.number(c.number(c.option(2, "alpha", 1))))
 
 
 def _function(name: str) -> Rule:
-    def rule(c: Call) -> Term:
+    def rule(c: NodeReader) -> Term:
         if len(c.node.args) != 1 or c.node.kwargs:
             raise Mismatch("settings of a function")
         return c.m.function(name, c.read(0))
@@ -25,29 +25,29 @@ def _power(exponent: float) -> Rule:
     return lambda c: c.m.power(c.read(0), exponent)
 
 
-def _pow(c: Call) -> Term:
+def _pow(c: NodeReader) -> Term:
     if not isinstance(c.arg(1), (int, float)):
         raise Mismatch("an exponent that only the call decides")
     return c.m.power(c.read(0), float(c.arg(1)))
 
 
-def _divide(c: Call) -> Term:
+def _divide(c: NodeReader) -> Term:
     if c.option(2, "rounding_mode") is not None:
         raise Mismatch("a division of whole numbers")
     return c.m.divide(c.read(0), c.read(1))
 
 
-def _gelu(c: Call) -> Term:
+def _gelu(c: NodeReader) -> Term:
     return c.m.gelu(c.read(0), str(c.option(1, "approximate", "none")))
 
 
-def _softplus(c: Call) -> Term:
+def _softplus(c: NodeReader) -> Term:
     if any(value is not None for value in c.node.args[1:]):
         raise Mismatch("a softplus with settings")
     return c.m.function("softplus", c.read(0))
 
 
-def _mish(c: Call) -> Term:
+def _mish(c: NodeReader) -> Term:
     x = c.read(0)
     return c.m.multiply(x, c.m.function("tanh", c.m.function("softplus", x)))
 
@@ -56,11 +56,11 @@ def _reduced(name: str) -> Rule:
     return lambda c: c.m.reduce(name, c.term(0), c.axes(1), bool(c.option(2, "keepdim", False)))
 
 
-def _total(c: Call) -> Term:
+def _total(c: NodeReader) -> Term:
     return c.m.total(c.term(0), c.axes(1), bool(c.option(2, "keepdim", False)))
 
 
-def _spread(c: Call) -> tuple[Term, Term]:
+def _spread(c: NodeReader) -> tuple[Term, Term]:
     """Variance and mean."""
     if c.option(2, "correction", 1) not in (0, 0.0):
         raise Mismatch("a variance with a correction")
@@ -70,7 +70,7 @@ def _spread(c: Call) -> tuple[Term, Term]:
     return spread, c.m.reduce("mean", x, axes, keep)
 
 
-def _layer_norm(c: Call) -> tuple[Term, Term, Term]:
+def _layer_norm(c: NodeReader) -> tuple[Term, Term, Term]:
     """The norm, its mean, and the reciprocal of its deviation."""
     x, shape = c.term(0), c.arg(1)
     over = tuple(range(-len(shape), 0))
@@ -82,17 +82,17 @@ def _layer_norm(c: Call) -> tuple[Term, Term, Term]:
     return c.m.add(norm, *([c.term(3)] if c.arg(3) is not None else [])), mean, rstd
 
 
-def _clamp(c: Call) -> Term:
+def _clamp(c: NodeReader) -> Term:
     low, high = c.option(1, "min"), c.option(2, "max")
     words = ["" if bound is None else str(c.number(bound)[0]) for bound in (low, high)]
     return c.m.function("clamp", c.read(0), attributes=" ".join(words))
 
 
-def _same(c: Call) -> Term:
+def _same(c: NodeReader) -> Term:
     return c.term(0)
 
 
-def _attention(c: Call) -> Term:
+def _attention(c: NodeReader) -> Term:
     """Of scores ``scale * q k^T``; a mask is a fourth operand."""
     if c.option(4, "dropout_p", 0.0) or c.option(5, "is_causal", False) or c.option(7, "enable_gqa", False):
         raise Mismatch("attention with settings")

@@ -56,11 +56,11 @@ def same_number(left: Number, right: Number) -> bool:
 
 def broadcast(shapes: Iterable[Shape]) -> Shape:
     """The shape of an elementwise result. Raises Mismatch."""
-    found = list(shapes)
-    rank = max(map(len, found), default=0)
+    known = list(shapes)
+    rank = max(map(len, known), default=0)
     result: list[Size] = []
     for axis in range(-rank, 0):
-        sizes = {shape[axis] for shape in found if len(shape) >= -axis}
+        sizes = {shape[axis] for shape in known if len(shape) >= -axis}
         wide = {size for size in sizes if any(number != 1 for number in size)}
         if len(wide) > 1:
             raise Mismatch("shapes do not broadcast")
@@ -73,8 +73,8 @@ def walk(term: Term) -> Iterable[Term]:
     seen: dict[str, Term] = {}
     waiting = [term]
     while waiting:
-        item = waiting.pop()
-        if item.key not in seen:
-            seen[item.key] = item
-            waiting += item.args
+        child = waiting.pop()
+        if child.key not in seen:
+            seen[child.key] = child
+            waiting += child.args
     return seen.values()

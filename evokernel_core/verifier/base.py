@@ -14,11 +14,11 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Hazard, LatencySource, LineTime, Verdict
-from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.twin.run import Part, Work
+from evokernel_core.twin.run import PipeWork, TensorPart
 
 if TYPE_CHECKING:
     from evokernel_core.capture.reference import ReferenceCase
+    from evokernel_core.compiler.author import KernelAuthor
 
 Cancelled = Callable[[], bool]
 """Asked between steps; True means: stop now and raise VerifierError."""
@@ -110,8 +110,8 @@ class Case:
     repeat: int = 1
     products: int = 0
     between_bytes: int = 0
-    input_parts: tuple[Part, ...] = ()
-    output_parts: tuple[Part, ...] = ()
+    input_parts: tuple[TensorPart, ...] = ()
+    output_parts: tuple[TensorPart, ...] = ()
 
     @property
     def input_bytes(self) -> tuple[int, ...]:
@@ -137,7 +137,7 @@ class Timing:
     pipes: tuple[tuple[str, float], ...]
     bottleneck: Sentence = field(converter=Sentence)
     hazards: tuple[Hazard, ...] = ()
-    work: tuple[tuple[str, Work], ...] = ()
+    work: tuple[tuple[str, PipeWork], ...] = ()
     lines: tuple[LineTime, ...] = ()
     balance: float = 1.0
 
@@ -179,7 +179,9 @@ class Backend(Protocol):
         ...
 
     @property
-    def chip(self) -> Chip: ...
+    def author(self) -> KernelAuthor:
+        """Who writes what it judges, and for which device."""
+        ...
 
     @property
     def latency_source(self) -> LatencySource: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from cattrs.errors import BaseValidationError
 from pydantic import BaseModel, ValidationError
 
 from evokernel_core.bounded import BoundedClient
+from evokernel_core.domain import earlier_sources
 from evokernel_core.domain.errors import UsageError, VerifierError, VerifierUnavailable
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence
@@ -85,6 +87,7 @@ class RemoteVerifier:
         self._place = httpx2.URL(self._url).netloc.decode()
         self._spoken = ""
         self._workers = 1
+        self._targets: list[str] = []
         self._http = BoundedClient(
             LARGEST_ANSWER,
             wait + ANSWER_S,
@@ -120,7 +123,20 @@ class RemoteVerifier:
         return status
 
     def _hear(self, status: StatusView) -> None:
-        self._spoken, self._workers = status.name, max(1, status.workers)
+        self._spoken, self._workers, self._targets = status.name, max(1, status.workers), status.targets
+
+    def _data(self, source: KernelSource) -> Mapping[str, Any]:
+        """A kernel as the service reads it. Raises VerifierError where it judges none of that target."""
+        data: Mapping[str, Any] = to_data(source)
+        if not self._targets:  # a service of before kernels named theirs
+            data = earlier_sources.flat(data)
+        if "target" in data and source.target not in self._targets:
+            raise VerifierError(
+                "The verifier at {url} judges no kernels for {target}; update it, or name another.",
+                url=self._url,
+                target=source.target,
+            )
+        return data
 
     def verify(
         self,
@@ -139,7 +155,7 @@ class RemoteVerifier:
             self.status()
         client = secrets.token_hex(8)
         priority = {"priority": "background"} if self.background else {}
-        body = {"task": to_data(task), "source": to_data(source), "client": client} | priority
+        body = {"task": to_data(task), "source": self._data(source), "client": client} | priority
         for _ in range(TIMES_FORGOTTEN):
             job = self._ask("POST", "/v1/jobs", JobView, json=body)
             done = self._follow(job, client, cancelled)

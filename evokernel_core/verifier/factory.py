@@ -3,46 +3,50 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from evokernel_core import __version__
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Settings
 from evokernel_core.extras import REMOTE, needed
-from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets import TARGETS, load_target
 from evokernel_core.verifier.base import Backend, ReferenceRunner, Verifier
 
-BACKENDS = ("twin", "cann")
+if TYPE_CHECKING:
+    from evokernel_core.compiler.target import Target
 
 
-def open_backend(name: str, chip: str, python: str = "") -> Backend:
-    """The backend of that name; the twin asks bisheng too where that works. ``python`` has torch_npu.
+def backends() -> tuple[str, ...]:
+    """What judges kernels of any target."""
+    return tuple(name for target in TARGETS for name in load_target(target).backends())
+
+
+def open_backend(name: str, device: str, python: str = "") -> Backend:
+    """The backend of that name for a device. ``python`` runs on the device.
 
     Raises UsageError for an unknown one, VerifierUnavailable for one whose tools this machine lacks.
     """
-    if name == "twin":
-        from evokernel_core.verifier.backends.bisheng import WithBisheng, find_gate
-        from evokernel_core.verifier.backends.twin import TwinBackend
+    from evokernel_core.compiler.author import KernelAuthor
 
-        twin = TwinBackend(load_chip(chip))
-        toolkit = find_gate()
-        return WithBisheng(twin, toolkit) if toolkit else twin
-    if name == "cann":
-        from evokernel_core.verifier.backends.cann import CannBackend
-        from evokernel_core.verifier.backends.cann_tools import find_tools
-
-        return CannBackend(load_chip(chip), find_tools(python))
-    raise UsageError(
-        "There is no backend called {name}; choose one of: {known}.",
-        name=repr(name),
-        known=", ".join(BACKENDS),
-    )
+    target = _target_of(name)
+    opened: Backend = target.backends()[name](KernelAuthor(target, target.device(device)), python)
+    return opened
 
 
 def name_of(backend: str) -> str:
     """What verdicts of a backend on this machine are signed with, without opening it."""
-    from evokernel_core.verifier.backends.bisheng import find_gate, gate_name
+    return f"{backend} {__version__}{_target_of(backend).signature(backend)}"
 
-    return f"{backend} {__version__}{gate_name(find_gate() if backend == 'twin' else None)}"
+
+def _target_of(backend: str) -> Target:
+    for target in map(load_target, TARGETS):
+        if backend in target.backends():
+            return target
+    raise UsageError(
+        "There is no backend called {name}; choose one of: {known}.",
+        name=repr(backend),
+        known=", ".join(backends()),
+    )
 
 
 def open_verifier(

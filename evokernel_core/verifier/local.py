@@ -13,9 +13,10 @@ from evokernel_core.domain.errors import VerifierError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateResult, GateStatus, Latency, Verdict
+from evokernel_core.targets.sources import require_known
 from evokernel_core.verifier.base import Backend, Cancelled, ReferenceRunner, never
 from evokernel_core.verifier.draw import Draw, fresh
-from evokernel_core.verifier.gates import audit, compile, correctness, latency
+from evokernel_core.verifier.gates import compile, correctness, latency
 from evokernel_core.verifier.gates.correctness import Shapes
 
 
@@ -55,8 +56,9 @@ class LocalVerifier:
         below_us: float = math.inf,
     ) -> Verdict:
         """The verdict up to the first gate that failed; as Verifier says of ``below_us``. Raises TaskRefused,
-        VerifierError, BuildError."""
+        UsageError for a kernel of an unknown target, VerifierError, BuildError."""
         admit(task)
+        require_known(source)
         how = _How(cancelled, self._draw(), self._thorough, below_us)
         return _Judgement(task, source, self._reference, self._backend, how).verdict()
 
@@ -106,7 +108,7 @@ class _Judgement:
 
     def _run_gates(self) -> None:
         started = time.monotonic()
-        if not self._passes(audit.audit(self._task, self._source), started):
+        if not self._passes(self._backend.author.target.audit(self._task, self._source), started):
             return
         started = time.monotonic()
         result, built = compile.build(self._task, self._source, self._backend)

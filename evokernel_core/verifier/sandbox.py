@@ -64,19 +64,19 @@ def confinement_here() -> Level:
     return probe(prepare().launcher).level
 
 
-def insist(found: Level, accepted: str = "full") -> None:
+def insist(offered: Level, accepted: str = "full") -> None:
     """Raises UsageError where candidates would be confined less than fully, or than was ``accepted``."""
-    if found in (
+    if offered in (
         Level.FULL,
         WORDS[accepted],
         *((Level.FILES, Level.PROCESSES) if accepted == "limits" else ()),
     ):
         return
-    word = next(word for word, level in WORDS.items() if level is found)
+    word = next(word for word, level in WORDS.items() if level is offered)
     raise UsageError(
         "Kernels of others would run here with {found}; use a Linux kernel with Landlock and "
         "seccomp, or accept it with --confinement {word} (docs/security.md).",
-        found=found,
+        found=offered,
         word=word,
     )
 

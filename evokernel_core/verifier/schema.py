@@ -8,13 +8,16 @@ from typing import Annotated, Any, Literal
 
 from cattrs.errors import BaseValidationError
 from cattrs.v import transform_error
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from evokernel_core.domain import earlier_sources
 from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.files import MOST_FILES
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import dumps, from_data
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.targets.sources import require_known
 
 JobId = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 ClientName = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9_-]{0,64}$")]
@@ -34,17 +37,27 @@ LONGEST_SENTENCE = 400
 GREATEST = 2**63
 """Whole numbers are smaller than this: sizes, seeds and constants of graphs are 64 bits wide."""
 
+TargetName = Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9_]{0,31}$")]
+FileName = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$")]
 FileText = Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)]
 
 
 class SourceBody(BaseModel):
-    """The two files of docs/kernel-abi.md and the strategy behind them."""
+    """A kernel: the language of its files, their texts by name (docs/kernel-abi.md), and the strategy behind
+    them."""
 
     model_config = ConfigDict(extra="forbid")
 
-    tiling_h: FileText
-    op_kernel_cpp: FileText
+    target: TargetName
+    files: dict[FileName, FileText] = Field(min_length=1, max_length=MOST_FILES)
     strategy: dict[str, Any]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_target(cls, data: Any) -> Any:
+        """Clients of before kernels named a target write two files as fields: read for one more release."""
+        is_earlier = isinstance(data, dict) and data.keys() >= earlier_sources.FIELDS.keys()
+        return earlier_sources.named(data) if is_earlier else data
 
 
 class JobRequest(BaseModel):
@@ -80,7 +93,8 @@ class CancelView(BaseModel):
 
 
 class StatusView(BaseModel):
-    """Who judges here, and how much waits."""
+    """Who judges here, and how much waits. ``targets``: the languages of kernels that are judged; none where
+    the service is of before kernels named theirs."""
 
     name: str
     backend: str
@@ -90,6 +104,7 @@ class StatusView(BaseModel):
     queued: int
     running: int
     done: int
+    targets: list[str] = []
 
 
 class Problem(BaseModel):
@@ -100,10 +115,12 @@ class Problem(BaseModel):
 
 
 def parse_kernel(task: dict[str, Any], source: dict[str, Any]) -> tuple[KernelTask, KernelSource]:
-    """The domain's objects, the task admitted. Raises UsageError."""
+    """The domain's objects, the task admitted, the kernel one of a known target; ``source`` may be of the
+    earlier form. Raises UsageError."""
     check_bounds(task, "task")
     check_bounds(source, "source", longest=1_000_000)
     parsed = read_task(task), _structure(source, KernelSource, "source")
+    require_known(parsed[1])
     _check_json(*parsed)
     return parsed
 

@@ -29,6 +29,7 @@ from evokernel_core import __version__
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.serial import dumps
 from evokernel_core.logs import get_logger
+from evokernel_core.targets.sources import FILES
 from evokernel_core.verifier.queue import Asker, JobQueue, QueuedJob, QueueFull, QueueLock, QueueState
 from evokernel_core.verifier.schema import (
     CancelView,
@@ -44,11 +45,18 @@ from evokernel_core.verifier.schema import (
 )
 from evokernel_core.verifier.serving.audit_log import AuditLog
 from evokernel_core.verifier.serving.door import Limits, Server
-from evokernel_core.verifier.serving.guard import WRONG, Doorkeeper, Guard, Refused, address_of, problem
+from evokernel_core.verifier.serving.guard import (
+    WRONG,
+    Doorkeeper,
+    RequestGuard,
+    RequestRefused,
+    address_of,
+    problem,
+)
 from evokernel_core.verifier.serving.tokens import TokenStore
 from evokernel_core.verifier.serving.users import Priority, Scope, User
 from evokernel_core.verifier.unjudged import answered, lacks_priority, lacks_scope, unwritable
-from evokernel_core.verifier.workers import LocalPool, Outcome, Pool, Workers
+from evokernel_core.verifier.workers import JobEnd, LocalPool, Pool, Workers
 
 log = get_logger(__name__)
 
@@ -126,7 +134,7 @@ class Service:
         try:
             new, job = await asyncio.to_thread(self._put, identity, task, source, asker)
         except QueueFull as error:
-            raise Refused(429, error.sentence, error.retry_after_s) from error
+            raise RequestRefused(429, error.sentence, error.retry_after_s) from error
         self._workers.wake()
         if new:  # who asks again costs nothing, and must not wash the log out
             facts = {"user": user.name, "token": user.token, "job": identity, "client": request.client}
@@ -144,7 +152,9 @@ class Service:
             try:
                 return await asyncio.to_thread(self._parsed, request)
             except UsageError as error:
-                raise Refused(422, error.sentence if str(error).endswith(".") else f"{error}.") from error
+                raise RequestRefused(
+                    422, error.sentence if str(error).endswith(".") else f"{error}."
+                ) from error
 
     def _parsed(self, request: JobRequest) -> tuple[str, str, str]:
         task, source = parse_kernel(request.task, request.source.model_dump())
@@ -200,12 +210,13 @@ class Service:
             queued=counts[QueueState.QUEUED],
             running=counts[QueueState.RUNNING],
             done=counts[QueueState.DONE],
+            targets=list(FILES),
         )
 
     async def _still(self, user: User) -> None:
         """Raises Refused where the user's token has ended during the wait."""
         if user.token and not await asyncio.to_thread(self.tokens.is_valid, user.token):
-            raise Refused(401, WRONG)
+            raise RequestRefused(401, WRONG)
 
     async def _known(self, user: User, identity: str) -> QueuedJob:
         """The job, if the user asked for it: others' jobs are unknown. Raises Refused."""
@@ -218,7 +229,7 @@ class Service:
         mine = user.may(Scope.ADMIN) or self._queue.wanted_by(identity, user.name)
         return self._queue.get(identity) if mine else None
 
-    def _note_outcome(self, outcome: Outcome) -> None:
+    def _note_outcome(self, outcome: JobEnd) -> None:
         verdict = outcome.answer.get("verdict")
         self.audit.note(
             "judged" if verdict else "failed",
@@ -260,21 +271,21 @@ def _pool(config: ServiceConfig) -> Pool:
 
 def _demand(user: User, scope: Scope) -> None:
     if not user.may(scope):
-        raise Refused(403, lacks_scope(scope.value))
+        raise RequestRefused(403, lacks_scope(scope.value))
 
 
 def _priority(user: User, asked: PriorityName | None) -> Priority:
     """What was asked for, or the most urgent that the token allows. Raises Refused."""
     wished = Priority(asked) if asked else None
     if wished and wished not in user.priorities:
-        raise Refused(403, lacks_priority(wished.value))
+        raise RequestRefused(403, lacks_priority(wished.value))
     return wished or (
         Priority.INTERACTIVE if Priority.INTERACTIVE in user.priorities else Priority.BACKGROUND
     )
 
 
-def _unknown(identity: str) -> Refused:
-    return Refused(404, f"There is no job {identity}; ask for it again with POST /v1/jobs.")
+def _unknown(identity: str) -> RequestRefused:
+    return RequestRefused(404, f"There is no job {identity}; ask for it again with POST /v1/jobs.")
 
 
 def _view(job: QueuedJob) -> JobView:
@@ -310,7 +321,7 @@ def create_app(config: ServiceConfig) -> FastAPI:
         responses=_PROBLEMS,
     )
     app.add_middleware(
-        Guard,
+        RequestGuard,
         doorkeeper=Doorkeeper(config.token, service.tokens),
         audit=service.audit,
         max_body_bytes=config.max_body_bytes,
@@ -359,8 +370,8 @@ def _add_routes(app: FastAPI, service: Service) -> None:
 
 
 def _add_problems(app: FastAPI, service: Service) -> None:
-    @app.exception_handler(Refused)
-    async def refused(request: Request, refusal: Refused) -> Response:
+    @app.exception_handler(RequestRefused)
+    async def refused(request: Request, refusal: RequestRefused) -> Response:
         if refusal.status in (403, 429):
             user = await _user(request)
             facts = {"status": refusal.status, "method": request.method, "user": user.name}

@@ -43,9 +43,9 @@ def local_verifier(backend: str, chip: str, interpreter: str) -> Verifier:
     from evokernel_core.verifier.confined import ConfinedReferences
     from evokernel_core.verifier.factory import open_verifier
 
-    found = find_interpreter(interpreter)
-    settings = Settings(interpreter=str(found.path), chip=chip)
-    return open_verifier(settings, ConfinedReferences(str(found.path)), backend)
+    python = find_interpreter(interpreter)
+    settings = Settings(interpreter=str(python.path), chip=chip)
+    return open_verifier(settings, ConfinedReferences(str(python.path)), backend)
 
 
 def resolve(factory: str) -> Callable[..., Verifier]:

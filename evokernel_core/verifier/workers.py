@@ -83,7 +83,7 @@ class Pool(Protocol):
 
 
 @frozen
-class Outcome:
+class JobEnd:
     """The end of one job, for the log: who paid, what came of it and what it took."""
 
     job: str
@@ -128,7 +128,7 @@ class Workers:
         *,
         job_timeout_s: float,
         on_done: Callable[[str], None],
-        on_outcome: Callable[[Outcome], None],
+        on_outcome: Callable[[JobEnd], None],
     ) -> None:
         self._queue = queue
         self._pool = pool
@@ -234,7 +234,7 @@ class Workers:
         verdict = json.dumps(answer["verdict"]) if "verdict" in answer else ""
         finish = partial(self._queue.finish, claim, verdict=verdict, error=told_by(answer), cpu_s=cpu_s)
         if await _stored(finish):
-            self._on_outcome(Outcome(claim.id, claim.user, seat.place, answer, seconds, cpu_s))
+            self._on_outcome(JobEnd(claim.id, claim.user, seat.place, answer, seconds, cpu_s))
         self._on_done(claim.id)
 
     async def _try_again(self, claim: Claim, started: float, *, died: bool) -> None:

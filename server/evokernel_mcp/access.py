@@ -9,17 +9,13 @@ from __future__ import annotations
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
 from attrs import frozen
 from evokernel_server.trust import Trust, real_path
-from mcp.server.mcpserver import Context, ListRoots, Resolve
-from mcp_types import ListRootsResult
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.foreign import MOST_BYTES, read_foreign
-from evokernel_mcp.context import state_of
 
 LONGEST_PATH = 4096
 
@@ -129,21 +125,3 @@ def local_folder(uri: str) -> Path | None:
         return None
     path = Path(unquote(parts.path))
     return real_path(path) if path.is_absolute() else None
-
-
-def _ask_roots(ctx: Context) -> ListRoots | ListRootsResult:
-    given = state_of(ctx).rules
-    known = ctx.client_capabilities
-    asks = not given.roots and known is not None and known.roots is not None
-    return ListRoots() if asks else ListRootsResult(roots=[])
-
-
-def _access(ctx: Context, listed: Annotated[ListRootsResult, Resolve(_ask_roots)]) -> Access:
-    rules = state_of(ctx).rules
-    theirs = tuple(folder for root in listed.roots if (folder := local_folder(str(root.uri))))
-    trust = Trust(folders=rules.trusted)
-    return Access(rules.roots or theirs or rules.trusted, trust, rules.may_write)
-
-
-Allowed = Annotated[Access, Resolve(_access)]
-"""A tool's parameter that the server fills in."""

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 
 from evokernel_core.domain.verdict import Hazard, Latency, Verdict
 from evokernel_core.synthesis.offers import Offer, gain_of
+from evokernel_core.targets.sources import main_first
 from evokernel_core.twin.gaps import Summary
 from evokernel_mcp.foreign import named, quoted, told
 
@@ -103,9 +104,7 @@ class LatencyAnswer(BaseModel):
     block_dim: int
     pipes: dict[str, float] = Field(description="Busy microseconds of the slowest core by pipe.")
     bottleneck: str
-    hot_lines: list[LineAnswer] = Field(
-        [], description="Lines of op_kernel.cpp that take most of a busy pipe."
-    )
+    hot_lines: list[LineAnswer] = Field([], description="Lines of the kernel that take most of a busy pipe.")
 
 
 class VerdictAnswer(BaseModel):
@@ -120,7 +119,7 @@ class VerdictAnswer(BaseModel):
     verifier: str
     confinement: str = ""
     notes: list[str] = Field(default=[], description="Of the kernel's author, quoted.")
-    sources: list[str] = Field(default=[], description="Resources with the two files.")
+    sources: list[str] = Field(default=[], description="Resources with the kernel's files.")
 
 
 class GenerateAnswer(BaseModel):
@@ -310,14 +309,14 @@ def region_answer(offer: Offer) -> RegionAnswer:
 
 def hazard_answers(hazards: Iterable[Mapping[str, Any]]) -> tuple[list[HazardAnswer], int]:
     """The first hazards, errors before warnings, and how many more there are."""
-    found = sorted(hazards, key=lambda hazard: hazard["severity"] != "error")
-    shown = fitting(found, _hazard, MOST_HAZARDS)
-    return shown, len(found) - len(shown)
+    ranked = sorted(hazards, key=lambda hazard: hazard["severity"] != "error")
+    shown = fitting(ranked, _hazard, MOST_HAZARDS)
+    return shown, len(ranked) - len(shown)
 
 
-def _hazard(item: Mapping[str, Any]) -> HazardAnswer:
-    known = {name: item[name] for name in ("code", "severity", "line")} | {"file": named(item["file"])}
-    return HazardAnswer(**known, message=told(item["message"], MOST_MESSAGE))
+def _hazard(hazard: Mapping[str, Any]) -> HazardAnswer:
+    known = {name: hazard[name] for name in ("code", "severity", "line")} | {"file": named(hazard["file"])}
+    return HazardAnswer(**known, message=told(hazard["message"], MOST_MESSAGE))
 
 
 def fitting(items: Iterable[T], told: Callable[[T], A], most: int = MOST_ANSWER) -> list[A]:
@@ -341,7 +340,9 @@ def part_of(
     return shown, after if after < len(items) else None
 
 
-def verdict_answer(source_id: str, verdict: Verdict, notes: Iterable[str] = ()) -> VerdictAnswer:
+def verdict_answer(
+    source_id: str, verdict: Verdict, notes: Iterable[str] = (), files: Iterable[str] = ()
+) -> VerdictAnswer:
     hazards, more = hazard_answers(map(_plain, (hazard for gate in verdict.gates for hazard in gate.hazards)))
     return VerdictAnswer(
         source_id=source_id,
@@ -357,13 +358,13 @@ def verdict_answer(source_id: str, verdict: Verdict, notes: Iterable[str] = ()) 
         verifier=verdict.verifier if "@" not in verdict.verifier else quoted(verdict.verifier, MOST_NAME),
         confinement=verdict.confinement,
         notes=[quoted(note, MOST_MESSAGE) for note in notes],
-        sources=source_uris(source_id),
+        sources=source_uris(source_id, files),
     )  # fmt: skip
 
 
-def source_uris(source_id: str) -> list[str]:
-    """The resources with a kernel's two files."""
-    return [f"evokernel://kernel/{source_id}/{name}" for name in ("op_kernel.cpp", "tiling.h")]
+def source_uris(source_id: str, files: Iterable[str]) -> list[str]:
+    """The resources with these files of a kernel, that with the device code first."""
+    return [f"evokernel://kernel/{source_id}/{name}" for name in main_first(files)]
 
 
 def timeline_answer(source_id: str, page: str, summary: Summary) -> TimelineAnswer:

@@ -19,7 +19,7 @@ from evokernel_mcp import resources, tools, twin_tools
 from evokernel_mcp.access import Rules
 from evokernel_mcp.plain import PlainServer
 from evokernel_mcp.pool import Pool
-from evokernel_mcp.state import State
+from evokernel_mcp.state import ServerState
 
 log = logging.getLogger(__name__)
 
@@ -61,12 +61,12 @@ WRITING_TOOLS: tuple[tuple[Callable[..., Any], ToolAnnotations], ...] = (
 """Those that are there only where writing is allowed."""
 
 
-def server(settings: Settings, rules: Rules) -> MCPServer[State]:
+def server(settings: Settings, rules: Rules) -> MCPServer[ServerState]:
     """The server with what the rules allow."""
-    state = State(rules, Pool(settings))
+    state = ServerState(rules, Pool(settings))
 
     @asynccontextmanager
-    async def living(_: MCPServer[State]) -> AsyncIterator[State]:
+    async def living(_: MCPServer[ServerState]) -> AsyncIterator[ServerState]:
         try:
             yield state
         finally:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
-from evokernel_server.worker import Event, WorkerError
+from evokernel_server.jobs.worker import Event, WorkerError
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 

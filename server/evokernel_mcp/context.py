@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, cast
 from mcp.server.mcpserver import Context
 
 if TYPE_CHECKING:
-    from evokernel_mcp.state import State
+    from evokernel_mcp.state import ServerState
 
 
-def state_of(ctx: Context) -> State:
+def state_of(ctx: Context) -> ServerState:
     """The server's state, which its lifespan made."""
-    return cast("State", ctx.request_context.lifespan_context)
+    return cast("ServerState", ctx.request_context.lifespan_context)

@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-from evokernel_server.words import is_ours
+from evokernel_server.texts.translations import is_ours
 
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.sentence import Sentence

@@ -52,7 +52,7 @@ class Argument(BaseModel):
     )
 
 
-class Launch(BaseModel):
+class BareLaunch(BaseModel):
     """How a bare kernel is launched. What an operator package's build would give is optional."""
 
     model_config = ConfigDict(extra="forbid")

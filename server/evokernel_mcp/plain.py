@@ -14,13 +14,13 @@ from pydantic import ValidationError
 from evokernel_core.visible import visible
 from evokernel_mcp.foreign import shown
 from evokernel_mcp.slim import without_empty
-from evokernel_mcp.state import State
+from evokernel_mcp.state import ServerState
 
 MOST_FAULTS = 5
 """Arguments that a refusal names."""
 
 
-class PlainServer(MCPServer[State]):
+class PlainServer(MCPServer[ServerState]):
     """Tells what tools answer. The SDK's own words for it have the tool's name before each error, several
     lines with an address for an argument that is wrong, an indented line for each value, and every field that
     is empty."""
@@ -28,7 +28,7 @@ class PlainServer(MCPServer[State]):
     _schemas: Mapping[str, dict[str, Any]] = {}
 
     async def call_tool(
-        self, name: str, arguments: dict[str, Any], context: Context[State, Any] | None = None
+        self, name: str, arguments: dict[str, Any], context: Context[ServerState, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """The answer to a call. Raises ToolError with one sentence."""
         try:

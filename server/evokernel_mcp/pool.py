@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from attrs import define, field
-from evokernel_server.worker import Event, Worker, WorkerDied, WorkerError
+from evokernel_server.jobs.worker import Event, Worker, WorkerDied, WorkerError
 
 from evokernel_core.domain.settings import Settings
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping
 
-from evokernel_server.worker import WorkerError
+from evokernel_server.jobs.worker import WorkerError
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
 from evokernel_core.domain.errors import EvoKernelError, UsageError
+from evokernel_core.targets.sources import DEFAULT, files_of
 from evokernel_core.twin import hazards
 from evokernel_core.visible import visible
 from evokernel_mcp.foreign import named, refusal
-from evokernel_mcp.state import State
+from evokernel_mcp.state import ServerState
 
-_KERNEL = re.compile(r"evokernel://kernel/([0-9a-f]{6,64})/(op_kernel\.cpp|tiling\.h)")
+_KERNEL = re.compile(r"evokernel://kernel/([0-9a-f]{6,64})/([A-Za-z0-9_.-]{1,64})")
 _INTERFACE = re.compile(r"evokernel://docs/kernel-abi(?:/(vector|cube|both))?")
 _GUIDE = re.compile(r"evokernel://guide/([0-9a-f]{1,64})")
-_FIELDS = {"op_kernel.cpp": "op_kernel_cpp", "tiling.h": "tiling_h"}
 
 
-async def text_of(uri: str, state: State, near: str) -> str:
+async def text_of(uri: str, state: ServerState, near: str) -> str:
     """A resource's text; ``near`` is a trusted folder, or empty.
 
     Raises UsageError for one that is not there, WorkerError."""
@@ -33,7 +33,12 @@ async def text_of(uri: str, state: State, near: str) -> str:
         return state.guide(match[1])
     if match := _KERNEL.fullmatch(uri):
         params = {"source_id": match[1], "near": near}
-        return str((await state.pool.request("kernel", params))[_FIELDS[match[2]]])
+        files = (await state.pool.request("kernel", params))["files"]
+        if match[2] in files:
+            return str(files[match[2]])
+        raise UsageError(
+            "That kernel has no file {name}; it has {files}.", name=match[2], files=" and ".join(files)
+        )
     raise UsageError(
         "There is no resource {uri}: there are evokernel://docs/hazards, "
         "evokernel://docs/kernel-abi (and /cube, /both), and those that tools name.",
@@ -41,7 +46,7 @@ async def text_of(uri: str, state: State, near: str) -> str:
     )
 
 
-def resources_of(state: State) -> Mapping[str, Callable[..., Awaitable[str]]]:
+def resources_of(state: ServerState) -> Mapping[str, Callable[..., Awaitable[str]]]:
     """The readers of all resources by URI; what they say of themselves is told to clients."""
 
     async def text(uri: str) -> str:
@@ -68,7 +73,7 @@ def resources_of(state: State) -> Mapping[str, Callable[..., Awaitable[str]]]:
         return await text(f"evokernel://guide/{region}")
 
     async def kernel_source(source_id: str, name: str) -> str:
-        """A file of a kernel in the memory: op_kernel.cpp or tiling.h."""
+        """A file of a kernel in the memory, as a verdict's sources name it."""
         return await text(f"evokernel://kernel/{source_id}/{name}")
 
     return {
@@ -82,12 +87,13 @@ def resources_of(state: State) -> Mapping[str, Callable[..., Awaitable[str]]]:
 
 def write_kernel(file: str) -> str:
     """How to write, check and install a kernel for a PyTorch file with these tools."""
+    files = " and ".join(files_of(DEFAULT))
     return (
         f"Write an Ascend kernel for {named(file)} with the evokernel tools.\n"
         "1. plan the file; take the region with the largest gain that is worth_it.\n"
         "2. generate it with a small budget: that gives a verified kernel to beat.\n"
         "3. brief the region and read its guide; look up each AscendC function in doubt with search_memory.\n"
-        "4. Write tiling.h and op_kernel.cpp, or edit those of the generated kernel, and verify_kernel.\n"
+        f"4. Write {files}, or edit those of the generated kernel, and verify_kernel.\n"
         "5. For each hazard read explain, mend the line it names, and verify again; hot_lines and pipes of "
         "the verdict say what binds a kernel that is right.\n"
         "6. Report the verdict with its latency and the word modelled or measured; apply it only where the "

@@ -33,7 +33,7 @@ def _slim(value: Any, schema: Mapping[str, Any], models: Mapping[str, Any]) -> A
 def _resolved(schema: Mapping[str, Any], models: Mapping[str, Any]) -> Mapping[str, Any]:
     """The schema behind a reference, or of the alternative that is no null."""
     if "anyOf" in schema:
-        given = (item for item in schema["anyOf"] if item.get("type") != "null")
+        given = (choice for choice in schema["anyOf"] if choice.get("type") != "null")
         return _resolved(next(given, {}), models)
     if "$ref" in schema:
         return _resolved(models.get(str(schema["$ref"]).removeprefix(_REFERENCE), {}), models)
@@ -41,4 +41,4 @@ def _resolved(schema: Mapping[str, Any], models: Mapping[str, Any]) -> Mapping[s
 
 
 def _is_empty(value: Any) -> bool:
-    return any(value == item and type(value) is type(item) for item in _EMPTY)
+    return any(value == empty and type(value) is type(empty) for empty in _EMPTY)

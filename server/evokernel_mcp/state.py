@@ -21,7 +21,7 @@ MOST_PLANS = 32
 
 
 @frozen
-class Plan:
+class FilePlan:
     """The offers of a text of a file, or of one class or function in it."""
 
     digest: str
@@ -30,15 +30,15 @@ class Plan:
 
 
 @define(eq=False)
-class State:
+class ServerState:
     """One server's."""
 
     rules: Rules
     pool: Pool
-    _plans: OrderedDict[tuple[Path, str, bool], Plan] = field(factory=OrderedDict)
+    _plans: OrderedDict[tuple[Path, str, bool], FilePlan] = field(factory=OrderedDict)
     _guides: OrderedDict[str, str] = field(factory=OrderedDict)
 
-    async def plan(self, path: Path, access: Access, symbol: str = "", *, programs: bool = True) -> Plan:
+    async def plan(self, path: Path, access: Access, symbol: str = "", *, programs: bool = True) -> FilePlan:
         """The offers of a file now. Raises UsageError, WorkerError."""
         text = access.text(access.trusted(path))
         params = {
@@ -50,7 +50,7 @@ class State:
         }
         answer = await self.pool.request("regions", params)
         offers = tuple(from_data(region, Offer) for region in answer["regions"])
-        plan = Plan(_digest(text), offers, told(sentence_of(answer.get("interpreter", ""))))
+        plan = FilePlan(_digest(text), offers, told(sentence_of(answer.get("interpreter", ""))))
         key = (path, symbol, programs)
         self._plans[key] = plan
         self._plans.move_to_end(key)
@@ -78,19 +78,19 @@ class State:
         in a plan with programs, which says all."""
         plans = (plan for (of, _, _), plan in reversed(self._plans.items()) if of == path)
         offers = (offer for plan in plans if plan.digest == digest for offer in plan.offers)
-        found = [offer for offer in offers if offer.region.id == region]
-        return sorted(found, key=lambda item: item.region.task is None)
+        matches = [offer for offer in offers if offer.region.id == region]
+        return sorted(matches, key=lambda match: match.region.task is None)
 
     async def region(self, path: Path, region: str, access: Access) -> Region:
         """A region for which a kernel can be written. Raises UsageError that says why another has none."""
-        found = (await self.offer(path, region, access)).region
-        if found.task is None:
+        planned = (await self.offer(path, region, access)).region
+        if planned.task is None:
             raise UsageError(
                 "No kernel can be written for line {line}: {reason}",
-                line=found.span.line,
-                reason=found.reason,
+                line=planned.span.line,
+                reason=planned.reason,
             )
-        return found
+        return planned
 
     def keep_guide(self, region_id: str, text: str) -> str:
         """Keeps a guide to be read; gives its URI."""

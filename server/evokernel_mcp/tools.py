@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,8 +18,10 @@ from evokernel_core.domain.sentence import sentence_of
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.synthesis.offers import why_left_alone
+from evokernel_core.targets.sources import DEFAULT, files_of
 from evokernel_core.twin.gaps import Summary
-from evokernel_mcp.access import Access, Allowed
+from evokernel_mcp.access import Access
+from evokernel_mcp.allowed import Allowed
 from evokernel_mcp.answers import (
     AppliedAnswer,
     BriefAnswer,
@@ -38,6 +41,7 @@ from evokernel_mcp.context import state_of
 from evokernel_mcp.foreign import named, quoted, told
 from evokernel_mcp.inputs import MOST_SOURCE, Limit, Offset, Source
 
+_FILES = " and ".join(files_of(DEFAULT))
 File = Annotated[str, Field(description="A Python file with PyTorch code, absolute or below a root.")]
 RegionId = Annotated[str, Field(description="A region's id, from plan.", max_length=64)]
 SourceId = Annotated[
@@ -188,7 +192,7 @@ async def _kernel(ctx: Context, source_id: str, near: str) -> tuple[VerdictAnswe
             "The kernel {kernel} was never judged here: verify it for a region.", kernel=source_id[:12]
         )
     verdict = from_data(result["verdicts"][-1], Verdict)
-    return verdict_answer(result["source_id"], verdict, result["notes"]), verdict
+    return verdict_answer(result["source_id"], verdict, result["notes"], result["files"]), verdict
 
 
 @answering
@@ -197,31 +201,43 @@ async def verify_kernel(
     region: RegionId,
     ctx: Context,
     access: Allowed,
-    folder: Annotated[str, Field(description="A folder with tiling.h and op_kernel.cpp.")] = "",
-    tiling_h: Annotated[Source, Field(description="The text itself, in place of a folder.")] = "",
-    op_kernel_cpp: Source = "",
+    folder: Annotated[str, Field(description=f"A folder with {_FILES}.")] = "",
+    files: Annotated[
+        dict[str, Source] | None, Field(description="Their texts by name, in place of a folder.")
+    ] = None,
+    target: Annotated[str, Field(description=f"The language; {DEFAULT} unless given.")] = DEFAULT,
 ) -> VerdictAnswer:
     """Judges AscendC that you wrote for a region: audit, compile, correctness against PyTorch on drawn sizes
     and inputs, modelled time. Failures say the line and what to do. A verified kernel can be applied."""
-    if bool(folder) == bool(tiling_h or op_kernel_cpp):
-        raise UsageError("Give either a folder with tiling.h and op_kernel.cpp, or both texts.")
-    if folder:
-        place = access.folder(folder)
-        tiling_h, op_kernel_cpp = (
-            access.text(access.file(str(place / name))) for name in ("tiling.h", "op_kernel.cpp")
-        )
-    if not tiling_h or not op_kernel_cpp or max(len(tiling_h), len(op_kernel_cpp)) > MOST_SOURCE:
-        raise UsageError(f"Both files are needed, each with at most {MOST_SOURCE} characters.")
+    texts = _texts(files_of(target), folder, files or {}, access)
     result = await _region(ctx, file, region, access)
     params = {
         "region": to_data(result),
-        "tiling_h": tiling_h,
-        "op_kernel_cpp": op_kernel_cpp,
+        "target": target,
+        "files": texts,
         "near": str(Path(result.file).parent),
     }
     answer = await working(ctx, "Audits, compiles, runs and compares.", "judge", params)
     judged = verdict_answer(answer["source_id"], from_data(answer["verdict"], Verdict))
     return judged.model_copy(update={"sources": []})  # the agent has them
+
+
+def _texts(names: Sequence[str], folder: str, given: Mapping[str, str], access: Access) -> dict[str, str]:
+    """The files of a kernel from a folder, or as they are given. Raises UsageError."""
+    if bool(folder) == bool(given):
+        raise UsageError(
+            "Give either a folder with {files}, or their texts as files.", files=" and ".join(names)
+        )
+    if folder:
+        place = access.folder(folder)
+        given = {name: access.text(access.file(str(place / name))) for name in names}
+    if given.keys() != set(names) or not all(0 < len(text) <= MOST_SOURCE for text in given.values()):
+        raise UsageError(
+            "The files {files} are needed and no others, each with at most {most} characters.",
+            files=" and ".join(names),
+            most=MOST_SOURCE,
+        )
+    return dict(given)
 
 
 @answering
@@ -252,8 +268,8 @@ async def verify_package(
 @answering
 async def verdict(source_id: SourceId, ctx: Context, access: Allowed) -> VerdictAnswer:
     """The latest verdict on a kernel in the memory: gates, hazards, latency by pipe and its hottest lines."""
-    found, _ = await _kernel(ctx, source_id, access.near)
-    return found
+    region, _ = await _kernel(ctx, source_id, access.near)
+    return region
 
 
 @answering
@@ -283,7 +299,8 @@ async def kernels(
 
 
 def _tried(row: dict[str, Any]) -> VerdictAnswer:
-    return verdict_answer(row["source_id"], from_data(row["verdict"], Verdict), row["notes"])
+    verdict = from_data(row["verdict"], Verdict)
+    return verdict_answer(row["source_id"], verdict, row["notes"], row["files"])
 
 
 @answering

@@ -11,7 +11,8 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin import hazards
 from evokernel_core.twin.hazards import HazardRule
 from evokernel_core.visible import visible
-from evokernel_mcp.access import Access, Allowed
+from evokernel_mcp.access import Access
+from evokernel_mcp.allowed import Allowed
 from evokernel_mcp.answers import (
     MOST_ANSWER,
     MOST_NAME,
@@ -31,7 +32,7 @@ from evokernel_mcp.answers import (
 from evokernel_mcp.calls import answering, working
 from evokernel_mcp.context import state_of
 from evokernel_mcp.foreign import named, quoted, told
-from evokernel_mcp.inputs import MOST_SOURCE, Launch, Limit, Offset
+from evokernel_mcp.inputs import MOST_SOURCE, BareLaunch, Limit, Offset
 from evokernel_mcp.resources import text_of
 
 MOST_BODY = 1_200
@@ -67,7 +68,7 @@ class TextAnswer(BaseModel):
 @answering
 async def run(  # noqa: PLR0913, PLR0917 - a tool's inputs
     entry: Annotated[str, Field(description="The __global__ function to launch.", max_length=200)],
-    launch: Launch,
+    launch: BareLaunch,
     ctx: Context,
     access: Allowed,
     source: Annotated[str, Field(description="The AscendC file, in a trusted folder.")] = "",
@@ -230,14 +231,14 @@ async def search_memory(
     return MemoryAnswer(items=shown, next_offset=more)
 
 
-def _item(item: dict[str, Any]) -> MemoryItemAnswer:
-    ours = item["shipped"]
+def _item(entry: dict[str, Any]) -> MemoryItemAnswer:
+    ours = entry["shipped"]
     return MemoryItemAnswer(
-        id=item["id"][:16],
-        kind=item["kind"],
-        title=item["title"] if ours else quoted(item["title"], MOST_NAME),
-        body=item["body"][:MOST_BODY] if ours else quoted(item["body"], MOST_BODY),
-        category=item["op_category"] if ours else named(item["op_category"], MOST_NAME),
+        id=entry["id"][:16],
+        kind=entry["kind"],
+        title=entry["title"] if ours else quoted(entry["title"], MOST_NAME),
+        body=entry["body"][:MOST_BODY] if ours else quoted(entry["body"], MOST_BODY),
+        category=entry["op_category"] if ours else named(entry["op_category"], MOST_NAME),
     )
 
 

@@ -25,46 +25,48 @@ from evokernel_core.domain.placement import Placement, Standing
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import Settings
 from evokernel_core.foreign import read_foreign
-from evokernel_server import changes, features, stdio
-from evokernel_server.acceptance import Acceptance
-from evokernel_server.calls import Calls
-from evokernel_server.capture import Capture
-from evokernel_server.changes import Changes
-from evokernel_server.claims import Claims
-from evokernel_server.diagnostics import Diagnostics, can_pull
+from evokernel_server import features
+from evokernel_server.documents.calls import Calls
+from evokernel_server.documents.capture import Capture
+from evokernel_server.documents.mode import mode_of, status_of
+from evokernel_server.documents.outside_changes import Watcher
+from evokernel_server.documents.packages import FOLDER, heal
+from evokernel_server.documents.private_pages import Pages
+from evokernel_server.documents.publish import Diagnostics, can_pull
+from evokernel_server.documents.refresh import Refreshing
+from evokernel_server.documents.renames import Moves
+from evokernel_server.documents.stale import stale_calls
+from evokernel_server.documents.status_line import Mode, StatusLine
+from evokernel_server.documents.watch_registration import ClientWatch
+from evokernel_server.documents.workspace import Document, FileProblem, Workspace
 from evokernel_server.features.diagnostic import diagnostics_of
-from evokernel_server.jobs import JobQueue, Report
-from evokernel_server.journal import Journal
-from evokernel_server.kernels import Kernels, installed_kernels
-from evokernel_server.moves import Moves
-from evokernel_server.never import Nevers
-from evokernel_server.offers import Offer, Offers
+from evokernel_server.jobs.claims import Claims
+from evokernel_server.jobs.journal import Journal
+from evokernel_server.jobs.progress import Operations
+from evokernel_server.jobs.queue import JobQueue, Report
+from evokernel_server.jobs.requests import Kernels, installed_kernels
+from evokernel_server.jobs.store import Store
+from evokernel_server.jobs.tasks import Latest, cancel_all, spawn
+from evokernel_server.jobs.worker import Worker
+from evokernel_server.offers.acceptance import Acceptance
+from evokernel_server.offers.outcomes import OutcomeLog
+from evokernel_server.offers.pending import Offer, Offers
+from evokernel_server.offers.ready import Ready
+from evokernel_server.offers.suppressed import Nevers
+from evokernel_server.offers.undo import Undo
 from evokernel_server.options import Options, ServerOptions
-from evokernel_server.outcomes import OutcomeLog
-from evokernel_server.packages import FOLDER, heal
-from evokernel_server.pages import Pages
-from evokernel_server.plain import message
-from evokernel_server.progress import Operations
-from evokernel_server.protocol import EvoKernelProtocol
-from evokernel_server.ready import Ready
-from evokernel_server.refreshing import Refreshing
-from evokernel_server.stale import stale_calls
-from evokernel_server.states import mode_of, status_of
-from evokernel_server.status import Mode, Status
-from evokernel_server.store import Store
-from evokernel_server.tasks import Latest, cancel_all, spawn
+from evokernel_server.review import change_signal
+from evokernel_server.review.change_signal import Changes
+from evokernel_server.texts.plain import message
+from evokernel_server.texts.translations import told
+from evokernel_server.transport import stdio
+from evokernel_server.transport.protocol import EvoKernelProtocol
 from evokernel_server.trust import REASON, Trust, sentence
-from evokernel_server.undo import Undo
-from evokernel_server.watched import ClientWatch
-from evokernel_server.watcher import Watcher
-from evokernel_server.words import told
-from evokernel_server.worker import Worker
-from evokernel_server.workspace import Document, Problem, Workspace
 
 if TYPE_CHECKING:
-    from evokernel_server.dashboard import Dashboard
-    from evokernel_server.notices import Notices
-    from evokernel_server.reviews import Reviews
+    from evokernel_server.offers.notices import Notices
+    from evokernel_server.review.dashboard import Dashboard
+    from evokernel_server.review.gather import Reviews
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +98,7 @@ class EvoKernelServer(LanguageServer):
         self.granted = Trust()
         self._told: set[str] = set()
         self.documents = Workspace()
-        self.status = Status(self.protocol.notify)
+        self.status = StatusLine(self.protocol.notify)
         self.operations = Operations(self)
         self.changes = Changes(self._tell_changed)
         self.store = Store(paths.memory_path(), self.tell_once, self.show_status, self.changes.happened)
@@ -179,7 +181,7 @@ class EvoKernelServer(LanguageServer):
 
     @cached_property
     def dashboard(self) -> Dashboard:
-        from evokernel_server.dashboard import Dashboard
+        from evokernel_server.review.dashboard import Dashboard
 
         return Dashboard(
             self.store, self.documents, self.jobs, self.offers, self.status, lambda: self.options
@@ -187,13 +189,13 @@ class EvoKernelServer(LanguageServer):
 
     @cached_property
     def notices(self) -> Notices:
-        from evokernel_server.notices import Notices
+        from evokernel_server.offers.notices import Notices
 
         return Notices(self, self.kernels, self.pages, lambda: self.own_client)
 
     @cached_property
     def reviews(self) -> Reviews:
-        from evokernel_server.reviews import Reviews
+        from evokernel_server.review.gather import Reviews
 
         return Reviews(self.kernels, lambda: self.options.settings.chip)
 
@@ -290,7 +292,7 @@ class EvoKernelServer(LanguageServer):
     def _tell_changed(self) -> None:
         """Other clients have nothing that would show it."""
         if self.own_client:
-            self.protocol.notify(changes.METHOD, {})
+            self.protocol.notify(change_signal.METHOD, {})
 
     def window_show_message(self, params: types.ShowMessageParams) -> None:
         """As the base class, with no link that a file's name or a program's error could have brought."""
@@ -325,7 +327,7 @@ class EvoKernelServer(LanguageServer):
         if self.trusts(document):
             self.capture.soon(document, now=True)
         elif document.problem is None:
-            document.problem = Problem(REASON, Sentence(sentence(self.own_client)))
+            document.problem = FileProblem(REASON, Sentence(sentence(self.own_client)))
             self.regions_changed(document)
 
     async def _take_up(self, document: Document) -> None:
@@ -354,7 +356,7 @@ class EvoKernelServer(LanguageServer):
         document = self.documents.get(uri)
         if document is not None and document.has_torch and self.trusts(document):
             await self.nevers.load(document)
-            await self.ready.restore(document, {item.region.id for item in document.tracked})
+            await self.ready.restore(document, {tracked.region.id for tracked in document.tracked})
 
     async def read_packages(self, document: Document) -> None:
         """Reads the packages behind a document's calls and shows what they say, and which do not fit."""
@@ -493,7 +495,7 @@ class EvoKernelServer(LanguageServer):
         )  # fmt: skip
 
     def _to_review(self, document: Document) -> int:
-        return self.offers.count(document.path, {item.region.id for item in document.tracked})
+        return self.offers.count(document.path, {tracked.region.id for tracked in document.tracked})
 
     # --- the end
 

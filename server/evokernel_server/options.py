@@ -14,8 +14,8 @@ from attrs import evolve, field, fields, frozen
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.settings import ModelEndpoint, Settings
+from evokernel_server.texts.translations import _
 from evokernel_server.trust import OPTION, Trust, read_trust
-from evokernel_server.words import _
 
 
 class Confirm(StrEnum):

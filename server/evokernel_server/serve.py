@@ -9,9 +9,9 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from evokernel_core.domain.errors import EvoKernelError
-from evokernel_server import stdio, tcp
 from evokernel_server.app import EvoKernelServer
-from evokernel_server.conversation import converse
+from evokernel_server.transport import stdio, tcp
+from evokernel_server.transport.conversation import converse
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from evokernel_core.domain.errors import UsageError
-from evokernel_server.words import _
+from evokernel_server.texts.translations import _
 
 OPTION = "trusted"
 REASON = "untrusted"

@@ -11,7 +11,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from evokernel_core.domain.graph import Arg, DTypeArg, Graph, GraphInput, InputKind, Node, ValueRef
-from evokernel_core.domain.operations import Operation, Parameter, operations
+from evokernel_core.domain.operations import Operation, OperationParameter, operations
 from evokernel_core.domain.task import TOLERANCES, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 
@@ -148,7 +148,7 @@ def random_call(name: str, seed: int) -> Call:
     return Call(name, args, kwargs, tuple(draw.tensors), draw.fits)
 
 
-def _keyword(parameter: Parameter, draw: Draw) -> Arg:
+def _keyword(parameter: OperationParameter, draw: Draw) -> Arg:
     if parameter.name in ("alpha", "value", "correction"):
         return draw.rng.choice((0, 1, 2, -1, 0.5))
     if parameter.name == "sparse_grad":
@@ -175,7 +175,7 @@ def _of_kinds(operation: Operation, draw: Draw) -> tuple[Arg, ...]:
     return tuple(args)
 
 
-def _of_kind(parameter: Parameter, draw: Draw, rank: int, dtype: str) -> Arg:
+def _of_kind(parameter: OperationParameter, draw: Draw, rank: int, dtype: str) -> Arg:
     """A value of a parameter's kind, None now and then where it may be absent."""
     found: Arg
     if parameter.words:

@@ -17,7 +17,7 @@ from evokernel_core.domain.tensor import Dim, TensorSpec
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.targets.ascendc.author import initial, write
 from evokernel_core.twin.build import BuiltKernel, build_kernel
-from evokernel_core.twin.run import Mode, RunRequest, Status, TensorFile, run_kernel
+from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, TensorFile, run_kernel
 
 
 class GraphBuilder:
@@ -141,7 +141,7 @@ class TwinRunner:
             repeat=2,
         )
         run = run_kernel(built, request)
-        assert run.status is Status.OK, run.message
+        assert run.status is ExitStatus.OK, run.message
         assert not [hazard for hazard in run.hazards if hazard.code not in passing]
         return [
             _read(file.path, spec.dtype, spec.sizes(sizes))

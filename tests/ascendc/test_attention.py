@@ -11,8 +11,8 @@ from evokernel_core.compiler.rewrites.wide_attention import WIDEST
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import check, estimate_us, initial, moves, write
-from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 
 SIZES = [(1, 1), (1, 70), (3, 17), (64, 64), (130, 200), (33, 513), (70, 1100)]

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evokernel_core.compiler.fusion.program import plan_program
 from evokernel_core.domain.graph import SymbolicInt, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.targets.ascendc.author import estimate_us, initial, moves, write
+from evokernel_core.targets.ascendc.audit import audit
+from evokernel_core.targets.ascendc.author import estimate_us, initial, legalised, moves, write
 from evokernel_core.targets.ascendc.fusion.micro_batches import batch_of, chunks_worth
-from evokernel_core.targets.ascendc.fusion.program import plan_program
-from evokernel_core.targets.ascendc.kernels.registry import legalised
-from evokernel_core.verifier.gates.audit import audit
+from evokernel_core.targets.ascendc.source import KERNEL
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 CHANNELS, OUTPUTS = 5, 12
 LARGE = {"n": 40, "h": 258, "w": 258}
@@ -73,7 +74,7 @@ def test_images_come_in_chunks(sums: bool, builder: Any, on_twin: Any, chip: Any
     assert strategy.setting("chunks") > 1
     source = write(task, strategy, chip)
     assert audit(task, source).status is GateStatus.PASSED
-    assert source.op_kernel_cpp.count("<<<") == 1
+    assert source.files[KERNEL].count("<<<") == 1
     rng = np.random.default_rng(0)
     weight = (rng.integers(-4, 5, size=(OUTPUTS, CHANNELS, 3, 3)) / 4).astype("f4")
     chunks = int(strategy.setting("chunks"))
@@ -157,7 +158,7 @@ def test_chunk_after_chunk_gives_its_events_back(builder: Any, on_twin: Any, chi
 
 def test_fewer_and_longer_chunks_are_drafts_too(builder: Any, chip: Any) -> None:
     task = legalised(task_of(builder, sums=False), load_chip())
-    program = plan_program(task, chip)
+    program = plan_program(task, chip, ASCENDC)
     batch = batch_of(task, program, 2)
     assert batch is not None
     found = chunks_worth(task, program, batch, load_chip())
@@ -194,7 +195,7 @@ def test_other_chunks_are_moves(builder: Any, on_twin: Any, chip: Any) -> None:
     back = [move for move in moves(task, whole, chip) if "in chunks" in move.name]
     assert back
     for strategy in found.values():
-        assert write(task, strategy, chip).op_kernel_cpp
+        assert write(task, strategy, chip).files[KERNEL]
     rng = np.random.default_rng(1)
     inputs = {
         "x": rng.normal(size=(7, CHANNELS, 6, 9)).astype("f4"),
@@ -228,8 +229,8 @@ def test_images_that_meet_are_not_cut(builder: Any, chip: Any) -> None:
     """A softmax over images mixes them, and so does a sum of them."""
     graph = builder()
     task = legalised(graph.task(pooled(graph, convolved(graph, softmax_dim=0)), symbols=LARGE), load_chip())
-    assert batch_of(task, plan_program(task, chip), 2) is None
+    assert batch_of(task, plan_program(task, chip, ASCENDC), 2) is None
     task = legalised(task_of(builder, sums=True), load_chip())
-    program = plan_program(task, chip)
+    program = plan_program(task, chip, ASCENDC)
     assert batch_of(task, program, 2) is not None
     assert batch_of(task, program, len(program.stages)) is None

@@ -11,8 +11,7 @@ import pytest
 from evokernel_core.compiler.ops import SCATTER_PARTS
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.targets.ascendc.author import initial, moves
-from evokernel_core.targets.ascendc.kernels.registry import legalised
+from evokernel_core.targets.ascendc.author import initial, legalised, moves
 from tests.tables import few
 
 RANDOM = np.random.default_rng(29)

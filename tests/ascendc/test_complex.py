@@ -13,11 +13,11 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.hardware.roofline import eager_us, roofline_us
-from evokernel_core.targets.ascendc.author import initial, write
+from evokernel_core.hardware.ascend.eager import eager_us
+from evokernel_core.hardware.roofline import roofline_us
+from evokernel_core.targets.ascendc.audit import audit
+from evokernel_core.targets.ascendc.author import initial, legalised, write
 from evokernel_core.targets.ascendc.kernels.complex_multiply.complex_multiply_family import FAMILY
-from evokernel_core.targets.ascendc.kernels.registry import legalised
-from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 
 COMPLEX = "complex64"

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from evokernel_core.targets.ascendc.author import initial, write
+from evokernel_core.targets.ascendc.source import KERNEL
 
 FLOATS = ("float32", "float16", "bfloat16")
 EDGES = (
@@ -54,7 +55,7 @@ def test_a_range_that_is_known_takes_no_more_instructions(builder: Any, on_twin:
     values = np.array([*EDGES[:-1], *range(-13, 14)], "f4")[:64]
     (found,) = on_twin(task, {"x": np.resize(values, 64)})
     np.testing.assert_array_equal(found, np.trunc(np.clip(np.resize(values, 64), -128, 127)))
-    assert "Select" not in write(task, initial(task, on_twin.chip), on_twin.chip).op_kernel_cpp
+    assert "Select" not in write(task, initial(task, on_twin.chip), on_twin.chip).files[KERNEL]
 
 
 Call = tuple[str, tuple[Any, ...], dict[str, Any]]

@@ -17,11 +17,10 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.targets.ascendc.author import estimate_us, initial, moves, write
+from evokernel_core.targets.ascendc.audit import audit
+from evokernel_core.targets.ascendc.author import estimate_us, initial, legalised, moves, write
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_rows_schedule import RowsSchedule
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_schedule import ConvolutionSchedule
-from evokernel_core.targets.ascendc.kernels.registry import legalised
-from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 
 

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from attrs import asdict, evolve, frozen
 
+from evokernel_core.compiler.fusion.program import PROGRAM
 from evokernel_core.compiler.ops import CONVOLUTION
 from evokernel_core.domain.graph import Node
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import estimate_us, initial, moves, write
-from evokernel_core.targets.ascendc.fusion.program import PROGRAM
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_rows_schedule import RowsSchedule
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_schedule import ConvolutionSchedule
-from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 
 

@@ -9,19 +9,20 @@ import numpy as np
 import pytest
 from attrs import evolve
 
+from evokernel_core.compiler.coverage import view_ops
+from evokernel_core.compiler.fusion import cuts
+from evokernel_core.compiler.fusion.cuts import covered, recuts, with_moments_apart
+from evokernel_core.compiler.fusion.partition import Group, in_order
+from evokernel_core.compiler.fusion.program import Program, draft, joined, plan_program
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.author import estimate_us, initial, moves
-from evokernel_core.targets.ascendc.fusion import cuts
-from evokernel_core.targets.ascendc.fusion.cuts import covered, recuts, with_moments_apart
+from evokernel_core.targets.ascendc.author import estimate_us, initial, legalised, moves
 from evokernel_core.targets.ascendc.fusion.launches import MOST_TOGETHER, together_us
 from evokernel_core.targets.ascendc.fusion.micro_batch_choice import Cut, memory_in_l2, steps
 from evokernel_core.targets.ascendc.fusion.micro_batches import Batch
-from evokernel_core.targets.ascendc.fusion.partition import Group, in_order
-from evokernel_core.targets.ascendc.fusion.program import Program, draft, joined, plan_program
-from evokernel_core.targets.ascendc.kernels.registry import legalised, view_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 LARGE = {"n": 64, "h": 130, "w": 130}
 SMALL = {"n": 3, "h": 9, "w": 14}
@@ -81,9 +82,9 @@ def test_every_step_computes_the_same(builder: Any, on_twin: Any, chip: Chip) ->
     """Each neighbour has each operation once, in an order in which it can run, and all give one result."""
     task = normed(builder)
     plain = legalised(task, chip)
-    program = plan_program(plain, chip)
-    work = {node.name for node in plain.graph.nodes if node.op not in view_ops()}
-    found = list(recuts(plain, program, chip))
+    program = plan_program(plain, chip, ASCENDC)
+    work = {node.name for node in plain.graph.nodes if node.op not in view_ops(ASCENDC)}
+    found = list(recuts(plain, program, chip, ASCENDC))
     assert {len(item.program.groups) - len(program.groups) for item in found} >= {0, 1}
     inputs = drawn(task, 0)
     for item in found:
@@ -91,7 +92,7 @@ def test_every_step_computes_the_same(builder: Any, on_twin: Any, chip: Chip) ->
         held = [name for group in groups for name in group if name in work]
         assert sorted(held) == sorted(work)
         assert set(groups) != set(program.groups)
-        assert in_order(plain, groups) == groups
+        assert in_order(plain, groups, view_ops(ASCENDC)) == groups
     for item in found[::3]:
         (made,) = on_twin(task, inputs, strategy_of(plain, item.program, chip), SMALL)
         assert np.allclose(made, expected(inputs), rtol=1e-3, atol=1e-4), item.name
@@ -100,7 +101,7 @@ def test_every_step_computes_the_same(builder: Any, on_twin: Any, chip: Chip) ->
 def test_moments_are_a_kernel_of_their_own(builder: Any, on_twin: Any, chip: Chip) -> None:
     task = normed(builder)
     plain = legalised(task, chip)
-    found = with_moments_apart(plain, plan_program(plain, chip), chip)
+    found = with_moments_apart(plain, plan_program(plain, chip, ASCENDC), chip, ASCENDC)
     assert found is not None
     ops = {node.name: node.op.split(".")[1] for node in plain.graph.nodes}
     kernels = [{ops[name] for name in group} for group in found.groups]
@@ -114,7 +115,7 @@ def test_moments_are_a_kernel_of_their_own(builder: Any, on_twin: Any, chip: Chi
 
 def test_without_moments_there_is_nothing_to_part(builder: Any, chip: Chip) -> None:
     plain = legalised(normed(builder, norm=False), chip)
-    assert with_moments_apart(plain, plan_program(plain, chip), chip) is None
+    assert with_moments_apart(plain, plan_program(plain, chip, ASCENDC), chip, ASCENDC) is None
 
 
 def test_a_draft_is_no_slower_than_its_own_cut(builder: Any, chip: Chip) -> None:
@@ -122,7 +123,7 @@ def test_a_draft_is_no_slower_than_its_own_cut(builder: Any, chip: Chip) -> None
     task = normed(builder)
     plain = legalised(task, chip)
     start = initial(task, chip)
-    usual = strategy_of(plain, plan_program(plain, chip), chip)
+    usual = strategy_of(plain, plan_program(plain, chip, ASCENDC), chip)
     assert estimate_us(task, start, chip) <= estimate_us(task, usual, chip)
     now = start.groups
     offered = [move for move in moves(task, start, chip) if move.strategy.groups != now]
@@ -134,7 +135,7 @@ def test_what_l2_holds_is_read_faster_than_memory(builder: Any, chip: Chip) -> N
     near = memory_in_l2(chip)
     assert near.gm.memory_bytes_us == chip.gm.l2_bytes_us
     plain = legalised(normed(builder), chip)
-    for part, family in plan_program(plain, chip).kinds:
+    for part, family in plan_program(plain, chip, ASCENDC).kinds:
         chosen = draft(ById(part), family, chip)
         assert family.estimate_us(part, chosen, near) <= family.estimate_us(part, chosen, chip)
 
@@ -172,7 +173,7 @@ def test_long_chains_have_few_neighbours(
 
     def look(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> Program | None:
         looked_at.append(groups)
-        return covered(task, groups, chip) if len(looked_at) <= planned else None
+        return covered(task, groups, chip, ASCENDC) if len(looked_at) <= planned else None
 
     monkeypatch.setattr(cuts, "covered", look)
     graph = builder()
@@ -181,7 +182,7 @@ def test_long_chains_have_few_neighbours(
     for op in ("sin.default", "exp.default", "neg.default", "tanh.default") * 6:
         value = graph.call(op, value, shape=("n", 96))
     plain = legalised(graph.task(value, symbols={"n": 4096}), chip)
-    program = plan_program(plain, chip)
+    program = plan_program(plain, chip, ASCENDC)
     assert max(map(len, program.groups)) > 24
-    found = list(recuts(plain, program, chip))
+    found = list(recuts(plain, program, chip, ASCENDC))
     assert 1 < len(found) <= len(looked_at) <= 64

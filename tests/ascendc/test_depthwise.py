@@ -16,9 +16,8 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import evaluate_dim
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.targets.ascendc.author import write
-from evokernel_core.targets.ascendc.kernels.registry import legalised
-from evokernel_core.verifier.gates.audit import audit
+from evokernel_core.targets.ascendc.audit import audit
+from evokernel_core.targets.ascendc.author import legalised, write
 from tests.ascendc.test_pooling import ON_TWIN, with_lanes
 from tests.ascendc.windows import Axis, each, names_of, over, sizes_of, some_axes, taken
 from tests.tables import few

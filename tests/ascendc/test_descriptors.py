@@ -8,21 +8,15 @@ from typing import Any
 import pytest
 from attrs import astuple, evolve
 
+from evokernel_core.compiler.coverage import family_of_task
+from evokernel_core.compiler.fusion.program import PROGRAM, kind_us, parted, plan_program, program_of
 from evokernel_core.domain.descriptor import NOT_KNOWN, Algorithm, Dataflow, Descriptor, Reuse, Split, Stages
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.author import initial, moves
-from evokernel_core.targets.ascendc.fusion.program import (
-    PROGRAM,
-    family_of_task,
-    kind_us,
-    parted,
-    plan_program,
-    program_of,
-)
-from evokernel_core.targets.ascendc.kernels.registry import legalised
+from evokernel_core.targets.ascendc.author import initial, legalised, moves
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests.ascendc import test_facts as examples
 
 
@@ -104,7 +98,7 @@ def test_a_program_has_the_cell_of_its_most_expensive_kernel_and_of_its_cut(buil
     cuts = set()
     for item in strategies(task, chip):
         assert item.family == PROGRAM
-        planned, parts = program_of(plain, item, chip), parted(item)
+        planned, parts = program_of(plain, item, chip, ASCENDC), parted(item)
         us = [planned.launches(kind) * kind_us(planned, kind, part, chip) for kind, part in enumerate(parts)]
         dearest = us.index(max(us))
         part, family = planned.kinds[dearest]
@@ -123,8 +117,8 @@ def test_a_program_has_the_cell_of_its_most_expensive_kernel_and_of_its_cut(buil
 def test_every_family_describes_its_schedules(name: str, chip: Chip) -> None:
     """In words of every axis, from the settings alone, and so that they survive storing."""
     task = legalised(examples.TASKS[name](), chip)
-    family = family_of_task(task, chip)
-    parts = plan_program(task, chip).kinds if family is None else ((task, family),)
+    family = family_of_task(task, chip, ASCENDC)
+    parts = plan_program(task, chip, ASCENDC).kinds if family is None else ((task, family),)
     for part, each in parts:
         first = each.initial(part, chip)
         for item in (first, *(move.strategy for move in each.moves(part, first, chip))):

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import estimate_us, initial, moves, write
-from evokernel_core.verifier.gates.audit import audit
+from evokernel_core.targets.ascendc.source import KERNEL
 from tests.tables import few
 
 SIZES = [(1, 1, 5), (16, 16, 16), (129, 257, 65), (1, 300, 20), (300, 9, 33), (70, 1030, 17)]
@@ -236,8 +237,8 @@ def test_a_relu_alone_takes_no_vector_cores(triangle: bool, builder: Any, on_twi
         chain.value = chain.call("tril.default", chain.value)
     chain.unary("relu.default")
     task = chain.task()
-    assert "__vector__" not in write(task, initial(task, chip), chip).op_kernel_cpp
-    assert "__mix__" not in write(task, initial(task, chip), chip).op_kernel_cpp
+    assert "__vector__" not in write(task, initial(task, chip), chip).files[KERNEL]
+    assert "__mix__" not in write(task, initial(task, chip), chip).files[KERNEL]
 
     def expected(numbers: Mapping[str, Any]) -> list[Any]:
         kept = chain.expected(numbers)[-1]

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from evokernel_core.compiler.lowering.plan import plan
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.targets.ascendc.author import write
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial, moves
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
+from evokernel_core.targets.ascendc.lowering.queues import plan
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
 

@@ -11,8 +11,9 @@ import pytest
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.serial import to_data
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.targets.ascendc.knowledge.exemplars import Typical, source_of, typical_tasks
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.local import LocalVerifier
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -29,7 +30,7 @@ ALWAYS = ("pointwise", "columnwise", "matmul", "matmul_epilogue")
 def verifier(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalVerifier]:
     with pytest.MonkeyPatch.context() as patch, AgentClient(warm.interpreter()) as agent:
         patch.setenv("EVOKERNEL_HOME", str(tmp_path_factory.mktemp("home")))
-        yield LocalVerifier(agent, TwinBackend(CHIP))
+        yield LocalVerifier(agent, TwinBackend(ascendc(CHIP)))
 
 
 def test_the_stored_tasks_are_those_of_the_functions() -> None:

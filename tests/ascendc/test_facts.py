@@ -12,21 +12,27 @@ from functools import cache
 import pytest
 from attrs import evolve, fields
 
-from evokernel_core.compiler.lowering.plan import plan
+from evokernel_core.compiler.coverage import family_of_task
+from evokernel_core.compiler.fusion.program import plan_program
 from evokernel_core.compiler.ops import COMPLEX_MULTIPLY, SCAN
+from evokernel_core.compiler.target import Family
 from evokernel_core.domain.graph import InputKind, Node, ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
-from evokernel_core.targets.ascendc.fusion.program import family_of_task, plan_program
-from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Axis
-from evokernel_core.targets.ascendc.kernels.family import Cores, Family, KernelFacts, StageText
+from evokernel_core.targets.ascendc.author import legalised
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import (
+    ConvTransposeAxis as Axis,
+)
+from evokernel_core.targets.ascendc.kernels.family import Cores, KernelFacts, StageText
 from evokernel_core.targets.ascendc.kernels.fused.fused_family import FusedFamily
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import refusal, strategy_of
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
-from evokernel_core.targets.ascendc.kernels.registry import FAMILIES, legalised
+from evokernel_core.targets.ascendc.kernels.registry import FAMILIES
+from evokernel_core.targets.ascendc.lowering.queues import plan
 from evokernel_core.targets.ascendc.print.stage import text_of
+from evokernel_core.targets.ascendc.target import ASCENDC
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
 from evokernel_core.twin.kernels import CUBE, VECTOR, find_kernels
 from tests.ascendc import test_convolution, test_convolution_epilogue, test_transposed_epilogue, transposed
@@ -222,8 +228,8 @@ def kernels(name: str, *, every: bool) -> tuple[tuple[Family, KernelTask, StageT
     """Kernels of an example, for each part of its program: those of the first schedule and of the steps from
     it, of all or of one of each kind."""
     task = legalised(TASKS[name](), chip())
-    family = family_of_task(task, chip())
-    parts = plan_program(task, chip()).kinds if family is None else ((task, family),)
+    family = family_of_task(task, chip(), ASCENDC)
+    parts = plan_program(task, chip(), ASCENDC).kinds if family is None else ((task, family),)
     return tuple(
         (each, part, text_of(each, part, strategy, chip(), "example"))
         for part, each in parts

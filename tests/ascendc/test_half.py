@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evokernel_core.compiler.fusion.program import plan_program
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.ascendc.author import initial, moves, write
-from evokernel_core.targets.ascendc.fusion.program import plan_program
+from evokernel_core.targets.ascendc.source import KERNEL
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 SHAPE = (4096, 8192)
 
@@ -47,7 +49,7 @@ def test_steps_behind_a_product_are_not_rounded_one_by_one(builder: Any, chip: A
     value = graph.call("mm.default", x, weight, shape=shape, dtype="float16")
     for op in ("sigmoid", "tanh", "exp"):
         value = graph.call(f"{op}.default", value, shape=shape, dtype="float16")
-    text = write(graph.task(value), initial(graph.task(value), chip), chip).op_kernel_cpp
+    text = write(graph.task(value), initial(graph.task(value), chip), chip).files[KERNEL]
     assert text.count("RoundMode::CAST_RINT") == 1  # the result's
 
 
@@ -68,7 +70,7 @@ def test_values_between_kernels_stay_narrow_until_they_are_read(
     dtype: str, builder: Any, chip: Any, on_twin: Any
 ) -> None:
     task = _normalised_product(builder, dtype, 1)
-    first = plan_program(task, chip).kinds[0][0].graph
+    first = plan_program(task, chip, ASCENDC).kinds[0][0].graph
     assert [spec.dtype for spec in first.output_specs()] == [dtype]
     rng = np.random.default_rng(1)
     x, weight = rng.uniform(0.5, 1, (40, 64)), rng.uniform(0.5, 1, (64, 96))
@@ -81,7 +83,7 @@ def test_values_between_kernels_stay_narrow_until_they_are_read(
 
 
 def test_a_copy_that_is_a_result_stays_where_it_is_made(builder: Any, chip: Any) -> None:
-    first = plan_program(_normalised_product(builder, "float16", 2), chip).kinds[0][0].graph
+    first = plan_program(_normalised_product(builder, "float16", 2), chip, ASCENDC).kinds[0][0].graph
     assert "float32" in [spec.dtype for spec in first.output_specs()]
 
 

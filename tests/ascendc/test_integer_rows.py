@@ -10,8 +10,7 @@ import pytest
 from evokernel_core.compiler.ops import REDUCE_INTEGERS
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.targets.ascendc.author import initial
-from evokernel_core.targets.ascendc.kernels.registry import legalised
+from evokernel_core.targets.ascendc.author import initial, legalised
 from tests.ascendc.cores import on_all_cores_too
 from tests.ascendc.test_integer_words import draw
 from tests.tables import few

@@ -9,6 +9,7 @@ import pytest
 
 from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.targets.ascendc.author import initial, write
+from evokernel_core.targets.ascendc.source import TILING
 
 INT = {"dtype": "int64"}
 
@@ -112,7 +113,7 @@ def test_a_kernel_refuses_more_positions_than_are_exact(builder: Any, chip: Any)
     b.input("x", ("n",))
     positions = b.call("arange.start_step", 0, 1, 1, shape=("n",), **INT)
     task = b.task(b.call("add.Tensor", positions, 1, shape=("n",), **INT), symbols={"n": 10})
-    tiling = write(task, initial(task, chip), chip).tiling_h
+    tiling = write(task, initial(task, chip), chip).files[TILING]
     assert "> 1048576" in tiling
     assert "beyond it numbers are not exact" in tiling
 

@@ -16,10 +16,9 @@ from evokernel_core.compiler.ops import COMPLEX_MULTIPLY, INTERLEAVE
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.targets.ascendc.author import initial, write
+from evokernel_core.targets.ascendc.audit import audit
+from evokernel_core.targets.ascendc.author import initial, legalised, write
 from evokernel_core.targets.ascendc.kernels.interleave.interleave_family import FAMILY
-from evokernel_core.targets.ascendc.kernels.registry import legalised
-from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 
 CASES = {

@@ -38,7 +38,8 @@ from evokernel_core.targets.ascendc.knowledge import (
 from evokernel_core.targets.ascendc.knowledge.cards import Card, used_cards
 from evokernel_core.targets.ascendc.knowledge.exemplars import Typical, nearest, source_of, typical_tasks
 from evokernel_core.targets.ascendc.knowledge.practices import BINDINGS, practices
-from evokernel_core.twin.lexer import Kind as TokenKind
+from evokernel_core.targets.ascendc.source import KERNEL
+from evokernel_core.twin.lexer import CppTokenKind as TokenKind
 from evokernel_core.twin.lexer import tokenize
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -92,7 +93,7 @@ def test_what_the_author_calls_has_a_card_on_its_cores(typical: Typical) -> None
     units = kind_of(typical.task, CHIP).units
     offered = moves(typical.task, strategy, CHIP)
     for item in (strategy, *(move.strategy for move in offered[:: max(1, len(offered) // 2)])):
-        text = write(typical.task, item, CHIP).op_kernel_cpp
+        text = write(typical.task, item, CHIP).files[KERNEL]
         names = called(text)
         assert "DataCopyPad" in names or "DataCopy" in names
         carded = {name for card in used_cards([text], units) for name in card.names}
@@ -185,7 +186,7 @@ def test_a_typical_task_is_of_its_kind(typical: Typical) -> None:
     kind = kind_of(typical.task, CHIP)
     assert (kind.family, kind.cores) == (typical.family, typical.cores)
     assert nearest(kind).family == typical.family
-    text = source_of(typical, CHIP).op_kernel_cpp
+    text = source_of(typical, CHIP).files[KERNEL]
     assert ("__cube__" in text or "ASCEND_IS_AIC" in text) == (kind.units is not Cores.VECTOR)
 
 

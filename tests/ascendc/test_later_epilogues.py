@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from attrs import evolve
 
+from evokernel_core.compiler.fusion.program import Program, joined, plan_program
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.author import estimate_us, initial
+from evokernel_core.targets.ascendc.author import estimate_us, initial, legalised
 from evokernel_core.targets.ascendc.fusion import micro_batch_choice as chunking
 from evokernel_core.targets.ascendc.fusion.later_epilogues import with_later_epilogues
-from evokernel_core.targets.ascendc.fusion.program import Program, joined, plan_program
-from evokernel_core.targets.ascendc.kernels.registry import legalised
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 LARGE = {"n": 64, "h": 258, "w": 258}
 SMALL = {"n": 3, "h": 12, "w": 19}
@@ -48,7 +48,7 @@ def strategy_of(task: KernelTask, program: Program, chip: Chip) -> Strategy:
 
 
 def later(task: KernelTask, chip: Chip) -> Program:
-    found = with_later_epilogues(task, plan_program(task, chip), chip)
+    found = with_later_epilogues(task, plan_program(task, chip, ASCENDC), chip, ASCENDC)
     assert found is not None
     return found
 
@@ -76,7 +76,7 @@ def test_the_cheaper_cut_is_drafted(builder: Any, chip: Chip) -> None:
     plain = legalised(task, chip)
     draft = initial(task, chip)
     assert draft.groups == strategy_of(plain, later(plain, chip), chip).groups
-    usual = strategy_of(plain, plan_program(plain, chip), chip)
+    usual = strategy_of(plain, plan_program(plain, chip, ASCENDC), chip)
     assert estimate_us(task, draft, chip) < estimate_us(task, usual, chip)
 
 
@@ -87,7 +87,7 @@ def test_what_keeps_its_epilogue(why: str, builder: Any, chip: Chip) -> None:
     if why == "small":
         task = evolve(task, symbols=tuple(evolve(item, size=20) for item in task.symbols))
     plain = legalised(task, chip)
-    assert with_later_epilogues(plain, plan_program(plain, chip), chip) is None
+    assert with_later_epilogues(plain, plan_program(plain, chip, ASCENDC), chip, ASCENDC) is None
 
 
 def test_without_an_epilogue_there_is_no_other_cut(builder: Any, chip: Chip) -> None:
@@ -101,7 +101,7 @@ def test_without_an_epilogue_there_is_no_other_cut(builder: Any, chip: Chip) -> 
     task = legalised(
         graph.task(graph.call("_softmax.default", value, 1, False, shape=shape), symbols=LARGE), chip
     )
-    assert with_later_epilogues(task, plan_program(task, chip), chip) is None
+    assert with_later_epilogues(task, plan_program(task, chip, ASCENDC), chip, ASCENDC) is None
 
 
 def test_a_reader_that_is_a_convolution_with_steps_of_its_own(builder: Any, chip: Chip) -> None:
@@ -116,7 +116,7 @@ def test_a_reader_that_is_a_convolution_with_steps_of_its_own(builder: Any, chip
     value = graph.call("convolution.default", x, weights[1], None, *settings, shape=shape)
     value = graph.call("add.Tensor", shortcut, value, shape=shape)
     task = legalised(graph.task(value, symbols=LARGE), chip)
-    program = plan_program(task, chip)
+    program = plan_program(task, chip, ASCENDC)
     assert [len(group) for group in program.groups] == [2, 2]
     found = later(task, chip)
     assert frozenset().union(*found.groups) == frozenset().union(*program.groups)

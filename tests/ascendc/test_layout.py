@@ -9,20 +9,21 @@ import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from evokernel_core.compiler.fusion.program import plan_program
 from evokernel_core.compiler.shapes.boxes import read_layout
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import initial, moves, write
-from evokernel_core.targets.ascendc.fusion.program import plan_program
 from evokernel_core.targets.ascendc.ir.legality import broken_rules
 from evokernel_core.targets.ascendc.kernels.layout import copy as copying
+from evokernel_core.targets.ascendc.kernels.layout.layout_family import FAMILY
 from evokernel_core.targets.ascendc.kernels.layout.transpose import (
-    TurnSchedule,
+    TransposeSchedule,
     kernel,
     refusal,
-    strategy_of,
-    turn_of,
+    transposition_of,
 )
-from evokernel_core.verifier.gates.audit import audit
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests.tables import drawn
 
 NUMPY = {"float32": "f4", "float16": "f2", "int64": "i8", "int32": "i4", "int8": "i1", "bool": "?"}
@@ -183,7 +184,7 @@ def test_many_small_tiles_a_core(transposes: bool, builder: Any, on_twin: Any, c
     x = graph.input("x", ("a", "b", "c"), "float16")
     order = graph.call("permute.default", x, (0, 2, 1), shape=("a", "c", "b"), dtype="float16")
     task = graph.task(order, symbols={"a": 20, "b": 70, "c": 90})
-    tiny = strategy_of(TurnSchedule("1,20,17", transposes), "")
+    tiny = FAMILY.strategy_of(read_layout(task), TransposeSchedule("1,20,17", transposes))
     assert audit(task, write(task, tiny, chip)).status is GateStatus.PASSED
     for a, b, c in ((20, 70, 90), (1, 1, 5000), (7, 300, 1)):
         values = _values((a, b, c), "float16")
@@ -205,18 +206,20 @@ def _check_schedule(builder: Any, on_twin: Any, chip: Any, data: Any) -> None:
     flipped = data.draw(st.sampled_from([(), *((i,) for i in range(rank))]))
     result = graph.call("flip.default", turned, flipped, shape=shape, dtype=dtype) if flipped else turned
     task = graph.task(result, symbols=dict(zip(names, data.draw(sizes), strict=True)))
-    turn = turn_of(read_layout(task), task.sizes)
+    turn = transposition_of(read_layout(task), task.sizes)
     assert turn is not None
     tile = ",".join(str(data.draw(st.integers(1, 40))) for _ in turn.axes)
-    can_square = turn.sides(TurnSchedule(tile, True)) is not None
+    can_square = turn.sides(TransposeSchedule(tile, True)) is not None
     squared = can_square and data.draw(st.booleans())
-    item = TurnSchedule(tile, squared, data.draw(st.integers(2, 3)), data.draw(st.integers(1, 2)))
+    item = TransposeSchedule(tile, squared, data.draw(st.integers(2, 3)), data.draw(st.integers(1, 2)))
     assume(refusal(turn, item, chip) is None)
     assert not list(broken_rules(kernel(read_layout(task), turn, item), chip, task.sizes))
     for _ in range(2):
         here = dict(zip(names, data.draw(sizes), strict=True))
         values = _values(tuple(here.values()), dtype)
-        (found,) = on_twin(task, {"x": values}, strategy=strategy_of(item, ""), sizes=here)
+        (found,) = on_twin(
+            task, {"x": values}, strategy=FAMILY.strategy_of(read_layout(task), item), sizes=here
+        )
         np.testing.assert_array_equal(found, np.flip(values.transpose(order), flipped))
 
 
@@ -240,7 +243,7 @@ def test_flips_by_copies_alone(
     assert not list(broken_rules(copying.kernel(read_layout(task), item), chip, task.sizes))
     for a, b in ((3, 40), (1, 700), (7, 1)):
         values = _values((a, 5, b), dtype)
-        strategy = copying.strategy_of(item, "")
+        strategy = FAMILY.strategy_of(read_layout(task), item)
         (found,) = on_twin(task, {"x": values}, strategy=strategy, sizes={"a": a, "b": b})
         np.testing.assert_array_equal(found, np.flip(values, flipped))
 
@@ -285,7 +288,7 @@ def test_a_chain_of_views_before_a_product_is_one_kernel(builder: Any, on_twin: 
     task = graph.task(
         graph.call("bmm.default", heads[0], keys, shape=("n*3", "s", "s")), symbols={"s": 20, "n": 2}
     )
-    assert len(plan_program(task, chip).stages) <= 3
+    assert len(plan_program(task, chip, ASCENDC).stages) <= 3
     for s, n in ((20, 2), (1, 3)):
         values = np.random.default_rng(5).normal(size=(s, n, 72)).astype("f4")
         q, k = (values.reshape(s, n, 3, 3, 8)[:, :, i].transpose(1, 2, 0, 3) for i in (0, 1))
@@ -321,7 +324,7 @@ def test_views_that_do_not_fit_one_kernel_take_two(builder: Any, on_twin: Any, c
     part = graph.call("slice.Tensor", rows, 2, 1, 16, shape=(2, 10, 15, 8))
     flat = graph.call("view.default", part, (2, 150, 8), shape=(2, 150, 8))
     task = graph.task(graph.call("add.Tensor", y, flat, shape=(2, 150, 8)))
-    assert len(plan_program(task, chip).stages) == 3
+    assert len(plan_program(task, chip, ASCENDC).stages) == 3
     a, b = (_values(shape, "float32") for shape in ((2, 3, 4, 5, 5, 8), (2, 150, 8)))
     (found,) = on_twin(task, {"x": a, "y": b})
     whole = a.transpose(0, 1, 3, 2, 4, 5).reshape(2, 15, 20, 8)

@@ -12,8 +12,7 @@ from evokernel_core.compiler.rewrites.writer import GraphWriter
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.targets.ascendc.author import check
-from evokernel_core.targets.ascendc.kernels.registry import legalised
+from evokernel_core.targets.ascendc.author import check, legalised
 
 SIZES = ({"a": 2, "b": 6, "c": 9}, {"a": 1, "b": 5, "c": 40})
 """Sizes of the input's dimensions."""

@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from evokernel_core.compiler.fusion.program import ONE_LAUNCH, PROGRAM
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc import planned
+from evokernel_core.targets.ascendc import programs
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import initial, write
-from evokernel_core.targets.ascendc.fusion.program import ONE_LAUNCH, PROGRAM
 from evokernel_core.targets.ascendc.print import statements, together
+from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.twin.lexer import tokenize
-from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 
 Make = Callable[[Any, str, str], KernelTask]
@@ -81,8 +82,8 @@ def _with(strategy: Strategy, value: bool) -> tuple[Any, ...]:
 
 
 def _launches_what_it_declares(source: KernelSource) -> bool:
-    texts = [token.text for token in tokenize(source.op_kernel_cpp)]
-    launched = re.findall(r"(\w+)\s*<<<", source.op_kernel_cpp)
+    texts = [token.text for token in tokenize(source.files[KERNEL])]
+    launched = re.findall(r"(\w+)\s*<<<", source.files[KERNEL])
     return texts.count("__global__") == len(set(launched))
 
 
@@ -105,9 +106,9 @@ def test_what_is_written_passes_the_audit_at_any_width(
 ) -> None:
     monkeypatch.setattr(statements, "_LONGEST", width)
     monkeypatch.setattr(together, "_WIDTH", width)
-    planned._kernel_text.cache_clear()
+    programs._kernel_text.cache_clear()
     task = _named(make, builder, length)
     for strategy in _strategies(task, chip):
         result = audit(task, write(task, strategy, chip))
         assert result.status is GateStatus.PASSED, result.feedback
-    planned._kernel_text.cache_clear()
+    programs._kernel_text.cache_clear()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from evokernel_core.compiler.problems.products import Loop, Product, Side, Triangle
 from evokernel_core.compiler.shapes.sizes import ONE, Extent
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
+from evokernel_core.targets.ascendc.author import legalised
 from evokernel_core.targets.ascendc.kernels.convolution import convolution_schedule as panels
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_estimate import bounder, estimator
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_family import best_of_panels
@@ -28,7 +29,6 @@ from evokernel_core.targets.ascendc.kernels.matmul.matmul_schedule import (
     refusal,
     shapes,
 )
-from evokernel_core.targets.ascendc.kernels.registry import legalised
 from tests.ascendc.test_convolution import Case, task_of
 from tests.tables import drawn, few
 
@@ -129,4 +129,4 @@ def test_a_convolution_gets_the_schedule_of_the_lowest_estimate(
                 legal.append((us(item), item))
                 assert at_least(shape) <= legal[-1][0] * (1 + 1e-9)
     task = task_of(builder, CONVOLUTIONS[name])
-    assert best_of_panels(layer, task, CHIP) == min(legal, key=lambda pair: pair[0])[1]
+    assert best_of_panels(layer, task.sizes, CHIP) == min(legal, key=lambda pair: pair[0])[1]

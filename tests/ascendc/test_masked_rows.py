@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from evokernel_core.compiler.lowering.plan import plan
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import refusal, strategy_of
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
+from evokernel_core.targets.ascendc.lowering.queues import plan
 
 INF = math.inf
 SHAPE = (6, 5, 600)

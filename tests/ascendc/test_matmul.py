@@ -8,8 +8,8 @@ import numpy as np
 
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import estimate_us, initial, moves, write
-from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 
 SIZES = [(1, 1, 1), (16, 16, 16), (40, 50, 70), (129, 257, 65), (1, 300, 200), (300, 1, 33), (17, 130, 513)]

@@ -12,7 +12,7 @@ from evokernel_core.compiler.problems.products import read_product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.targets.ascendc.kernels.registry import legalised
+from evokernel_core.targets.ascendc.author import legalised
 
 SMALL = ((1, 1, 1), (17, 300, 70), (130, 33, 257), (20, 256, 512))
 

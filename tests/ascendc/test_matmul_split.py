@@ -12,8 +12,7 @@ from evokernel_core.compiler.rewrites.views import rewrite_permutation
 from evokernel_core.compiler.rewrites.writer import rewritten
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.targets.ascendc.author import initial
-from evokernel_core.targets.ascendc.kernels.registry import legalised
+from evokernel_core.targets.ascendc.author import initial, legalised
 from evokernel_core.targets.ascendc.rewrites.matmul import split_count
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import estimate_us, initial, moves, write
-from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 
 SIZES = [(1, 1, 1), (40, 40, 9), (300, 300, 65), (33, 700, 20), (700, 33, 20)]

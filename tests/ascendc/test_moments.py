@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.compiler.lowering.plan import plan
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial
 from evokernel_core.targets.ascendc.kernels.fused.pairs import online_pairs
+from evokernel_core.targets.ascendc.lowering.queues import plan
 
 
 def moments(builder: Any, columns: Any, sizes: dict[str, int]) -> KernelTask:

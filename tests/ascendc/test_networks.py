@@ -6,12 +6,13 @@ from typing import Any
 
 from attrs import define
 
+from evokernel_core.compiler.fusion.program import parted
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import initial, write
-from evokernel_core.targets.ascendc.fusion.program import parted
-from evokernel_core.verifier.gates.audit import audit
+from evokernel_core.targets.ascendc.source import KERNEL
 from tests.tables import few
 
 
@@ -90,7 +91,7 @@ def test_a_network_is_planned_and_audited_whole(network: Any, audited: bool, bui
     task = network(builder())
     strategy = initial(task, chip)
     source = write(task, strategy, chip)
-    kinds, classes = len(parted(strategy)), source.op_kernel_cpp.count("\nnamespace ")
+    kinds, classes = len(parted(strategy)), source.files[KERNEL].count("\nnamespace ")
     assert kinds > 20
     assert classes <= 0.75 * kinds, "like layers share a class"
     assert not audited or audit(task, source).status is GateStatus.PASSED

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.compiler.lowering.plan import plan
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import write
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial, moves
-from evokernel_core.verifier.gates.audit import audit
+from evokernel_core.targets.ascendc.lowering.queues import plan
 from tests.tables import few
 
 

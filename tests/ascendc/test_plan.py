@@ -9,19 +9,20 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from evokernel_core.compiler.features import task_features
 from evokernel_core.compiler.lowering.opset import fused_ops
-from evokernel_core.compiler.lowering.plan import plan
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
+from evokernel_core.targets.ascendc.audit.text import check_text
 from evokernel_core.targets.ascendc.author import write
-from evokernel_core.targets.ascendc.features import task_features
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial, moves, refusal
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
-from evokernel_core.verifier.gates.audit.findings import KERNEL, TILING
-from evokernel_core.verifier.gates.audit.text import check_text
+from evokernel_core.targets.ascendc.lowering.queues import plan
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 
 def softmax_task(builder: Any, shape: tuple[Any, ...], dtype: str = "float32", **symbols: int) -> KernelTask:
@@ -152,7 +153,7 @@ def test_a_copy_steps_over_as_many_bytes_as_its_field_holds(
     b = builder()
     x = b.input("x", (64, 300, 500), dtype)
     task = b.task(b.call("sum.dim_IntList", x, (1,), shape=[64, 500], dtype=dtype))
-    (most,) = re.findall(r"MOST_COLUMNS = (\d+);", write(task, initial(task, chip), chip).tiling_h)
+    (most,) = re.findall(r"MOST_COLUMNS = (\d+);", write(task, initial(task, chip), chip).files[TILING])
     assert int(most) == (2**32 - 1) // size
 
 
@@ -209,8 +210,8 @@ def test_a_kernel_is_named_in_letters_that_compilers_and_the_audit_take(
 ) -> None:
     task = evolve(softmax_task(builder, (512, 64)), name=name)
     source = write(task, initial(task, chip), chip)
-    assert f"{expected}_kernel(" in source.op_kernel_cpp.lower()
-    for file, text in ((KERNEL, source.op_kernel_cpp), (TILING, source.tiling_h)):
+    assert f"{expected}_kernel(" in source.files[KERNEL].lower()
+    for file, text in ((KERNEL, source.files[KERNEL]), (TILING, source.files[TILING])):
         assert text.isascii() and list(check_text(file, text)) == []
 
 
@@ -253,7 +254,7 @@ def test_the_same_strategy_writes_the_same_source(builder: Any, chip: Chip) -> N
 def test_features_tell_tasks_apart(builder: Any) -> None:
     small, large = softmax_task(builder, (64, 300)), softmax_task(builder, (64, 30_000))
     half = softmax_task(builder, (64, 300), "float16")
-    assert task_features(small) == task_features(softmax_task(builder, (64, 300)))
-    assert task_features(small)["log_elements"] < task_features(large)["log_elements"]
-    assert "dtype:float16" in task_features(half)
-    assert all(abs(weight) < 10 for weight in task_features(large).values())
+    assert task_features(small, ASCENDC) == task_features(softmax_task(builder, (64, 300)), ASCENDC)
+    assert task_features(small, ASCENDC)["log_elements"] < task_features(large, ASCENDC)["log_elements"]
+    assert "dtype:float16" in task_features(half, ASCENDC)
+    assert all(abs(weight) < 10 for weight in task_features(large, ASCENDC).values())

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from evokernel_core.compiler.lowering.plan import plan
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import moves
+from evokernel_core.targets.ascendc.lowering.queues import plan
 from tests.tables import drawn
 
 erf = np.vectorize(math.erf, otypes=[np.float64])

@@ -17,12 +17,12 @@ from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import adapt, estimate_us, initial, moves, write
 from evokernel_core.targets.ascendc.ir.tile import known_values
 from evokernel_core.targets.ascendc.kernels.pooling import pooling_family as windowed
 from evokernel_core.targets.ascendc.kernels.pooling import pooling_planes_schedule as planes
 from evokernel_core.targets.ascendc.kernels.pooling.planes import build
-from evokernel_core.verifier.gates.audit import audit
 from tests.ascendc.windows import Axis, each, names_of, over, sizes_of, some_axes, taken
 from tests.tables import few
 

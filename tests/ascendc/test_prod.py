@@ -9,8 +9,8 @@ import pytest
 
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import initial, write
-from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 
 SHAPE = ("b", "r", "d")

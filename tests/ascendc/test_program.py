@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evokernel_core.compiler.fusion.program import PROGRAM, draft, parted, plan_program
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.serial import dumps
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.targets.ascendc import author
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import check, estimate_us, initial, moves, write
-from evokernel_core.targets.ascendc.fusion.program import PROGRAM, draft, parted, plan_program
 from evokernel_core.targets.ascendc.kernels.fused.fused_family import FusedFamily
-from evokernel_core.verifier.gates.audit import audit
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests.tables import few
 
 
@@ -55,7 +56,7 @@ def layers(builder: Any, count: int) -> KernelTask:
 
 def test_a_graph_of_two_grids_takes_two_launches(builder: Any, on_twin: Any, chip: Any) -> None:
     task = two_grids(builder)
-    program = plan_program(task, chip)
+    program = plan_program(task, chip, ASCENDC)
     assert len(program.stages) == 2 == len(program.kinds)
     x, bias = np.random.default_rng(0).normal(size=(5, 24, 40)).astype("f4"), np.arange(24, dtype="f4") / 9
     (result,) = on_twin(task, {"x": x, "bias": bias}, sizes={"b": 5})
@@ -82,7 +83,7 @@ def test_each_kernel_of_a_program_is_drafted_once(
 
 def test_equal_stages_are_one_kernel_and_slots_are_used_again(builder: Any, on_twin: Any, chip: Any) -> None:
     task = layers(builder, 4)
-    program = plan_program(task, chip)
+    program = plan_program(task, chip, ASCENDC)
     assert len(program.kinds) < len(program.stages)
     assert len(program.slots) < len(program.stages)
     x = np.random.default_rng(1).normal(size=(4, 16, 32)).astype("f4")
@@ -101,7 +102,7 @@ def test_stages_of_other_symbols_are_other_kernels(builder: Any, chip: Any) -> N
     for size in ("a", "b"):
         value = graph.input(f"x{size}", (size, 64))
         results.append(graph.call("_softmax.default", value, -1, False, shape=(size, 64)))
-    program = plan_program(graph.task(*results, symbols={"a": 8, "b": 8}), chip)
+    program = plan_program(graph.task(*results, symbols={"a": 8, "b": 8}), chip, ASCENDC)
     assert (len(program.stages), len(program.kinds)) == (2, 2)
 
 

@@ -15,11 +15,11 @@ from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.hardware.roofline import eager_us
+from evokernel_core.hardware.ascend.eager import eager_us
 from evokernel_core.targets.ascendc.author import estimate_us, initial, moves, write
 from evokernel_core.targets.ascendc.ir import allocation
 from evokernel_core.targets.ascendc.kernels.scatter import sorted as scatter_sorted
-from evokernel_core.targets.ascendc.kernels.scatter.scatter_problem import Put, PutSchedule
+from evokernel_core.targets.ascendc.kernels.scatter.scatter_problem import Put, ScatterSchedule
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
 from tests.tables import few
@@ -119,7 +119,7 @@ def test_cores_that_own_places(builder: Any, on_twin: Any, dtype: str, adds: boo
                shape=("u", "d"), dtype=dtype),
         symbols={"u": 50, "d": 300, "n": 80},
     )  # fmt: skip
-    strategy = Strategy("put", asdict(PutSchedule(64, 4096, owned=True, sums=sums)))
+    strategy = Strategy("put", asdict(ScatterSchedule(64, 4096, owned=True, sums=sums)))
     for u, d, n in [(1, 1, 1), (130, 40, 270), (7, 1100, 5), (3, 33, 40)]:
         source, given = (RANDOM.integers(-9, 9, (rows, d)).astype(dtype) for rows in (u, n))
         places = RANDOM.integers(-u, u, n)
@@ -141,7 +141,7 @@ def test_zeros_to_which_rows_are_added_are_not_read(builder: Any, on_twin: Any, 
         symbols={"u": 50, "d": 300, "n": 80},
     )
     assert initial(task, on_twin.chip).family == "put"
-    strategy = Strategy("put", asdict(PutSchedule(64, 4096, owned=True, sums=sums)))
+    strategy = Strategy("put", asdict(ScatterSchedule(64, 4096, owned=True, sums=sums)))
     for u, d, n in [(1, 1, 1), (130, 40, 270), (7, 1100, 5), (300, 33, 40)]:
         given = RANDOM.integers(-9, 9, (n, d)).astype(np.float32)
         places = RANDOM.integers(-u, u, n)
@@ -243,7 +243,7 @@ def test_elements_are_copied_or_put_in_a_tile(builder: Any, on_twin: Any, adds: 
         places = RANDOM.integers(0, c, (a, k))
         inputs, strategy = (
             {"x": source, "index": places, "v": given},
-            Strategy("put", asdict(PutSchedule(256, 4096, picks))),
+            Strategy("put", asdict(ScatterSchedule(256, 4096, picks))),
         )
         (found,) = on_twin(task, inputs, strategy, {"a": a, "b": c, "k": k})
         np.testing.assert_allclose(found, scattered(source, places, given, 1, adds), rtol=1e-5, atol=1e-5)
@@ -271,7 +271,7 @@ def test_elements_are_sorted_by_their_places(
     op = "scatter_add.default" if adds else "scatter.src"
     put = b.call(op, x, 1, places, values, shape=("a", "b"), dtype=dtype)
     task = b.task(put, symbols={"a": 60, "b": 70, "k": 50})
-    strategy = Strategy("put", asdict(PutSchedule(128, 1024 * 4, held=256)))
+    strategy = Strategy("put", asdict(ScatterSchedule(128, 1024 * 4, held=256)))
     for a, c, k, spread in [
         (100, 7, 9, 7),
         (1, 1, 1, 1),
@@ -308,7 +308,7 @@ def test_sorted_elements_count_from_the_end_and_leave_the_others(
     expected = source.copy()
     for place, value in zip(chosen, given, strict=True):
         expected[place] = expected[place] + value if adds else value
-    strategy = Strategy("put", asdict(PutSchedule(64, 256 * 4, held=128)))
+    strategy = Strategy("put", asdict(ScatterSchedule(64, 256 * 4, held=128)))
     (found,) = on_twin(task, {"x": source, "i": chosen, "v": given}, strategy)
     np.testing.assert_allclose(found.ravel(), expected, rtol=1e-5, atol=1e-6)
 
@@ -320,7 +320,7 @@ def test_three_whole_runs_and_a_part_are_merged(builder: Any, on_twin: Any, coun
     x, index, values = b.input("x", (48, 900)), b.input("index", shape, "int64"), b.input("v", shape)
     op = "scatter_add.default" if adds else "scatter.src"
     task = b.task(b.call(op, x, 1, index, values, shape=(48, 900)))
-    strategy = Strategy("put", asdict(PutSchedule(1024, 5632, held=1536)))
+    strategy = Strategy("put", asdict(ScatterSchedule(1024, 5632, held=1536)))
     source, given = (RANDOM.integers(-9, 9, (48, n)).astype(np.float32) for n in (900, count))
     places = RANDOM.integers(0, 900, shape)
     (found,) = on_twin(task, {"x": source, "index": places, "v": given}, strategy)
@@ -332,7 +332,7 @@ def test_what_sorting_takes_is_known_without_its_kernel(kind: str, parts: int) -
     source, places = None if parts else "x", (("i", "int64", extent(5000)),)
     sizes = extent(3), extent(900), extent(1)
     found = Put(source, places, "v", "float32", kind, *sizes, False, False, parts)
-    item = PutSchedule(512, 2048 * 4, held=1024)
+    item = ScatterSchedule(512, 2048 * 4, held=1024)
     assert scatter_sorted.ub_bytes(found, item) == allocation.bytes_of(scatter_sorted.build(found, item))
 
 
@@ -351,7 +351,7 @@ def test_owned_places_of_several_indices(builder: Any, on_twin: Any) -> None:
     task = b.task(b.call("index_put.default", x, (None, i, j), v, False, shape=(3, 20, 7, 40)))
     source, given = (RANDOM.normal(size=size).astype(np.float32) for size in ((3, 20, 7, 40), (3, 90, 40)))
     rows, column = RANDOM.integers(-20, 20, 90), np.array([-3], np.int32)
-    strategy = Strategy("put", asdict(PutSchedule(64, 4096, owned=True)))
+    strategy = Strategy("put", asdict(ScatterSchedule(64, 4096, owned=True)))
     whole = initial(task, load_chip())
     for chosen in (whole, strategy) if whole.family == "put" else (whole,):
         (found,) = on_twin(task, {"x": source, "v": given, "i": rows, "j": column}, chosen)
@@ -380,7 +380,7 @@ def test_sorting_takes_the_time_that_it_takes_on_data(
     x, index, values = b.input("x", (2, 300)), b.input("i", (2, 170), "int64"), b.input("v", (2, 170))
     op = "scatter_add.default" if adds else "scatter.src"
     task = b.task(b.call(op, x, 1, index, values, shape=(2, 300)))
-    built = build_kernel(write(task, Strategy("put", asdict(PutSchedule(64, 1024, held=256))), chip))
+    built = build_kernel(write(task, Strategy("put", asdict(ScatterSchedule(64, 1024, held=256))), chip))
     arrays = [np.ones((2, 300), np.float32), RANDOM.integers(0, 300, (2, 170)), np.ones((2, 170), np.float32)]
     files = []
     for place, array in enumerate(arrays):

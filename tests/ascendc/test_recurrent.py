@@ -15,10 +15,10 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.targets.ascendc.author import check, estimate_us, initial, moves, write
+from evokernel_core.targets.ascendc.audit import audit
+from evokernel_core.targets.ascendc.author import check, estimate_us, initial, legalised, moves, write
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_problem import RecurrentSchedule
-from evokernel_core.targets.ascendc.kernels.registry import legalised
-from evokernel_core.verifier.gates.audit import audit
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from tests.tables import few
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
@@ -233,11 +233,13 @@ def _with(strategy: Strategy, schedule: RecurrentSchedule) -> Strategy:
 def test_every_move_gives_another_kernel_that_is_right(builder: Any, on_twin: Any, chip: Any) -> None:
     task = task_of(builder, "gru", hidden=70)
     strategy = initial(task, chip)
-    texts = {write(task, strategy, chip).tiling_h}
+    texts = {write(task, strategy, chip).files[TILING]}
     steps = [move for move in moves(task, strategy, chip) if move.family == "recurrent"]
     assert len(steps) > 2
     for move in steps[:3]:
-        texts.add(write(task, move.strategy, chip).tiling_h + write(task, move.strategy, chip).op_kernel_cpp)
+        texts.add(
+            write(task, move.strategy, chip).files[TILING] + write(task, move.strategy, chip).files[KERNEL]
+        )
         _assert_right(task, [(3, 20)], on_twin, move.strategy)
         assert estimate_us(task, move.strategy, chip) > 0
     assert len(texts) == 4

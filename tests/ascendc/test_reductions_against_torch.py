@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from evokernel_core.compiler.lowering.plan import plan
 from evokernel_core.compiler.lowering.reductions import REDUCTIONS
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import refusal, strategy_of
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
+from evokernel_core.targets.ascendc.lowering.queues import plan
 from tests.tables import few
 
 INF, NAN = math.inf, math.nan

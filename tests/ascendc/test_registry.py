@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from evokernel_core.compiler.coverage import family_for
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.targets.ascendc.kernels.registry import family_for
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 
 def test_what_is_wrong_with_a_product_is_said_also_beside_other_operations(builder: Any, chip: Any) -> None:
@@ -20,4 +21,4 @@ def test_what_is_wrong_with_a_product_is_said_also_beside_other_operations(build
     scores = graph.call("mul.Tensor", scores, 0.5, shape=shape)
     scores = graph.call("add.Tensor", scores, 1.0, shape=shape)
     with pytest.raises(PlanError, match="GiB of device memory"):
-        family_for(graph.task(scores, symbols={"n": 4}), chip)
+        family_for(graph.task(scores, symbols={"n": 4}), chip, ASCENDC)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
 
+import pytest
+from attrs import evolve
+
+from evokernel_core.compiler import legalise
 from evokernel_core.compiler.rewrites.writer import GraphWriter, rewritten
-from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.graph import Node, Update, ValueRef
+from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 
 def _square(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
@@ -49,3 +57,46 @@ def test_written_nodes_are_rewritten_too_and_dead_ones_go(builder: Any) -> None:
     task = graph.task(graph.call("square.default", x, shape=(8,)))
     table = {"aten.square.default": twice, "aten.pow.Tensor_Scalar": _square}
     assert [node.op for node in rewritten(task, table, load_chip()).graph.nodes] == ["aten.mul.Tensor"]
+
+
+def _product(graph: Any) -> ValueRef:
+    return cast(ValueRef, graph.call("prod.dim_int", graph.input("x", (8, 4)), 1, shape=(8,)))
+
+
+def _strided_convolution(graph: Any) -> ValueRef:
+    """Its images are padded and parted into phases beside the product."""
+    x, weight = graph.input("x", (64, 16, 128, 128)), graph.input("w", (64, 16, 4, 4))
+    arguments = (None, (2, 2), (1, 1), (1, 1), False, (0, 0), 1)
+    return cast(ValueRef, graph.call("convolution.default", x, weight, *arguments, shape=(64, 64, 64, 64)))
+
+
+def _complex(graph: Any) -> ValueRef:
+    x = graph.input("x", (8, 4, 2))
+    z = graph.call("view_as_complex.default", x, shape=(8, 4), dtype="complex64")
+    product = graph.call("mul.Tensor", z, z, shape=(8, 4), dtype="complex64")
+    return cast(ValueRef, graph.call("view_as_real.default", product, shape=(8, 4, 2)))
+
+
+@pytest.mark.parametrize("made", [_product, _strided_convolution, _complex])
+def test_what_a_call_updates_outlives_every_pass(made: Callable[[Any], ValueRef], builder: Any) -> None:
+    """A buffer that becomes an output, and one that counts calls."""
+    graph = builder()
+    result = made(graph)
+    task = graph.task(result, graph.call("neg.default", graph.input("mean", (8,)), shape=(8,)))
+    updates = (
+        Update("mean", TensorSpec((8,), "float32"), "self.mean", output=1),
+        Update("calls", TensorSpec((), "int64"), "self.calls", step=1),
+    )
+    task = evolve(task, graph=evolve(task.graph, updates=updates))
+    chip = load_chip()
+    first = (*legalise._FIRST, *ASCENDC.passes().dtypes, *legalise._PATTERNS)
+    by_node = partial(rewritten, rewrites=legalise.rewrites(ASCENDC), device=chip)
+    changed = [task]
+    for change in first:
+        changed.append(change(changed[-1], chip))
+    changed.append(by_node(changed[-1]))
+    for change in legalise._LAST:
+        changed.append(change(changed[-1], chip))
+    assert len({id(entry) for entry in changed}) > 1
+    assert {entry.graph.updates for entry in changed} == {updates}
+    assert {entry.graph.returned for entry in changed} == {1}

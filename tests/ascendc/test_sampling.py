@@ -10,8 +10,7 @@ import pytest
 
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.targets.ascendc.author import initial
-from evokernel_core.targets.ascendc.kernels.registry import legalised
+from evokernel_core.targets.ascendc.author import initial, legalised
 from tests.tables import few
 
 RANDOM = np.random.default_rng(23)

@@ -9,12 +9,13 @@ import pytest
 
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import initial, moves, write
 from evokernel_core.targets.ascendc.kernels.family import Cores, KernelFacts, StageText
 from evokernel_core.targets.ascendc.print.scheduling import batched
+from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
 from evokernel_core.twin.kernels import MIX, find_kernels
-from evokernel_core.verifier.gates.audit import audit
 
 BATCH = 'extern "C" __schedmode__(1) __global__'
 
@@ -44,15 +45,15 @@ def test_emitted_kernels_are_in_batch_mode_where_they_wait(builder: Any, chip: A
     (apart,) = (move for move in moves(task, strategy, chip) if move.name == "a launch for each kernel")
     for chosen, expected in ((strategy, True), (apart.strategy, False)):
         source = write(task, chosen, chip)
-        assert ("SyncAll" in source.op_kernel_cpp) == expected
-        assert (BATCH in source.op_kernel_cpp) == expected
+        assert ("SyncAll" in source.files[KERNEL]) == expected
+        assert (BATCH in source.files[KERNEL]) == expected
         assert audit(task, source).status is GateStatus.PASSED
 
 
 def test_cube_cores_have_no_pipe(builder: Any, chip: Any) -> None:
     """A TPipe on a cube core sets events that kernels set too; vector cores have one each."""
     task = product(builder())
-    text = write(task, initial(task, chip), chip).op_kernel_cpp
+    text = write(task, initial(task, chip), chip).files[KERNEL]
     for body in re.findall(r"__cube__ void.*?^}", text, re.DOTALL | re.MULTILINE):
         assert "TPipe" not in body
     assert text.count("TPipe pipe;") == 1

@@ -6,17 +6,18 @@ import math
 from typing import Any
 
 import pytest
-from attrs import asdict, evolve, frozen
+from attrs import evolve, frozen
 
+from evokernel_core.compiler.schedule import Schedule
+from evokernel_core.domain.descriptor import Descriptor, Overlap
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.family import VECTORS_ALONE, StageText
-from evokernel_core.targets.ascendc.kernels.settings import Settings
 
 
 @frozen
-class Tile(Settings):
+class Tile(Schedule):
     length: int
 
 
@@ -38,8 +39,9 @@ def family(
         refusal=lambda found, item, sizes, chip: "too long" if item.length > most else None,
         cost_us=lambda found, item, sizes, chip: found + sizes["n"] / item.length,
         schedule_of=Tile.of,
-        strategy_of=lambda found, item, move: Strategy("tiles", asdict(item), (), move=move),
-        text_of=lambda found, item, task, name: StageText(
+        notes=lambda found, item: ("Tiles.",),
+        cell=lambda found, item: Descriptor(overlap=Overlap.NONE),
+        text_of=lambda found, item, task, chip, name: StageText(
             f"{item.length}", "", f"{found}", name, VECTORS_ALONE
         ),
         slowest_adapted=slowest,

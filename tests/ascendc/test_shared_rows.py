@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from evokernel_core.compiler.lowering.plan import plan
+from evokernel_core.compiler.fusion.program import plan_program
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.targets.ascendc.fusion.program import plan_program
+from evokernel_core.targets.ascendc.author import legalised
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial, refusal, strategy_of
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
-from evokernel_core.targets.ascendc.kernels.registry import legalised
+from evokernel_core.targets.ascendc.lowering.queues import plan
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 
 def shared(task: KernelTask, chip: Any, **settings: Any) -> Strategy:
@@ -128,7 +129,7 @@ def test_a_second_variance_reads_nothing(builder: Any, on_twin: Any) -> None:
     task = graph.task(result, unbiased, symbols={"n": 8, "p": 2**20})
     ops = [node.op for node in legalised(task, load_chip()).graph.nodes]
     assert "aten.var.correction" not in ops and ops.count("aten.var_mean.correction") == 1
-    assert len(plan_program(legalised(task, load_chip()), on_twin.chip).stages) == 1
+    assert len(plan_program(legalised(task, load_chip()), on_twin.chip, ASCENDC).stages) == 1
     values = np.random.default_rng(6).normal(5, 2, size=(2, 3, 700)).astype("f4")
     normal, variance = on_twin(task, {"x": values}, sizes={"n": 2, "p": 700})
     wide = values.astype("f8")

@@ -9,11 +9,12 @@ import pytest
 
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import initial, moves, write
 from evokernel_core.targets.ascendc.fusion.launches import MOST_TOGETHER
 from evokernel_core.targets.ascendc.kernels.family import VECTORS_ALONE, Cores, KernelFacts, StageText
 from evokernel_core.targets.ascendc.print.sharing import owners
-from evokernel_core.verifier.gates.audit import audit
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
 
 FORMS = (
     StageText("settings", "a", "class", "entry", VECTORS_ALONE),
@@ -60,8 +61,8 @@ def test_rows_of_several_widths_share_a_class(apart: bool, builder: Any, on_twin
         )
     source = write(task, strategy, chip)
     assert audit(task, source).status is GateStatus.PASSED
-    assert source.op_kernel_cpp.count("\nclass ") == 1
-    assert source.tiling_h.count("::ComputeTiling(") == len(widths)
+    assert source.files[KERNEL].count("\nclass ") == 1
+    assert source.files[TILING].count("::ComputeTiling(") == len(widths)
     for m in (1, 6, 50):
         rng = np.random.default_rng(m)
         given = {f"rows{i}": rng.normal(size=(m, width)).astype("f4") for i, width in enumerate(widths)}
@@ -76,7 +77,7 @@ def test_a_kernel_alone_keeps_the_names_of_its_graph(builder: Any, chip: Any) ->
     back = graph.call("flip.default", rows, (1,), shape=("m", 24))
     sums = graph.call("sum.dim_IntList", graph.input("values", (90, 6)), (0,), shape=(6,))
     task = graph.task(back, sums, symbols={"m": 6})
-    text = write(task, initial(task, chip), chip).op_kernel_cpp
+    text = write(task, initial(task, chip), chip).files[KERNEL]
     assert "GM_ADDR rows," in text
     assert "GM_ADDR values," in text
 
@@ -86,7 +87,7 @@ def test_a_launch_of_a_long_program_takes_the_tensors_that_it_touches(
 ) -> None:
     widths = tuple(range(8, 8 + 8 * (MOST_TOGETHER + 2), 8))
     task = doubled_rows(builder(), widths)
-    text = write(task, initial(task, chip), chip).op_kernel_cpp
+    text = write(task, initial(task, chip), chip).files[KERNEL]
     first, second = (text.partition(f"kernels{i}(")[2].partition(")")[0] for i in range(2))
     assert "rows0Memory" in first
     assert "rows0Memory" not in second

@@ -12,7 +12,7 @@ from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.targets.ascendc.kernels.registry import legalised
+from evokernel_core.targets.ascendc.author import legalised
 from tests.tables import few
 
 LARGE = {"a": 4096, "b": 65536}

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from evokernel_core.compiler.schedule import Schedule
 from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import STRATEGY_VERSION, Setting, Strategy
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.targets.ascendc import author
-from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.targets.ascendc.source import KERNEL
 from tests.tables import few
 
 Graphs = Callable[[Any], ValueRef]
@@ -149,7 +150,7 @@ def test_settings_that_this_version_does_not_know_are_left_out(
             evolve(item, settings={**dict(item.settings), "colour": "blue"}) for item in start.kernels
         ),
     )
-    assert author.write(task, other, chip).op_kernel_cpp == author.write(task, start, chip).op_kernel_cpp
+    assert author.write(task, other, chip).files[KERNEL] == author.write(task, start, chip).files[KERNEL]
 
 
 def test_a_strategy_of_a_newer_version_is_no_schedule_of_this_one(builder: Any, chip: Any) -> None:
@@ -212,7 +213,7 @@ def test_a_schedule_lacks_no_setting_and_has_each_of_its_type() -> None:
     from attrs import frozen
 
     @frozen
-    class Tiles(Settings):
+    class Tiles(Schedule):
         tile: int
         fast: bool = False
 

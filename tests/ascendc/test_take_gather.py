@@ -10,7 +10,7 @@ from attrs import asdict, frozen
 
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.targets.ascendc.author import initial
-from evokernel_core.targets.ascendc.kernels.gather.gather_problem import TakeSchedule
+from evokernel_core.targets.ascendc.kernels.gather.gather_problem import GatherSchedule
 
 RANDOM = np.random.default_rng(17)
 
@@ -38,7 +38,7 @@ CASES = (
 
 
 def picking(runs: int, size: int) -> Strategy:
-    return Strategy("take", asdict(TakeSchedule(runs, size, True)))
+    return Strategy("take", asdict(GatherSchedule(runs, size, True)))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from attrs import evolve
 
+from evokernel_core.compiler.fusion.program import parted
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import estimate_us, initial, lines_of_kernels, moves, write
 from evokernel_core.targets.ascendc.fusion.launches import MOST_TOGETHER
-from evokernel_core.targets.ascendc.fusion.program import parted
+from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
-from evokernel_core.verifier.gates.audit import audit
 from tests.tables import few
 
 ALL, VECTORS = "SyncAll<false>();", "SyncAll();"
@@ -65,8 +65,8 @@ def test_cube_and_vector_cores_take_turns(
     strategy = initial(task, chip)
     source = write(task, strategy, chip)
     assert not audited or audit(task, source).status is GateStatus.PASSED
-    assert source.op_kernel_cpp.count("<<<") == 1
-    assert source.op_kernel_cpp.count(ALL) == (5 if softmax else 2)  # a relu is part of the product's kernel
+    assert source.files[KERNEL].count("<<<") == 1
+    assert source.files[KERNEL].count(ALL) == (5 if softmax else 2)  # a relu is part of the product's kernel
     for rows in (1, 70, 700):
         inputs = _inputs(task, rows)
         (result,) = on_twin(task, inputs, sizes={"m": rows})
@@ -77,7 +77,7 @@ def test_a_launch_for_each_kernel_is_a_move_and_costs_more(builder: Any, on_twin
     task = perceptron(builder(), 2, softmax=False)
     strategy = initial(task, chip)
     (apart,) = (move for move in moves(task, strategy, chip) if move.name == "a launch for each kernel")
-    assert write(task, apart.strategy, chip).op_kernel_cpp.count("<<<") == 2
+    assert write(task, apart.strategy, chip).files[KERNEL].count("<<<") == 2
     assert estimate_us(task, apart.strategy, chip) > estimate_us(task, strategy, chip)
     inputs = _inputs(task, 70)
     (result,) = on_twin(task, inputs, strategy=apart.strategy)
@@ -89,7 +89,7 @@ def test_a_launch_for_each_kernel_is_a_move_and_costs_more(builder: Any, on_twin
 def test_long_programs_take_several_launches(builder: Any, on_twin: Any, chip: Any) -> None:
     layers = MOST_TOGETHER + 1
     task = perceptron(builder(), layers, softmax=False)
-    assert write(task, initial(task, chip), chip).op_kernel_cpp.count("<<<") == 2
+    assert write(task, initial(task, chip), chip).files[KERNEL].count("<<<") == 2
     inputs = _inputs(task, 70)
     (result,) = on_twin(task, inputs)
     np.testing.assert_allclose(result, _expected(inputs, layers, softmax=False), rtol=1e-3, atol=1e-2)
@@ -102,7 +102,7 @@ def test_kernels_that_share_nothing_wait_for_nothing(builder: Any, on_twin: Any,
     scale = graph.call("exp.default", graph.input("s", (7, 90)), shape=(7, 90))
     sums = graph.call("sum.dim_IntList", scale, (0,), shape=(90,))
     task = graph.task(product, graph.call("sqrt.default", sums, shape=(90,)))
-    text = write(task, initial(task, chip), chip).op_kernel_cpp
+    text = write(task, initial(task, chip), chip).files[KERNEL]
     assert text.count("<<<") == 1
     assert ALL not in text
     rng = np.random.default_rng(3)
@@ -120,7 +120,7 @@ def test_vector_kernels_wait_for_vector_cores_only(builder: Any, on_twin: Any, c
     total = graph.call("sum.dim_IntList", graph.call("exp.default", sums, shape=(90,)), (0,), shape=())
     product = graph.call("mm.default", graph.input("y", (40, 24)), graph.input("w", (24, 24)), shape=(40, 24))
     task = graph.task(graph.call("mul.Tensor", product, total, shape=(40, 24)))
-    text = write(task, initial(task, chip), chip).op_kernel_cpp
+    text = write(task, initial(task, chip), chip).files[KERNEL]
     assert text.count(VECTORS) >= 1
     assert text.count(ALL) == 1
     rng = np.random.default_rng(4)
@@ -163,7 +163,7 @@ def test_layers_around_an_attention_share_its_launch(builder: Any, on_twin: Any,
     task = graph.task(layer(rows, "w1"), symbols={"m": 70})
     source = write(task, initial(task, chip), chip)
     assert audit(task, source).status is GateStatus.PASSED
-    assert source.op_kernel_cpp.count("<<<") == 1
+    assert source.files[KERNEL].count("<<<") == 1
     for m in (1, 70, 300):
         rng = np.random.default_rng(m)
         given = {item.name: rng.normal(size=item.spec.sizes({"m": m})).astype("f4") / 4
@@ -189,7 +189,7 @@ def test_a_step_and_a_line_say_which_kernel_they_are_of(layers: int, builder: An
     first = initial(task, chip)
     for move in moves(task, first, chip):
         source = write(task, move.strategy, chip)
-        lines = source.op_kernel_cpp.splitlines()
+        lines = source.files[KERNEL].splitlines()
         for span in lines_of_kernels(task, source, chip):
             of_kernel = [line for line in lines[span.start - 1 : span.stop - 1] if line]
             assert of_kernel[0].startswith("namespace stage")
@@ -197,6 +197,6 @@ def test_a_step_and_a_line_say_which_kernel_they_are_of(layers: int, builder: An
         if move.kernel is not None:
             pairs = zip(parted(first), parted(move.strategy), strict=True)
             assert [n for n, (old, new) in enumerate(pairs) if old.settings != new.settings] == [move.kernel]
-    changed = evolve(source, op_kernel_cpp=f"// by hand\n{source.op_kernel_cpp}")
+    changed = source.with_files({KERNEL: f"// by hand\n{source.files[KERNEL]}"})
     assert lines_of_kernels(task, source, chip)
     assert lines_of_kernels(task, changed, chip) == ()

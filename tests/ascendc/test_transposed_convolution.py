@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import initial, moves, write
-from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Axis
-from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import (
+    ConvTransposeAxis as Axis,
+)
+from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import ConvTransposeSchedule
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
-from evokernel_core.verifier.gates.audit import audit
 from tests.ascendc.transposed import Layer, close, expected, task_of, values_of
 from tests.tables import few
 
@@ -122,7 +124,7 @@ def test_kernels_that_turn_results_pass_the_audit(name: str, builder: Any, chip:
 
 
 def _turned(layer: Layer) -> Strategy:
-    schedule = Schedule(64, 64, 2, 64, 64, 3, turned=True, own_weights=layer.bias, step_slots=3)
+    schedule = ConvTransposeSchedule(64, 64, 2, 64, 64, 3, turned=True, own_weights=layer.bias, step_slots=3)
     return Strategy("transposed", asdict(schedule))
 
 
@@ -142,7 +144,7 @@ ROWS = {
 def test_rows_that_are_turned_together(layer: Layer, builder: Any, on_twin: Any) -> None:
     """Rows that begin in the middle of a block, several to a block, and fewer in the last piece."""
     task = task_of(builder, layer)
-    strategy = Strategy("transposed", asdict(Schedule(64, 256, 2, 160, 80, 3, turned=True)))
+    strategy = Strategy("transposed", asdict(ConvTransposeSchedule(64, 256, 2, 160, 80, 3, turned=True)))
     for sizes in layer.sizes:
         values = values_of(layer, sizes)
         (result,) = on_twin(task, values, strategy=strategy, sizes=dict(zip(task.sizes, sizes, strict=True)))
@@ -152,7 +154,7 @@ def test_rows_that_are_turned_together(layer: Layer, builder: Any, on_twin: Any)
 def test_rows_that_lie_side_by_side_are_one_copy(builder: Any, chip: Any) -> None:
     """64 rows of 32 outputs for each of 16 channels: the vector cores store many rows at a time."""
     task = task_of(builder, evolve(ROWS["of whole fractals"], results=16, sizes=((24, 32, 16),)))
-    strategy = Strategy("transposed", asdict(Schedule(64, 256, 2, 160, 80, 3, turned=True)))
+    strategy = Strategy("transposed", asdict(ConvTransposeSchedule(64, 256, 2, 160, 80, 3, turned=True)))
     tensors = [item.spec.nbytes(task.sizes) for item in task.graph.inputs]
     request = RunRequest(
         Mode.TIME,
@@ -180,7 +182,9 @@ SWEPT = {
 def test_slabs_share_rows(layer: Layer, turned: bool, own_weights: bool, builder: Any, on_twin: Any) -> None:
     """Several tiles of a sweep for each core, more than lie in the ring at a time."""
     task = task_of(builder, layer)
-    strategy = Strategy("transposed", asdict(Schedule(16, 32, 2, 64, 64, 3, turned, own_weights, 3)))
+    strategy = Strategy(
+        "transposed", asdict(ConvTransposeSchedule(16, 32, 2, 64, 64, 3, turned, own_weights, 3))
+    )
     for sizes in layer.sizes:
         values = values_of(layer, sizes)
         (result,) = on_twin(task, values, strategy=strategy, sizes=dict(zip(task.sizes, sizes, strict=True)))

@@ -10,18 +10,21 @@ import pytest
 from attrs import asdict, frozen
 from hypothesis import strategies as st
 
+from evokernel_core.compiler.fusion.program import PROGRAM
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import estimate_us, initial, write
-from evokernel_core.targets.ascendc.fusion.program import PROGRAM
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import (
-    Axis,
+    ConvTransposeAxis as Axis,
+)
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import (
     read_transposed,
 )
-from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule
-from evokernel_core.verifier.gates.audit import audit
+from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import ConvTransposeSchedule
+from evokernel_core.targets.ascendc.source import KERNEL
 from tests.ascendc.transposed import Layer, close, expected, task_of, values_of
 from tests.tables import drawn, few
 
@@ -122,7 +125,7 @@ def test_steps_behind_a_transposed_convolution(case: Case, builder: Any, on_twin
     task = _task(builder, case)
     start = initial(task, chip)
     assert start.family == "transposed"  # one kernel for all of it
-    assert write(task, start, chip).op_kernel_cpp.count("<<<") == 1
+    assert write(task, start, chip).files[KERNEL].count("<<<") == 1
     assert estimate_us(task, start, chip) > 0
     _verify(case, task, start, on_twin)
 
@@ -145,7 +148,7 @@ def any_steps(
     layer = Layer(axes, kernel, widths[0], widths[1], tuple(sizes), widths[2], dtype=dtype)
     case = Case(layer, tuple(chain))
     most_m, most_n = data.draw(st.sampled_from([16, 64])), data.draw(st.sampled_from([32, 256]))
-    schedule = Schedule(most_m, most_n, 2, 64, 64, 3, turned=True)
+    schedule = ConvTransposeSchedule(most_m, most_n, 2, 64, 64, 3, turned=True)
     _verify(case, _task(builder, case), Strategy("transposed", asdict(schedule)), on_twin)
 
 
@@ -289,7 +292,7 @@ def test_channels_are_reduced_in_the_same_kernel(
     task = _channel_task(builder, case)
     start = initial(task, chip)
     assert start.family == "transposed"
-    assert write(task, start, chip).op_kernel_cpp.count("<<<") == 1
+    assert write(task, start, chip).files[KERNEL].count("<<<") == 1
     assert estimate_us(task, start, chip) > 0
     _verify_channels(case, task, start, on_twin)
 
@@ -309,7 +312,7 @@ def any_channels(
     case = ChannelCase(Layer(axes, kernel, *widths, tuple(sizes)), (*before, reducing, "neg"))
     task = _channel_task(builder, case)
     most_n = data.draw(st.sampled_from([32, 256]))
-    schedule = Schedule(128, most_n, 1, 80, 80, 3, turned=True)
+    schedule = ConvTransposeSchedule(128, most_n, 1, 80, 80, 3, turned=True)
     _verify_channels(case, task, Strategy("transposed", asdict(schedule)), on_twin)
 
 
@@ -411,7 +414,7 @@ def test_windows_of_all_phases_are_pooled_in_the_same_kernel(
     task = _pooled_task(builder, case)
     start = initial(task, chip)
     assert start.family == "transposed"
-    assert write(task, start, chip).op_kernel_cpp.count("<<<") == 1
+    assert write(task, start, chip).files[KERNEL].count("<<<") == 1
     assert estimate_us(task, start, chip) > 0
     _verify_pooled(case, task, start, on_twin)
 
@@ -435,7 +438,7 @@ def any_windows(
     assert start.family == "transposed" or axes[-1].stride == 1 or phases > 8  # many do not fit a core
     if start.family == "transposed":
         most_n = data.draw(st.sampled_from([32, 256]))
-        start = Strategy("transposed", asdict(Schedule(64, most_n, 2, 80, 80, 3, turned=True)))
+        start = Strategy("transposed", asdict(ConvTransposeSchedule(64, most_n, 2, 80, 80, 3, turned=True)))
     _verify_pooled(case, task, start, on_twin)
 
 

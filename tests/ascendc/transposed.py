@@ -9,14 +9,14 @@ import numpy as np
 from attrs import frozen
 
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Axis
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import ConvTransposeAxis
 
 
 @frozen
 class Layer:
     """``sizes`` are inputs to run with; the first gives the rank and the sizes in the user's file."""
 
-    axes: tuple[Axis, ...]
+    axes: tuple[ConvTransposeAxis, ...]
     kernel: tuple[int, ...]
     channels: int
     results: int

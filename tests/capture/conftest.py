@@ -9,8 +9,9 @@ from textwrap import dedent
 import pytest
 
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.region import Region
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests import warm
 
 _POINTWISE = """
@@ -32,7 +33,7 @@ FUSIBLE = {
     for name in names.split()
 }
 
-SINGLE = dict.fromkeys(covered_ops(), "program") | FUSIBLE
+SINGLE = dict.fromkeys(covered_ops(ASCENDC), "program") | FUSIBLE
 """With what programs compute, for the reasons why there is no single kernel."""
 
 Capture = Callable[..., tuple[Region, ...]]
@@ -76,6 +77,6 @@ def whole(agent: AgentClient, tmp_path: Path) -> Callable[[str], tuple[Region, .
     """The regions of a file whose ``Model.forward`` is captured as a whole."""
 
     def capture(text: str) -> tuple[Region, ...]:
-        return agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
+        return agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), "Model.forward", whole=True)
 
     return capture

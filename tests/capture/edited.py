@@ -13,12 +13,13 @@ from types import ModuleType
 from attrs import evolve
 
 from evokernel_core.capture.edit import plan_edit, revert_edit
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.package.write import kernel_name, placed, write_package
+from evokernel_core.targets.ascendc.source import ascendc_source
 
-_SOURCE = KernelSource("", "", Strategy("none"))
+_SOURCE = ascendc_source("", "", Strategy("none"))
 EMULATE = "EVOKERNEL_EMULATE"
 _every_guards: list[ModuleType] = []
 """An operator stays that of its first import, which counts its calls."""

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.errors import CaptureError
 from evokernel_core.domain.serial import to_data
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests import warm
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +31,7 @@ def test_every_captured_task_is_admitted(client: AgentClient, whole: bool) -> No
     tasks = 0
     for file in FILES:
         try:
-            regions = client.capture(file, None, covered_ops(), whole=whole)
+            regions = client.capture(file, None, covered_ops(ASCENDC), whole=whole)
         except CaptureError:  # some of the models are there to fail
             continue
         for region in regions:

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.region import Region
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests.capture.edited import edited_module, edited_text, runs
 from tests.capture.test_full_graph import HEAD, assert_same_model, executed, model
 
@@ -172,7 +173,7 @@ def get_inputs():
 def test_a_number_of_each_call(sign: str, agent: AgentClient, tmp_path: Path) -> None:
     """It was traced as a tensor, and most operations of ATen take no number in its place."""
     text = COMPARED.replace("{sign}", sign)
-    regions = agent.capture(tmp_path / "model.py", text, covered_ops())
+    regions = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC))
     (region,) = [item for item in regions if item.task]
     other = edited_module(text, region)
     x = torch.tensor([[0.25, 0.3, 0.5, 0.75]])

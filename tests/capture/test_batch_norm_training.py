@@ -10,12 +10,13 @@ from attrs import evolve
 
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.edit import plan_edit, revert_edit
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.package.write import placed, write_package
 from evokernel_core.targets.ascendc.author import initial, write
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests import warm
 
 MODEL = """
@@ -42,7 +43,7 @@ def region(agent: AgentClient, tmp_path: Path) -> Callable[..., Region]:
     def run(init: str, body: str, shape: str = "4, 6, 5, 7") -> Region:
         text = MODEL.format(init=init, body=body, shape=shape)
         (tmp_path / "model.py").write_text(text)
-        (found,) = agent.capture(tmp_path / "model.py", text, covered_ops(), whole=True)
+        (found,) = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), whole=True)
         return found
 
     return run

@@ -9,8 +9,9 @@ from textwrap import indent
 import pytest
 
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.region import Region, RegionStatus
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 HEAD = """
 import functools
@@ -103,7 +104,7 @@ def rows(agent: AgentClient, tmp_path_factory: pytest.TempPathFactory) -> Rows:
     def capture(name: str) -> tuple[Region, ...]:
         path = folder / f"{name.replace(' ', '_')}.py"
         path.write_text(HEAD + REFUSED[name][1])
-        return agent.capture(path, None, covered_ops(), whole=True)
+        return agent.capture(path, None, covered_ops(ASCENDC), whole=True)
 
     return capture
 
@@ -133,7 +134,7 @@ def test_modules_within_a_refused_one_are_taken_too(agent: AgentClient, tmp_path
     path = tmp_path / "net.py"
     printing = HEAD.replace("        y = self.block(x)", "        print('net')\n        y = self.block(x)")
     path.write_text(printing + model("print('model'); return self.net(x) + 3.0"))
-    found = agent.capture(path, None, covered_ops(), whole=True)
+    found = agent.capture(path, None, covered_ops(ASCENDC), whole=True)
     assert len(whole(found, "Block.forward")) == 1
     assert {item.symbol for item in found if item.task is None} == {"Model.forward", "Net.forward"}
 
@@ -142,7 +143,7 @@ def test_what_a_caller_does_is_no_fault_of_what_it_calls(agent: AgentClient, tmp
     """A module is asked for by its name; the function around it prints."""
     path = tmp_path / "net.py"
     path.write_text(HEAD + model("print('model'); return self.net(x) + 3.0"))
-    found = agent.capture(path, None, covered_ops(), "Net.forward", whole=True)
+    found = agent.capture(path, None, covered_ops(ASCENDC), "Net.forward", whole=True)
     assert len(whole(found, "Net.forward")) == 1
 
 
@@ -152,7 +153,7 @@ def test_what_the_first_call_sets_is_seen_within_another(agent: AgentClient, tmp
     making = "        if not hasattr(self, 'mask'):\n            self.mask = torch.ones(8)\n"
     lazy = HEAD.replace("        y = self.block(x)", f"{making}        y = self.block(x) * self.mask")
     path.write_text(lazy + model("print('model'); return self.net(x) + 3.0"))
-    found = agent.capture(path, None, covered_ops(), whole=True)
+    found = agent.capture(path, None, covered_ops(ASCENDC), whole=True)
     assert any(
         "The first call sets self.mask" in item.reason for item in found if item.symbol == "Net.forward"
     )
@@ -165,5 +166,5 @@ def test_what_fails_in_another_file_is_told_beside_what_ran(agent: AgentClient, 
         HEAD + "from other import broken\n\n\n" + loss("x", "y = torch.relu(x) + 1; return broken(y)",
                                                        "loss_fn(torch.randn(4, 8))")
     )  # fmt: skip
-    found = agent.capture(path, None, covered_ops(), whole=True)
+    found = agent.capture(path, None, covered_ops(ASCENDC), whole=True)
     assert any("no such layout" in item.reason for item in found if item.symbol == "loss_fn")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from evokernel_core.capture.calls import Call, Calls, serves
+from evokernel_core.capture.calls import FileCalls, InputGroup, serves
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.errors import ImportFailed, ShapesNeeded
 from evokernel_core.domain.tensor import TensorSpec
@@ -17,7 +17,7 @@ from evokernel_core.domain.tensor import TensorSpec
 
 @pytest.fixture
 def calls(agent: AgentClient, tmp_path: Path) -> Any:
-    def run(text: str) -> Calls:
+    def run(text: str) -> FileCalls:
         path = tmp_path / "model.py"
         path.write_text("import torch\nfrom torch import nn\n" + dedent(text))
         return agent.calls(path)
@@ -40,7 +40,7 @@ class Net(nn.Module):
 """
 
 
-def shapes(found: Calls) -> list[dict[str, tuple[Any, ...]]]:
+def shapes(found: FileCalls) -> list[dict[str, tuple[Any, ...]]]:
     return [{name: spec.shape for name, spec in call.tensors.items()} for call in found.groups]
 
 
@@ -73,7 +73,9 @@ def test_suppliers(calls: Any, suppliers: str, expected: list[tuple[int, ...]]) 
 
 def test_a_function_is_what_a_file_without_a_module_calls(calls: Any) -> None:
     found = calls("def f(xs, n): return xs[0] + n\ndef get_inputs(): return [[torch.rand(2)], 3]")
-    assert found == Calls("f", (Call({"xs[0]": TensorSpec((2,), "float32")}, {"__init__": "[]", "n": "3"}),))
+    assert found == FileCalls(
+        "f", (InputGroup({"xs[0]": TensorSpec((2,), "float32")}, {"__init__": "[]", "n": "3"}),)
+    )
 
 
 def test_modules_are_built_for_each_group(calls: Any, agent: AgentClient, fusible: dict[str, str],

@@ -15,7 +15,7 @@ from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc import author
-from evokernel_core.targets.ascendc.kernels.registry import legalised
+from evokernel_core.targets.ascendc.author import legalised
 from tests.capture.test_full_graph import assert_same_model, model
 
 Z = "torch.randn(4, 6, 5, dtype=torch.complex64)"

@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.hardware.roofline import eager_us, launch_us
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.hardware.ascend.eager import eager_us
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 SHAPE = (2, 4, 6, 8)
 MOVES = {
@@ -80,7 +81,7 @@ def tasks(
     ]
     path = tmp_path_factory.mktemp("copies") / "moves.py"
     path.write_text("import torch\n\n\n" + "\n\n".join(functions))
-    regions = agent.capture(path, None, covered_ops(), whole=request.param)
+    regions = agent.capture(path, None, covered_ops(ASCENDC), whole=request.param)
     found = {item.symbol: item.task for item in regions if item.task}
     known = {name: found.get(f"f{number}") for number, name in enumerate(given)}
     refused = {name for name, task in known.items() if task is None}
@@ -92,7 +93,7 @@ def tasks(
 def launches(task: KernelTask) -> int:
     """Of an eager run, by its price: the tensors are too small for anything else to count."""
     chip = load_chip()
-    return round(eager_us(task, chip) / launch_us(chip))
+    return round(eager_us(task, chip) / chip.launch_us)
 
 
 @pytest.mark.parametrize("name", MOVES)

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.region import Region
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests.capture.edited import edited_module, edited_text, runs
 
 HEAD = """
@@ -53,7 +54,7 @@ class Loose:
 @pytest.fixture
 def whole(agent: AgentClient, tmp_path: Path) -> Callable[[str], Region]:
     def capture(text: str) -> Region:
-        found = agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
+        found = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), "Model.forward", whole=True)
         return next(
             region for region in found if region.span.line >= text[: text.find("forward")].count("\n")
         )

@@ -10,8 +10,9 @@ import pytest
 from evokernel_core.capture import agent as package
 from evokernel_core.capture import client
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.region import RegionStatus
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests import warm
 
 MODEL = """\
@@ -91,6 +92,8 @@ def test_an_operation_on_small_tensors_alone(
 ) -> None:
     """They are real ones, whose values the trace may fold."""
     for whole in (False, True):
-        regions = agent.capture(tmp_path / "model.py", LEVELS, covered_ops(), "Model.forward", whole=whole)
+        regions = agent.capture(
+            tmp_path / "model.py", LEVELS, covered_ops(ASCENDC), "Model.forward", whole=whole
+        )
         assert any(region.task for region in regions), [region.reason for region in regions]
     assert not caplog.records

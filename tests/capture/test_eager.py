@@ -21,9 +21,10 @@ from evokernel_core.capture.agent.loading.imports import Imports
 from evokernel_core.capture.agent.regions.capture import Asked, capture
 from evokernel_core.capture.client import AgentClient, CaptureWay
 from evokernel_core.capture.regions import Outline
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.eager import DRAWS, EagerComparison
 from evokernel_core.domain.region import Region
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests.capture import eager_table
 
 PARTED = {
@@ -54,7 +55,7 @@ def compared(names: Mapping[str, Any], path: Path, *, whole: bool) -> dict[str, 
     subjects: list[Any] = []
     known = Known(Outline.of(text).annotations, [])
     asked = Asked(None, whole, {}, True)
-    answer = capture(str(path), text, Imports(path.parent), covered_ops(), known, asked, subjects)
+    answer = capture(str(path), text, Imports(path.parent), covered_ops(ASCENDC), known, asked, subjects)
     assert not answer["defects"]
     assert not answer["problems"]
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -96,7 +97,7 @@ def compare(agent: AgentClient, tmp_path: Path) -> Compare:
     def run(text: str) -> EagerComparison:
         path = tmp_path / "model.py"
         path.write_text(text)
-        way = CaptureWay(covered_ops(), True)
+        way = CaptureWay(covered_ops(ASCENDC), True)
         (region,) = (item for item in captured(agent, path, text, way) if item.task is not None)
         return agent.compare(region, text, (way,))
 

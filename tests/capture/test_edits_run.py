@@ -14,8 +14,9 @@ import torch
 from torch.utils import _pytree as pytree
 
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops, single_ops
 from evokernel_core.domain.region import Region
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops, single_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests import warm
 from tests.capture.edited import edited_module, edited_text, runs
 from tests.capture.test_full_graph import executed, model
@@ -109,7 +110,7 @@ def evaluating() -> Iterator[AgentClient]:
 def test_an_edit_of_a_program_runs(name: str, whole: bool, evaluating: AgentClient, tmp_path: Path) -> None:
     init, forward, inputs = PROGRAMS[name]
     text = model(init or "self.a = 1", forward, inputs)
-    ops = covered_ops() if whole else single_ops()
+    ops = covered_ops(ASCENDC) if whole else single_ops(ASCENDC)
     regions = [
         item for item in evaluating.capture(tmp_path / "model.py", text, ops, whole=whole) if item.task
     ]
@@ -181,5 +182,5 @@ def test_what_no_call_can_stand_for_is_refused_with_its_reason(
 ) -> None:
     text, reason = REFUSED[name]
     text = "import torch\nfrom torch import nn\n" + dedent(text)
-    regions = evaluating.capture(tmp_path / "model.py", text, covered_ops(), whole=True)
+    regions = evaluating.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), whole=True)
     assert any(reason in item.reason for item in regions), [item.reason for item in regions]

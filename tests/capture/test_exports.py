@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from evokernel_core.capture.client import AgentClient
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.compiler.coverage import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests import warm
 from tests.capture import export_ways
 from tests.capture.conftest import FUSIBLE
@@ -78,7 +79,9 @@ def test_what_pytorch_makes_of_the_model_it_makes_of_the_edited_one(
     """In each way, without and with gradients, where kernels can run and where not."""
     whole, body = MODELS[name]
     text = HEAD.replace("{body}", body.replace("\n", "\n        "))
-    found = agent.capture(tmp_path / "model.py", text, covered_ops() if whole else FUSIBLE, whole=whole)
+    found = agent.capture(
+        tmp_path / "model.py", text, covered_ops(ASCENDC) if whole else FUSIBLE, whole=whole
+    )
     regions = apart(found)
     assert regions, [region.reason for region in found]
     write_edited(tmp_path, text, regions)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.compiler.coverage import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests.capture.test_full_graph import assert_same_model
 
 TEXT = """
@@ -39,7 +40,7 @@ def get_inputs():
 
 
 def test_lengths_of_lengths_are_numbers(agent: Any, tmp_path: Any) -> None:
-    (region,) = agent.capture(tmp_path / "model.py", TEXT, covered_ops(), "Model.forward", whole=True)
+    (region,) = agent.capture(tmp_path / "model.py", TEXT, covered_ops(ASCENDC), "Model.forward", whole=True)
     assert region.task is not None, region.reason
     assert [symbol.size for symbol in region.task.symbols] == [2]
     assert_same_model(TEXT, region)
@@ -47,6 +48,6 @@ def test_lengths_of_lengths_are_numbers(agent: Any, tmp_path: Any) -> None:
 
 def test_a_length_computed_once_stays_a_symbol(agent: Any, tmp_path: Any) -> None:
     text = TEXT.replace("[(7, 1), (4, 2), (3, 1), (8, 4), (3, 1), (5, 2)]", "[(4, 2)]")
-    (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
+    (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), "Model.forward", whole=True)
     assert region.task is not None, region.reason
     assert_same_model(text, region)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.region import RegionStatus
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 HEAD = """
 import argparse
@@ -84,7 +85,7 @@ def asked(agent: AgentClient, tmp_path_factory: pytest.TempPathFactory) -> froze
     """The functions that a capture asks for the shapes of their inputs."""
     path = tmp_path_factory.mktemp("helpers") / "net.py"
     path.write_text(HEAD + "\n\n\n".join([*HELPERS.values(), *TENSORS.values()]) + f"\n\n\n{MAIN}")
-    regions = agent.capture(path, None, covered_ops(), whole=True)
+    regions = agent.capture(path, None, covered_ops(ASCENDC), whole=True)
     assert any(item.task for item in regions)
     return frozenset(item.symbol for item in regions if item.status is RegionStatus.NEEDS_SHAPES)
 
@@ -104,7 +105,7 @@ def test_what_a_program_calls_without_tensors_takes_none(agent: AgentClient, tmp
     path = tmp_path / "net.py"
     act = "def act(kind):\n    return torch.nn.ModuleDict({'relu': nn.ReLU()})[kind]\n\n\n"
     path.write_text(HEAD + act + MAIN + "    act('relu')\n    plain = 1\n")
-    regions = agent.capture(path, None, covered_ops(), whole=True)
+    regions = agent.capture(path, None, covered_ops(ASCENDC), whole=True)
     assert {item.symbol for item in regions} == {"Net.forward"}
 
 
@@ -112,5 +113,5 @@ def test_a_shape_comment_is_an_answer(agent: AgentClient, tmp_path: Path) -> Non
     """What it says wrongly is told, whatever the function takes."""
     path = tmp_path / "net.py"
     path.write_text(HEAD + f"# evokernel: n=f16[\n{HELPERS['grid']}\n\n\n{MAIN}")
-    regions = agent.capture(path, None, covered_ops(), whole=True)
+    regions = agent.capture(path, None, covered_ops(ASCENDC), whole=True)
     assert "grid" in {item.symbol for item in regions}

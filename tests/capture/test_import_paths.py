@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.errors import ImportFailed
 from evokernel_core.domain.region import Region
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests import warm
 
 OPS = "import torch\n\n\ndef gate(x):\n    return torch.sigmoid(x) * x\n"
@@ -38,7 +39,7 @@ def written(folder: Path, name: str) -> Path:
 
 
 def captured(agent: AgentClient, file: Path) -> list[Region]:
-    return [item for item in agent.capture(file, None, covered_ops(), whole=True) if item.task]
+    return [item for item in agent.capture(file, None, covered_ops(ASCENDC), whole=True) if item.task]
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

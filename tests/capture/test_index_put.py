@@ -10,7 +10,8 @@ import torch
 
 from evokernel_core.capture.agent.decompositions import index_put
 from evokernel_core.capture.client import AgentClient, Way
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.compiler.coverage import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 TEXT = """
 import torch
@@ -34,7 +35,7 @@ NAMES = ("added", "scaled", "put")
 def test_values_share_the_sizes_of_what_they_replace(
     agent: AgentClient, tmp_path: Path, ways: Mapping[str, Way]
 ) -> None:
-    regions = agent.capture(tmp_path / "model.py", TEXT, covered_ops(), whole=True, ways=ways)
+    regions = agent.capture(tmp_path / "model.py", TEXT, covered_ops(ASCENDC), whole=True, ways=ways)
     assert [region.symbol for region in regions] == list(NAMES)
     for region in regions:
         assert region.task is not None, region.reason
@@ -77,7 +78,7 @@ def test_infinite_numbers_fill_tensors(agent: AgentClient, tmp_path: Path) -> No
         "    least = torch.full((x.shape[0], x.shape[1]), float('-inf'))\n"
         "    return torch.maximum(torch.where(x > 0, x, least), torch.full_like(x, float('-inf')))\n"
     )
-    (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(), whole=True)
+    (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), whole=True)
     assert region.task is not None, region.reason
     fills = [node for node in region.task.graph.nodes if node.op.startswith("aten.full")]
     assert fills and all(float(str(node.args[1])) == float("-inf") for node in fills)

@@ -9,9 +9,9 @@ from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.audit import audit
+from evokernel_core.targets.ascendc.audit.words import FORBIDDEN
 from evokernel_core.targets.ascendc.author import initial, write
-from evokernel_core.verifier.gates.audit import audit
-from evokernel_core.verifier.gates.audit.words import FORBIDDEN
 
 LIBRARY = ("time", "read", "signal", "exit", "system", "printf", "half", "float", "std", "AscendC")
 WORDS = sorted({*FORBIDDEN, *LIBRARY})

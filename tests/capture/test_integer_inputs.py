@@ -9,8 +9,9 @@ import torch
 
 from evokernel_core.capture.agent.reference.integer_inputs import draw_whole, free
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.serial import to_data
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 ROWS = [
     ("n=i64[4]", "n + 1", {"n"}),
@@ -28,7 +29,7 @@ def test_inputs_that_may_be_anything(
 ) -> None:
     names = ", ".join(part.split("=")[0].strip() for part in shapes.split(", "))
     text = f"import torch\n\n\n# evokernel: {shapes}\ndef f({names}):\n    return {body}\n"
-    regions = agent.capture(tmp_path / "model.py", text, covered_ops(), whole=True)
+    regions = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), whole=True)
     region, *_ = [item for item in regions if item.task is not None]
     assert region.task is not None
     assert free(to_data(region.task.graph)) == expected
@@ -47,7 +48,7 @@ def test_places_computed_from_masks_lie_in_their_tensors(agent: AgentClient, tmp
     text = f"{head}def f(mask, x):\n    return x.gather(1, (mask.sum(1) - 1).unsqueeze(1)) + 1\n"
     region, *_ = [
         item
-        for item in agent.capture(tmp_path / "model.py", text, covered_ops(), whole=True)
+        for item in agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), whole=True)
         if item.task is not None
     ]
     assert region.task is not None

@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.compiler.coverage import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests.capture.edited import edited_module, runs
 
 TEXT = """
@@ -28,7 +29,7 @@ def get_inputs():
 
 
 def test_the_first_call_is_left_to_pytorch(agent: Any, tmp_path: Any) -> None:
-    found = agent.capture(tmp_path / "model.py", TEXT, covered_ops(), "Model.forward", whole=True)
+    found = agent.capture(tmp_path / "model.py", TEXT, covered_ops(ASCENDC), "Model.forward", whole=True)
     (region,) = found
     assert region.task, region.reason
     shapes = {item.expression: len(item.spec.shape) for item in region.task.graph.inputs}
@@ -46,7 +47,7 @@ def test_the_first_call_is_left_to_pytorch(agent: Any, tmp_path: Any) -> None:
 
 def test_single_kernels_ask_too(agent: Any, tmp_path: Any) -> None:
     text = TEXT.replace("self.norm(self.first(x))", "torch.sort(x)[0]")
-    found = agent.capture(tmp_path / "model.py", text, covered_ops())
+    found = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC))
     (layer,) = [region for region in found if "self.last" in region.source and region.task]
     assert layer.site is not None
     assert any("is_lazy, [*self.last.parameters()" in item.condition for item in layer.site.guards)

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.compiler.lowering.opset import fused_ops
 from evokernel_core.domain.region import Region
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests import warm
 from tests.capture.edited import edited_module, runs
 
@@ -74,7 +75,7 @@ def test_an_edit_means_what_the_text_meant(
     text = path.read_text()
     original = loaded(f"original_{name}", path)
     captured = agent.capture(
-        tmp_path / "model.py", text, covered_ops() if whole else fused_ops(), whole=whole
+        tmp_path / "model.py", text, covered_ops(ASCENDC) if whole else fused_ops(), whole=whole
     )
     edited = edited_module(text, *apart(captured))
     found: Counter[str] = Counter()
@@ -101,7 +102,7 @@ def test_a_guard_that_is_missing_is_seen(agent: AgentClient, tmp_path: Path) -> 
     text = path.read_text()
     original = loaded("original_config_object", path)
     edited = edited_module(
-        text, *apart(agent.capture(tmp_path / "model.py", text, covered_ops(), whole=True))
+        text, *apart(agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), whole=True))
     )
     kernels = [value for value in vars(edited).values() if hasattr(value, "holds")]
     assert kernels

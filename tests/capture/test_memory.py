@@ -16,7 +16,8 @@ from attrs import frozen
 from torch.utils import _pytree as pytree
 
 from evokernel_core.capture.client import AgentClient
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.compiler.coverage import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests import warm
 from tests.capture.edited import edited_module, runs
 from tests.capture.test_full_graph import executed, model
@@ -172,7 +173,9 @@ EFFECTS = {
 @pytest.mark.parametrize("body", EFFECTS)
 def test_what_a_call_does_to_tensors_is_not_lost(body: str, training: AgentClient, tmp_path: Path) -> None:
     text = model("self.w = nn.Parameter(torch.ones(4, 6))", body, "torch.randn(4, 6)")
-    captured = training.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
+    captured = training.capture(
+        tmp_path / "model.py", text, covered_ops(ASCENDC), "Model.forward", whole=True
+    )
     refused = [region.reason for region in captured if "would not" in region.reason]
     if EFFECTS[body]:
         assert any(f"It sets {EFFECTS[body]}, " in reason for reason in refused)
@@ -221,7 +224,7 @@ def test_memory_is_as_the_program_has_it(
 ) -> None:
     row = ROWS[name]
     text = model(row.init, row.forward, row.inputs)
-    captured = training.capture(tmp_path / "model.py", text, covered_ops(), whole=whole)
+    captured = training.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), whole=whole)
     regions = [region for region in captured if region.task]
     if not whole and not regions:
         assert all(region.reason for region in captured)

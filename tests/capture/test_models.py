@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.region import Region
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.author import check
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests.capture.edited import edited_module, runs
 from tests.capture.test_full_graph import model
 
@@ -23,7 +24,7 @@ X = "torch.randn(4, 6)"
 @pytest.fixture
 def whole(agent: AgentClient, tmp_path: Path) -> Callable[[str], tuple[Region, ...]]:
     def capture(text: str) -> tuple[Region, ...]:
-        return agent.capture(tmp_path / "model.py", text, covered_ops(), whole=True)
+        return agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), whole=True)
 
     return capture
 

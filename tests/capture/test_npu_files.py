@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from evokernel_core.capture.client import AgentClient
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.compiler.coverage import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests import warm
 
 HEAD = """
@@ -58,7 +59,7 @@ def whole(agent: AgentClient, tmp_path: Path) -> Any:
     def run(text: str) -> Any:
         path = tmp_path / "model.py"
         path.write_text(HEAD + text)
-        return agent.capture(path, None, dict(covered_ops()), whole=True)
+        return agent.capture(path, None, dict(covered_ops(ASCENDC)), whole=True)
 
     return run
 
@@ -221,7 +222,7 @@ def get_inputs(): return [torch.rand(4, 8, 16)]
 
 
 def test_a_functions_own_import_means_the_same_in_every_call(agent: AgentClient, tmp_path: Path) -> None:
-    regions = agent.capture(tmp_path / "model.py", LOCAL_IMPORT, dict(covered_ops()))
+    regions = agent.capture(tmp_path / "model.py", LOCAL_IMPORT, dict(covered_ops(ASCENDC)))
     found = [{node.op for node in region.task.graph.nodes} for region in regions if region.task]
     assert [("aten.silu.default" in ops, "aten.relu.default" in ops) for ops in found] == [
         (True, False),

@@ -14,8 +14,9 @@ import torch
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.observations import ObservationStore
 from evokernel_core.capture.observe import observe
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.region import Region, RegionStatus
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests.capture.edited import edited_module, runs
 
 CONFIG = """
@@ -438,7 +439,7 @@ def test_a_number_that_differs_from_call_to_call_is_not_taken_for_good(
     agent: AgentClient, program: Callable[[str], Path], positions: str
 ) -> None:
     """A kernel of one position in a text would run once in it; one of most calls is worth having."""
-    regions = agent.capture(program(positions) / "pkg" / "cached.py", None, covered_ops(), whole=True)
+    regions = agent.capture(program(positions) / "pkg" / "cached.py", None, covered_ops(ASCENDC), whole=True)
     texts = [item.source for item in regions if item.task]
     if positions == "positions 1 1 2":
         assert any("self.cache[position" in text for text in texts)
@@ -452,7 +453,7 @@ def test_a_number_that_differs_from_call_to_call_is_not_taken_for_good(
 def of_decorated(agent: AgentClient, all_seen: Path) -> Mapping[str, Region]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EVOKERNEL_HOME", str(all_seen / "home"))
-        regions = agent.capture(all_seen / "decorated" / "pkg" / "decorated.py", None, covered_ops())
+        regions = agent.capture(all_seen / "decorated" / "pkg" / "decorated.py", None, covered_ops(ASCENDC))
     return {region.symbol: region for region in regions}
 
 
@@ -479,4 +480,4 @@ def with_comments(agent: AgentClient, tmp_path_factory: pytest.TempPathFactory) 
     (folder / "pkg" / "tools.py").write_text(TOOLS)
     file = folder / "pkg" / "decorated.py"
     file.write_text(DECORATED.replace("(nn.Module):", "(nn.Module):  # evokernel: x=f32[2,32], dim=32"))
-    return {region.symbol: region for region in agent.capture(file, None, covered_ops())}
+    return {region.symbol: region for region in agent.capture(file, None, covered_ops(ASCENDC))}

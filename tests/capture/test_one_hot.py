@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from evokernel_core.capture.client import AgentClient, CaptureWay
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.eager import DRAWS
 from evokernel_core.domain.region import Region
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 HEAD = "import torch\nimport torch.nn.functional as F\n\n\n"
 BODIES = {
@@ -24,7 +25,7 @@ INDICES = {"negative_index", "index_out_of_range"}
 
 def capture(agent: AgentClient, path: Path, text: str, whole: bool) -> Region:
     path.write_text(text)
-    (region,) = agent.capture(path, text, covered_ops(), whole=whole)
+    (region,) = agent.capture(path, text, covered_ops(ASCENDC), whole=whole)
     return region
 
 
@@ -44,7 +45,7 @@ def test_code_and_graph_refuse_the_same_classes(
     ops = [node.op for node in region.task.graph.nodes]
     assert "aten.one_hot.default" in ops
     assert not {"aten.arange.start_step", "aten.eq.Tensor"} & set(ops)
-    found = agent.compare(region, text, (CaptureWay(covered_ops(), whole),))
+    found = agent.compare(region, text, (CaptureWay(covered_ops(ASCENDC), whole),))
     assert not found.difference
     assert not found.uncompared
     assert set(found.compared) >= INDICES
@@ -62,7 +63,7 @@ def test_a_number_of_classes_that_the_values_decide_is_refused(
 
 def test_indices_that_pytorch_refuses_have_no_graph(agent: AgentClient, tmp_path: Path) -> None:
     text = function("i=i32[8]", "F.one_hot(i, 5).float() * 2")
-    first, *others = agent.capture(tmp_path / "model.py", text, covered_ops(), whole=True)
+    first, *others = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), whole=True)
     assert first.task is None
     assert "one_hot" in str(first.reason)
     assert not any("one_hot" in node.op for item in others if item.task for node in item.task.graph.nodes)

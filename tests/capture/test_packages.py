@@ -12,7 +12,8 @@ import pytest
 from evokernel_core.capture.agent.loading.imports import Imports
 from evokernel_core.capture.agent.loading.load import isolation
 from evokernel_core.capture.client import AgentClient
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.compiler.coverage import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests import warm
 
 NET = """
@@ -40,7 +41,7 @@ def test_a_file_that_names_its_package(agent: Any, tmp_path: Any, imported: str,
     (folder / "__init__.py").write_text(f"from parts.{name} import Model\n")
     (folder / "layers.py").write_text("def gated(x):\n    return x * x.sigmoid()\n")
     (folder / f"{name}.py").write_text(text)
-    (region,) = agent.capture(folder / f"{name}.py", text, covered_ops(), "Model.forward", whole=True)
+    (region,) = agent.capture(folder / f"{name}.py", text, covered_ops(ASCENDC), "Model.forward", whole=True)
     assert region.task is not None, region.reason
 
 
@@ -50,7 +51,7 @@ def test_a_package_that_imports_the_file(agent: Any, tmp_path: Any) -> None:
     (folder / "__init__.py").write_text("from .net import Model\n")
     (folder / "layers.py").write_text("def gated(x):\n    return x * x.sigmoid()\n")
     (folder / "net.py").write_text(NET)
-    (region,) = agent.capture(folder / "net.py", NET, covered_ops(), "Model.forward", whole=True)
+    (region,) = agent.capture(folder / "net.py", NET, covered_ops(ASCENDC), "Model.forward", whole=True)
     assert region.task is not None, region.reason
 
 
@@ -69,7 +70,7 @@ def test_a_file_that_registers_itself_runs_once(agent: Any, tmp_path: Any) -> No
     )
     (folder / "net.py").write_text(text)
     for _ in range(2):  # and once again in the next request
-        (region,) = agent.capture(folder / "net.py", text, covered_ops(), "Model.forward", whole=True)
+        (region,) = agent.capture(folder / "net.py", text, covered_ops(ASCENDC), "Model.forward", whole=True)
         assert region.task is not None, region.reason
 
 
@@ -86,7 +87,7 @@ def test_a_project_that_registers_with_a_library(tmp_path: Any) -> None:
     (folder / "net.py").write_text(text)
     with AgentClient(warm.interpreter()) as agent:
         for symbol in ("Model.forward", None):
-            found = agent.capture(folder / "net.py", text, covered_ops(), symbol, whole=bool(symbol))
+            found = agent.capture(folder / "net.py", text, covered_ops(ASCENDC), symbol, whole=bool(symbol))
             assert any(region.task for region in found), [region.reason for region in found]
 
 

@@ -28,8 +28,9 @@ from torch.nn.utils.parametrize import register_parametrization
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.region import Region
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests import warm
 from tests.capture.edited import edited_module, runs
 
@@ -737,4 +738,6 @@ def evaluating() -> Iterator[AgentClient]:
 
 @pytest.fixture
 def state_capture(evaluating: AgentClient, tmp_path: Path) -> Callable[..., tuple[Region, ...]]:
-    return lambda text, whole: evaluating.capture(tmp_path / "model.py", text, covered_ops(), whole=whole)
+    return lambda text, whole: evaluating.capture(
+        tmp_path / "model.py", text, covered_ops(ASCENDC), whole=whole
+    )

@@ -16,10 +16,11 @@ from evokernel_core.capture.agent.reference.index_ranges import ranges
 from evokernel_core.capture.agent.reference.reference import draw, reference, run
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.reference import DISTRIBUTIONS, ReferenceCase
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 
 
 def load(path: Path, spec: TensorSpec, sizes: dict[str, int]) -> torch.Tensor:
@@ -209,7 +210,7 @@ class Model(nn.Module):
 def get_inputs():
     return [torch.randn(90, 2, 8), torch.randn(3, 2, 64)]
 """
-    (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
+    (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), "Model.forward", whole=True)
     task = region.task
     assert task, region.reason
     case = agent.reference(task, task.sizes, 2, distribution, tmp_path / "case")

@@ -10,8 +10,9 @@ import torch
 from torch.nn import functional
 
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.region import Region
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests.capture.test_full_graph import kernel
 
 TEXT = """
@@ -40,7 +41,7 @@ def found(agent: AgentClient, tmp_path: Path) -> Found:
     def run(body: str, shape: str, eps: str, weighted: bool, dtype: str) -> Region:
         text = TEXT.format(body=body, shape=shape, eps=eps, weighted=weighted, dtype=dtype)
         (tmp_path / "model.py").write_text(text)
-        (region,) = agent.capture(tmp_path / "model.py", text, covered_ops())
+        (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC))
         return region
 
     return run

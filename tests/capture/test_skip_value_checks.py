@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.compiler.coverage import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests.capture.test_full_graph import assert_same_model
 
 TEXT = """
@@ -70,13 +71,13 @@ def get_inputs():
 @pytest.mark.parametrize("text", [DISTRIBUTIONS, DIAGONALS])
 def test_what_asks_for_no_values_is_computed(text: str, agent: Any, tmp_path: Any) -> None:
     torch.distributions.Distribution.set_default_validate_args(True)  # torch.compile switches it off
-    (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
+    (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), "Model.forward", whole=True)
     assert_same_model(text, region)
     assert torch.distributions.Distribution._validate_args
 
 
 def test_truncated_normal_values(agent: Any, tmp_path: Any) -> None:
-    (region,) = agent.capture(tmp_path / "model.py", TEXT, covered_ops(), "Model.forward", whole=True)
+    (region,) = agent.capture(tmp_path / "model.py", TEXT, covered_ops(ASCENDC), "Model.forward", whole=True)
     assert region.task, region.reason
     drawn = torch.nn.init.trunc_normal_(torch.empty(1000))
     assert drawn.abs().max() <= 2 and drawn.abs().mean() < 0.9

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.compiler.coverage import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests.capture.test_full_graph import X, assert_same_model, model
 
 REVERSIBLE = """
@@ -25,7 +26,7 @@ def test_statistics_that_each_call_sets(agent: Any, tmp_path: Any) -> None:
     forward = "y = self.linear(self.scaler(x))\nreturn self.scaler(y, back=True)"
     text = model("self.scaler, self.linear = Scaler(), nn.Linear(6, 6)", forward, X)
     text = text.replace("\nclass Model(nn.Module):", REVERSIBLE)
-    found = agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
+    found = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), "Model.forward", whole=True)
     assert_same_model(text, found[0])
     assert found[0].site is not None
     assert "self.scaler.spread = result_" in found[0].site.template
@@ -44,6 +45,6 @@ def test_statistics_that_each_call_sets(agent: Any, tmp_path: Any) -> None:
 def test_what_the_first_call_alone_sets(forward: str, agent: Any, tmp_path: Any) -> None:
     init = "self.a = 1" if "hasattr" in forward else "self.kept = None"
     text = model(init, forward, X)
-    found = agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
+    found = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), "Model.forward", whole=True)
     reasons = [item.reason for item in found if item.task is None]
     assert any("The first call sets self." in reason for reason in reasons), reasons

@@ -13,8 +13,9 @@ import torch
 
 from evokernel_core.capture.agent.reference.steps import SIDES, Beside
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.task import Tolerance
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from evokernel_core.verifier.gates.compare import Expected, compare
 
 QUANTISED = """
@@ -42,7 +43,7 @@ def test_either_side_of_a_step_is_right_and_nothing_else(
 ) -> None:
     result, rounded = ROWS[name]
     text = dedent(QUANTISED.format(result=result))
-    (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(), whole=True)
+    (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), whole=True)
     assert region.task is not None, region.reason
     case = agent.reference(region.task, region.task.sizes, 11, distribution, tmp_path / "case")
     shape = region.task.graph.output_specs()[0].sizes(region.task.sizes)
@@ -63,7 +64,7 @@ def test_either_side_of_a_step_is_right_and_nothing_else(
 
 def test_values_that_come_in_have_one_result(agent: AgentClient, tmp_path: Path) -> None:
     text = dedent(QUANTISED.format(result="x.clamp(-99, 99).round().to(torch.int8)"))
-    (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(), whole=True)
+    (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), whole=True)
     assert region.task is not None, region.reason
     case = agent.reference(region.task, region.task.sizes, 5, "ties", tmp_path / "case")
     assert all(side[0].read_bytes() == case.outputs[0].read_bytes() for side in case.beside)
@@ -93,6 +94,6 @@ def test_sums_of_integers_are_exact(side: float) -> None:
 
 def test_a_graph_without_steps_has_one_result(agent: AgentClient, tmp_path: Path) -> None:
     text = dedent(QUANTISED.format(result="x / scale"))
-    (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(), whole=True)
+    (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), whole=True)
     assert region.task is not None, region.reason
     assert agent.reference(region.task, region.task.sizes, 1, "normal", tmp_path / "case").beside == ()

@@ -11,7 +11,8 @@ import torch
 
 from evokernel_core.capture.agent.graph.unread import conditions
 from evokernel_core.capture.client import AgentClient
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.compiler.coverage import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests.capture.edited import edited_module, runs
 from tests.capture.test_full_graph import executed
 
@@ -63,7 +64,7 @@ DTYPES = (torch.float32, torch.float16, torch.int64)
 def test_what_is_asked_of_a_tensor(body: str, whole: bool, agent: AgentClient, tmp_path: Path) -> None:
     text = FILE.replace("{body}", body)
     symbol = "Model.forward" if whole else None
-    found = agent.capture(tmp_path / "model.py", text, covered_ops(), symbol, whole=whole)
+    found = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), symbol, whole=whole)
     regions = [region for region in found if region.task]
     if not regions:
         assert found and all(region.reason for region in found)
@@ -101,7 +102,7 @@ def test_sizes_that_two_unread_tensors_share() -> None:
 
 def test_a_parameter_whose_size_alone_is_read(agent: AgentClient, tmp_path: Path) -> None:
     text = FILE.replace("{body}", "return x.exp() * self.scale.shape[0] + y")
-    (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
+    (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), "Model.forward", whole=True)
     one, other = executed(text)["Model"](), edited_module(text, region).Model()
     x, y = torch.randn(4, 6), torch.randn(4, 6)
     for model in (one, other):

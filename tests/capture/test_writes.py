@@ -8,11 +8,12 @@ import pytest
 
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.edit import plan_edit
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.package.write import placed, write_package
 from evokernel_core.targets.ascendc.author import initial, write
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests import warm
 
 MODEL = """
@@ -159,7 +160,7 @@ def test_a_copy_that_a_statement_behind_the_call_is_not(
     body: str, agent: AgentClient, tmp_path: Path
 ) -> None:
     text = STATE.format(body=body)
-    found = agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
+    found = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), "Model.forward", whole=True)
     reasons = [item.reason for item in found if item.task is None]
     assert any("A value that is not computed is copied into self.hidden" in reason for reason in reasons)
 
@@ -167,7 +168,7 @@ def test_a_copy_that_a_statement_behind_the_call_is_not(
 def assert_same(text: str, compare: str, agent: AgentClient, tmp_path: Path) -> None:
     """The edited file does what the file did, with the package's kernel and without."""
     (tmp_path / "model.py").write_text(text)
-    (found,) = agent.capture(tmp_path / "model.py", text, covered_ops(), whole=True)
+    (found,) = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), whole=True)
     assert found.task is not None, found.reason
     chip = load_chip("ascend910b1")
     source = write(found.task, initial(found.task, chip), chip)

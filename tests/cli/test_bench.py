@@ -11,7 +11,7 @@ from attrs import evolve
 from click.testing import CliRunner
 
 from evokernel_core.cli.bench import key_of, summary
-from evokernel_core.cli.journal import Journal
+from evokernel_core.cli.journal import RunJournal
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Settings
@@ -185,51 +185,51 @@ def test_the_summary() -> None:
 
 
 def test_the_journal_outlives_an_interruption() -> None:
-    journal = Journal.open("key")
+    journal = RunJournal.open("key")
     journal.add(DONE)
     journal.add(FAILED)
     with journal.path.open("a") as file:
         file.write('{"name": "cut sho')  # the process was killed in the middle of a line
     journal.release()
-    journal = Journal.open("key")
+    journal = RunJournal.open("key")
     journal.add(evolve(DONE, name="3_next"))
     journal.release()
-    again = Journal.open("key")
+    again = RunJournal.open("key")
     assert again.run == journal.run
     assert set(again.done) == {"/2_early", "/10_late", "/3_next"}
     assert again.done["/10_late"] == FAILED
     again.close()
-    assert Journal.open("key").run != journal.run
+    assert RunJournal.open("key").run != journal.run
 
 
 def test_a_journal_is_of_one_process_at_a_time(suite: Path) -> None:
     arguments = ["bench", str(suite), "--levels", "2", "--budget", "1"]
     problem = suite / "level2" / "1_other.py"
     with_budget = Settings(budget=1, patience=3)
-    journal = Journal.open(key_of(with_budget, [problem]))
+    journal = RunJournal.open(key_of(with_budget, [problem]))
     done = CliRunner().invoke(cli, arguments)
     assert isinstance(done.exception, UsageError)
     assert "is running already" in str(done.exception)
     journal.release()
-    Journal.open(journal.path.stem).release()
+    RunJournal.open(journal.path.stem).release()
 
 
 def test_lines_of_a_journal_that_were_cut_are_solved_again() -> None:
-    journal = Journal.open("key")
+    journal = RunJournal.open("key")
     journal.add(DONE)
     journal.release()
     lines = journal.path.read_text().splitlines()
     cut = json.dumps({"name": "x"})[:-3]
     journal.path.write_text("\n".join([lines[0], cut, lines[1]]) + "\n")
-    assert set(Journal.open("key").done) == {"/2_early"}
+    assert set(RunJournal.open("key").done) == {"/2_early"}
 
 
 def test_the_same_name_in_two_levels_is_two_problems() -> None:
-    journal = Journal.open("key")
+    journal = RunJournal.open("key")
     journal.add(evolve(DONE, level="level1"))
     journal.add(evolve(DONE, level="level2", feasible=False))
     journal.release()
-    assert [item.feasible for item in Journal.open("key").done.values()] == [True, False]
+    assert [item.feasible for item in RunJournal.open("key").done.values()] == [True, False]
 
 
 def test_a_problem_that_was_edited_is_another_run(suite: Path) -> None:
@@ -255,11 +255,11 @@ def test_an_interruption_ends_the_problems_that_run(suite: Path, monkeypatch: py
         ended.set()
         return evolve(FAILED, level="level1")
 
-    def interrupted(journal: Journal, result: ProblemResult) -> None:
+    def interrupted(journal: RunJournal, result: ProblemResult) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("evokernel_core.cli.bench.solve", waiting)
-    monkeypatch.setattr(Journal, "add", interrupted)
+    monkeypatch.setattr(RunJournal, "add", interrupted)
     watch = threading.Timer(30, ended.set)  # so that a run that goes on fails instead of hanging
     watch.start()
     done = CliRunner().invoke(cli, ["bench", str(suite), "--levels", "1", "--jobs", "2"])

@@ -19,7 +19,7 @@ from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.ledger import Reward
 from evokernel_core.memory.store import Memory
 from evokernel_core.paths import memory_path
-from evokernel_core.report.figures import Kernel
+from evokernel_core.report.figures import TaskFigures
 from tests.synthesis.conftest import make_task
 from tests.synthesis.test_rules import record_kernel
 
@@ -165,7 +165,7 @@ def test_report(tmp_path: Path) -> None:
     ("slower", "words"), [(0, "2 of 15 kernels verified"), (9, "2 of 15 kernels verified, 9 timed only")]
 )
 def test_kernels_that_were_timed_only_are_no_failures_in_the_report(slower: int, words: str) -> None:
-    assert _counted(Kernel("id", "task", "softmax", None, 15, 2, slower, 13 - slower)) == words
+    assert _counted(TaskFigures("id", "task", "softmax", None, 15, 2, slower, 13 - slower)) == words
 
 
 def test_estimates() -> None:

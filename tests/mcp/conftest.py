@@ -16,7 +16,7 @@ import jsonschema
 import psutil
 import pytest
 from attrs import frozen
-from evokernel_server.worker import COMMAND_VARIABLE
+from evokernel_server.jobs.worker import COMMAND_VARIABLE
 from mcp import Client, StdioServerParameters
 from mcp_types import CallToolResult, ListRootsResult, Root
 

@@ -83,9 +83,8 @@ async def test_a_kernel_is_planned_generated_read_verified_and_installed(project
 
 async def _verify_own(agent: Any, project: Path, where: dict[str, str], cpp: str, tiling: str) -> None:
     """What the agent wrote itself: broken, then right, from a folder."""
-    wrong = await agent.call(
-        "verify_kernel", **where, op_kernel_cpp=cpp + "\nint x = Nothing();\n", tiling_h=tiling
-    )
+    files = {"op_kernel.cpp": cpp + "\nint x = Nothing();\n", "tiling.h": tiling}
+    wrong = await agent.call("verify_kernel", **where, files=files)
     assert not wrong["verified"] and wrong["gates"][-1]["status"] == "failed"
     assert wrong["gates"][-1]["feedback"]
     own = project / "own"

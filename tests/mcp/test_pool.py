@@ -13,7 +13,7 @@ import psutil
 import pytest
 from evokernel_mcp import calls, pool
 from evokernel_mcp.pool import Pool
-from evokernel_server.worker import COMMAND_VARIABLE, WorkerError
+from evokernel_server.jobs.worker import COMMAND_VARIABLE, WorkerError
 from mcp.server.mcpserver import Context
 
 from evokernel_core.domain.settings import Settings

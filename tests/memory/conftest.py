@@ -13,6 +13,7 @@ from evokernel_core.domain.task import TOLERANCES, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Latency, LatencySource, Verdict
 from evokernel_core.memory.store import Memory
+from evokernel_core.targets.ascendc.source import ascendc_source
 
 
 def _task(rows: int = 8, category: str = "activation") -> KernelTask:
@@ -23,7 +24,7 @@ def _task(rows: int = 8, category: str = "activation") -> KernelTask:
 
 
 def _source(text: str = "kernel") -> KernelSource:
-    return KernelSource("tiling", text, Strategy("pointwise", {"tile": 8}))
+    return ascendc_source("tiling", text, Strategy("pointwise", {"tile": 8}))
 
 
 def _verdict(

@@ -15,7 +15,7 @@ from evokernel_core.domain.settings import RetrievalName
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.ledger import Reward
 from evokernel_core.memory.ranking import Vectors, best, standardised
-from evokernel_core.memory.retrieval import Choice, Query, epsilon_greedy, z_scores
+from evokernel_core.memory.retrieval import Query, RetrievalChoice, epsilon_greedy, z_scores
 from evokernel_core.memory.store import Memory
 from tests.memory.exact import cosine
 
@@ -81,7 +81,7 @@ def filled(memory: Memory) -> Memory:
 
 
 def found(memory: Memory, mode: RetrievalName, query: Query = QUERY, n: int = 2, k: int = 3) -> list[str]:
-    choice = Choice(n, k, epsilon=0.0, mode=mode)
+    choice = RetrievalChoice(n, k, epsilon=0.0, mode=mode)
     return [item.title for item in memory.retrieve(query, choice, random.Random(1)).experiences]
 
 

@@ -19,7 +19,7 @@ from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.domain.settings import RetrievalName
 from evokernel_core.memory import words
 from evokernel_core.memory.experiences import make_experience
-from evokernel_core.memory.retrieval import Choice, Query
+from evokernel_core.memory.retrieval import Query, RetrievalChoice
 from evokernel_core.memory.store import Memory
 from tests.memory.exact import bm25, scores
 
@@ -67,7 +67,7 @@ def queries(draw: st.DrawFn) -> Query:
 
 
 def found(memory: Memory, query: Query, number: int) -> list[str]:
-    choice = Choice(number, number, epsilon=0.0, mode=RetrievalName.SIMILARITY)
+    choice = RetrievalChoice(number, number, epsilon=0.0, mode=RetrievalName.SIMILARITY)
     return [item.id for item in memory.retrieve(query, choice, random.Random(0)).experiences]
 
 

@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.memory.candidates import Attempt
-from evokernel_core.memory.packed import COMMON, LONGEST, packed, unpacked
+from evokernel_core.memory.migrations.dictionaries import COMMON
+from evokernel_core.memory.packed import LONGEST, packed, unpacked
 from evokernel_core.memory.store import Memory
+from evokernel_core.targets.ascendc.source import ascendc_source
 
 
 def kernel(number: int, lines: int = 200, seed: int = 0) -> KernelSource:
     """Kernels of one seed differ in a line."""
     rng = random.Random(seed)
     text = "".join(f"DataCopy(x{rng.randrange(10**6)}, {rng.randrange(10**6)});\n" for _ in range(lines))
-    return KernelSource("tiling", f"{text}tile = {number};\n", Strategy("pointwise", {"tile": number}))
+    return ascendc_source("tiling", f"{text}tile = {number};\n", Strategy("pointwise", {"tile": number}))
 
 
 def bases(memory: Memory) -> list[bool]:

@@ -11,7 +11,7 @@ import attrs
 from cattrs import Converter
 from cattrs.errors import StructureHandlerNotFoundError
 from evokernel_server.app import converter
-from evokernel_server.jobs import Report
+from evokernel_server.jobs.queue import Report
 from lsprotocol import types
 from pygls.protocol import json_rpc
 

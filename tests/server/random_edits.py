@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from evokernel_server.documents.line_index import Extent
+from evokernel_server.documents.workspace import Document
 from evokernel_server.features.code_lens import lenses
 from evokernel_server.features.diagnostic import diagnostics_of
 from evokernel_server.features.highlight import highlights
 from evokernel_server.features.inlay_hint import Showing, hints
-from evokernel_server.text import Extent
-from evokernel_server.workspace import Document
 from lsprotocol import types
 
 from tests.server.regions import captured, document, found

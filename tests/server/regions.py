@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from attrs import evolve
-from evokernel_server.text import Extent, Text
-from evokernel_server.workspace import Document, Found
+from evokernel_server.documents.line_index import Extent, Text
+from evokernel_server.documents.workspace import Captured, Document
 
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.synthesis.offers import Estimate
@@ -27,7 +27,7 @@ def document(content: str, encoding: str = "utf-16", version: int = 1) -> Docume
     return Document(URI, Path("/work/model.py"), version, Text(content, encoding))
 
 
-def found(text: Text) -> tuple[Found, ...]:
+def found(text: Text) -> tuple[Captured, ...]:
     """A region for each call, and one around those whose line returns one."""
     inner = [
         _region(text, match, match[1] or match[2], number)
@@ -37,7 +37,7 @@ def found(text: Text) -> tuple[Found, ...]:
         _region(text, match, "program", number) for number, match in enumerate(_RETURN.finditer(text.content))
     ]
     return tuple(
-        Found(item, estimate() if item.status is RegionStatus.CANDIDATE else None)
+        Captured(item, estimate() if item.status is RegionStatus.CANDIDATE else None)
         for item in (*inner, *(evolve(item, id=f"whole/{item.id}") for item in outer))
     )
 

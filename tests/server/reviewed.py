@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attrs import evolve
-from evokernel_server.review import File, Kernel, Review, Vendor, kernel_of
+from evokernel_server.review.contents import File, Review, ReviewedKernel, Vendor, kernel_of
 
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
@@ -19,6 +19,7 @@ from evokernel_core.domain.verdict import (
     LatencySource,
     Verdict,
 )
+from evokernel_core.targets.ascendc.source import ascendc_source
 
 SPEC = TensorSpec(("s0", 2048), "float16")
 NODES = tuple(
@@ -31,7 +32,7 @@ TASK = KernelTask(
 )  # fmt: skip
 CELL = Descriptor(Dataflow.STREAMED, algorithm=Algorithm.DIRECT)
 STRATEGY = Strategy("pointwise", {"tile": 4096, "buffers": 2, "online": False}, ("Tile of 4096.",), CELL)
-SOURCE = KernelSource("// tiling", "// kernel", STRATEGY)
+SOURCE = ascendc_source("// tiling", "// kernel", STRATEGY)
 LATENCY = Latency(
     10.0, LatencySource.MODELLED, "ascend910b1", 40, (("V", 2.0), ("MTE2", 8.0)),
     "MTE2-bound: 80 % busy.", 5.0, 40.0,
@@ -43,7 +44,7 @@ VERDICT = Verdict(
 )
 
 
-def kernel(latency: Latency = LATENCY, source: KernelSource = SOURCE) -> Kernel:
+def kernel(latency: Latency = LATENCY, source: KernelSource = SOURCE) -> ReviewedKernel:
     verdict = evolve(VERDICT, latency=latency, source_id=source.source_id)
     return kernel_of(source, verdict, latency, TASK)
 

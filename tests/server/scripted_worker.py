@@ -25,7 +25,7 @@ from evokernel_core import paths
 from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import from_data, to_data
@@ -36,6 +36,7 @@ from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.store import Memory
 from evokernel_core.package.backup import back_up_changed
 from evokernel_core.package.integrity import sealed
+from evokernel_core.targets.ascendc.source import KERNEL, ascendc_source
 
 PAUSE_S = float(os.environ.get("SCRIPT_PAUSE_S", "0.02"))
 AWAY = os.environ.get("SCRIPT_AWAY", "")
@@ -139,7 +140,7 @@ def latency_of(n: int) -> float:
 
 
 def attempt(memory: Memory, task: KernelTask, job_id: str, n: int) -> Verdict:
-    source = KernelSource("// tiling", f"// kernel {n}\n", Strategy("rowwise", {"tile": n}))
+    source = ascendc_source("// tiling", f"// kernel {n}\n", Strategy("rowwise", {"tile": n}))
     gates = tuple(GateResult(gate, GateStatus.PASSED) for gate in GateName)
     latency = Latency(latency_of(n), LatencySource.MODELLED, CHIP, 48, (), "MTE2", 31.0, 412.0)
     verdict = Verdict(task.task_id, source.source_id, VERIFIER, gates, latency)
@@ -214,7 +215,7 @@ def package(params: dict[str, object]) -> dict[str, object]:
     temporary = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=folder.parent))
     call = {"site": {"original": region.source}}
     manifest = {"verdict": to_data(verdict), "name": name, "call": call}
-    files = {"op_kernel.cpp": source.op_kernel_cpp, "__init__.py": ""}
+    files = {"op_kernel.cpp": source.files[KERNEL], "__init__.py": ""}
     for file_name, text in {**files, "kernel.json": sealed(manifest, files)}.items():
         (temporary / file_name).write_text(text)
     if folder.exists():

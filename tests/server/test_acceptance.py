@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from evokernel_server.acceptance import Acceptance, Choice
 from evokernel_server.errors import Refused
-from evokernel_server.jobs import Best
-from evokernel_server.offers import Offer
+from evokernel_server.jobs.queue import Best
+from evokernel_server.offers.acceptance import Acceptance, ChosenKernel
+from evokernel_server.offers.pending import Offer
 
 from evokernel_core.domain.outcome import Outcome, OutcomeKind
 from evokernel_core.domain.verdict import Latency, LatencySource
@@ -52,7 +52,7 @@ async def test_only_a_kernel_that_waits_can_have_been_decided_elsewhere(
         unused, unused, unused, unused, unused, offers, cast(Any, store), unused, unused, unused, unused
     )
     document: Any = SimpleNamespace(anchored=lambda region: region)
-    choices = [Choice(REGION, BEST, chosen)]
+    choices = [ChosenKernel(REGION, BEST, chosen)]
     if refused:
         with pytest.raises(Refused, match="Another window decided"):
             await acceptance._check(document, choices)

@@ -10,9 +10,9 @@ from typing import Any
 
 import psutil
 import pytest
-from evokernel_server import child as module
-from evokernel_server.child import Child
-from evokernel_server.worker import COMMAND_VARIABLE, Worker, WorkerDied
+from evokernel_server.jobs import child as module
+from evokernel_server.jobs.child import Child
+from evokernel_server.jobs.worker import COMMAND_VARIABLE, Worker, WorkerDied
 
 from evokernel_core.domain.settings import Settings
 

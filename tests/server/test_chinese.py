@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from evokernel_server.review import kernel_of
-from evokernel_server.words import speak, told
+from evokernel_server.review.contents import kernel_of
+from evokernel_server.texts.translations import speak, told
 from lsprotocol import types
 
 from evokernel_core.domain.sentence import Sentence, read, sentence_of

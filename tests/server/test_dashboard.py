@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evokernel_server.changes import Changes
-from evokernel_server.dashboard import why_stale
-from evokernel_server.learned import sentence
-from evokernel_server.packages import Installed
+from evokernel_server.documents.packages import Installed
+from evokernel_server.offers.learned import sentence
+from evokernel_server.review.change_signal import Changes
+from evokernel_server.review.dashboard import why_stale
 
 from evokernel_core import __version__
 from evokernel_core.domain.outcome import OutcomeKind

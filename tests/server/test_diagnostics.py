@@ -11,10 +11,10 @@ from urllib.parse import urlparse
 from urllib.request import url2pathname
 
 import pytest
-from evokernel_server import help_pages
+from evokernel_server.documents.line_index import Extent
+from evokernel_server.documents.stale import fits, stale_calls
 from evokernel_server.features.diagnostic import outermost
-from evokernel_server.stale import fits, stale_calls
-from evokernel_server.text import Extent
+from evokernel_server.texts import help_pages
 from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types

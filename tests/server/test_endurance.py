@@ -9,11 +9,11 @@ from typing import Any
 import psutil
 import pytest
 from evokernel_server.app import EvoKernelServer
-from evokernel_server.capture import Capture
-from evokernel_server.outcomes import HORIZONS, OutcomeLog
-from evokernel_server.store import Store
-from evokernel_server.tasks import Latest
-from evokernel_server.undo import MOST_REMEMBERED, Undo
+from evokernel_server.documents.capture import Capture
+from evokernel_server.jobs.store import Store
+from evokernel_server.jobs.tasks import Latest
+from evokernel_server.offers.outcomes import HORIZONS, OutcomeLog
+from evokernel_server.offers.undo import MOST_REMEMBERED, Undo
 from lsprotocol import types
 
 from evokernel_core.domain.errors import StoreError

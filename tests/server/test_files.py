@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evokernel_server.documents.outside_changes import Watcher
+from evokernel_server.documents.watch_registration import ClientWatch
 from evokernel_server.features.links import kernels_below, matches
-from evokernel_server.watched import ClientWatch
-from evokernel_server.watcher import Watcher
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from evokernel_server.framing import MOST_BYTES, Framed
-from evokernel_server.tcp import _Begun
+from evokernel_server.transport.framing import MOST_BYTES, Framed
+from evokernel_server.transport.tcp import _Begun
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -11,24 +11,25 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from evokernel_server import command_names as names
 from evokernel_server.app import EvoKernelServer
-from evokernel_server.capture import read_regions
-from evokernel_server.choices import choice
-from evokernel_server.evidence import installed_evidence, ratio
+from evokernel_server.documents.capture import read_regions
+from evokernel_server.documents.packages import Installed
+from evokernel_server.documents.workspace import Captured, Document, FileProblem
 from evokernel_server.features.highlight import highlights
 from evokernel_server.features.hover import hover_at
 from evokernel_server.features.inlay_hint import Showing, hints, resolved
-from evokernel_server.packages import Installed
-from evokernel_server.pipes import bar, picture
-from evokernel_server.words import speak
-from evokernel_server.workspace import Document, Found, Problem
+from evokernel_server.offers.evidence import installed_evidence, ratio
+from evokernel_server.offers.overlaps import choice
+from evokernel_server.texts import command_names as names
+from evokernel_server.texts.pipes import bar, picture
+from evokernel_server.texts.translations import speak
 from lsprotocol import types
 
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_core.synthesis.offers import Estimate
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from evokernel_core.vendor.rival import Rival
 from tests.chinese import english
 from tests.server.regions import captured, document, estimate, found
@@ -41,7 +42,9 @@ LATENCY = Latency(
     20.0, LatencySource.MODELLED, "ascend910b1", 24, (("V", 5.0), ("MTE2", 18.0), ("S", 0.0)),
     "MTE2", 10.0, 90.0,
 )  # fmt: skip
-INSTALLED = Installed("k", Path("/work/evokernel_kernels/k (1)"), "t", "s", LATENCY, "twin 0.1.0")
+INSTALLED = Installed(
+    "k", Path("/work/evokernel_kernels/k (1)"), "t", "s", LATENCY, "twin 0.1.0", sources=(KERNEL, TILING)
+)
 
 
 @pytest.fixture(autouse=True)
@@ -156,7 +159,7 @@ def test_a_figure_that_no_time_has_never_reaches_a_hint(wrong: float, name: str)
     if name == "rival":
         answer["regions"][0]["estimate"]["rival"] = {"name": "torch_npu.f", "modelled_us": wrong}
     (item,) = read_regions(json.loads(json.dumps(answer)))
-    assert item == Found(region, None)
+    assert item == Captured(region, None)
     made.accept([item], made.text, made.mark())
     assert hints(made, EVERYTHING) == []
 
@@ -260,8 +263,8 @@ def test_a_calls_hover_shows_pipes_and_files(home: Path) -> None:
     words = hover_at(serving(home, made), made, types.Position(2, 5)).contents.value
     assert "- 4.5x as fast" in words
     assert f"MTE2  {'█' * 18}░░   90 %  ← bottleneck\nV     {'█' * 5}{'░' * 15}   25 %\n```" in words
-    assert "[kernel](file:///work/evokernel_kernels/k%20%281%29/op_kernel.cpp)" in words
-    assert "[tiling](file:///work/evokernel_kernels/k%20%281%29/tiling.h)" in words
+    assert "[op_kernel.cpp](file:///work/evokernel_kernels/k%20%281%29/op_kernel.cpp)" in words
+    assert "[tiling.h](file:///work/evokernel_kernels/k%20%281%29/tiling.h)" in words
     (hint,) = hints(made, EVERYTHING)
     assert hint.label == "⚡ 4.5x: 20.0 µs modelled (was 90.0)"
 
@@ -310,7 +313,7 @@ def test_why_a_file_has_no_regions_is_told_in_the_language_of_the_editor() -> No
     made = document(MODEL)
     how = "{how} at line {line}"
     reason = Sentence(how, how=Sentence("it had not called a model after {seconds} s", seconds=5), line=3)
-    made.problem = Problem("needs_shapes", reason)
+    made.problem = FileProblem("needs_shapes", reason)
     speak("zh-cn")
     (hint,) = hints(made, EVERYTHING)
     assert "5 秒" in hint.tooltip.value and not english(hint.tooltip.value)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from evokernel_server.offers import Offer, undecided
-from evokernel_server.text import Text
-from evokernel_server.workspace import Document, Workspace
+from evokernel_server.documents.line_index import Text
+from evokernel_server.documents.workspace import Document, Workspace
+from evokernel_server.offers.pending import Offer, undecided
 from lsprotocol import types
 
 from evokernel_core.domain.verdict import Latency, LatencySource

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from evokernel_server.notice_words import Review, notice, review_of
-from evokernel_server.offers import Offer
+from evokernel_server.offers.announcement import Review, notice, review_of
+from evokernel_server.offers.pending import Offer
 
 from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.verdict import Latency, LatencySource

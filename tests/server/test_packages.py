@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from evokernel_server.packages import heal, read_installed
+from evokernel_server.documents.packages import heal, read_installed
 
 from evokernel_core.import_root import import_root
 

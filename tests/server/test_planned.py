@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evokernel_server.reviews import planned_of
-from evokernel_server.text import Text
+from evokernel_server.documents.line_index import Text
+from evokernel_server.review.gather import planned_of
 from hypothesis import example, given
 from hypothesis import strategies as st
 

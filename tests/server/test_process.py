@@ -14,10 +14,10 @@ from typing import Any
 
 import psutil
 import pytest
-from evokernel_server import command_names
-from evokernel_server.child import Child
-from evokernel_server.features import reviewing
-from evokernel_server.worker import Worker
+from evokernel_server.features import show
+from evokernel_server.jobs.child import Child
+from evokernel_server.jobs.worker import Worker
+from evokernel_server.texts import command_names
 
 from evokernel_core.domain.settings import Settings
 
@@ -25,8 +25,9 @@ EVOKERNEL = str(Path(sys.executable).with_name("evokernel"))
 HEAVY = {"torch", "numpy", "fastapi", "openai", "pandas", "sqlite_utils", "uvicorn"}
 LATER = {
     "sqlite3", "logging.handlers", "evokernel_core.memory", "evokernel_core.hardware.ascend.chip",
-    "evokernel_core.hardware.roofline", "evokernel_server.dashboard", "evokernel_server.notices",
-    "evokernel_server.review", "evokernel_server.reviews", "evokernel_server.features.reviewing",
+    "evokernel_core.hardware.roofline", "evokernel_server.review.dashboard",
+    "evokernel_server.offers.notices", "evokernel_server.review.contents", "evokernel_server.review.gather",
+    "evokernel_server.features.show",
 }  # fmt: skip
 """What only a package, a command or the memory's own thread needs."""
 
@@ -94,7 +95,7 @@ def test_what_a_start_does_not_need_is_imported_later() -> None:
 
 
 def test_commands_that_are_imported_later_are_all_there() -> None:
-    assert tuple(reviewing.COMMANDS) == command_names.OF_REVIEWING
+    assert tuple(show.COMMANDS) == command_names.OF_REVIEWING
 
 
 def test_it_ends_with_its_input(home: Path) -> None:
@@ -122,7 +123,7 @@ def test_it_ends_with_its_editor(home: Path) -> None:
 
 def test_prints_do_not_reach_the_channel(home: Path) -> None:
     code = (
-        "import os, sys; from evokernel_server import stdio;"
+        "import os, sys; from evokernel_server.transport import stdio;"
         "out = stdio.guard_stdout(); print('noise'); os.system('echo noise');"
         "stream = stdio.QueuedStream(out); stream.write(b'message'); stream.close()"
     )

@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-from evokernel_server.text import Edit, Extent, stretch
+from evokernel_server.documents.line_index import Edit, Extent, stretch
 from lsprotocol import types
 
 from tests.server.random_edits import differences

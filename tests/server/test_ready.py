@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evokernel_server.standing import is_never, snoozed_until, waiting
+from evokernel_server.offers.placement_state import is_never, snoozed_until, waiting
 from lsprotocol import types
 
 from evokernel_core.domain.outcome import Outcome, OutcomeKind

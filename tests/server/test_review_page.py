@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from evokernel_server.pages import fit
-from evokernel_server.review import File, Gate, Operand, Part, Review, Variant
-from evokernel_server.review_page import MOST_LINES, diff_of, review_page, variants_page
+from evokernel_server.documents.private_pages import fit
+from evokernel_server.review.contents import File, Gate, InnerKernel, Review, ReviewedInput, Variant
+from evokernel_server.review.markdown import MOST_LINES, diff_of, review_page, variants_page
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -41,10 +41,10 @@ def with_text(text: str) -> Review:
         file=text, name=text, title=text, before=text, after=f"{text}\nmore", guards=(text,), why=(text,),
         kernel=evolve(
             kernel(), bottleneck=text, verifier=text, chip=text, strategy=(text,),
-            gates=(Gate("audit", "passed", text),), inputs=(Operand(text, "float16", (8,)),),
+            gates=(Gate("audit", "passed", text),), inputs=(ReviewedInput(text, "float16", (8,)),),
         ),
         files=(File("op_kernel.cpp", "", f"y{text}"), File("tiling.h", text, f"x{text}")),
-        parts=(Part("r", 3, text),),
+        parts=(InnerKernel("r", 3, text),),
     )  # fmt: skip
 
 

@@ -7,18 +7,18 @@ import re
 
 import pytest
 from attrs import evolve
-from evokernel_server.hazard_words import with_help
-from evokernel_server.review import Vendor, kernel_of, wire
-from evokernel_server.review_words import what_changed, why_faster
-from evokernel_server.strategy_words import move_words, steps_between, strategy_changes, strategy_words
-from evokernel_server.words import speak
+from evokernel_server.review.contents import Vendor, kernel_of, wire
+from evokernel_server.review.explanations import what_changed, why_faster
+from evokernel_server.texts.hazards import with_help
+from evokernel_server.texts.strategies import move_words, steps_between, strategy_changes, strategy_words
+from evokernel_server.texts.translations import speak
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Overlap, Stages
 from evokernel_core.domain.eager import EagerComparison, Uncompared
 from evokernel_core.domain.experience import Stage
-from evokernel_core.domain.kernel import THEN, KernelSchedule, KernelSource, Setting, Strategy
+from evokernel_core.domain.kernel import THEN, KernelSchedule, Setting, Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.verdict import (
     GateName,
@@ -30,6 +30,7 @@ from evokernel_core.domain.verdict import (
     Severity,
 )
 from evokernel_core.memory.candidates import Stored
+from evokernel_core.targets.ascendc.source import ascendc_source
 from tests.chinese import english
 from tests.server.reviewed import CELL, LATENCY, SOURCE, STRATEGY, TASK, VERDICT, kernel, review
 
@@ -37,7 +38,7 @@ MEASURED = evolve(LATENCY, source=LatencySource.MEASURED, us=11.0)
 FIGURE = re.compile(r"[\d.,]+ µs(?: (\w+))?")
 
 LAUNCHES = evolve(STRATEGY, descriptor=evolve(CELL, kernels=3, stages=Stages.LAUNCHES))
-OTHER = KernelSource("", "2", STRATEGY)
+OTHER = ascendc_source("", "2", STRATEGY)
 REFINED = kernel(evolve(LATENCY, us=8.0), OTHER)
 
 
@@ -162,7 +163,7 @@ def test_words_of_others_are_lines_without_control_characters(
 
 
 def stored(text: str, parent: str, move: str) -> Stored:
-    source = KernelSource("", text, evolve(STRATEGY, move=move))
+    source = ascendc_source("", text, evolve(STRATEGY, move=move))
     return Stored(source, VERDICT, parent, Stage.REFINE)
 
 

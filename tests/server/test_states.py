@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evokernel_server.states import mode_of, status_of
-from evokernel_server.status import Mode
-from evokernel_server.store import Store
-from evokernel_server.text import Text
-from evokernel_server.workspace import Document, Problem
+from evokernel_server.documents.line_index import Text
+from evokernel_server.documents.mode import mode_of, status_of
+from evokernel_server.documents.status_line import Mode
+from evokernel_server.documents.workspace import Document, FileProblem
+from evokernel_server.jobs.store import Store
 from lsprotocol import types
 
 from evokernel_core.domain.errors import StoreError
@@ -236,7 +236,7 @@ async def test_what_gains_too_little_is_offered_only_when_asked_for(
     ],
 )
 def test_only_ours_and_the_environments_failures_are_errors(reason: str, mode: Mode) -> None:
-    assert mode_of(Problem(reason, Sentence("A sentence."))) is mode
+    assert mode_of(FileProblem(reason, Sentence("A sentence."))) is mode
 
 
 def _document() -> Document:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, cast
 
 import pytest
-from evokernel_server.stdio import Incoming, QueuedStream
+from evokernel_server.transport.stdio import Incoming, QueuedStream
 
 
 @pytest.fixture

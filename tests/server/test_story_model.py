@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from evokernel_core.targets.ascendc.source import KERNEL
 from tests.server.conftest import eventually
 from tests.server.story import PATIENCE_S, SETTINGS, Story, moved
 from tests.synthesis.endpoint import RecordedEndpoint, Recording, recording
@@ -33,7 +34,8 @@ def doubled_first(name: str) -> Recording:
     answer = recording(name)
     if "kernel" in answer:
         launch = "tensors[0], tensors[1]", "tensors[1], tensors[0]"
-        answer["kernel"]["op_kernel_cpp"] = answer["kernel"]["op_kernel_cpp"].replace(*launch)
+        files = answer["kernel"]["files"]
+        files[KERNEL] = files[KERNEL].replace(*launch)
     return answer
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from evokernel_server.text import Edit, Extent, Text, narrow, re_anchor, shift
+from evokernel_server.documents.line_index import Edit, Extent, Text, narrow, re_anchor, shift
 from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types

@@ -11,10 +11,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from evokernel_server.outcomes import OutcomeLog
-from evokernel_server.text import edits_between
-from evokernel_server.undo import Undo
-from evokernel_server.workspace import Workspace
+from evokernel_server.documents.line_index import edits_between
+from evokernel_server.documents.workspace import Workspace
+from evokernel_server.offers.outcomes import OutcomeLog
+from evokernel_server.offers.undo import Undo
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -12,10 +12,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from evokernel_server.branches import head_of
-from evokernel_server.outcomes import OutcomeLog
-from evokernel_server.standing import waiting
-from evokernel_server.store import Store
+from evokernel_server.documents.branches import head_of
+from evokernel_server.jobs.store import Store
+from evokernel_server.offers.outcomes import OutcomeLog
+from evokernel_server.offers.placement_state import waiting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lsprotocol import types

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evokernel_server.workspace import Workspace, local_path
+from evokernel_server.documents.workspace import Workspace, local_path
 from lsprotocol import types
 
 pytestmark = pytest.mark.usefixtures("scripted")

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from evokernel_server.documents.line_index import Extent, Text
+from evokernel_server.documents.workspace import Captured, Document, FileProblem, Tracked
 from evokernel_server.features.hover import hover_at
-from evokernel_server.text import Extent, Text
+from evokernel_server.offers.no_candidate import situation
+from evokernel_server.offers.why_not import HELP, OTHERWISE, PROGRAMS, reasons, reasons_on
 from evokernel_server.trust import REASON
-from evokernel_server.unrefused import situation
-from evokernel_server.why_not import HELP, OTHERWISE, PROGRAMS, reasons, reasons_on
-from evokernel_server.workspace import Document, Found, Problem, Tracked
 from lsprotocol import types
 
 from evokernel_core.domain import errors
@@ -40,10 +40,10 @@ def tracked(
     start = CODE.index(source)
     span = Span(1, 0, 1, 0)
     region = Region(id, "/m.py", "f", span, source, "", "elementwise", status, reason)
-    return Tracked(Found(region, estimate), Extent(start, start + len(source)))
+    return Tracked(Captured(region, estimate), Extent(start, start + len(source)))
 
 
-def document(*items: Tracked, problem: Problem | None = None) -> Document:
+def document(*items: Tracked, problem: FileProblem | None = None) -> Document:
     made = Document("file:///m.py", Path("/m.py"), 1, Text(CODE))
     made.tracked, made.problem = items, problem
     return made
@@ -91,7 +91,7 @@ def test_no_gain_is_said_in_figures(estimate: Estimate, says: str) -> None:
 
 @pytest.mark.parametrize("code", ["import_failed", "no_interpreter", REASON, "something_new"])
 def test_a_file_that_was_not_analysed_is_explained_where_it_is_told(code: str) -> None:
-    (reason,) = reasons(document(problem=Problem(code, Sentence("It failed at line {line}.", line=6))))
+    (reason,) = reasons(document(problem=FileProblem(code, Sentence("It failed at line {line}.", line=6))))
     assert (reason.code, reason.line, reason.why) == (code, 5, "It failed at line 6.")
     assert reason.help == HELP.get(code, OTHERWISE)
 

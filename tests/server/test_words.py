@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from babel.messages.catalog import Message
-from evokernel_server import help_pages, words
-from evokernel_server.help_pages import page_of
-from evokernel_server.words import _, catalogue_of, many, speak, spoken, told
+from evokernel_server.texts import help_pages, translations
+from evokernel_server.texts.help_pages import page_of
+from evokernel_server.texts.translations import _, catalogue_of, many, speak, spoken, told
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,7 +42,7 @@ from release.words import (
 )
 from tests.chinese import left_in_english
 
-SERVER = Path(words.__file__).parent
+SERVER = Path(translations.__file__).parents[1]
 HOLES = re.compile(r"\{\w*\}")
 CHINESE = re.compile("[\u4e00-\u9fff]")
 

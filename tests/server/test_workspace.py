@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from evokernel_server.workspace import find_calls
+from evokernel_server.documents.workspace import find_calls
 
 CALL = "y = softmax_1.run(x) if softmax_1.holds(x) else torch.softmax(x, -1)\n"
 FOUND = {

@@ -10,9 +10,10 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from evokernel_server import command_names
+from evokernel_server.texts import command_names
 
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.targets.ascendc.source import ascendc_source
 from tests.attacks.editor.test_protocol import URI, framed, said, span
 from tests.server.conftest import MODEL
 from tests.server.scribe import (
@@ -62,7 +63,7 @@ _HEADS = (
 )  # fmt: skip
 _NO_LENGTHS = (b"x", b"-5", b"", b"99999999999999999999", b"1.5", b"0x10")
 _SOURCES = tuple(
-    KernelSource("// tiling", f"// kernel {n}\n", Strategy("rowwise", {"tile": n})).source_id
+    ascendc_source("// tiling", f"// kernel {n}\n", Strategy("rowwise", {"tile": n})).source_id
     for n in range(1, 7)
 )
 """The kernels that the scripted worker writes."""

@@ -38,6 +38,7 @@ from evokernel_core.synthesis.engine import Engine
 from evokernel_core.synthesis.policies.base import Policy
 from evokernel_core.synthesis.policies.qvalue import QValuePolicy
 from evokernel_core.synthesis.proposers.base import Context, Proposal
+from evokernel_core.targets.ascendc.source import KERNEL, ascendc_source
 from evokernel_core.verifier.base import Cancelled, never
 
 EFFECTS: Mapping[str, float] = {
@@ -71,7 +72,7 @@ def make_task(number: int, category: str = "activation") -> KernelTask:
 
 def source_of(switches: frozenset[str], move: str = "") -> KernelSource:
     settings = {name: name in switches for name in EFFECTS}
-    return KernelSource(
+    return ascendc_source(
         "", " ".join(sorted(switches)), Strategy("toy", settings, (), cell_of(switches), move)
     )
 
@@ -85,7 +86,7 @@ def cell_of(switches: frozenset[str]) -> Descriptor:
 
 
 def switches_of(source: KernelSource) -> frozenset[str]:
-    return frozenset(source.op_kernel_cpp.split())
+    return frozenset(source.files[KERNEL].split())
 
 
 @define

@@ -26,6 +26,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from tests.synthesis import wire
 
 RECORDINGS = Path(__file__).parent / "endpoint_recordings"
@@ -58,13 +59,9 @@ def completion(
     return {"body": body}
 
 
-def kernel_text(
-    tiling_h: str, op_kernel_cpp: str, notes: Iterable[str] = (), used: Iterable[int] = ()
-) -> str:
+def kernel_text(tiling: str, kernel: str, notes: Iterable[str] = ()) -> str:
     """The text of a good answer with these files."""
-    return json.dumps(
-        {"tiling_h": tiling_h, "op_kernel_cpp": op_kernel_cpp, "notes": list(notes), "used": list(used)}
-    )
+    return json.dumps({"files": {TILING: tiling, KERNEL: kernel}, "notes": list(notes)})
 
 
 class RecordedEndpoint:
@@ -101,7 +98,7 @@ class RecordedEndpoint:
 
 def _complete(answer: Recording) -> Recording:
     if "kernel" in answer:
-        answer = answer | {"content": kernel_text(**answer["kernel"])}
+        answer = answer | {"content": json.dumps(answer["kernel"])}
     if "content" in answer:
         return answer | completion(answer["content"], answer.get("tokens", 1000))
     return answer

@@ -13,15 +13,18 @@ from attrs import define, evolve, field
 from evokernel_core.capture.client import CaptureWay
 from evokernel_core.domain.eager import EagerComparison, Uncompared
 from evokernel_core.domain.errors import AgentFailed, UnsupportedRegion
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Latency, LatencySource, Verdict
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.synthesis.comparisons import Comparisons
 from evokernel_core.synthesis.engine import Status
 from evokernel_core.synthesis.proposers.base import Candidate
 from evokernel_core.synthesis.session import Session
+from evokernel_core.targets.ascendc.source import ascendc_source
+from evokernel_core.targets.ascendc.target import ascendc
 from tests import warm
 
 MODEL = """\
@@ -65,7 +68,7 @@ def regions(session: Session, model: Path) -> dict[str, Region]:
 
 def candidate(region: Region) -> Candidate:
     assert region.task is not None
-    source = KernelSource("// tiling", "// kernel", Strategy("model"))
+    source = ascendc_source("// tiling", "// kernel", Strategy("model"))
     verdict = Verdict(region.task.task_id, source.source_id, "toy", GATES, LATENCY)
     return Candidate(source, verdict)
 
@@ -110,7 +113,7 @@ class Agent:
 
 def test_code_runs_once_for_a_text_of_its_file(regions: dict[str, Region], model: Path) -> None:
     agent, region = Agent(EagerComparison(("normal",))), regions["same"]
-    comparisons = Comparisons(agent)
+    comparisons = Comparisons(agent, ascendc(load_chip()))
     comparisons.seen(model, MODEL + "\n# unsaved\n")
     for _ in range(2):
         assert comparisons.same(region).compared == ("normal",)
@@ -124,7 +127,7 @@ def test_code_runs_once_for_a_text_of_its_file(regions: dict[str, Region], model
 def test_what_cannot_be_compared_is_no_refusal(way: str, regions: dict[str, Region]) -> None:
     agent, region = Agent(AgentFailed("It hung.")), regions["same"]
     region = evolve(region, source="another text") if way == "changed" else region
-    found = Comparisons(agent).same(region)
+    found = Comparisons(agent, ascendc(load_chip())).same(region)
     assert [item.draw for item in found.uncompared] == [""]
     told = {"failed": "It hung.", "changed": "its file has changed since it was captured"}
     assert str(found.uncompared[0].reason) == told[way]

@@ -12,7 +12,7 @@ from attrs import define, evolve
 
 from evokernel_core.domain.errors import EndpointError, ProposalsExhausted, ProposerError, VerifierError
 from evokernel_core.domain.experience import ExperienceKind, Stage
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.settings import PolicyName, RetrievalName, Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.memory.experiences import make_experience
@@ -21,6 +21,7 @@ from evokernel_core.memory.values import start_item
 from evokernel_core.synthesis.engine import AttemptEvent, Engine, Status
 from evokernel_core.synthesis.policies import open_policy
 from evokernel_core.synthesis.proposers.base import Context, Proposal
+from evokernel_core.targets.ascendc.source import KERNEL, ascendc_source
 from tests.synthesis.conftest import ToyProposer, source_of
 from tests.tables import few
 
@@ -362,13 +363,13 @@ class Commenter:
     asked: int = 0
 
     def draft(self, task: KernelTask, context: Context) -> Proposal:
-        return Proposal(KernelSource("", "a1", Strategy("model")), tokens=7)
+        return Proposal(ascendc_source("", "a1", Strategy("model")), tokens=7)
 
     def refine(self, task: KernelTask, context: Context) -> Proposal:
         self.asked += 1
         assert context.start is not None
-        text = f"{context.start.source.op_kernel_cpp} // better, {self.asked}\n"
-        source = KernelSource("", text, Strategy("model"))
+        text = f"{context.start.source.files[KERNEL]} // better, {self.asked}\n"
+        source = ascendc_source("", text, Strategy("model"))
         return Proposal(source, (COMMENTS.id,), tokens=7000, learned=(COMMENTS,))
 
 

@@ -9,12 +9,13 @@ from attrs import define, evolve, field
 
 from evokernel_core.domain.errors import BudgetExhausted, ProposalsExhausted, ProposerError
 from evokernel_core.domain.experience import Experience
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.synthesis.engine import Engine
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Proposal
 from evokernel_core.synthesis.proposers.hybrid import HybridProposer, model_practice
+from evokernel_core.targets.ascendc.source import ascendc_source
 
 
 @define
@@ -29,7 +30,7 @@ class Model:
         self.asked.append(what)
         if len(self.asked) > self.answers:
             raise BudgetExhausted("The tokens are spent.")
-        return Proposal(KernelSource("", "double", Strategy("model")), tokens=100)
+        return Proposal(ascendc_source("", "double", Strategy("model")), tokens=100)
 
     def draft(self, task: KernelTask, context: Context) -> Proposal:
         return self._answer("draft")
@@ -49,7 +50,7 @@ class Schedule:
     def draft(self, task: KernelTask, context: Context) -> Proposal:
         if self.empty:
             raise ProposalsExhausted("No family covers it.")
-        return Proposal(KernelSource("", "", Strategy("toy")))
+        return Proposal(ascendc_source("", "", Strategy("toy")))
 
     def practices(self, task: KernelTask, context: Context) -> tuple[Experience, ...]:
         return () if self.empty else (self.move,)
@@ -57,10 +58,10 @@ class Schedule:
     def refine(self, task: KernelTask, context: Context) -> Proposal:
         if self.empty:
             raise ProposalsExhausted("Every move was tried.")
-        return Proposal(KernelSource("", "wide", Strategy("toy")), (self.move.id,))
+        return Proposal(ascendc_source("", "wide", Strategy("toy")), (self.move.id,))
 
 
-START = Candidate(KernelSource("", "", Strategy("toy")), Verdict("t", "s", "v", ()))
+START = Candidate(ascendc_source("", "", Strategy("toy")), Verdict("t", "s", "v", ()))
 MOVE = evolve(model_practice(START), id="move")
 ASK = model_practice(START)
 

@@ -20,6 +20,7 @@ from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.engine import AttemptEvent, Engine, Status
 from evokernel_core.synthesis.policies import open_policy
 from evokernel_core.synthesis.proposers.base import Context, Proposal
+from evokernel_core.targets.ascendc.source import KERNEL, ascendc_source
 from evokernel_core.verifier.base import Cancelled, never
 from tests.synthesis.conftest import ToyProposer, ToyVerifier, source_of
 
@@ -228,8 +229,8 @@ def test_a_kernel_that_is_in_flight_is_not_judged_twice(toy_engine: MakeEngine, 
         def refine(self, task: KernelTask, context: Context) -> Proposal:
             asked.append(context)
             source = source_of(frozenset({"double"}), "double")
-            text = source.op_kernel_cpp + " // again" * (len(asked) % 2)
-            return Proposal(KernelSource("", text, source.strategy), tokens=5)
+            text = source.files[KERNEL] + " // again" * (len(asked) % 2)
+            return Proposal(ascendc_source("", text, source.strategy), tokens=5)
 
     asked: list[Context] = []
     verifier = ToyVerifier(workers=4)

@@ -10,6 +10,7 @@ import pytest
 from evokernel_core.domain.experience import ExperienceKind
 from evokernel_core.domain.settings import ModelEndpoint, RetrievalName
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Hazard, Severity, Verdict
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.contexts import Librarian
@@ -17,6 +18,7 @@ from evokernel_core.synthesis.lessons import RULES, error_class, is_refuted, rul
 from evokernel_core.synthesis.proposers.llm import LlmProposer
 from evokernel_core.synthesis.rules import learned_rules
 from evokernel_core.synthesis.search import Search
+from evokernel_core.targets.ascendc.target import ascendc
 from tests.synthesis.test_privacy import task_of
 
 
@@ -74,7 +76,7 @@ def test_rules_of_earlier_versions_that_forbid_what_there_is_are_not_shown(
     asked = task_of("x", "weight", "scale", "rows", "net")
     with Memory(tmp_path / "memory.db") as memory:
         memory.add_experience(rule)
-        proposer = LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "none"))
+        proposer = LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "none"), ascendc(load_chip()))
         librarian = Librarian(memory, proposer, asked, {}, RetrievalName.SIMILARITY, random.Random(1))
         shown = librarian.context(Search(asked, 5), None).experiences
         assert (rule in shown) is not refuted

@@ -17,7 +17,7 @@ from evokernel_core.domain.descriptor import Algorithm, Descriptor, Overlap
 from evokernel_core.domain.errors import BudgetExhausted, EndpointError, ProposerError, UsageError
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.graph import DTypeArg, Graph, GraphInput, InputKind, Node, SymbolicInt, ValueRef
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.settings import ModelEndpoint, ModelProtocol
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
@@ -40,6 +40,9 @@ from evokernel_core.synthesis.proposers.llm_budget import Tally
 from evokernel_core.synthesis.proposers.llm_model import ATTEMPTS, Model
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.knowledge import rules
+from evokernel_core.targets.ascendc.source import KERNEL as KERNEL_FILE
+from evokernel_core.targets.ascendc.source import TILING, ascendc_source
+from evokernel_core.targets.ascendc.target import ascendc
 from tests.synthesis.endpoint import RecordedEndpoint, Recording, completion, kernel_text, recording
 
 KEY = "sk-secret-key"
@@ -61,7 +64,7 @@ def scale_add(name: str = "scale_add") -> KernelTask:
 
 def candidate(kernel: str, us: float | None, feedback: str = "", parent: str = "") -> Candidate:
     """A kernel that takes ``us``, or failed to compile with ``feedback``."""
-    source = KernelSource("// tiling\n", kernel, Strategy("model"))
+    source = ascendc_source("// tiling\n", kernel, Strategy("model"))
     status = GateStatus.FAILED if us is None else GateStatus.PASSED
     gate = GateResult(GateName.COMPILE, status, "error" if us is None else "", feedback)
     latency = us and Latency(
@@ -95,7 +98,9 @@ def serve(tally: Tally) -> Iterator[Serve]:
             loaded = [recording(a) if isinstance(a, str) else a for a in answers]
             endpoint = stack.enter_context(RecordedEndpoint(*loaded))
             settings = ModelEndpoint(endpoint.url, "recorded", KEY, idle_timeout_s=5.0)
-            return endpoint, LlmProposer(evolve(settings, **options), books=lambda: tally)
+            return endpoint, LlmProposer(
+                evolve(settings, **options), ascendc(load_chip()), books=lambda: tally
+            )
 
         yield start
 
@@ -103,7 +108,7 @@ def serve(tally: Tally) -> Iterator[Serve]:
 def test_a_good_answer_becomes_a_kernel_with_its_price_and_its_sources(serve: Serve, tally: Tally) -> None:
     endpoint, proposer = serve("good")
     proposal = proposer.draft(scale_add(), Context())
-    assert "class ScaleAdd" in proposal.source.op_kernel_cpp
+    assert "class ScaleAdd" in proposal.source.files[KERNEL_FILE]
     strategy = proposal.source.strategy
     assert (strategy.family, strategy.move) == ("model", "")
     assert strategy.notes[0].startswith("Runs of elements")
@@ -185,11 +190,13 @@ def test_every_kind_of_argument_has_words(serve: Serve) -> None:
 def test_a_repair_shows_the_kernel_and_the_words_that_failed_it(serve: Serve) -> None:
     endpoint, proposer = serve("does_not_compile", "good")
     first = proposer.draft(scale_add(), Context())
-    assert "FastScale" in first.source.op_kernel_cpp
-    failed = candidate(first.source.op_kernel_cpp, None, "op_kernel.cpp:51: 'FastScale' was not declared.")
+    assert "FastScale" in first.source.files[KERNEL_FILE]
+    failed = candidate(
+        first.source.files[KERNEL_FILE], None, "op_kernel.cpp:51: 'FastScale' was not declared."
+    )
     context = Context(children=(failed,), feedback="Failed at compile: 'FastScale' was not declared.")
     second = proposer.draft(scale_add(), context)
-    assert "FastScale" not in second.source.op_kernel_cpp
+    assert "FastScale" not in second.source.files[KERNEL_FILE]
     question = endpoint.requests[1]["messages"][1]["content"]
     assert "FastScale(b, 2, length);" in question
     assert "'FastScale' was not declared." in question
@@ -202,7 +209,7 @@ def test_a_refinement_shows_the_start_its_bottleneck_and_earlier_tries(serve: Se
     start = candidate("// the start\n", 12.5)
     children = (candidate("// slower\n", 13.0, parent=start.source.source_id),)
     proposal = proposer.refine(scale_add(), Context((), start, children))
-    assert "Axpy" in proposal.source.op_kernel_cpp
+    assert "Axpy" in proposal.source.files[KERNEL_FILE]
     assert proposal.source.strategy.move == "model"
     question = endpoint.requests[0]["messages"][1]["content"]
     for words in (
@@ -237,10 +244,10 @@ def test_there_is_nothing_to_refine_without_a_start(serve: Serve) -> None:
 @pytest.mark.parametrize("name", ["code_fence", "extra_path"])
 def test_what_stands_around_a_kernel_is_left_aside(serve: Serve, name: str) -> None:
     _, proposer = serve(name)
-    assert "class ScaleAdd" in proposer.draft(scale_add(), Context()).source.op_kernel_cpp
+    assert "class ScaleAdd" in proposer.draft(scale_add(), Context()).source.files[KERNEL_FILE]
 
 
-KERNEL = '{"tiling_h": "a", "op_kernel_cpp": "b", "notes": []}'
+KERNEL = '{"files": {"tiling.h": "a", "op_kernel.cpp": "b"}, "notes": []}'
 
 
 @pytest.mark.parametrize(
@@ -254,15 +261,15 @@ KERNEL = '{"tiling_h": "a", "op_kernel_cpp": "b", "notes": []}'
     ],
 )
 def test_a_kernel_among_words(text: str) -> None:
-    assert read_answer(text, move="").tiling_h == "a\n"
+    assert read_answer(text, move="").files[TILING] == "a\n"
 
 
 FLAWED = {
     "not_json": "not JSON",
     "wrong_schema": "have the fields",
-    "wrong_types": "op_kernel_cpp was empty",
+    "wrong_types": "op_kernel.cpp was empty",
     "empty": "was empty",
-    "empty_file": "tiling_h was empty",
+    "empty_file": "tiling.h was empty",
     "huge_file": "more than 65536 characters",
     "control_characters": "control characters",
     "refusal": "refused",
@@ -296,10 +303,12 @@ def test_a_flawed_answer_costs_an_attempt_and_says_what_to_do(
         '"text"',
         "[" * 100_000,
         '{"a": ' * 100_000,
-        '{"tiling_h": "a", "op_kernel_cpp": "b", "notes": [1]}',
-        '{"tiling_h": "a", "op_kernel_cpp": "b"}',
-        '{"tiling_h": "\\ud800", "op_kernel_cpp": "b", "notes": []}',
-        '{"tiling_h": null, "op_kernel_cpp": "b", "notes": []}',
+        '{"files": {"tiling.h": "a", "op_kernel.cpp": "b"}, "notes": [1]}',
+        '{"files": {"tiling.h": "a", "op_kernel.cpp": "b"}}',
+        '{"files": {"tiling.h": "\\ud800", "op_kernel.cpp": "b"}, "notes": []}',
+        '{"files": {"tiling.h": null, "op_kernel.cpp": "b"}, "notes": []}',
+        '{"files": {"kernel.py": "a"}, "notes": []}',
+        '{"files": ["tiling.h"], "notes": []}',
     ],
 )
 def test_no_answer_brings_the_proposer_down(serve: Serve, content: str) -> None:
@@ -312,7 +321,7 @@ def test_hostile_code_is_only_ever_a_candidate(serve: Serve) -> None:
     """What the code does is the verifier's to judge; here it stays text, and its notes plain."""
     _, proposer = serve("hostile_code")
     proposal = proposer.draft(scale_add(), Context())
-    assert "system(" in proposal.source.op_kernel_cpp
+    assert "system(" in proposal.source.files[KERNEL_FILE]
     (note,) = proposal.source.strategy.notes
     assert "\n" not in note and "\x1b" not in note
 
@@ -336,7 +345,7 @@ def test_an_endpoint_without_structured_output_is_asked_in_words(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
     endpoint, proposer = serve("no_structured_output", "code_fence", "code_fence")
-    assert proposer.draft(scale_add(), Context()).source.op_kernel_cpp
+    assert proposer.draft(scale_add(), Context()).source.files[KERNEL_FILE]
     assert "response_format" in endpoint.requests[0]
     assert "response_format" not in endpoint.requests[1]
     assert "=== tiling.h" not in endpoint.requests[0]["messages"][0]["content"]
@@ -367,7 +376,8 @@ LONG = "".join(f"// line {number} of the kernel\n" for number in range(600))
 def test_a_long_kernel_is_refined_by_edits(serve: Serve, first: list[str]) -> None:
     """As the fields of an object, or as blocks where the endpoint has no structured output."""
     edit = {"file": "op_kernel.cpp", "search": "// line 7 of the kernel\n", "replace": "// faster\n"}
-    answer = json.dumps({"tiling_h": None, "op_kernel_cpp": None, "edits": [edit], "notes": ["faster"]})
+    files = dict.fromkeys(("tiling.h", "op_kernel.cpp"))
+    answer = json.dumps({"files": files, "edits": [edit], "notes": ["faster"]})
     if first:
         blocks = "<<<<<<< SEARCH\n{search}=======\n{replace}>>>>>>> REPLACE\n".format_map(edit)
         answer = f"=== op_kernel.cpp\n{blocks}=== notes\nfaster\n"
@@ -375,8 +385,8 @@ def test_a_long_kernel_is_refined_by_edits(serve: Serve, first: list[str]) -> No
     endpoint, proposer = serve(*first, completion(answer), completion(twice))
     context = Context(start=candidate(LONG, 12.5))
     source = proposer.refine(scale_add(), context).source
-    assert source.op_kernel_cpp == LONG.replace("// line 7 of the kernel\n", "// faster\n")
-    assert source.tiling_h == "// tiling\n"
+    assert source.files[KERNEL_FILE] == LONG.replace("// line 7 of the kernel\n", "// faster\n")
+    assert source.files[TILING] == "// tiling\n"
     with pytest.raises(ProposerError, match=r"Edit 1 of op_kernel.cpp matches") as raised:
         proposer.refine(scale_add(), context)
     proposer_asked = endpoint.requests[0]["messages"][1]["content"]
@@ -411,7 +421,7 @@ def test_several_kernels_come_of_one_question(serve: Serve) -> None:
     known = read_answer(texts[4], move="").source_id
     proposal = proposer.draft(scale_add(), Context(tried=frozenset({known})))
     found = (proposal, *proposal.others)
-    assert [item.source.op_kernel_cpp for item in found] == ["first();\n", "second();\n"]
+    assert [item.source.files[KERNEL_FILE] for item in found] == ["first();\n", "second();\n"]
     assert [item.tokens for item in found] == [5000, 0], "one question is paid for once"
     assert {item.used for item in found} == {proposal.used}
     assert endpoint.requests[0]["n"] == 5
@@ -480,7 +490,9 @@ def test_a_hostile_endpoint_is_cut_off(serve: Serve, answer: Recording, words: s
 
 
 def test_an_endpoint_that_is_away_is_named() -> None:
-    proposer = LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "m", KEY, idle_timeout_s=0.5))
+    proposer = LlmProposer(
+        ModelEndpoint("http://127.0.0.1:9/v1", "m", KEY, idle_timeout_s=0.5), ascendc(load_chip())
+    )
     with pytest.raises(EndpointError, match="cannot be reached"):
         proposer.draft(scale_add(), Context())
 
@@ -507,7 +519,7 @@ def test_the_budget_bounds_what_is_asked_and_spent(serve: Serve, tally: Tally) -
     assert 1 <= len(endpoint.requests) <= 2
     assert all(request["max_tokens"] <= 18_000 for request in endpoint.requests)
     assert tally.spent_by("").tokens <= 18_000
-    poor = LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "m", token_budget=100))
+    poor = LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "m", token_budget=100), ascendc(load_chip()))
     with pytest.raises(BudgetExhausted):
         poor.draft(scale_add(), Context())
 

@@ -10,18 +10,22 @@ from hypothesis import strategies as st
 
 from evokernel_core.domain.descriptor import Overlap
 from evokernel_core.domain.errors import ProposerError
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.synthesis.proposers.llm_answer import EDIT_SCHEMA, FIELDS, SCHEMA, describe, read_answer
 from evokernel_core.synthesis.proposers.llm_text import Edit, applied, edits, sections
+from evokernel_core.targets.ascendc.source import KERNEL as KERNEL_FILE
+from evokernel_core.targets.ascendc.source import TILING as TILING_FILE
+from evokernel_core.targets.ascendc.source import ascendc_source
 
 TILING = "#pragma once\nstruct OpTiling { int n; };"
 KERNEL = '#include "tiling.h"\n// === not a marker of a file\nvoid Run() {}'
-BASE = KernelSource("t1\nt2\n", "a\nb\nb\nc\n", Strategy("schedule"))
+FILES = {"tiling.h": TILING, "op_kernel.cpp": KERNEL}
+BASE = ascendc_source("t1\nt2\n", "a\nb\nb\nc\n", Strategy("schedule"))
 
 
 def read(text: str) -> tuple[str, str, tuple[str, ...]]:
     source = read_answer(text, move="")
-    return source.tiling_h, source.op_kernel_cpp, source.strategy.notes
+    return source.files[TILING_FILE], source.files[KERNEL_FILE], source.strategy.notes
 
 
 @pytest.mark.parametrize(
@@ -36,11 +40,12 @@ def read(text: str) -> tuple[str, str, tuple[str, ...]]:
         "=== notes\none\ntwo",
         f"=== FILE: src/tiling.h\r\n{TILING}\r\n=== FILE: op_kernel.cpp\r\n{KERNEL}\r\n=== notes\r\none\r\n"
         "two\r\n",
-        json.dumps({"tiling_h": TILING, "op_kernel_cpp": KERNEL, "notes": ["one", "two"]}),
+        json.dumps({"files": FILES, "notes": ["one", "two"]}),
+        json.dumps({"tiling_h": TILING, "op_kernel_cpp": KERNEL, "notes": ["one", "two"]}),  # as once asked
         "## Notes\nI split rows.\n```json\n"
-        + json.dumps({"tiling_h": TILING, "op_kernel_cpp": KERNEL, "notes": ["one", "two"]})
+        + json.dumps({"files": FILES, "notes": ["one", "two"]})
         + "\n```\n## Notes\nDone.",
-        json.dumps({"tiling_h": TILING, "op_kernel_cpp": KERNEL, "edits": [], "notes": ["one", "two"]}),
+        json.dumps({"files": FILES, "edits": [], "notes": ["one", "two"]}),
     ],
 )
 def test_the_files_of_an_answer(text: str) -> None:
@@ -57,8 +62,7 @@ BLOCK = "<<<<<<< SEARCH\na\nb\n=======\nnew\n>>>>>>> REPLACE\n"
         f"=== edit op_kernel.cpp\n```\n{BLOCK}```\n=== notes\nsplit",
         json.dumps(
             {
-                "tiling_h": None,
-                "op_kernel_cpp": None,
+                "files": dict.fromkeys(("tiling.h", "op_kernel.cpp")),
                 "edits": [{"file": "op_kernel.cpp", "search": "a\nb\n", "replace": "new\n"}],
                 "notes": ["split"],
             }
@@ -73,7 +77,7 @@ BLOCK = "<<<<<<< SEARCH\na\nb\n=======\nnew\n>>>>>>> REPLACE\n"
 )
 def test_edits_are_made_in_the_kernel_that_was_shown(text: str) -> None:
     source = read_answer(text, move="model", base=BASE)
-    assert (source.tiling_h, source.op_kernel_cpp) == ("t1\nt2\n", "new\nb\nc\n")
+    assert (source.files[TILING_FILE], source.files[KERNEL_FILE]) == ("t1\nt2\n", "new\nb\nc\n")
     assert (source.strategy.family, source.strategy.notes) == ("model", ("split",))
 
 
@@ -94,7 +98,7 @@ def block(search: str, replace: str = "x") -> str:
 def test_every_edit_is_made_however_they_are_fenced(form: str) -> None:
     text = form.format(block("a", "A"), block("c", "C"))
     source = read_answer(f"=== op_kernel.cpp\n{text}=== notes\n- two\n=== end", move="model", base=BASE)
-    assert source.op_kernel_cpp == "A\nb\nb\nC\n"
+    assert source.files[KERNEL_FILE] == "A\nb\nb\nC\n"
 
 
 FENCED = "int a;\n/*\n## Notes\n** tiling.h\n=== end ===\n*/\nint b;"
@@ -151,7 +155,7 @@ FLAWED = {
     ),
     "no edits": (json.dumps({"edits": [], "notes": []}), "has no file"),
     "two files of a name": ("=== tiling.h\na\n=== tiling.h\nb\n", "holds tiling.h twice"),
-    "emptied": ("=== tiling.h\n" + block("t1\nt2", ""), "tiling_h was empty"),
+    "emptied": ("=== tiling.h\n" + block("t1\nt2", ""), "tiling.h was empty"),
 }
 
 
@@ -169,7 +173,7 @@ def test_an_edit_that_cannot_be_made_says_why(name: str) -> None:
         (f"=== tiling.h\n{TILING}\n", "has no op_kernel.cpp"),
         ("=== notes\nnone\n", "has no file under a marker"),
         (f"=== op_kernel.cpp\n{BLOCK}", "has no tiling.h and no op_kernel.cpp"),
-        ("=== tiling.h\n\n=== op_kernel.cpp\nb\n", "tiling_h was empty"),
+        ("=== tiling.h\n\n=== op_kernel.cpp\nb\n", "tiling.h was empty"),
     ],
 )
 def test_a_draft_is_whole(text: str, words: str) -> None:
@@ -179,7 +183,7 @@ def test_a_draft_is_whole(text: str, words: str) -> None:
 
 def test_a_file_that_stays_may_be_left_out() -> None:
     source = read_answer("=== op_kernel.cpp\nnew\n", move="model", base=BASE)
-    assert (source.tiling_h, source.op_kernel_cpp) == (BASE.tiling_h, "new\n")
+    assert (source.files[TILING_FILE], source.files[KERNEL_FILE]) == (BASE.files[TILING_FILE], "new\n")
 
 
 @given(st.text())
@@ -194,7 +198,7 @@ def test_no_words_bring_the_reader_down(text: str) -> None:
             source = read_answer(answer, move="", base=BASE)
         except ProposerError:
             continue
-        assert source.op_kernel_cpp.strip()
+        assert source.files[KERNEL_FILE].strip()
 
 
 line = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=6).filter(

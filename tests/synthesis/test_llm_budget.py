@@ -13,14 +13,16 @@ from attrs import evolve
 
 from evokernel_core.domain.errors import BudgetExhausted, UsageError
 from evokernel_core.domain.settings import ModelEndpoint
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.memory.spending import Cost, Spent
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.proposers import llm_budget
 from evokernel_core.synthesis.proposers.base import Context
 from evokernel_core.synthesis.proposers.llm import LlmProposer
-from evokernel_core.synthesis.proposers.llm_budget import Account, Books, Budget, Plan, Tally
+from evokernel_core.synthesis.proposers.llm_budget import Account, AnswerBudget, Books, Budget, Tally
 from evokernel_core.synthesis.proposers.llm_model import ATTEMPTS
 from evokernel_core.synthesis.proposers.llm_words import Question, Usage
+from evokernel_core.targets.ascendc.target import ascendc
 from tests.synthesis.endpoint import RecordedEndpoint, Recording, completion, kernel_text, recording
 from tests.synthesis.test_llm import scale_add
 
@@ -43,28 +45,28 @@ def test_books_add_up(books: Books) -> None:
     assert books.spent_on("2026-01-31") == Spent(144, 0.5)
 
 
-PLANS: list[tuple[dict[str, float], int, Plan | str]] = [
-    ({}, 1, Plan(1, 32_768)),
-    ({"answer_tokens": 5_000}, 4, Plan(4, 5_000)),
-    ({"token_budget": 9_000}, 1, Plan(1, 8_000)),
-    ({"token_budget": 9_000}, 3, Plan(3, 2_000)),
-    ({"token_budget": 9_000}, 16, Plan(4, 1_250)),
+PLANS: list[tuple[dict[str, float], int, AnswerBudget | str]] = [
+    ({}, 1, AnswerBudget(1, 32_768)),
+    ({"answer_tokens": 5_000}, 4, AnswerBudget(4, 5_000)),
+    ({"token_budget": 9_000}, 1, AnswerBudget(1, 8_000)),
+    ({"token_budget": 9_000}, 3, AnswerBudget(3, 2_000)),
+    ({"token_budget": 9_000}, 16, AnswerBudget(4, 1_250)),
     ({"token_budget": 2_000}, 1, "The token budget of 2000 is used up (0 spent); raise it or go on"),
-    ({"day_token_budget": 4_000}, 1, Plan(1, 3_000)),
+    ({"day_token_budget": 4_000}, 1, AnswerBudget(1, 3_000)),
     ({"day_token_budget": 1_500}, 1, "Today's token budget of 1500 is used up (0 spent); raise it, wait"),
-    ({"money_budget": 0.101}, 2, Plan(2, 4_950)),
+    ({"money_budget": 0.101}, 2, AnswerBudget(2, 4_950)),
     ({"money_budget": 0.01}, 1, "The money budget of 0.01 is used up (0 spent)"),
-    ({"day_money_budget": 0.05}, 1, Plan(1, 4_900)),
+    ({"day_money_budget": 0.05}, 1, AnswerBudget(1, 4_900)),
     ({"day_money_budget": 0.0005}, 1, "Today's money budget of 0.0005 is used up"),
-    ({"money_budget": 0.002, "output_price": 0.0}, 1, Plan(1, 32_768)),
+    ({"money_budget": 0.002, "output_price": 0.0}, 1, AnswerBudget(1, 32_768)),
 ]
 
 
 @pytest.mark.parametrize(("options", "samples", "plan"), PLANS)
-def test_what_fits(options: dict[str, float], samples: int, plan: Plan | str) -> None:
+def test_what_fits(options: dict[str, float], samples: int, plan: AnswerBudget | str) -> None:
     """Questions of a thousand tokens."""
     budget = Budget(evolve(ENDPOINT, **options), Tally)
-    if isinstance(plan, Plan):
+    if isinstance(plan, AnswerBudget):
         assert budget.plan("job", 1_000, samples) == plan
         return
     with pytest.raises(BudgetExhausted) as raised:
@@ -83,7 +85,7 @@ def test_a_budget_of_money_needs_prices() -> None:
     Budget(free, Tally)
     for name in ("money_budget", "day_money_budget"):
         with pytest.raises(UsageError, match="needs the model's prices"):
-            LlmProposer(evolve(free, **{name: 1.0}))
+            LlmProposer(evolve(free, **{name: 1.0}), ascendc(load_chip()))
 
 
 def test_each_kernel_has_its_budget_and_the_day_has_one(
@@ -91,7 +93,7 @@ def test_each_kernel_has_its_budget_and_the_day_has_one(
 ) -> None:
     settings = evolve(ENDPOINT, token_budget=10_000, day_token_budget=25_000)
 
-    def pay_and_plan(job: str) -> Plan:
+    def pay_and_plan(job: str) -> AnswerBudget:
         budget = Budget(settings, lambda: books)  # another process's
         budget.pay(job, Usage(5_000, 4_000, estimated=False))
         return budget.plan(job, 100, 1)
@@ -114,7 +116,9 @@ def test_the_day_is_kept_over_restarts(tmp_path: Path) -> None:
     def draft(job: str) -> None:
         with Memory(path) as memory:
             settings = ModelEndpoint(endpoint.url, "recorded", day_token_budget=15_000)
-            LlmProposer(settings, books=lambda: memory).draft(scale_add(), Context(job=job))
+            LlmProposer(settings, ascendc(load_chip()), books=lambda: memory).draft(
+                scale_add(), Context(job=job)
+            )
 
     with RecordedEndpoint(recording("good")) as endpoint:
         draft("first")
@@ -129,7 +133,7 @@ def test_the_day_is_kept_over_restarts(tmp_path: Path) -> None:
 def test_no_more_kernels_are_asked_for_than_can_be_verified() -> None:
     with RecordedEndpoint(recording("good")) as endpoint:
         settings = ModelEndpoint(endpoint.url, "recorded", samples=8)
-        LlmProposer(settings).draft(scale_add(), Context(attempts_left=1))
+        LlmProposer(settings, ascendc(load_chip())).draft(scale_add(), Context(attempts_left=1))
         assert len(endpoint.requests) == 1 and "n" not in endpoint.requests[0]
 
 
@@ -149,7 +153,7 @@ def test_a_further_try_is_paid_from_what_the_last_one_left() -> None:
     with RecordedEndpoint(broken_off(8_000)) as endpoint, stamina.set_testing(True, attempts=ATTEMPTS):
         settings = ModelEndpoint(endpoint.url, "recorded", token_budget=30_000)
         with pytest.raises(BudgetExhausted, match="budget of 30000 is used up"):
-            LlmProposer(settings, books=lambda: tally).draft(scale_add(), Context())
+            LlmProposer(settings, ascendc(load_chip()), books=lambda: tally).draft(scale_add(), Context())
         limits = [request["max_tokens"] for request in endpoint.requests]
     assert 1 < len(limits) < ATTEMPTS, "as often as there is room for an answer"
     assert {before - after for before, after in pairwise(limits)} == {9_000}
@@ -165,7 +169,9 @@ def test_missing_answers_are_asked_for_as_far_as_there_is_budget(room: int) -> N
         settings = ModelEndpoint(
             endpoint.url, "recorded", samples=3, token_budget=budget, answer_tokens=4_000
         )
-        proposal = LlmProposer(settings, books=lambda: tally).draft(scale_add(), Context())
+        proposal = LlmProposer(settings, ascendc(load_chip()), books=lambda: tally).draft(
+            scale_add(), Context()
+        )
         assert len(endpoint.requests) == room
     assert len((proposal, *proposal.others)) == room
     assert tally.spent_by("").tokens == 15_000 * room <= budget

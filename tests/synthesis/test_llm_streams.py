@@ -16,7 +16,7 @@ from evokernel_core.domain.errors import EndpointError, ProposerError
 from evokernel_core.domain.settings import Effort, ModelEndpoint, ModelProtocol
 from evokernel_core.synthesis.proposers import llm_model
 from evokernel_core.synthesis.proposers.llm_model import ATTEMPTS, Model
-from evokernel_core.synthesis.proposers.llm_words import Count, Question, Usage, Words
+from evokernel_core.synthesis.proposers.llm_words import Count, ModelAnswer, Question, Usage
 from tests.synthesis.endpoint import RecordedEndpoint, Recording, completion
 
 CHAT, RESPONSES = "chat/completions", "responses"
@@ -79,7 +79,7 @@ class Purse:
         self.paid.append(usage)
 
 
-def ask(model: Model, question: Question = QUESTION) -> tuple[tuple[Words, ...], list[Usage]]:
+def ask(model: Model, question: Question = QUESTION) -> tuple[tuple[ModelAnswer, ...], list[Usage]]:
     purse = Purse()
     return model.ask(question, purse), purse.paid
 
@@ -93,7 +93,7 @@ def test_an_answer_comes_as_a_stream_or_whole(
     text = "the words of\n\na kernel " * 20
     endpoint, model = serve(says(text, tokens, whole=whole), protocol=protocol)
     answers, paid = ask(model)
-    assert answers == (Words(text),)
+    assert answers == (ModelAnswer(text),)
     assert endpoint.requests[0]["stream"] is True
     (usage,) = paid
     assert usage.estimated == (tokens is None)
@@ -126,7 +126,7 @@ def test_the_protocol_is_found_out(
     serve: Serve, has: str, asked: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     endpoint, model = serve(says("a"), protocols=(has,))
-    assert [ask(model)[0] for _ in range(2)] == [(Words("a"),)] * 2
+    assert [ask(model)[0] for _ in range(2)] == [(ModelAnswer("a"),)] * 2
     assert endpoint.asked == [f"/v1/{name}" for name in asked]
     assert ("has no chat completions; asking for responses" in capsys.readouterr().err) == (has == RESPONSES)
 
@@ -134,7 +134,7 @@ def test_the_protocol_is_found_out(
 def test_an_endpoint_that_names_the_other_protocol_is_asked_in_it(serve: Serve) -> None:
     message = "This model is only supported in v1/responses and not in v1/chat/completions."
     endpoint, model = serve(refusing(message, 404, param="model"), says("a"))
-    assert ask(model)[0] == (Words("a"),)
+    assert ask(model)[0] == (ModelAnswer("a"),)
     assert endpoint.asked == [f"/v1/{CHAT}", f"/v1/{RESPONSES}"]
 
 
@@ -182,7 +182,7 @@ def test_what_an_endpoint_does_not_know_is_left_out(
     endpoint, model = serve(
         refusing(message, param=param), says("a"), effort=Effort.LOW, temperature=0.7, protocol="chat"
     )
-    assert ask(model)[0] == (Words("a"),)
+    assert ask(model)[0] == (ModelAnswer("a"),)
     before, after = endpoint.requests
     assert key in before
     lost = {"stream", "stream_options"} if key == "stream" else {key}
@@ -208,7 +208,7 @@ def test_a_limit_that_is_too_large_is_halved(serve: Serve, message: str, protoco
     name = "max_tokens" if protocol is ModelProtocol.CHAT else "max_output_tokens"
     message = message.format(name=name)
     endpoint, model = serve(refusing(message), says("a"), protocol=protocol, answer_tokens=4096)
-    assert ask(model)[0] == (Words("a"),)
+    assert ask(model)[0] == (ModelAnswer("a"),)
     assert [request[name] for request in endpoint.requests] == [4096, 2048]
 
 
@@ -218,7 +218,7 @@ def test_a_question_that_does_not_fit_leaves_the_limit_as_it_was(serve: Serve) -
     endpoint, model = serve(no, no, no, says("a"), protocol=ModelProtocol.CHAT, answer_tokens=4096)
     with pytest.raises(EndpointError, match="question does not fit into the model's context"):
         ask(model)
-    assert ask(model)[0] == (Words("a"),)
+    assert ask(model)[0] == (ModelAnswer("a"),)
     assert [request["max_tokens"] for request in endpoint.requests] == [4096, 2048, 1024, 4096]
 
 
@@ -278,17 +278,17 @@ def test_answers_that_fail_later_cost_only_themselves(
     serve: Serve, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, model = serve(says("a"), refusing("no key", 401), protocol=ModelProtocol.RESPONSES)
-    assert ask(model, evolve(QUESTION, samples=3))[0] == (Words("a"),)
+    assert ask(model, evolve(QUESTION, samples=3))[0] == (ModelAnswer("a"),)
     assert "an answer fewer" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_thoughts_are_no_part_of_the_answer(serve: Serve, protocol: ModelProtocol) -> None:
     _, model = serve(
-        says("the kernel", None, thoughts='maybe {"tiling_h": 1}\n=== tiling.h\n' * 50), protocol=protocol
+        says("the kernel", None, thoughts='maybe {"files": 1}\n=== tiling.h\n' * 50), protocol=protocol
     )
     (words,), (usage,) = ask(model)
-    assert words == Words("the kernel")
+    assert words == ModelAnswer("the kernel")
     assert usage.output > 50, "they are paid for"
 
 
@@ -303,7 +303,7 @@ def test_thoughts_are_no_part_of_the_answer(serve: Serve, protocol: ModelProtoco
 )
 def test_a_block_of_thought_is_no_part_of_the_answer(serve: Serve, text: str, answer: str) -> None:
     _, model = serve(says(text))
-    assert ask(model)[0] == (Words(answer),)
+    assert ask(model)[0] == (ModelAnswer(answer),)
 
 
 FLAWED: dict[str, tuple[Recording, str]] = {
@@ -331,7 +331,7 @@ def test_what_is_no_answer_is_named(serve: Serve, name: str, protocol: ModelProt
 def test_an_answer_may_take_longer_than_the_idle_limit(serve: Serve, protocol: ModelProtocol) -> None:
     thinking = says("the kernel", thoughts="x" * 400, pause=0.15)
     _, model = serve(thinking, protocol=protocol, idle_timeout_s=1.0)
-    assert ask(model)[0] == (Words("the kernel"),)
+    assert ask(model)[0] == (ModelAnswer("the kernel"),)
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ ODD: dict[str, tuple[Recording, ModelProtocol]] = {
 def test_what_endpoints_leave_out_is_not_needed(serve: Serve, name: str) -> None:
     answer, protocol = ODD[name]
     _, model = serve(answer, protocol=protocol)
-    assert ask(model) == ((Words("ok"),), [Usage(5, 7, estimated=False)])
+    assert ask(model) == ((ModelAnswer("ok"),), [Usage(5, 7, estimated=False)])
 
 
 OPEN = {"Content-Length": str(10**6)}
@@ -404,7 +404,7 @@ def test_an_answer_that_came_to_its_end_is_not_lost_where_its_stream_does_not(
     monkeypatch.setattr(llm_model, "COUNTS_S", 0.2 if limits["idle_timeout_s"] == LONG_S else LONG_S)
     said = events(delta("o"), delta("k", finish="stop"), {"choices": [], "usage": COUNTS})
     endpoint, model = serve({**said, "headers": EVENTS | OPEN}, protocol=ModelProtocol.CHAT, **limits)
-    assert ask(model) == ((Words("ok"),), [Usage(5, 7, estimated=False)])
+    assert ask(model) == ((ModelAnswer("ok"),), [Usage(5, 7, estimated=False)])
     assert len(endpoint.requests) == 1
 
 
@@ -510,7 +510,7 @@ def test_an_answer_without_its_end_is_none(serve: Serve) -> None:
 def test_a_connection_that_breaks_is_tried_again_and_paid_for(serve: Serve, protocol: ModelProtocol) -> None:
     endpoint, model = serve(says("a" * 900, events=12), says("a" * 900), protocol=protocol)
     answers, (broken, whole) = ask(model)
-    assert answers == (Words("a" * 900),)
+    assert answers == (ModelAnswer("a" * 900),)
     assert len(endpoint.requests) == 2
     assert broken.estimated and broken.output > 50
     assert not whole.estimated

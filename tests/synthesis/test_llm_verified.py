@@ -19,7 +19,9 @@ from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.engine import AttemptEvent, Engine, Status
 from evokernel_core.synthesis.policies.qvalue import QValuePolicy
 from evokernel_core.synthesis.proposers.llm import LlmProposer
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.source import TARGET
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.local import LocalVerifier
 from tests import warm
 from tests.synthesis.endpoint import RecordedEndpoint, recording
@@ -29,7 +31,7 @@ from tests.synthesis.endpoint import RecordedEndpoint, recording
 def verifier(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalVerifier]:
     with pytest.MonkeyPatch.context() as patch, AgentClient(warm.interpreter()) as agent:
         patch.setenv("EVOKERNEL_HOME", str(tmp_path_factory.mktemp("home")))
-        yield LocalVerifier(agent, TwinBackend(load_chip()))
+        yield LocalVerifier(agent, TwinBackend(ascendc(load_chip())))
 
 
 def scale_add() -> KernelTask:
@@ -49,7 +51,9 @@ def test_drafted_repaired_twice_and_refined(verifier: LocalVerifier, tmp_path: P
     with RecordedEndpoint(*map(recording, names)) as endpoint:
         settings = Settings(endpoint=ModelEndpoint(endpoint.url, "recorded"))
         memory = Memory(tmp_path / "memory.db")
-        engine = Engine(memory, verifier, LlmProposer(settings.endpoint), QValuePolicy(), settings)
+        engine = Engine(
+            memory, verifier, LlmProposer(settings.endpoint, ascendc(load_chip())), QValuePolicy(), settings
+        )
         result = engine.run(scale_add(), len(names), on_attempt=events.append)
         memory.close()
     failed = [event.candidate and event.candidate.verdict.failed_gate for event in events]
@@ -66,7 +70,6 @@ def test_drafted_repaired_twice_and_refined(verifier: LocalVerifier, tmp_path: P
 
 
 def test_hostile_code_ends_at_the_audit(verifier: LocalVerifier) -> None:
-    files = recording("hostile_code")["kernel"]
-    source = KernelSource(files["tiling_h"], files["op_kernel_cpp"], Strategy("model"))
+    source = KernelSource(TARGET, recording("hostile_code")["kernel"]["files"], Strategy("model"))
     failed = verifier.verify(scale_add(), source).failed_gate
     assert failed and failed.gate.value == "audit"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evokernel_core.domain.descriptor import Descriptor
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.settings import PolicyName
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import (
@@ -32,12 +32,13 @@ from evokernel_core.synthesis.policies.islands import IslandsPolicy, islands
 from evokernel_core.synthesis.policies.qvalue import QValuePolicy
 from evokernel_core.synthesis.policies.tree import TreePolicy, node_reward
 from evokernel_core.synthesis.proposers.base import Begun, Candidate
+from evokernel_core.targets.ascendc.source import KERNEL, ascendc_source
 
 
 def candidate(
     text: str, us: float | None, parent: Candidate | None = None, cell: int = 1, gate: str = "compile"
 ) -> Candidate:
-    source = KernelSource("", text, Strategy("toy", descriptor=Descriptor(kernels=cell)))
+    source = ascendc_source("", text, Strategy("toy", descriptor=Descriptor(kernels=cell)))
     if us is None:
         verdict = Verdict("t", source.source_id, "v", (GateResult(GateName(gate), GateStatus.FAILED),))
     else:
@@ -56,7 +57,7 @@ def state(
 def counts(choose: Callable[[random.Random], Candidate | None], times: int = 400) -> Counter[str]:
     rng = random.Random(0)
     chosen = (choose(rng) for _ in range(times))
-    return Counter(item.source.op_kernel_cpp if item else "draft" for item in chosen)
+    return Counter(item.source.files[KERNEL] if item else "draft" for item in chosen)
 
 
 @pytest.mark.parametrize("name", PolicyName)
@@ -120,7 +121,7 @@ def test_tree_goes_down_the_promising_branch() -> None:
 
 def test_archive_keeps_one_elite_a_cell() -> None:
     cells = [candidate("a", 9.0, cell=1), candidate("b", 8.0, cell=1), candidate("c", 30.0, cell=2)]
-    assert {item.source.op_kernel_cpp for item in archive(cells).values()} == {"b", "c"}
+    assert {item.source.files[KERNEL] for item in archive(cells).values()} == {"b", "c"}
     found = counts(lambda rng: ArchivePolicy().choose(state(cells), rng).start)
     assert set(found) == {"b", "c"}
     assert found["b"] > found["c"] > 50
@@ -129,7 +130,7 @@ def test_archive_keeps_one_elite_a_cell() -> None:
 def test_a_large_step_of_the_tree_keeps_away_from_all_that_was_tried() -> None:
     root = candidate("root", 50.0, cell=2)
     children = [candidate("a", 60.0, root, cell=3), candidate("b", None, root, cell=4)]
-    awaited = Begun(KernelSource("", "c", Strategy("toy", descriptor=Descriptor(kernels=5))), "x")
+    awaited = Begun(ascendc_source("", "c", Strategy("toy", descriptor=Descriptor(kernels=5))), "x")
     seen = SearchState((root, *children), (root,), {}, True, (awaited,))
     step = TreePolicy().choose(seen, random.Random(0))
     assert step.start is None
@@ -139,7 +140,7 @@ def test_a_large_step_of_the_tree_keeps_away_from_all_that_was_tried() -> None:
 def test_steps_that_are_awaited_count() -> None:
     """Else several workers would all take the same small step, or fill one cell of the archive."""
     root = candidate("root", 50.0)
-    awaited = tuple(Begun(KernelSource("", text, Strategy("toy")), root.source.source_id) for text in "ab")
+    awaited = tuple(Begun(ascendc_source("", text, Strategy("toy")), root.source.source_id) for text in "ab")
     busy = evolve(state([root]), begun=awaited)
     assert counts(lambda rng: TreePolicy().choose(busy, rng).start) == {"draft": 400}
     cells = state([root, candidate("other", 50.0, cell=2)])
@@ -153,7 +154,7 @@ def test_islands_begin_in_other_cells() -> None:
     step = IslandsPolicy().choose(state([first]), random.Random(0))
     assert (step.start, step.away_from) == (None, (Descriptor(kernels=2),))
     assert IslandsPolicy().choose(state([first], can_draft=False), random.Random(0)).start is first
-    awaited = tuple(Begun(KernelSource("", text, Strategy("toy"))) for text in "ab")
+    awaited = tuple(Begun(ascendc_source("", text, Strategy("toy"))) for text in "ab")
     full = evolve(state([first]), begun=awaited)
     assert IslandsPolicy().choose(full, random.Random(0)).start is first, "its islands are on their way"
     failed = [candidate(text, None) for text in "abcde"]
@@ -164,7 +165,7 @@ def test_islands_take_turns_and_refine_their_fastest() -> None:
     seen = [candidate("fast", 10.0), candidate("slow", 50.0), candidate("third", 60.0)]
     for n, expected in enumerate(["fast", "slow", "third", "a0", "slow", "third"]):
         found = IslandsPolicy(epsilon=0.0).choose(state(seen), random.Random(0)).start
-        assert found is not None and found.source.op_kernel_cpp == expected
+        assert found is not None and found.source.files[KERNEL] == expected
         seen.append(candidate(f"a{n}", 9.0 if n == 0 else 99.0, found))
 
 

@@ -9,6 +9,7 @@ import re
 import pytest
 from attrs import evolve
 
+from evokernel_core.compiler.features import schedule_features
 from evokernel_core.domain.experience import ExperienceKind
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
@@ -17,7 +18,7 @@ from evokernel_core.synthesis.preconditions import Condition, preconditions
 from evokernel_core.synthesis.proposers.base import Context
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.targets.ascendc.author import estimate_us, initial, moves
-from evokernel_core.targets.ascendc.features import schedule_features
+from evokernel_core.targets.ascendc.target import ascendc
 from tests.synthesis.conftest import make_task
 from tests.synthesis.test_residual import CHIP, record
 from tests.synthesis.test_schedule_drafts import task  # noqa: F401 - a fixture
@@ -134,7 +135,7 @@ def test_schedules_that_a_rule_speaks_of_come_last(task: KernelTask) -> None:  #
         records.append(evolve(made, latency_us=None, failure=FAILURE) if fails else made)
     known = preconditions(records)
     assert known
-    proposer, seen = ScheduleProposer(CHIP), []
+    proposer, seen = ScheduleProposer(ascendc(CHIP)), []
     for _ in range(len(strategies)):
         context = Context(tried=frozenset(source.source_id for source in seen), preconditions=known)
         seen.append(proposer.draft(task, context).source)

@@ -11,6 +11,7 @@ from attrs import evolve
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from evokernel_core.compiler.planned import identifier
 from evokernel_core.domain.experience import ExperienceKind, Stage
 from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.kernel import KernelSource, Strategy
@@ -35,7 +36,8 @@ from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.llm import LlmProposer
 from evokernel_core.synthesis.proposers.llm_code import hot_lines
 from evokernel_core.targets.ascendc.author import initial, moves, write
-from evokernel_core.targets.ascendc.planned import identifier
+from evokernel_core.targets.ascendc.source import KERNEL, ascendc_source
+from evokernel_core.targets.ascendc.target import ascendc
 from tests.tables import drawn
 
 CHIP = load_chip()
@@ -81,7 +83,7 @@ def check_that_no_name_is_sent(given_names: list[str], failed: bool) -> None:
     task = task_of(*given_names)
     strategy = initial(task, CHIP)
     source = write(task, strategy, CHIP)
-    line = next(line for line in source.op_kernel_cpp.splitlines() if "Global" in line and "(" in line)
+    line = next(line for line in source.files[KERNEL].splitlines() if "Global" in line and "(" in line)
     feedback = (
         f"/home/{given_names[0]}/op_kernel.cpp:7: error in {line.strip()} (with {given_names[3]}=7)"
         if failed
@@ -94,7 +96,7 @@ def check_that_no_name_is_sent(given_names: list[str], failed: bool) -> None:
     learned = tuple(lessons(trial))
     assert_free(dumps(learned), given_names)
     context = Context(learned, start, (child,), feedback)
-    proposer = LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "none"))
+    proposer = LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "none"), ascendc(load_chip()))
     for asked in (context, evolve(context, start=None)):
         sent = proposer.preview(task, asked)
         assert "op_kernel.cpp" in sent and json.loads(sent)
@@ -118,12 +120,12 @@ def assert_free(text: str, words: list[str]) -> None:
 
 def of_a_model(task: KernelTask, gate: GateName, feedback: str) -> Candidate:
     text = "void f()\n{\n    uint64_t mask = 64;\n    Muls(tile, tile, scale, count);\n}\n"
-    source = KernelSource("// tiling\n", text, Strategy(MODEL))
+    source = ascendc_source("// tiling\n", text, Strategy(MODEL))
     failed = GateResult(gate, GateStatus.FAILED, "some-code", feedback)
     return Candidate(source, Verdict(task.task_id, source.source_id, "twin", (failed,)))
 
 
-ASKED = LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "none"))
+ASKED = LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "none"), ascendc(load_chip()))
 SAID = (
     "/home/zoe/secret plans/op_kernel.cpp:4: 'gate' was not declared in this scope; in the call "
     "Muls(tile, tile, gate, count) 'weight' has no 'hidden'"
@@ -200,13 +202,13 @@ def test_names_are_found_in_all_their_forms(text: str, shown: str) -> None:
 def test_lines_that_take_the_time_are_those_of_the_kernel_that_is_shown(given_names: tuple[str, ...]) -> None:
     task = task_of(*given_names)
     start = judged(task, write(task, initial(task, CHIP), CHIP), "")
-    shown = Privacy(task).files(start.source, CHIP)
-    text = start.source.op_kernel_cpp.splitlines()
+    shown = Privacy(task).files(start.source, ascendc(CHIP))
+    text = start.source.files[KERNEL].splitlines()
     (number,) = (number for number, line in enumerate(text, 1) if "Relu(" in line or "Maxs(" in line)
     latency = start.verdict.latency
     assert latency is not None
     lines = (LineTime("V", "op_kernel.cpp", number, 8, 5.0),)
     timed = evolve(start, verdict=evolve(start.verdict, latency=evolve(latency, lines=lines)))
     (line,) = hot_lines(timed, shown)
-    assert line["text"] in [" ".join(found.split()) for found in shown.op_kernel_cpp.splitlines()]
+    assert line["text"] in [" ".join(found.split()) for found in shown.files[KERNEL].splitlines()]
     assert line["method"] == "Compute"

@@ -8,15 +8,15 @@ from typing import Any, NoReturn, cast
 
 import pytest
 
-from evokernel_core.capture.calls import Call, Calls
+from evokernel_core.capture.calls import FileCalls, InputGroup
 from evokernel_core.domain.errors import ShapesNeeded
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.synthesis.problems import solve
 from evokernel_core.synthesis.session import Session
 
-FULL = Call({"x": TensorSpec((4, 8), "float32")}, {})
-EMPTY = Call({"x": TensorSpec((0, 8), "float32")}, {})
-NO_TENSORS = Call({}, {"n": "3"})
+FULL = InputGroup({"x": TensorSpec((4, 8), "float32")}, {})
+EMPTY = InputGroup({"x": TensorSpec((0, 8), "float32")}, {})
+NO_TENSORS = InputGroup({}, {"n": "3"})
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,9 @@ NO_TENSORS = Call({}, {"n": "3"})
         ([], 0),
     ],
 )
-def test_the_first_group_that_computes_is_asked_first(groups: list[Call], asked: int, tmp_path: Path) -> None:
+def test_the_first_group_that_computes_is_asked_first(
+    groups: list[InputGroup], asked: int, tmp_path: Path
+) -> None:
     """Where none does, the first one says why there is no kernel."""
     heard: list[int] = []
 
@@ -42,7 +44,7 @@ def test_the_first_group_that_computes_is_asked_first(groups: list[Call], asked:
 
     file = tmp_path / "m.py"
     file.write_text("def f(x):\n    return x\n")
-    agent: Any = SimpleNamespace(calls=lambda _: Calls("f", tuple(groups)))
+    agent: Any = SimpleNamespace(calls=lambda _: FileCalls("f", tuple(groups)))
     session = cast(Session, SimpleNamespace(agent=agent, regions=regions))
     result = solve(session, file, 1, "job")
     assert (result.feasible, result.failed_gate, heard) == (False, "capture", [asked])

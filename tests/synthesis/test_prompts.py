@@ -34,19 +34,21 @@ from evokernel_core.synthesis.contexts import Librarian
 from evokernel_core.synthesis.lessons import Trial, lessons
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Precedent
 from evokernel_core.synthesis.proposers.llm import LlmProposer
-from evokernel_core.synthesis.proposers.llm_code import KERNEL_FILE, LONGEST_DIFF, hot_lines
+from evokernel_core.synthesis.proposers.llm_code import LONGEST_DIFF, hot_lines
 from evokernel_core.synthesis.proposers.llm_prompt import (
     Prompt,
     common_part,
     draft_prompt,
     refine_prompt,
-    system_message,
 )
 from evokernel_core.synthesis.search import Search
 from evokernel_core.targets.ascendc.author import initial, moves, write
 from evokernel_core.targets.ascendc.kernels.family import Cores
-from evokernel_core.targets.ascendc.knowledge import kind_of
+from evokernel_core.targets.ascendc.knowledge import common_knowledge, kind_of
 from evokernel_core.targets.ascendc.knowledge.exemplars import nearest, source_of
+from evokernel_core.targets.ascendc.knowledge.prompting import system_message
+from evokernel_core.targets.ascendc.source import KERNEL, TILING, ascendc_source
+from evokernel_core.targets.ascendc.target import ascendc
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from exemplars import captured
@@ -70,13 +72,13 @@ def judged(task: KernelTask, source: KernelSource, us: float, **changes: object)
 
 
 def draft(task: KernelTask, context: Context | None = None) -> Prompt:
-    return draft_prompt(task, context or Context(), CHIP, structured=True)
+    return draft_prompt(task, context or Context(), ascendc(CHIP), structured=True)
 
 
 def refine(task: KernelTask, **context: object) -> Prompt:
     source = write(task, initial(task, CHIP), CHIP)
     given = Context(start=judged(task, source, 30.0))
-    return refine_prompt(task, evolve(given, **context), CHIP, structured=True)
+    return refine_prompt(task, evolve(given, **context), ascendc(CHIP), structured=True)
 
 
 # -- every category -------------------------------------------------------------------------------
@@ -161,9 +163,9 @@ def test_a_prompt_names_units_limits_and_a_kernel_of_its_kind(
     assert [word for word in UNSAID[units] if word in system] == []
     assert [word for word in CARDED[units] if word not in question] == []
     shown = source_of(nearest(kind), CHIP)
-    assert shown.tiling_h in question and shown.op_kernel_cpp in question
+    assert shown.files[TILING] in question and shown.files[KERNEL] in question
     assert nearest(kind).family == kind.family
-    assert [word for word in MARKS[kind.cores] if word not in shown.op_kernel_cpp] == []
+    assert [word for word in MARKS[kind.cores] if word not in shown.files[KERNEL]] == []
     assert prompt.items, "practices or cards were chosen for this task"
 
 
@@ -184,7 +186,7 @@ def test_prompts_of_a_kind_begin_with_the_same_bytes(
 ) -> None:
     kind = kind_of(tasks[one], CHIP)
     assert kind == kind_of(tasks[other], CHIP)
-    common = common_part(kind, CHIP)
+    common = common_part(common_knowledge(kind, CHIP))
     assert len(common) > 10_000
     prompts = (draft(tasks[one]), draft(tasks[other]), refine(tasks[one]), refine(tasks[other]))
     assert len({prompt.messages[0]["content"] for prompt in prompts}) == 1
@@ -223,7 +225,7 @@ def test_a_name_of_the_file_changes_nothing_of_the_knowledge(tasks: Mapping[str,
 def test_lines_that_take_most_of_the_busiest_pipes_are_told(tasks: Mapping[str, KernelTask]) -> None:
     task = tasks["activation_gelu"]
     source = write(task, initial(task, CHIP), CHIP)
-    text = source.op_kernel_cpp.splitlines()
+    text = source.files[KERNEL].splitlines()
     exp, copy = (
         next(number for number, line in enumerate(text, 1) if word in line)
         for word in ("Exp(", "DataCopyPad(x")
@@ -234,7 +236,9 @@ def test_lines_that_take_most_of_the_busiest_pipes_are_told(tasks: Mapping[str, 
         LineTime("V", "elsewhere.h", 3, 9, 50.0),
     )
     start = judged(task, source, 30.0, lines=lines, balance=0.5)
-    question = refine_prompt(task, Context(start=start), CHIP, structured=True).messages[1]["content"]
+    question = refine_prompt(task, Context(start=start), ascendc(CHIP), structured=True).messages[1][
+        "content"
+    ]
     told = question[question.index("Lines of op_kernel.cpp") :].splitlines()[1:3]
     assert told[0].startswith("- V 12.50 us, 38 calls in Compute: Exp(")
     assert told[1].startswith("- MTE2 11.00 us, 38 calls in CopyIn: DataCopyPad(x")
@@ -254,8 +258,8 @@ def test_lines_that_take_most_of_the_busiest_pipes_are_told(tasks: Mapping[str, 
     ],
 )
 def test_the_method_of_a_line_is_told(tasks: Mapping[str, KernelTask], head: str, method: str) -> None:
-    source = KernelSource("", f"{head}\n    Exp(y, x, n);\n", Strategy("model"))
-    start = judged(tasks["activation_gelu"], source, 30.0, lines=(LineTime("V", KERNEL_FILE, 2, 1, 1.0),))
+    source = ascendc_source("", f"{head}\n    Exp(y, x, n);\n", Strategy("model"))
+    start = judged(tasks["activation_gelu"], source, 30.0, lines=(LineTime("V", KERNEL, 2, 1, 1.0),))
     (line,) = hot_lines(start, source)
     assert (line["method"], line["text"]) == (method, "Exp(y, x, n);")
 
@@ -307,7 +311,7 @@ def test_the_best_kernel_of_a_similar_task_comes_with_what_made_it(tmp_path: Pat
         remembered(memory, known)
         librarian = Librarian(
             memory,
-            LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "none")),
+            LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "none"), ascendc(load_chip())),
             asked,
             {"pointwise": 1.0},
             RetrievalName.SIMILARITY,
@@ -328,14 +332,14 @@ def test_the_best_kernel_of_a_similar_task_comes_with_what_made_it(tmp_path: Pat
 def test_a_long_change_is_cut_and_a_kernel_that_cannot_be_written_is_left_out() -> None:
     task = product_of("a", "b", 2048)
     lines = "\n".join(f"// line {number} of a kernel" for number in range(2000))
-    start = judged(task, KernelSource("", lines, Strategy("model")), 30.0)
-    kernel = judged(task, KernelSource("", lines.replace("line", "row"), Strategy("model")), 10.0)
+    start = judged(task, ascendc_source("", lines, Strategy("model")), 30.0)
+    kernel = judged(task, ascendc_source("", lines.replace("line", "row"), Strategy("model")), 10.0)
     context = Context(precedents=lambda: (Precedent(task, kernel, start),))
     question = draft(task, context).messages[1]["content"]
     shown = question[question.index("# A kernel of a similar task") :]
     assert "further lines of the change are left out" in shown
     assert len(shown) < LONGEST_DIFF + 2000
-    foreign = judged(task, KernelSource("", "", Strategy("family_of_old", version=0)), 10.0)
+    foreign = judged(task, ascendc_source("", "", Strategy("family_of_old", version=0)), 10.0)
     context = Context(precedents=lambda: (Precedent(task, foreign),))
     assert "# A kernel of a similar task" not in draft(task, context).messages[1]["content"]
 

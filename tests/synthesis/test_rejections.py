@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 
 from evokernel_core.domain.experience import Stage
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.outcome import Objection, Outcome, OutcomeKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
@@ -22,6 +22,8 @@ from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.synthesis.why import why
 from evokernel_core.synthesis.wishes import wishes
 from evokernel_core.targets.ascendc.author import initial
+from evokernel_core.targets.ascendc.source import ascendc_source
+from evokernel_core.targets.ascendc.target import ascendc
 
 MakeEngine = Callable[..., Engine]
 MakeTask = Callable[..., KernelTask]
@@ -93,7 +95,7 @@ def test_hard_to_read_asks_for_fewer_lines(
     toy_engine: MakeEngine, toy_task: MakeTask, toy_verifier: Any
 ) -> None:
     def candidate(length: int) -> Candidate:
-        source = KernelSource("", "a1\n" * length, Strategy("toy"))
+        source = ascendc_source("", "a1\n" * length, Strategy("toy"))
         return Candidate(source, toy_verifier().verify(toy_task(1), source))
 
     long = candidate(100)
@@ -107,7 +109,7 @@ def test_hard_to_read_asks_for_fewer_lines(
 def test_a_schedule_that_was_turned_down_is_never_the_first(toy_task: MakeTask) -> None:
     """For a similar task, that is: the same schedule may be all that there is, so it stays the last."""
     chip, task = load_chip(), toy_task(2)
-    proposer = ScheduleProposer(chip)
+    proposer = ScheduleProposer(ascendc(chip))
     analytic = initial(task, chip)
     bare = Context()
     assert proposer.draft(task, bare).source.strategy.settings == analytic.settings

@@ -11,6 +11,7 @@ import pytest
 from attrs import evolve
 from hypothesis import strategies as st
 
+from evokernel_core.compiler.features import schedule_features
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
@@ -25,7 +26,7 @@ from evokernel_core.synthesis.proposers.base import Candidate, Context, Priced, 
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.synthesis.residual import AS_ESTIMATED, FEWEST, learned, trust
 from evokernel_core.targets.ascendc.author import estimate_us, initial, moves
-from evokernel_core.targets.ascendc.features import schedule_features
+from evokernel_core.targets.ascendc.target import ascendc
 from tests import tables
 from tests.synthesis.conftest import EFFECTS, ToyProposer, ToyVerifier, switches_of
 from tests.synthesis.test_schedule_drafts import task  # noqa: F401 - a fixture
@@ -170,7 +171,7 @@ def told_apart(analytic: Strategy, others: list[Strategy]) -> list[Strategy]:
 def test_the_first_draft_is_what_verdicts_elsewhere_speak_for(task: KernelTask) -> None:  # noqa: F811
     analytic = initial(task, CHIP)
     others = [move.strategy for move in moves(task, analytic, CHIP)]
-    proposer, context = ScheduleProposer(CHIP), Context()
+    proposer, context = ScheduleProposer(ascendc(CHIP)), Context()
     assert proposer.draft(task, context).source.strategy.settings == analytic.settings
     right = told_apart(analytic, others)[0]
     taught_context = evolve(context, residual=learned(taught(task, right, [analytic, *others[1:]])))
@@ -180,7 +181,7 @@ def test_the_first_draft_is_what_verdicts_elsewhere_speak_for(task: KernelTask) 
 def test_the_next_step_is_what_verdicts_elsewhere_speak_for(task: KernelTask) -> None:  # noqa: F811
     analytic = initial(task, CHIP)
     others = [move.strategy for move in moves(task, analytic, CHIP)]
-    proposer = ScheduleProposer(CHIP)
+    proposer = ScheduleProposer(ascendc(CHIP))
     first = proposer.draft(task, Context()).source
     start = timed(task, first, 3 * estimate_us(task, analytic, CHIP))
     for right in told_apart(analytic, others):

@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 
 from evokernel_core.domain.experience import ExperienceKind, Stage
-from evokernel_core.domain.kernel import KernelSource, Setting, Strategy
+from evokernel_core.domain.kernel import Setting, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Verdict
@@ -18,7 +18,8 @@ from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.engine import Engine
 from evokernel_core.synthesis.lessons import RULES
-from evokernel_core.synthesis.rules import Condition, Precondition, Rule, in_words, learned_rules
+from evokernel_core.synthesis.rules import Precondition, Rule, SettingRange, in_words, learned_rules
+from evokernel_core.targets.ascendc.source import ascendc_source
 
 UB = RULES["ub-capacity"]
 
@@ -44,7 +45,7 @@ def test_a_rule_says_who_broke_it_where_and_when(engine: Engine, toy_task: Calla
 
 def judge(memory: Memory, task: KernelTask, n: int, breaks: bool, **settings: Setting) -> None:
     """Writes down a kernel with these settings that broke the rule, or that failed in another way."""
-    source = KernelSource("", f"kernel {n}", Strategy("rows", tuple(settings.items())))
+    source = ascendc_source("", f"kernel {n}", Strategy("rows", tuple(settings.items())))
     code = "ub-capacity" if breaks else "numeric"
     gate = GateResult(GateName.CORRECTNESS, GateStatus.FAILED, code, "no")
     memory.record_task(task, {})
@@ -135,7 +136,7 @@ def test_a_rule_of_a_pack_has_no_evidence_here(memory: Memory) -> None:
 
 
 def test_sentences_name_at_most_five_tasks() -> None:
-    condition = Condition("tile", 4096, None)
+    condition = SettingRange("tile", 4096, None)
     where = (Precondition("rows", (condition,), 9, 8), Precondition("model", (), 2, 1))
     rule = Rule("id", UB, True, 9, 40, tuple(f"t{n}" for n in range(7)), 1.0, 2.0, where)
     told = tuple(in_words(evolve(rule, values=((Stage.DRAFT, -0.25),))))

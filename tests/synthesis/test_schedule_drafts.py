@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 from attrs import evolve
 
-from evokernel_core.compiler.lowering.plan import plan
+from evokernel_core.compiler.fusion.program import parted
+from evokernel_core.compiler.strategies import formula_of
 from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
@@ -33,12 +34,12 @@ from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.targets.ascendc import author
 from evokernel_core.targets.ascendc.author import write
-from evokernel_core.targets.ascendc.fusion.program import parted
 from evokernel_core.targets.ascendc.kernels.fused.fused_estimate import estimate_us
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial, moves
 from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.targets.ascendc.kernels.fused.tile import build
-from evokernel_core.targets.ascendc.kernels.settings import formula_of
+from evokernel_core.targets.ascendc.lowering.queues import plan
+from evokernel_core.targets.ascendc.target import ascendc
 
 CHIP = load_chip("ascend910b1")
 
@@ -76,11 +77,11 @@ def test_a_remembered_schedule_comes_first_only_if_it_promises_as_much(
     promising = estimate(task, chosen) <= 1.02 * estimate(task, analytic)
     assert promising == (choose is min)
     context = Context(experiences=(remembered(chosen),))
-    drafted = ScheduleProposer(CHIP).draft(task, context).source
+    drafted = ScheduleProposer(ascendc(CHIP)).draft(task, context).source
     first, second = (chosen, analytic) if promising else (analytic, chosen)
     assert drafted.source_id == write(task, first, CHIP).source_id
     tried = Context(experiences=context.experiences, tried=frozenset({drafted.source_id}))
-    again = ScheduleProposer(CHIP).draft(task, tried).source
+    again = ScheduleProposer(ascendc(CHIP)).draft(task, tried).source
     assert again.source_id == write(task, second, CHIP).source_id
 
 
@@ -93,7 +94,7 @@ def test_a_step_that_promises_to_be_faster_comes_first(task: KernelTask) -> None
         (move.strategy for move in moves(task, analytic, CHIP)), key=lambda item: estimate(task, item)
     )
     assert estimate(task, start) > 1.05 * estimate(task, analytic)
-    proposer = ScheduleProposer(CHIP)
+    proposer = ScheduleProposer(ascendc(CHIP))
     bare = Context(start=candidate(task, start))
     known = proposer.practices(task, bare)
     least = min(estimate(task, move.strategy) for move in moves(task, start, CHIP))
@@ -135,7 +136,7 @@ def test_where_no_step_promises_anything_those_of_the_slowest_kernel_come_first(
     start = Candidate(source, Verdict(task.task_id, source.source_id, "twin", (), latency))
     changed, tried = [], frozenset({source.source_id})
     for _ in range(4):
-        found = ScheduleProposer(CHIP).refine(task, Context(start=start, tried=tried)).source
+        found = ScheduleProposer(ascendc(CHIP)).refine(task, Context(start=start, tried=tried)).source
         tried |= {found.source_id}
         pairs = zip(parted(source.strategy), parted(found.strategy), strict=False)
         changed.append([kernel for kernel, (old, new) in enumerate(pairs) if old.settings != new.settings])
@@ -147,7 +148,7 @@ def cells_of_drafts(task: KernelTask, context: Context, number: int) -> list[Des
     """The cells of so many drafts, each of which is tried before the next one is asked for."""
     cells, tried = [], frozenset[str]()
     for _ in range(number):
-        source = ScheduleProposer(CHIP).draft(task, evolve(context, tried=tried)).source
+        source = ScheduleProposer(ascendc(CHIP)).draft(task, evolve(context, tried=tried)).source
         cells.append(source.strategy.descriptor)
         tried |= {source.source_id}
     return cells
@@ -168,8 +169,8 @@ def test_drafts_of_other_cells_come_first(task: KernelTask) -> None:
 def test_what_people_turned_down_is_no_other_draft(task: KernelTask) -> None:
     first = initial(task, CHIP)
     away = Context(away_from=(first.descriptor,))
-    farthest = ScheduleProposer(CHIP).draft(task, away).source.strategy
-    found = ScheduleProposer(CHIP).draft(task, evolve(away, unwanted=(farthest,))).source.strategy
+    farthest = ScheduleProposer(ascendc(CHIP)).draft(task, away).source.strategy
+    found = ScheduleProposer(ascendc(CHIP)).draft(task, evolve(away, unwanted=(farthest,))).source.strategy
     assert found.settings != farthest.settings
 
 
@@ -195,7 +196,7 @@ def test_what_a_step_gave_elsewhere_on_the_task_goes_before_its_estimate(task: K
         found, tried = [], frozenset[str]()
         while len(found) < 2:
             context = Context(start=start, candidates=(first, start, child), tried=tried)
-            proposal = ScheduleProposer(CHIP).refine(task, context)
+            proposal = ScheduleProposer(ascendc(CHIP)).refine(task, context)
             found.append(proposal.source.strategy.move)
             tried |= {proposal.source.source_id}
         assert (found[0] == known.name) if gained else (known.name not in found)
@@ -212,7 +213,7 @@ def halves() -> KernelTask:
 
 
 def test_after_wrong_results_another_formula_comes_before_another_tile() -> None:
-    task, proposer = halves(), ScheduleProposer(CHIP)
+    task, proposer = halves(), ScheduleProposer(ascendc(CHIP))
     first = proposer.draft(task, Context()).source
     failed = GateResult(GateName.CORRECTNESS, GateStatus.FAILED, NUMERIC, Sentence("wrong"))
 

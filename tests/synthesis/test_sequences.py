@@ -15,6 +15,7 @@ from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.synthesis.search import Search
 from evokernel_core.synthesis.sequences import gained_by_steps, steps_of
 from evokernel_core.targets.ascendc.author import estimate_us, initial, moves, write
+from evokernel_core.targets.ascendc.target import ascendc
 from tests.synthesis.conftest import ToyVerifier, make_task, source_of
 from tests.synthesis.test_residual import CHIP, timed
 from tests.synthesis.test_schedule_drafts import task  # noqa: F401 - a fixture
@@ -80,10 +81,10 @@ def sequence(*steps: str) -> Experience:
 
 
 def test_a_sequence_is_made_at_once(task: KernelTask) -> None:  # noqa: F811
-    proposer = ScheduleProposer(CHIP)
+    proposer = ScheduleProposer(ascendc(CHIP))
     analytic = initial(task, CHIP)
     start = timed(task, proposer.draft(task, Context()).source, estimate_us(task, analytic, CHIP))
-    near = {step.source.source_id for step in steps(ById(task), start.source.strategy, CHIP)}
+    near = {step.source.source_id for step in steps(ById(task), start.source.strategy, ascendc(CHIP))}
     near.add(start.source.source_id)
     first, second = next(
         (one, two)
@@ -115,6 +116,6 @@ def test_a_sequence_is_made_at_once(task: KernelTask) -> None:  # noqa: F811
     ids=["unknown step", "empty", "no JSON", "numbers", "another kind"],
 )
 def test_what_fits_no_kernel_is_not_offered(task: KernelTask, item: Experience) -> None:  # noqa: F811
-    proposer = ScheduleProposer(CHIP)
+    proposer = ScheduleProposer(ascendc(CHIP))
     start = timed(task, proposer.draft(task, Context()).source, 100.0)
     assert item not in proposer.practices(task, Context(start=start, experiences=(item,)))

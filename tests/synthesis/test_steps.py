@@ -58,13 +58,15 @@ from evokernel_core.synthesis.data_card import as_markdown, data_card, field_pat
 from evokernel_core.synthesis.engine import Engine
 from evokernel_core.synthesis.policies.qvalue import QValuePolicy
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
-from evokernel_core.synthesis.steps import Choice, Dropped, Tally, read_steps, steps
+from evokernel_core.synthesis.steps import Dropped, SampleChoice, Tally, read_steps, steps
+from evokernel_core.targets.ascendc.source import KERNEL, TILING, ascendc_source
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.base import Cancelled, never
 from tests.tables import drawn
 
 CHIP = load_chip()
-SUPERVISED = Choice(per_task=0)
-REINFORCEMENT = Choice(Purpose.REINFORCEMENT, per_task=0)
+SUPERVISED = SampleChoice(per_task=0)
+REINFORCEMENT = SampleChoice(Purpose.REINFORCEMENT, per_task=0)
 LEAVES = tuple(item for kind in (Step, State, Action, StepOutcome, Parent, ShownItem) for item in fields(kind)
                if item.name not in ("state", "outcome"))  # fmt: skip
 """Every field of a sample that is not a table row by itself."""
@@ -118,7 +120,7 @@ class DrawnVerifier:
 
 
 def _failure(task: KernelTask, source: KernelSource) -> GateResult:
-    line = next(line for line in source.op_kernel_cpp.splitlines() if "Global" in line and "(" in line)
+    line = next(line for line in source.files[KERNEL].splitlines() if "Global" in line and "(" in line)
     sizes = ", ".join(f"{name}=7" for name in task.sizes) or "the sizes of the file"
     words = f"/home/{task.name}/op_kernel.cpp:7: {line.strip()} (with {sizes}; inputs: normal, seed 3)"
     return GateResult(GateName.CORRECTNESS, GateStatus.FAILED, "numeric", words)
@@ -126,7 +128,7 @@ def _failure(task: KernelTask, source: KernelSource) -> GateResult:
 
 def searched(memory: Memory, task: KernelTask, budget: int = 12, job: str = "") -> None:
     settings = Settings(chip=CHIP.name)
-    proposer = ScheduleProposer(CHIP)
+    proposer = ScheduleProposer(ascendc(CHIP))
     engine = Engine(memory, DrawnVerifier(), proposer, QValuePolicy(), settings)
     engine.run(task, budget, job_id=job)
 
@@ -156,17 +158,17 @@ def searched_memory(searches: Callable[[int], Path], tmp_path: Path) -> Iterator
         yield lambda budget: opened.enter_context(Memory(copy(searches(budget), tmp_path / "searched.db")))
 
 
-def exported(memory: Memory, choice: Choice) -> tuple[list[Step], Tally]:
+def exported(memory: Memory, choice: SampleChoice) -> tuple[list[Step], Tally]:
     tally = Tally()
     return list(steps(memory, choice, tally)), tally
 
 
-def everything_of(memory: Memory, choice: Choice) -> list[Step]:
+def everything_of(memory: Memory, choice: SampleChoice) -> list[Step]:
     return exported(memory, choice)[0]
 
 
-@pytest.mark.parametrize("choice", [SUPERVISED, REINFORCEMENT, Choice()])
-def test_a_file_reads_back(searched_memory: Callable[[int], Memory], choice: Choice) -> None:
+@pytest.mark.parametrize("choice", [SUPERVISED, REINFORCEMENT, SampleChoice()])
+def test_a_file_reads_back(searched_memory: Callable[[int], Memory], choice: SampleChoice) -> None:
     memory = searched_memory(12)
     found = everything_of(memory, choice)
     assert found
@@ -174,7 +176,7 @@ def test_a_file_reads_back(searched_memory: Callable[[int], Memory], choice: Cho
     assert len({step.id for step in found}) == len(found)
 
 
-@pytest.mark.parametrize("line", ["{", "{}", "[]", '"x"', "null", '{"schema": "evokernel-steps/1"}'])
+@pytest.mark.parametrize("line", ["{", "{}", "[]", '"x"', "null", '{"schema": "evokernel-steps/2"}'])
 def test_what_is_no_sample_is_refused_by_its_line(line: str) -> None:
     with pytest.raises(UsageError, match="Line 1 is no training sample"):
         list(read_steps([line]))
@@ -182,8 +184,8 @@ def test_what_is_no_sample_is_refused_by_its_line(line: str) -> None:
 
 def test_another_schema_is_refused(memory: Memory) -> None:
     searched(memory, PLAIN, 1)
-    step = evolve(everything_of(memory, REINFORCEMENT)[0], schema="evokernel-steps/2")
-    with pytest.raises(UsageError, match="schema evokernel-steps/2"):
+    step = evolve(everything_of(memory, REINFORCEMENT)[0], schema="evokernel-steps/1")
+    with pytest.raises(UsageError, match="schema evokernel-steps/1"):
         list(read_steps([dumps(step)]))
 
 
@@ -247,10 +249,10 @@ def test_the_diff_leads_from_the_parent_to_the_kernel(searched_memory: Callable[
     memory = searched_memory(12)
     for step in everything_of(memory, SUPERVISED):
         parent, action = step.state.parent, step.action
-        before = f"{parent.tiling_h}{parent.op_kernel_cpp}" if parent else ""
+        before = f"{parent.files[TILING]}{parent.files[KERNEL]}" if parent else ""
         added = re.findall(r"^\+(?!\+\+)(.*)$", action.diff, re.MULTILINE)
         removed = re.findall(r"^-(?!--)(.*)$", action.diff, re.MULTILINE)
-        after = Counter(f"{action.tiling_h}{action.op_kernel_cpp}".splitlines())
+        after = Counter(f"{action.files[TILING]}{action.files[KERNEL]}".splitlines())
         assert Counter(before.splitlines()) + Counter(added) - Counter(removed) == after
 
 
@@ -294,7 +296,7 @@ def add(memory: Memory, source: KernelSource, n: int, parent: str = "", verifier
 
 
 def model(text: str) -> KernelSource:
-    return KernelSource("struct T { int x; };\n", text, Strategy("model"))
+    return ascendc_source("struct T { int x; };\n", text, Strategy("model"))
 
 
 def test_what_differs_in_comments_alone_is_no_other_step(memory: Memory) -> None:
@@ -302,7 +304,7 @@ def test_what_differs_in_comments_alone_is_no_other_step(memory: Memory) -> None
     add(memory, model("int one;\n"), 1)
     add(memory, model("int   one; // faster\n"), 2)
     found, tally = exported(memory, REINFORCEMENT)
-    assert [step.action.op_kernel_cpp for step in found] == ["int one;\n"]
+    assert [step.action.files[KERNEL] for step in found] == ["int one;\n"]
     assert tally.dropped == {Dropped.REPEATED: 1}
 
 
@@ -333,7 +335,7 @@ def test_a_schedule_of_another_version_is_dropped(memory: Memory) -> None:
     memory.record_task(PLAIN, {})
     searched(memory, PLAIN, 1)
     (stored,) = memory.candidates(PLAIN.task_id)
-    other = evolve(stored.source, op_kernel_cpp=f"{stored.source.op_kernel_cpp}int after;\n")
+    other = stored.source.with_files({KERNEL: f"{stored.source.files[KERNEL]}int after;\n"})
     add(memory, other, 2)
     found, tally = exported(memory, REINFORCEMENT)
     assert len(found) == 1
@@ -370,8 +372,8 @@ def test_a_person_s_last_word_is_told_and_none_of_their_words(memory: Memory) ->
 
 def test_the_card_counts_what_the_file_holds(memory: Memory) -> None:
     searched(memory, PLAIN, 20)
-    found, tally = exported(memory, Choice(Purpose.REINFORCEMENT, 5))
-    card = data_card(Choice(Purpose.REINFORCEMENT, 5), tally)
+    found, tally = exported(memory, SampleChoice(Purpose.REINFORCEMENT, 5))
+    card = data_card(SampleChoice(Purpose.REINFORCEMENT, 5), tally)
     assert (card.samples, card.tasks, card.attempts) == (len(found), 1, 20)
     assert sum(card.dropped.values()) == 20 - len(found)
     results = Counter(step.outcome.result.value for step in found)

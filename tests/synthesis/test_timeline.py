@@ -16,7 +16,9 @@ from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.synthesis.timeline import timeline_of
 from evokernel_core.targets.ascendc import author
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.source import KERNEL
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.gates.latency import captured_request
 
 SPEC = TensorSpec(("s0", "s1"), "float16")
@@ -35,12 +37,12 @@ def home(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_page_shows_the_launch_that_was_timed_and_is_made_once() -> None:
     source = author.write(TASK, author.initial(TASK, CHIP), CHIP)
-    made = timeline_of(TASK, source, CHIP)
+    made = timeline_of(TASK, source, ascendc(CHIP))
     page = made.page
     found = re.search(r'<script id="data"[^>]*>(.*?)</script>', page.read_text(), re.DOTALL)
     assert found is not None
     (launch,) = json.loads(found[1])["launches"]
-    backend = TwinBackend(CHIP)
+    backend = TwinBackend(ascendc(CHIP))
     timing = backend.measure(backend.build(TASK, source), captured_request(TASK))
     assert launch["us"] == pytest.approx(timing.us)
     assert page.parent.stat().st_mode & 0o077 == 0
@@ -55,15 +57,15 @@ def test_the_page_shows_the_launch_that_was_timed_and_is_made_once() -> None:
     assert all(gap.start_us >= 0 and gap.start_us + gap.us <= summary.us * 1.001 for gap in summary.gaps)
 
     written = page.stat().st_mtime_ns
-    assert timeline_of(TASK, source, CHIP) == made
+    assert timeline_of(TASK, source, ascendc(CHIP)) == made
     assert page.stat().st_mtime_ns == written
     other = evolve(TASK, symbols=(Symbol("s0", 256), Symbol("s1", 512)))
-    assert timeline_of(other, source, CHIP).page != page
+    assert timeline_of(other, source, ascendc(CHIP)).page != page
 
 
 def test_a_kernel_that_does_not_run_leaves_no_page(tmp_path: Any) -> None:
     source = author.write(TASK, author.initial(TASK, CHIP), CHIP)
-    broken = evolve(source, op_kernel_cpp="no C++")
+    broken = source.with_files({KERNEL: "no C++"})
     with pytest.raises(VerifierError, match="could not be timed again"):
-        timeline_of(TASK, broken, CHIP)
+        timeline_of(TASK, broken, ascendc(CHIP))
     assert not list((tmp_path / "cache" / "timelines").iterdir())

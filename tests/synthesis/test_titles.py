@@ -28,6 +28,7 @@ from evokernel_core.targets.ascendc import knowledge
 from evokernel_core.targets.ascendc.author import initial, moves
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.knowledge.practices import practices
+from evokernel_core.targets.ascendc.target import ascendc
 from tests.chinese import in_chinese, left_in_english
 from tests.server.reviewed import SOURCE, TASK, VERDICT
 from tests.synthesis.test_sequences import chain
@@ -79,7 +80,7 @@ def known() -> Iterator[Experience]:
     for cores in Cores:
         yield from knowledge.rules(cores, CHIP)
     yield from knowledge.common_knowledge(knowledge.kind_of(TASK, CHIP), CHIP)
-    yield from (ScheduleProposer(CHIP).draft(TASK, Context()).learned)
+    yield from (ScheduleProposer(ascendc(CHIP)).draft(TASK, Context()).learned)
 
 
 TOLD = {item.title: item for item in (*learned(), *known())}

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from evokernel_core.twin.build import BuiltKernel
 from evokernel_core.twin.judge import judge_kernel
-from evokernel_core.twin.run import RunRequest, RunResult, Status, run_kernel
+from evokernel_core.twin.run import ExitStatus, RunRequest, RunResult, run_kernel
 
 
 def run_both(built: BuiltKernel, request: RunRequest) -> RunResult:
@@ -25,7 +25,7 @@ def run_both(built: BuiltKernel, request: RunRequest) -> RunResult:
 
 def _comparable(result: RunResult) -> RunResult:
     """Without what may differ: seconds, order of output, and the words for how a process crashed."""
-    crashed = result.status is Status.CRASH
+    crashed = result.status is ExitStatus.CRASH
     message = "" if crashed else result.message
     hazards = () if crashed else result.hazards
     return evolve(result, message=message, hazards=hazards, seconds=0.0, exit_code=0, output="")

@@ -16,15 +16,16 @@ import pytest
 from evokernel_core.domain.errors import BuildError
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.source import ascendc_source
 from evokernel_core.twin import build, compiler
 from evokernel_core.twin.build import CandidateError, build_kernel, is_prepared, prepare
 from evokernel_core.twin.compiler import Compiler, Diagnostic, clean, detect_compiler, diagnostics, feedback
 from evokernel_core.twin.run import (
     KERNEL_LIMITS,
+    ExitStatus,
     Finished,
     Mode,
     RunRequest,
-    Status,
     TensorFile,
     clean_environment,
     read_result,
@@ -74,7 +75,7 @@ extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspa
 
 
 def source(kernel: str = KERNEL, tiling: str = TILING) -> KernelSource:
-    return KernelSource(tiling, kernel, Strategy("hand"))
+    return ascendc_source(tiling, kernel, Strategy("hand"))
 
 
 def test_the_twin_is_built_once() -> None:
@@ -249,7 +250,7 @@ def request(tmp_path: Path, size: int, nbytes: int | None = None) -> RunRequest:
 
 def test_a_kernel_runs(tmp_path: Path) -> None:
     result = run_kernel(build_kernel(source()), request(tmp_path, 64))
-    assert (result.status, result.hazards, result.outputs_written) == (Status.OK, (), (True,))
+    assert (result.status, result.hazards, result.outputs_written) == (ExitStatus.OK, (), (True,))
     assert (tmp_path / "y.bin").read_bytes() == b"\x00\x00\x80\x3f" * 64
     assert result.latency_us > 0
     assert result.launches[0].block_dim == 1
@@ -278,17 +279,17 @@ def test_the_request_is_what_the_protocol_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("exit_code", "stderr", "timed_out", "status", "words"),
     [
-        (-9, "", True, Status.TIMEOUT, "within 120 s."),
-        (-signal.SIGXCPU, "", False, Status.TIMEOUT, "within 30 s of work"),
-        (-signal.SIGSEGV, "", False, Status.CRASH, "SIGSEGV"),
-        (-signal.SIGABRT, "x\nassertion failed", False, Status.CRASH, "assertion failed"),
-        (-signal.SIGABRT, "terminate: std::bad_alloc", False, Status.MEMORY, "4 GiB"),
-        (0, "", False, Status.CRASH, "exit status 0"),
-        (3, "", False, Status.CRASH, "exit status 3"),
+        (-9, "", True, ExitStatus.TIMEOUT, "within 120 s."),
+        (-signal.SIGXCPU, "", False, ExitStatus.TIMEOUT, "within 30 s of work"),
+        (-signal.SIGSEGV, "", False, ExitStatus.CRASH, "SIGSEGV"),
+        (-signal.SIGABRT, "x\nassertion failed", False, ExitStatus.CRASH, "assertion failed"),
+        (-signal.SIGABRT, "terminate: std::bad_alloc", False, ExitStatus.MEMORY, "4 GiB"),
+        (0, "", False, ExitStatus.CRASH, "exit status 0"),
+        (3, "", False, ExitStatus.CRASH, "exit status 3"),
     ],
 )
 def test_a_process_without_a_result_is_explained(
-    exit_code: int, stderr: str, timed_out: bool, status: Status, words: str, tmp_path: Path
+    exit_code: int, stderr: str, timed_out: bool, status: ExitStatus, words: str, tmp_path: Path
 ) -> None:
     finished = Finished(exit_code, "", stderr, 1.0, timed_out)
     result = read_result(tmp_path / "none.json", finished, KERNEL_LIMITS, load_chip())
@@ -299,7 +300,9 @@ def test_a_process_without_a_result_is_explained(
 def test_a_forged_result_does_not_hide_a_crash(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text('{"ok": true, "error": "", "hazards": [], "launches": []}')
     finished = Finished(-signal.SIGSEGV, "", "", 1.0, False)
-    assert read_result(tmp_path / "result.json", finished, KERNEL_LIMITS, load_chip()).status is Status.CRASH
+    assert (
+        read_result(tmp_path / "result.json", finished, KERNEL_LIMITS, load_chip()).status is ExitStatus.CRASH
+    )
 
 
 def test_the_whole_group_is_killed(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import CHIPS, Chip, chip_names, load_chip, parse_chip, runner_text
-from evokernel_core.hardware.roofline import eager_us, launch_us, op_name, reachable_us, roofline_us, traffic
+from evokernel_core.hardware.ascend.eager import eager_us, reachable_us
+from evokernel_core.hardware.roofline import op_name, roofline_us, traffic
 
 
 def test_the_910b1() -> None:
@@ -193,8 +194,8 @@ def test_cheap_ops_never_raise_the_bound(chip: Chip) -> None:
 
 def test_eager_pays_for_each_op_and_views_are_free(chip: Chip) -> None:
     one, two = eager_us(task_of("relu"), chip), eager_us(task_of("relu", "exp"), chip)
-    assert one > launch_us(chip) + roofline_us(task_of("relu"), chip)
-    assert two > one + launch_us(chip)
+    assert one > chip.launch_us + roofline_us(task_of("relu"), chip)
+    assert two > one + chip.launch_us
     assert eager_us(task_of("relu", "view"), chip) == one
     assert eager_us(task_of("view", "relu"), chip) == one
 
@@ -222,7 +223,7 @@ def test_results_leave_through_the_ports_of_the_cores_that_compute_them(
     task, written = grown(op, chip, by=3)
     ports = chip.aic * chip.cube.fixpipe_gm_bytes_per_cycle if cubes else chip.aiv * 32
     assert ports * chip.mhz < chip.gm.l2_bytes_us
-    assert eager_us(task, chip) == pytest.approx(launch_us(chip) + written / ports / chip.mhz)
+    assert eager_us(task, chip) == pytest.approx(chip.launch_us + written / ports / chip.mhz)
     # What no kernel can be faster than is as before: both kinds of cores may store at the same time.
     assert roofline_us(task, chip) < written / ports / chip.mhz
 
@@ -240,7 +241,7 @@ def test_products_leave_through_fixpipe(chip: Chip) -> None:
     graph = Graph((GraphInput("a", left), GraphInput("b", right)), (node,), (ValueRef("y"),))
     task = KernelTask("product", graph, (), TOLERANCES["float16"], "matmul")
     moved = sum(spec.nbytes({}) for spec in (left, right, made))
-    assert eager_us(task, chip) == pytest.approx(launch_us(chip) + moved / chip.gm.l2_bytes_us)
+    assert eager_us(task, chip) == pytest.approx(chip.launch_us + moved / chip.gm.l2_bytes_us)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +265,7 @@ def test_what_indices_choose_is_read_in_blocks(
     node = Node("y", f"aten.{op}.default", (ValueRef("x"), *args), (), (result,))
     graph = Graph((GraphInput("x", x), GraphInput("i", index)), (node,), (ValueRef("y"),))
     task = KernelTask("chosen", graph, (), TOLERANCES["float32"], "index")
-    read = (eager_us(task, chip) - launch_us(chip)) * chip.gm.memory_bytes_us - index.nbytes({})
+    read = (eager_us(task, chip) - chip.launch_us) * chip.gm.memory_bytes_us - index.nbytes({})
     assert read == pytest.approx(share * x.nbytes({}), rel=1e-3)
 
 
@@ -280,7 +281,7 @@ def test_sampled_elements_are_gathered(channels: int, mode: int, cycles: float, 
     graph = Graph((GraphInput("x", planes), GraphInput("g", grid)), (node,), (ValueRef("y"),))
     task = KernelTask("sampled", graph, (), TOLERANCES["float32"], "elementwise")
     gathered = math.prod(made.shape) * cycles / chip.aiv / chip.mhz
-    assert eager_us(task, chip) == pytest.approx(launch_us(chip) + gathered)
+    assert eager_us(task, chip) == pytest.approx(chip.launch_us + gathered)
 
 
 def test_what_is_scattered_is_sorted(chip: Chip) -> None:
@@ -292,7 +293,7 @@ def test_what_is_scattered_is_sorted(chip: Chip) -> None:
         node = Node("y", "aten.scatter.src", args, (), (x,))
         inputs = (GraphInput("x", x), GraphInput("i", index), GraphInput("v", evolve(index, dtype="float32")))
         task = KernelTask("put", Graph(inputs, (node,), (ValueRef("y"),)), (), TOLERANCES["float32"], "index")
-        return eager_us(task, chip) - launch_us(chip)
+        return eager_us(task, chip) - chip.launch_us
 
     sorted_us = 16384 * (64 / 32 + 4 / 64) / chip.mhz
     assert scattered(64) == scattered(1024) == pytest.approx(sorted_us)

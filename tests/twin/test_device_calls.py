@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.targets.ascendc.source import ascendc_source
 from evokernel_core.twin.build import CandidateError, build_kernel
 from evokernel_core.twin.conditions import BUILT_IN, DEVICE_COMPILER, active_tokens
 from evokernel_core.twin.device_calls import HostCall, host_calls
@@ -203,10 +204,10 @@ inline bool ComputeTiling(const int64_t *, const float *, uint32_t, uint64_t, Op
 @pytest.mark.usefixtures("kernel_home")
 def test_a_candidate_does_not_compile() -> None:
     with pytest.raises(CandidateError) as error:
-        build_kernel(KernelSource(TILING, KERNEL, Strategy("hand")))
+        build_kernel(ascendc_source(TILING, KERNEL, Strategy("hand")))
     assert error.value.code == "compile"
     assert error.value.feedback.startswith("op_kernel.cpp:7: device code calls Up, which tiling.h:4")
-    build_kernel(KernelSource(TILING, KERNEL.replace("= Up(", "= Whole("), Strategy("hand")))
+    build_kernel(ascendc_source(TILING, KERNEL.replace("= Up(", "= Whole("), Strategy("hand")))
 
 
 @pytest.mark.usefixtures("kernel_home")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from evokernel_mcp.inputs import Argument, Filled, Launch
+from evokernel_mcp.inputs import Argument, BareLaunch, Filled
 
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import UsageError
@@ -41,7 +41,7 @@ def launch_file(folder: Path, *args: Any, **more: Any) -> Path:
 
 
 def test_every_kind_of_argument_of_agents_is_one_here() -> None:
-    told = Launch(args=[Argument.model_validate(item) for item in ARGUMENTS]).as_file()
+    told = BareLaunch(args=[Argument.model_validate(item) for item in ARGUMENTS]).as_file()
     named = {name for item in told["args"] for name in item}
     fields = {item.alias or name for name, item in Argument.model_fields.items()}
     assert named == fields, "each is in an example"
@@ -49,7 +49,7 @@ def test_every_kind_of_argument_of_agents_is_one_here() -> None:
 
 
 def test_a_launch_of_an_agent_is_read_and_filled(tmp_path: Path) -> None:
-    told = Launch(args=[Argument.model_validate(item) for item in ARGUMENTS]).as_file()
+    told = BareLaunch(args=[Argument.model_validate(item) for item in ARGUMENTS]).as_file()
     found = filled(read_launch(launch_file(tmp_path, *told["args"])), tmp_path).args
     assert all(isinstance(item.get("in", ""), str) for item in found)
     values = np.load(found[1]["in"])

@@ -18,7 +18,7 @@ from benchmarks.latency.rows import Row, chip_name, read_rows
 from benchmarks.latency.samples import read_run, sample_of
 from benchmarks.latency_model import PUBLISHED, Compared, direction, summarise
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.twin.run import LaunchReport, RunResult, Status
+from evokernel_core.twin.run import ExitStatus, LaunchReport, RunResult
 
 
 def row(value: float = 10.0, series: str = "s", **data: Any) -> Row:
@@ -116,6 +116,6 @@ def test_a_run_that_is_not_what_was_measured_predicts_nothing(
     instructions: int, blocks: int, words: str
 ) -> None:
     launch = LaunchReport("k", blocks, 5.0, (), "")
-    ran = RunResult(Status.OK, launches=(launch,), latency_us=5.0, instructions=instructions)
+    ran = RunResult(ExitStatus.OK, launches=(launch,), latency_us=5.0, instructions=instructions)
     found = read_run(row(block_dim=24), ran)
     assert (found.value, found.why) == (None if words else 5.0, words)

@@ -15,8 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.lifeline import lifeline
+from evokernel_core.targets.ascendc.source import ascendc_source
 from evokernel_core.twin.build import Twin, build_kernel, prepare, run_tool
 from evokernel_core.twin.run import KERNEL_LIMITS, clean_environment, limited, run_process
 
@@ -49,7 +50,7 @@ extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspa
     endless<<<tiling.blockDim, nullptr, stream>>>(tensors[0], tiling);
 }
 """
-KERNEL = KernelSource(TILING, ENDLESS, Strategy("hand"))
+KERNEL = ascendc_source(TILING, ENDLESS, Strategy("hand"))
 
 RUN = """
 from pathlib import Path

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.source import ascendc_source
 from evokernel_core.twin.build import BuiltKernel, build_kernel
 from evokernel_core.twin.judge import judge_kernel
-from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
+from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, RunResult, TensorFile, run_kernel
 
 pytestmark = pytest.mark.usefixtures("kernel_home")
 
@@ -58,13 +59,13 @@ LINES = KERNEL.splitlines()
 
 @pytest.fixture(scope="module")
 def built(kernel_home: object) -> BuiltKernel:
-    return build_kernel(KernelSource(TILING, KERNEL, Strategy("hand")))
+    return build_kernel(ascendc_source(TILING, KERNEL, Strategy("hand")))
 
 
 def timed(built: BuiltKernel, blocks: int, run: Callable[..., RunResult] = run_kernel) -> RunResult:
     outputs = (TensorFile(None, blocks * 4096),)
     result = run(built, RunRequest(Mode.TIME, CHIP, sizes=(blocks,), outputs=outputs))
-    assert result.status is Status.OK, result.message
+    assert result.status is ExitStatus.OK, result.message
     return result
 
 

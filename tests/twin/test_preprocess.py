@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evokernel_core.twin.compiler import detect_compiler
-from evokernel_core.twin.kernels import Kernel, find_kernels
-from evokernel_core.twin.lexer import Kind, tokenize
+from evokernel_core.twin.kernels import DeclaredKernel, find_kernels
+from evokernel_core.twin.lexer import CppTokenKind, tokenize
 from evokernel_core.twin.preprocess import (
     LaunchSyntaxError,
     find_launches,
@@ -134,12 +134,12 @@ def test_text_without_a_launch_is_never_touched(text: str) -> None:
 def test_kinds() -> None:
     tokens = tokenize('#include <x>\nint a1 = 1\'000.5e-3f + \'c\'; // end\n"s\\"" R"(r)" ::')
     kinds = [(token.kind, token.text) for token in tokens]
-    assert kinds[0] == (Kind.DIRECTIVE, "#include <x>")
-    assert (Kind.NUMBER, "1'000.5e-3f") in kinds
-    assert (Kind.CHARACTER, "'c'") in kinds
-    assert (Kind.STRING, '"s\\""') in kinds
-    assert (Kind.STRING, 'R"(r)"') in kinds
-    assert kinds[-1] == (Kind.PUNCTUATION, "::")
+    assert kinds[0] == (CppTokenKind.DIRECTIVE, "#include <x>")
+    assert (CppTokenKind.NUMBER, "1'000.5e-3f") in kinds
+    assert (CppTokenKind.CHARACTER, "'c'") in kinds
+    assert (CppTokenKind.STRING, '"s\\""') in kinds
+    assert (CppTokenKind.STRING, 'R"(r)"') in kinds
+    assert kinds[-1] == (CppTokenKind.PUNCTUATION, "::")
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_variable_for_kernels_of_different_cores_is_refused() -> None:
         rewrite_launches(text, _chosen())
 
 
-def _chosen() -> dict[str, Kernel]:
+def _chosen() -> dict[str, DeclaredKernel]:
     cubes = "__global__ __cube__ void one(int); __global__ __cube__ void two(int);"
     declared = f"{cubes} __global__ __vector__ void third(int);"
     return find_kernels([tokenize(declared)])

@@ -12,8 +12,8 @@ from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.hardware.ascend.eager import eager_us
 from evokernel_core.hardware.products import multiply_adds, steps_of_recurrent, units_of_recurrent
-from evokernel_core.hardware.roofline import eager_us, launch_us
 
 
 def convolution(
@@ -88,7 +88,7 @@ def test_eager_attention_has_a_softmax_of_its_scores(dtype: str) -> None:
     each += 5 / rates.simple_b32
     vector = 64 * 2048 * 2048 * each / chip.aiv / chip.mhz
     task = KernelTask("attention", graph, (), TOLERANCES[dtype], "attention")
-    assert eager_us(task, chip) == pytest.approx(vector + launch_us(chip))
+    assert eager_us(task, chip) == pytest.approx(vector + chip.launch_us)
 
 
 def test_a_recurrent_layer_counts_every_weight_once_a_step() -> None:

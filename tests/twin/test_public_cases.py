@@ -14,11 +14,11 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from public_cases import outputs_cleared, write_case
 
-from evokernel_core.twin.operators.definition import Operator, Parameter
+from evokernel_core.twin.operators.definition import Operator, OperatorParameter
 
 
-def parameter(name: str) -> Parameter:
-    return Parameter(name, "required", (0,), (2,), False, None)
+def parameter(name: str) -> OperatorParameter:
+    return OperatorParameter(name, "required", (0,), (2,), False, None)
 
 
 OPERATOR = Operator("Count", (parameter("x"),), (parameter("sums"), parameter("y")), (), ("ascend910b",))

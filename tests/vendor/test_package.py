@@ -11,10 +11,11 @@ import pytest
 
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.edit import plan_edit, revert_edit
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.region import Region
 from evokernel_core.package.vendor import write_vendor_package
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from tests import warm
 
 HEAD = "import torch\nfrom torch import nn\n\n\n"
@@ -60,7 +61,7 @@ def agent() -> Iterator[AgentClient]:
 
 def whole(agent: AgentClient, path: Path, text: str) -> Region:
     path.write_text(text)
-    (region,) = agent.capture(path, text, covered_ops(), "Norm.forward", whole=True)
+    (region,) = agent.capture(path, text, covered_ops(ASCENDC), "Norm.forward", whole=True)
     assert region.task is not None, region.reason
     return region
 

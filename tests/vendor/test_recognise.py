@@ -17,8 +17,9 @@ from torch.nn import functional
 from evokernel_core.capture.agent.npu.functions import FILES
 from evokernel_core.capture.agent.npu.table import TABLE as COMPOSITIONS
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.region import Region
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
+from evokernel_core.targets.ascendc.target import ASCENDC
 from evokernel_core.vendor.functions import TABLE
 from evokernel_core.vendor.recognise import Recognised, recognised
 from tests import warm
@@ -323,7 +324,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Mapping[int, Region]:
     path = tmp_path_factory.mktemp("spellings") / "model.py"
     path.write_text(head + "".join(functions))
     with AgentClient(warm.interpreter()) as agent:
-        regions = agent.capture(path, path.read_text(), covered_ops(), whole=True)
+        regions = agent.capture(path, path.read_text(), covered_ops(ASCENDC), whole=True)
     return {int(region.symbol[1:]): region for region in regions if region.task is not None}
 
 

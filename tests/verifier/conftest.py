@@ -14,6 +14,7 @@ from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, Valu
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.targets.ascendc.source import ascendc_source
 from tests.homes import own_home
 
 DATA = Path(__file__).parent / "data"
@@ -145,7 +146,7 @@ def read_source(name: str) -> KernelSource:
     """One of the hand-written kernels."""
     folder = DATA / name
     files = [(folder / file).read_text() for file in ("tiling.h", "op_kernel.cpp")]
-    return KernelSource(files[0], files[1], Strategy("hand"))
+    return ascendc_source(files[0], files[1], Strategy("hand"))
 
 
 @pytest.fixture(scope="session")

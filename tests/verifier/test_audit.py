@@ -12,9 +12,10 @@ from attrs import evolve
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.targets.ascendc.audit import audit
+from evokernel_core.targets.ascendc.audit.text import MAX_FILE
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from evokernel_core.twin.build import prepare
-from evokernel_core.verifier.gates.audit import audit
-from evokernel_core.verifier.gates.audit.text import MAX_FILE
 from tests.chinese import left_in_english
 
 pytestmark = pytest.mark.usefixtures("kernel_home")
@@ -132,8 +133,8 @@ def test_honest_kernels_pass(name: str, task_of: Tasks, source_of: Sources) -> N
 )
 def test_cheats_in_the_kernel(old: str, new: str, code: str, task_of: Tasks, source_of: Sources) -> None:
     source = source_of("add")
-    assert source.op_kernel_cpp.count(old) == 1
-    result = audit(task_of("add"), evolve(source, op_kernel_cpp=source.op_kernel_cpp.replace(old, new)))
+    assert source.files[KERNEL].count(old) == 1
+    result = audit(task_of("add"), source.with_files({KERNEL: source.files[KERNEL].replace(old, new)}))
     assert (result.status, result.code) == (GateStatus.FAILED, code), result.feedback
     assert code == "compile" or not left_in_english(result.feedback), result.feedback
     assert result.feedback.startswith("op_kernel.cpp:")
@@ -144,8 +145,8 @@ def test_cheats_in_the_kernel(old: str, new: str, code: str, task_of: Tasks, sou
 )
 def test_cheats_in_the_tiling(old: str, new: str, code: str, task_of: Tasks, source_of: Sources) -> None:
     source = source_of("add")
-    assert source.tiling_h.count(old) == 1
-    result = audit(task_of("add"), evolve(source, tiling_h=source.tiling_h.replace(old, new)))
+    assert source.files[TILING].count(old) == 1
+    result = audit(task_of("add"), source.with_files({TILING: source.files[TILING].replace(old, new)}))
     assert (result.status, result.code) == (GateStatus.FAILED, code), result.feedback
     assert code == "compile" or not left_in_english(result.feedback), result.feedback
 
@@ -179,8 +180,8 @@ def test_cheats_in_the_tiling(old: str, new: str, code: str, task_of: Tasks, sou
 )
 def test_plain_code_raises_no_alarm(text: str, task_of: Tasks, source_of: Sources) -> None:
     source = source_of("add")
-    extended = source.op_kernel_cpp.replace(INCLUDE, f"{INCLUDE}\n{text}")
-    result = audit(task_of("add"), evolve(source, op_kernel_cpp=extended))
+    extended = source.files[KERNEL].replace(INCLUDE, f"{INCLUDE}\n{text}")
+    result = audit(task_of("add"), source.with_files({KERNEL: extended}))
     assert result.status is GateStatus.PASSED, result.feedback
 
 
@@ -192,14 +193,14 @@ def test_a_tiling_grows_with_the_task(
 ) -> None:
     task, source = task_of("add"), source_of("add")
     large = evolve(task, graph=evolve(task.graph, nodes=task.graph.nodes[:1] * operations))
-    tiling = source.tiling_h.replace("uint32_t tile;", f"uint32_t tile; int64_t more[{entries}];")
-    result = audit(large, evolve(source, tiling_h=tiling))
+    tiling = source.files[TILING].replace("uint32_t tile;", f"uint32_t tile; int64_t more[{entries}];")
+    result = audit(large, source.with_files({TILING: tiling}))
     assert result.code == ("" if passes else "audit-tiling"), result.feedback
 
 
 def test_a_huge_file_is_refused(task_of: Tasks, source_of: Sources) -> None:
     source = source_of("add")
-    result = audit(task_of("add"), evolve(source, op_kernel_cpp=source.op_kernel_cpp + "\n" * MAX_FILE))
+    result = audit(task_of("add"), source.with_files({KERNEL: source.files[KERNEL] + "\n" * MAX_FILE}))
     assert result.code == "audit-size"
 
 

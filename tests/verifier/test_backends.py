@@ -18,10 +18,12 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.backends import cann, cann_run, cann_tools
+from evokernel_core.targets.ascendc.backends.cann import CannBackend, kernel_names
+from evokernel_core.targets.ascendc.backends.cann_tools import CannTools, Toolkit, compile_command
+from evokernel_core.targets.ascendc.source import KERNEL, TILING, ascendc_source
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.twin.build import CandidateError
-from evokernel_core.verifier.backends import cann, cann_run, cann_tools
-from evokernel_core.verifier.backends.cann import CannBackend, kernel_names
-from evokernel_core.verifier.backends.cann_tools import CannTools, Toolkit, compile_command
 from evokernel_core.verifier.base import RunStatus, TimingRequest
 from evokernel_core.verifier.factory import open_backend, open_verifier
 from evokernel_core.verifier.local import LocalVerifier
@@ -74,7 +76,7 @@ def test_the_compile_command_is_for_this_architecture() -> None:
 
 @pytest.mark.parametrize("name", ["add", "relu", "softmax"])
 def test_the_kernels_name(name: str, source_of: Callable[[str], KernelSource]) -> None:
-    assert kernel_names(source_of(name).op_kernel_cpp) == (f"{name}_kernel",)
+    assert kernel_names(source_of(name).files[KERNEL]) == (f"{name}_kernel",)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_a_file_without_a_kernel() -> None:
 
 
 def test_the_backend_says_that_it_has_not_run_on_hardware() -> None:
-    backend = CannBackend(load_chip(), CannTools(Toolkit(Path("bisheng"), None, ""), sys.executable))
+    backend = CannBackend(ascendc(load_chip()), CannTools(Toolkit(Path("bisheng"), None, ""), sys.executable))
     assert "not yet run on hardware" in backend.name
     assert backend.latency_source is LatencySource.MEASURED
 
@@ -111,7 +113,7 @@ def test_the_host_glue_compiles_and_calls_the_tiling(
 ) -> None:
     """The glue is plain C++17: any compiler can check it, and ctypes can call it as the script does."""
     (tmp_path / "glue.cpp").write_text(cann.GLUE)
-    (tmp_path / "tiling.h").write_text(source_of("relu").tiling_h)
+    (tmp_path / "tiling.h").write_text(source_of("relu").files[TILING])
     (tmp_path / "op.cpp").write_text(
         '#include "tiling.h"\n'
         'extern "C" void LaunchOp(void *, uint8_t *const *, uint8_t *, const OpTiling &) {}'
@@ -163,14 +165,14 @@ def test_build_and_measure_speak_the_protocol(
     python.write_text(NPU_PYTHON.format(python=sys.executable, steps=STEPS, kernels=KERNELS))
     for tool in (compiler, python):
         tool.chmod(0o755)
-    backend = CannBackend(load_chip(), CannTools(Toolkit(compiler, None, ""), str(python)))
+    backend = CannBackend(ascendc(load_chip()), CannTools(Toolkit(compiler, None, ""), str(python)))
     task: Any = None
     built = backend.build(task, source_of("add"))
     assert built.library.exists()
     timing = backend.measure(built, TimingRequest((4, 4), (), (32, 32), (32,), ((1, b"places"),)))
     assert timing.us == pytest.approx(42.0)
     source = source_of("add")
-    broken = KernelSource(source.tiling_h, "Broken", source.strategy)
+    broken = ascendc_source(source.files[TILING], "Broken", source.strategy)
     with pytest.raises(CandidateError, match=r"op_kernel\.cpp:3: use of undeclared identifier 'Broken'"):
         backend.build(task, broken)
 

@@ -12,10 +12,11 @@ import pytest
 from evokernel_core import __version__
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.verdict import GateName, LatencySource
-from evokernel_core.verifier.backends import bisheng, cann_tools
-from evokernel_core.verifier.backends.bisheng import WithBisheng, find_gate
-from evokernel_core.verifier.backends.cann_tools import find_toolkit
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends import bisheng, cann_tools
+from evokernel_core.targets.ascendc.backends.bisheng import WithBisheng, find_gate
+from evokernel_core.targets.ascendc.backends.cann_tools import find_toolkit
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.source import KERNEL, TILING, ascendc_source
 from evokernel_core.verifier.factory import name_of, open_backend
 from evokernel_core.verifier.local import LocalVerifier
 from tests.verifier import mock_cann
@@ -106,9 +107,9 @@ def test_what_only_bisheng_refuses_fails_the_gate_with_its_words(
     toolkit: Path, source_of: Callable[[str], KernelSource], task_of: Any, numpy_reference: Any
 ) -> None:
     good = source_of("add")
-    text = good.op_kernel_cpp.replace("class KernelAdd {", "class OnlyTheTwinKnows;\nclass KernelAdd {")
+    text = good.files[KERNEL].replace("class KernelAdd {", "class OnlyTheTwinKnows;\nclass KernelAdd {")
     line = 1 + text[: text.index("OnlyTheTwinKnows")].count("\n")
-    source = KernelSource(good.tiling_h, text, good.strategy)
+    source = ascendc_source(good.files[TILING], text, good.strategy)
     verdict = LocalVerifier(numpy_reference, open_backend("twin", "ascend910b1")).verify(
         task_of("add"), source
     )

@@ -9,9 +9,9 @@ import pytest
 from attrs import frozen
 
 from evokernel_core.domain.errors import VerifierError
+from evokernel_core.targets.ascendc.backends.cann_profile import computing_us, read_timing
+from evokernel_core.targets.ascendc.backends.cann_versions import RELEASES, Release, misfit, release_of
 from evokernel_core.twin.build import CandidateError
-from evokernel_core.verifier.backends.cann_profile import computing_us, read_timing
-from evokernel_core.verifier.backends.cann_versions import RELEASES, Release, misfit, release_of
 
 ROOT = Path(__file__).parents[2]
 STEPS = """\

@@ -26,8 +26,9 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.package.write import Placed, write_package
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.twin import compiler
-from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.local import LocalVerifier
 
 pytestmark = pytest.mark.usefixtures("kernel_home")
@@ -39,7 +40,7 @@ Sources = Callable[[str], KernelSource]
 @pytest.fixture
 def package(tmp_path: Path, task_of: Tasks, source_of: Sources, numpy_reference: Any) -> Path:
     task, source = task_of("relu"), source_of("relu")
-    verdict = LocalVerifier(numpy_reference, TwinBackend(load_chip())).verify(task, source)
+    verdict = LocalVerifier(numpy_reference, TwinBackend(ascendc(load_chip()))).verify(task, source)
     return write_package(
         tmp_path, task, Placed("m.py", "f", CallSite("", "torch.relu(x)", parameters=("x",))), source, verdict
     )

@@ -14,11 +14,13 @@ from click.testing import CliRunner, Result
 
 from evokernel_core.cli.main import cli
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.verifier.backends import cann_tools
-from evokernel_core.verifier.first_run import first_run
-from evokernel_core.verifier.first_run_host import State, parse_npu_smi
-from evokernel_core.verifier.first_run_kernels import probes
-from evokernel_core.verifier.first_run_report import cleaner
+from evokernel_core.targets.ascendc.backends import cann_tools
+from evokernel_core.targets.ascendc.first_run.first_run import first_run
+from evokernel_core.targets.ascendc.first_run.first_run_host import StepState, parse_npu_smi
+from evokernel_core.targets.ascendc.first_run.first_run_kernels import probes
+from evokernel_core.targets.ascendc.first_run.first_run_report import cleaner
+from evokernel_core.targets.ascendc.source import KERNEL as KERNEL_FILE
+from evokernel_core.targets.ascendc.target import ascendc
 from tests.tables import few
 from tests.verifier import mock_cann
 
@@ -159,10 +161,10 @@ def test_what_is_wrong_with_the_host_is_said(
     failed, skipped, words = CASES[mock]
     steps = list(islice(first_run(str(mocked(nothing, monkeypatch, mock))), len(HOST)))
     assert [step.name for step in steps] == HOST
-    assert [step.name for step in steps if step.state is State.FAILED] == failed
-    assert [step.name for step in steps if step.state is State.SKIPPED] == skipped
+    assert [step.name for step in steps if step.state is StepState.FAILED] == failed
+    assert [step.name for step in steps if step.state is StepState.SKIPPED] == skipped
     assert words in " ".join(step.found for step in steps)
-    assert all(step.state is State.OK or step.advice.endswith(".") for step in steps)
+    assert all(step.state is StepState.OK or step.advice.endswith(".") for step in steps)
 
 
 @few("mock", CASES, keep=tuple(place for place, mock in enumerate(CASES) if mock not in OF_THE_HOST))
@@ -224,6 +226,6 @@ def test_the_table_of_npu_smi(nothing: Path) -> None:
 
 
 def test_the_kernels_start_both_kinds_of_cores() -> None:
-    sources = {probe.name: probe.source(load_chip()).op_kernel_cpp for probe in probes()}
+    sources = {probe.name: probe.source(ascendc(load_chip())).files[KERNEL_FILE] for probe in probes()}
     assert "__global__ __vector__ void first_add_kernel" in sources["add"]
     assert "__mix__(1, 2) void first_linear_kernel" in sources["linear"]

@@ -20,7 +20,8 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Symbol, Tolerance
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus, Hazard, LatencySource, Severity
-from evokernel_core.hardware.ascend.chip import Chip, load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest, never
 from evokernel_core.verifier.draw import Draw, fresh, replay
@@ -336,7 +337,7 @@ class FakeBackend:
     confinement = "limits only"
 
     def __init__(self, us: float = 50.0, hazards: tuple[Hazard, ...] = ()) -> None:
-        self.chip: Chip = load_chip()
+        self.author = ascendc(load_chip())
         self._us, self._hazards = us, hazards
         self.cases: list[Case] = []
         self.seen_by_candidate: set[str] = set()

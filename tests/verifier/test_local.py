@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from attrs import evolve
 
 from evokernel_core.domain.errors import VerifierError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, LatencySource, Verdict
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
+from evokernel_core.targets.ascendc.target import AscendC, ascendc
 from evokernel_core.twin.run import Limits
-from evokernel_core.verifier import local
-from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.draw import Draw, replay
 from evokernel_core.verifier.local import LocalVerifier
 from tests.chinese import left_in_english
@@ -29,7 +29,7 @@ Verify = Callable[[str, KernelSource], Verdict]
 
 @pytest.fixture
 def verify(task_of: Tasks, numpy_reference: Any) -> Verify:
-    backend = TwinBackend(load_chip(), Limits(wall_s=5.0))
+    backend = TwinBackend(ascendc(load_chip()), Limits(wall_s=5.0))
     verifier = LocalVerifier(numpy_reference, backend, draw=lambda: Draw("7" * 32))
 
     def verified(name: str, source: KernelSource) -> Verdict:
@@ -73,7 +73,7 @@ INIT_Z = "pipe.InitBuffer(zQueue, BUFFERS, tile * sizeof(half));"
 def test_a_kernel_that_gains_nothing_is_timed_and_not_compared(
     task_of: Tasks, source_of: Sources, numpy_reference: Any
 ) -> None:
-    verifier = LocalVerifier(numpy_reference, TwinBackend(load_chip()))
+    verifier = LocalVerifier(numpy_reference, TwinBackend(ascendc(load_chip())))
     whole = verifier.verify(task_of("add"), source_of("add"))
     for below_us, is_slower in ((1.0, True), (1e6, False)):
         verdict = verifier.verify(task_of("add"), source_of("add"), below_us=below_us)
@@ -127,8 +127,8 @@ def test_a_broken_kernel_fails_correctness(
     old: str, new: str, codes: set[str], words: str, verify: Verify, source_of: Sources
 ) -> None:
     source = source_of("add")
-    assert old in source.op_kernel_cpp
-    verdict = verify("add", evolve(source, op_kernel_cpp=source.op_kernel_cpp.replace(old, new)))
+    assert old in source.files[KERNEL]
+    verdict = verify("add", source.with_files({KERNEL: source.files[KERNEL].replace(old, new)}))
     failed = verdict.failed_gate
     assert failed is not None
     assert (failed.gate, failed.code in codes) == (GateName.CORRECTNESS, True), failed
@@ -156,14 +156,14 @@ def test_hostile_code_ends_its_own_process_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     passed = GateResult(GateName.AUDIT, GateStatus.PASSED)
-    monkeypatch.setattr(local.audit, "audit", lambda task, source: passed)
+    monkeypatch.setattr(AscendC, "audit", lambda target, task, source: passed)
     source = source_of("add")
-    text = source.op_kernel_cpp.replace(PROCESS, new).replace(
-        '#include "tiling.h"', '#include "tiling.h"\n#include <cstdlib>'
+    text = (
+        source.files[KERNEL]
+        .replace(PROCESS, new)
+        .replace('#include "tiling.h"', '#include "tiling.h"\n#include <cstdlib>')
     )
-    verdict = verify(
-        "add", evolve(source, op_kernel_cpp=text.replace("extern void exit(int) noexcept; ", ""))
-    )
+    verdict = verify("add", source.with_files({KERNEL: text.replace("extern void exit(int) noexcept; ", "")}))
     failed = verdict.failed_gate
     assert failed is not None
     assert (failed.gate, failed.code in codes) == (GateName.CORRECTNESS, True), failed
@@ -172,13 +172,13 @@ def test_hostile_code_ends_its_own_process_only(
 def test_half_precision_inside_a_float_kernel_is_seen(verify: Verify, source_of: Sources) -> None:
     source = source_of("relu")
     relu = "AscendC::Relu(y, x, length);"
-    assert relu in source.op_kernel_cpp
+    assert relu in source.files[KERNEL]
     rounded = (
         "auto h = y.ReinterpretCast<half>(); AscendC::Cast(h, x, AscendC::RoundMode::CAST_RINT, length); "
         "AscendC::Relu(h, h, length); AscendC::Cast(x, h, AscendC::RoundMode::CAST_NONE, length); "
         "AscendC::Relu(y, x, length);"
     )
-    verdict = verify("relu", evolve(source, op_kernel_cpp=source.op_kernel_cpp.replace(relu, rounded)))
+    verdict = verify("relu", source.with_files({KERNEL: source.files[KERNEL].replace(relu, rounded)}))
     assert verdict.failed_gate is not None
     assert verdict.failed_gate.code == "numeric"
 
@@ -188,16 +188,16 @@ def test_a_softmax_of_zeros_is_seen_though_the_tolerance_accepts_it(
 ) -> None:
     source = source_of("softmax")
     old = "Muls(values, values, 1.0f / sum, columns);"
-    assert old in source.op_kernel_cpp
-    zeros = source.op_kernel_cpp.replace(old, "Muls(values, values, 0.0f, columns);")
-    verdict = verify("softmax", evolve(source, op_kernel_cpp=zeros))
+    assert old in source.files[KERNEL]
+    zeros = source.files[KERNEL].replace(old, "Muls(values, values, 0.0f, columns);")
+    verdict = verify("softmax", source.with_files({KERNEL: zeros}))
     assert verdict.failed_gate is not None
     assert verdict.failed_gate.code == "numeric"
 
 
 def test_work_left_out_when_only_the_time_is_taken(verify: Verify, source_of: Sources) -> None:
     """No data moves in the time mode: a kernel that looks at its data to be lazy is caught by comparing."""
-    text = source_of("softmax").op_kernel_cpp
+    text = source_of("softmax").files[KERNEL]
     for old, new in (
         ("row < rows; row +=", "row < rows && !idle; row +="),
         ("float largest = result.GetValue(0);", "float largest = result.GetValue(0); idle = largest == 0;"),
@@ -205,7 +205,7 @@ def test_work_left_out_when_only_the_time_is_taken(verify: Verify, source_of: So
     ):
         assert old in text
         text = text.replace(old, new)
-    failed = verify("softmax", evolve(source_of("softmax"), op_kernel_cpp=text)).failed_gate
+    failed = verify("softmax", source_of("softmax").with_files({KERNEL: text})).failed_gate
     assert failed is not None
     assert (failed.gate, failed.code) == (GateName.LATENCY, "data-dependent")
 
@@ -214,10 +214,10 @@ def test_a_compile_error_is_at_the_authors_line_in_the_authors_words(
     verify: Verify, source_of: Sources
 ) -> None:
     source = source_of("add")
-    lines = source.op_kernel_cpp.splitlines()
+    lines = source.files[KERNEL].splitlines()
     line = next(i for i, text in enumerate(lines, 1) if ADD in text)
     verdict = verify(
-        "add", evolve(source, op_kernel_cpp=source.op_kernel_cpp.replace(ADD, "Add(z, x, lenght);"))
+        "add", source.with_files({KERNEL: source.files[KERNEL].replace(ADD, "Add(z, x, lenght);")})
     )
     failed = verdict.failed_gate
     assert failed is not None
@@ -229,10 +229,12 @@ def test_a_compile_error_is_at_the_authors_line_in_the_authors_words(
 
 def test_an_undefined_function_is_named(verify: Verify, source_of: Sources) -> None:
     source = source_of("add")
-    text = source.op_kernel_cpp.replace(ADD, f"{ADD} Missing(length);").replace(
-        "class KernelAdd {", "__aicore__ void Missing(uint32_t n);\nclass KernelAdd {"
+    text = (
+        source.files[KERNEL]
+        .replace(ADD, f"{ADD} Missing(length);")
+        .replace("class KernelAdd {", "__aicore__ void Missing(uint32_t n);\nclass KernelAdd {")
     )
-    failed = verify("add", evolve(source, op_kernel_cpp=text)).failed_gate
+    failed = verify("add", source.with_files({KERNEL: text})).failed_gate
     assert failed is not None
     assert (failed.gate, failed.code) == (GateName.COMPILE, "link")
     assert "Missing" in failed.feedback
@@ -240,10 +242,10 @@ def test_an_undefined_function_is_named(verify: Verify, source_of: Sources) -> N
 
 def test_sizes_that_the_tiling_declines_fail(verify: Verify, source_of: Sources) -> None:
     source = source_of("relu")
-    declined = source.tiling_h.replace(
+    declined = source.files[TILING].replace(
         "tiling.total = total;", "tiling.total = total; if (total % 64) return false;"
     )
-    failed = verify("relu", evolve(source, tiling_h=declined)).failed_gate
+    failed = verify("relu", source.with_files({TILING: declined})).failed_gate
     assert failed is not None
     assert (failed.gate, failed.code) == (GateName.CORRECTNESS, "declined")
     assert "ComputeTiling" in failed.feedback
@@ -252,7 +254,7 @@ def test_sizes_that_the_tiling_declines_fail(verify: Verify, source_of: Sources)
 def test_each_verification_has_a_draw_of_its_own_and_can_be_replayed(
     task_of: Tasks, source_of: Sources, numpy_reference: Any
 ) -> None:
-    backend, task, source = TwinBackend(load_chip()), task_of("relu"), source_of("relu")
+    backend, task, source = TwinBackend(ascendc(load_chip())), task_of("relu"), source_of("relu")
     verifier = LocalVerifier(numpy_reference, backend)
     first, second = (verifier.verify(task, source) for _ in range(2))
     assert first.draw != second.draw
@@ -266,7 +268,7 @@ def test_each_verification_has_a_draw_of_its_own_and_can_be_replayed(
 
 def test_the_gates_stop_at_the_first_failure(verify: Verify, source_of: Sources) -> None:
     source = source_of("add")
-    verdict = verify("add", evolve(source, op_kernel_cpp=source.op_kernel_cpp.replace(PROCESS, "exit(0);")))
+    verdict = verify("add", source.with_files({KERNEL: source.files[KERNEL].replace(PROCESS, "exit(0);")}))
     assert [gate.gate for gate in verdict.gates] == [GateName.AUDIT]
     assert verdict.gates[0].status is GateStatus.FAILED
 
@@ -274,6 +276,6 @@ def test_the_gates_stop_at_the_first_failure(verify: Verify, source_of: Sources)
 def test_a_cancelled_verification_is_no_verdict(
     task_of: Tasks, source_of: Sources, numpy_reference: Any
 ) -> None:
-    verifier = LocalVerifier(numpy_reference, TwinBackend(load_chip()))
+    verifier = LocalVerifier(numpy_reference, TwinBackend(ascendc(load_chip())))
     with pytest.raises(VerifierError, match="cancelled"):
         verifier.verify(task_of("add"), source_of("add"), cancelled=lambda: True)

@@ -8,7 +8,6 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from attrs import evolve
 
 from benchmarks.mutants import page, summary, too_few
 from benchmarks.mutating.mutant import Kind, Mutant
@@ -21,7 +20,9 @@ from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.author import initial, write
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.local import LocalVerifier
 
@@ -51,11 +52,11 @@ def mutants(subject: Subject) -> dict[Kind, list[Mutant]]:
 def test_every_rule_finds_sites_and_changes_little(
     subject: Subject, mutants: dict[Kind, list[Mutant]]
 ) -> None:
-    before = Counter(f"{subject.source.tiling_h}\n{subject.source.op_kernel_cpp}".splitlines())
+    before = Counter(f"{subject.source.files[TILING]}\n{subject.source.files[KERNEL]}".splitlines())
     for kind, found in mutants.items():
         assert found or kind is Kind.FORMULA, kind  # a softmax has no constants
         for mutant in found:
-            after = Counter(f"{mutant.source.tiling_h}\n{mutant.source.op_kernel_cpp}".splitlines())
+            after = Counter(f"{mutant.source.files[TILING]}\n{mutant.source.files[KERNEL]}".splitlines())
             changed = sum((before - after).values()) + sum((after - before).values())
             assert 0 < changed <= 24, mutant
 
@@ -81,10 +82,10 @@ def test_the_oracle_tells_mutants_apart_and_the_judge_rejects_them(
     pytest.importorskip("torch")
     from benchmarks.mutating.oracle import Reference
 
-    oracle, backend = Reference(subject, load_chip()), TwinBackend(load_chip())
+    oracle, backend = Reference(subject, load_chip()), TwinBackend(ascendc(load_chip()))
     verifier = LocalVerifier(NumpyReference({"softmax": softmax}), backend, draw=lambda: SECRET)
     assert oracle.look(subject.source, mutants[Kind.TAIL][0].aims).state == "equal"
-    broken = evolve(subject.source, op_kernel_cpp=subject.source.op_kernel_cpp.replace("Exp(", "Expo("))
+    broken = subject.source.with_files({KERNEL: subject.source.files[KERNEL].replace("Exp(", "Expo(")})
     assert oracle.look(broken, ()).state == "invalid"
     for kind, words, codes in SEEN:
         mutant = next(item for item in mutants[kind] if words in item.change)

@@ -10,7 +10,7 @@ from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.hardware.roofline import moved_us, roofline_us, traffic
-from evokernel_core.twin.run import Work
+from evokernel_core.twin.run import PipeWork
 from evokernel_core.verifier.base import Timing
 from evokernel_core.verifier.gates.plausible import implausible, unsteady
 
@@ -44,8 +44,8 @@ def timing(task: KernelTask, us: float, cube_us: float = 0.0, vector_us: float =
     """A launch of ``us`` in which every cube and vector core worked so long; it moved every byte once."""
     read, written = traffic(task, task.sizes)
     work = {
-        "M": Work(1000, 0, cube_us * CHIP.aic), "V": Work(1000, 0, vector_us * CHIP.aiv),
-        "MTE2": Work(1000, read, us), "FIX" if cube_us else "MTE3": Work(1000, written, us),
+        "M": PipeWork(1000, 0, cube_us * CHIP.aic), "V": PipeWork(1000, 0, vector_us * CHIP.aiv),
+        "MTE2": PipeWork(1000, read, us), "FIX" if cube_us else "MTE3": PipeWork(1000, written, us),
     }  # fmt: skip
     return Timing(us, CHIP.aic, (), "", (), tuple(work.items()))
 

@@ -15,9 +15,11 @@ from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.domain.tensor import Dim, TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.author import initial, write
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.source import KERNEL, TILING, ascendc_source
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.twin.build import BuiltKernel
-from evokernel_core.twin.run import Part
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.twin.run import TensorPart
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import tensor_bytes
@@ -163,10 +165,10 @@ def run(task: KernelTask, built: Any, files: Sequence[Path], folder: Path, chose
         input_parts=tuple(chosen.part(spec, task.sizes) for spec in specs) if chosen else (),
         output_parts=tuple(chosen.part(spec, task.sizes) for spec in outputs) if chosen else (),
     )
-    return TwinBackend(CHIP).execute(built, case)
+    return TwinBackend(ascendc(CHIP)).execute(built, case)
 
 
-def elements(values: Any, part: Part) -> Any:
+def elements(values: Any, part: TensorPart) -> Any:
     """What a part chooses of an array."""
     indices = [np.concatenate([np.arange(f, f + n) for f, n in runs]) for runs in part.runs]
     return values[np.ix_(*indices)]
@@ -186,7 +188,7 @@ def test_chosen_slices_come_out_as_in_a_run_on_all_of_the_data(
     name: str, tmp_path: Path, kernel_home: Path
 ) -> None:
     task = TASKS[name]()
-    built = TwinBackend(CHIP).build(task, write(task, initial(task, CHIP), CHIP))
+    built = TwinBackend(ascendc(CHIP)).build(task, write(task, initial(task, CHIP), CHIP))
     arrays = draw(task, tmp_path / "all")
     whole = run(task, built, sorted((tmp_path / "all").iterdir()), tmp_path / "whole")
     assert whole.status is RunStatus.OK and not whole.hazards, whole
@@ -211,13 +213,15 @@ def test_chosen_slices_come_out_as_in_a_run_on_all_of_the_data(
 def _timed(task: KernelTask, built: BuiltKernel) -> Timing:
     """The same launch without any data."""
     sizes = tuple(task.sizes[symbol.name] for symbol in task.symbols)
-    return TwinBackend(CHIP).measure(built, TimingRequest(sizes, (), *tensor_bytes(task, task.sizes)))
+    return TwinBackend(ascendc(CHIP)).measure(
+        built, TimingRequest(sizes, (), *tensor_bytes(task, task.sizes))
+    )
 
 
 def _changed(old: str, new: str) -> KernelSource:
     source = read_source("relu")
-    assert old in source.op_kernel_cpp
-    return KernelSource(source.tiling_h, source.op_kernel_cpp.replace(old, new), source.strategy)
+    assert old in source.files[KERNEL]
+    return ascendc_source(source.files[TILING], source.files[KERNEL].replace(old, new), source.strategy)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +236,7 @@ def test_what_comes_from_elsewhere_or_goes_there_is_reported(
     old: str, new: str, code: str, tmp_path: Path, kernel_home: Path
 ) -> None:
     task = evolve(make_task("relu"), symbols=(Symbol("s0", 3_000_000),))
-    built = TwinBackend(CHIP).build(task, _changed(old, new))
+    built = TwinBackend(ascendc(CHIP)).build(task, _changed(old, new))
     chosen = choices.choose(task, Draw("7" * 32))
     assert not isinstance(chosen, str)
     (tmp_path / "some").mkdir()
@@ -243,13 +247,13 @@ def test_what_comes_from_elsewhere_or_goes_there_is_reported(
 
 def test_a_part_that_is_none_of_its_tensor_is_refused(tmp_path: Path, kernel_home: Path) -> None:
     task = make_task("relu")
-    built = TwinBackend(CHIP).build(task, read_source("relu"))
-    part = Part(4, (100_000,), (((99_000, 2000),),))
+    built = TwinBackend(ascendc(CHIP)).build(task, read_source("relu"))
+    part = TensorPart(4, (100_000,), (((99_000, 2000),),))
     (tmp_path / "out").mkdir()
     np.ones(2000, "f4").tofile(tmp_path / "x.bin")
     case = Case(
         (100_000,), (), (tmp_path / "x.bin",), (tmp_path / "out" / "0.bin",), (400_000,),
         input_parts=(part,), output_parts=(part,),
     )  # fmt: skip
-    found = TwinBackend(CHIP).execute(built, case)
+    found = TwinBackend(ascendc(CHIP)).execute(built, case)
     assert found.status is RunStatus.ERROR and "is none of a tensor" in found.message

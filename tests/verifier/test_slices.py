@@ -18,7 +18,7 @@ from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import cases
 from evokernel_core.verifier.gates.slices import choice as choices
 from evokernel_core.verifier.gates.slices.independence import independent_symbols
-from evokernel_core.verifier.gates.slices.rules import RULES, Along, Call, Mixed, Operand
+from evokernel_core.verifier.gates.slices.rules import RULES, Mixed, SliceAxis, SlicedNode, SlicedOperand
 from tests.ascendc.conftest import GraphBuilder
 from tests.verifier.conftest import make_task
 
@@ -161,20 +161,20 @@ def called(example: Example, tensors: list[torch.Tensor]) -> tuple[torch.Tensor,
 
 def place_of(
     op: str, tensors: Sequence[torch.Tensor], dims: Sequence[int | None], args: Any, made: Any
-) -> Along:
+) -> SliceAxis:
     refs = [ValueRef(f"v{i}") for i in range(len(tensors))]
     values = {
-        ref: Operand(tuple(tensor.shape), None if dim is None else Along(dim))
+        ref: SlicedOperand(tuple(tensor.shape), None if dim is None else SliceAxis(dim))
         for ref, tensor, dim in zip(refs, tensors, dims, strict=True)
     }
     outputs = tuple(TensorSpec(tuple(item.shape), "float32") for item in made)
     node = Node("n", f"aten.{op}", args(refs), (), outputs)
     return RULES[op.split(".", maxsplit=1)[0]](
-        Call(node, values, tuple(tuple(i.shape) for i in made), SLICES)
+        SlicedNode(node, values, tuple(tuple(i.shape) for i in made), SLICES)
     )
 
 
-def kept(tensor: torch.Tensor, place: Along) -> torch.Tensor:
+def kept(tensor: torch.Tensor, place: SliceAxis) -> torch.Tensor:
     """What a tensor has of the slices that are computed alone."""
     size = tensor.shape[place.dim]
     of = [i for i in range(size) if i // place.inner % SLICES in KEPT]
@@ -185,7 +185,7 @@ def kept(tensor: torch.Tensor, place: Along) -> torch.Tensor:
 def test_slices_alone_are_slices_of_the_whole(example: Example) -> None:
     tensors = drawn(example)
     alone = [
-        tensor if dim is None else kept(tensor, Along(dim))
+        tensor if dim is None else kept(tensor, SliceAxis(dim))
         for tensor, dim in zip(tensors, example.dims, strict=True)
     ]
     made = called(example, tensors)
@@ -206,7 +206,7 @@ def test_slices_of_views_are_where_their_elements_are(op: str, case: Any) -> Non
     tensor = torch.arange(math.prod(shape), dtype=torch.float32).reshape(shape)
     made = (packet(op)(tensor, asked),)
     place = place_of(op, [tensor], [dim], lambda refs: (*refs, asked), made)
-    of = set(kept(tensor, Along(dim)).flatten().tolist())
+    of = set(kept(tensor, SliceAxis(dim)).flatten().tolist())
     assert set(kept(made[0], place).flatten().tolist()) == of
     if made[0].numel() == tensor.numel():
         assert kept(made[0], place).numel() == len(of)
@@ -311,9 +311,9 @@ def _large(**sizes: int) -> KernelTask:
     return evolve(task, symbols=tuple(Symbol(name, size) for name, size in sizes.items()))
 
 
-def _chosen(task: KernelTask, secret: str) -> choices.Choice:
+def _chosen(task: KernelTask, secret: str) -> choices.ChosenSlices:
     found = choices.choose(task, Draw(secret * 32))
-    assert isinstance(found, choices.Choice)
+    assert isinstance(found, choices.ChosenSlices)
     return found
 
 

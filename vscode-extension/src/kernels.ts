@@ -11,6 +11,8 @@ export interface Kernel {
   readonly latency: Latency | undefined;
   readonly verifier: string;
   readonly gates: readonly Gate[];
+  /** The names of its files. */
+  readonly sources: readonly string[];
 }
 
 export interface Latency {
@@ -21,6 +23,10 @@ export interface Latency {
   readonly source: string;
   readonly chip: string;
 }
+
+/** The files of kernels in AscendC: those of packages whose manifest is of before it named them. */
+const EARLIER_SOURCES: readonly string[] = ["tiling.h", "op_kernel.cpp"];
+const FILE_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/;
 
 /** A manifest is some kilobytes, that of the largest program some hundred. */
 const LARGEST_MANIFEST = 4 * 1024 * 1024;
@@ -41,7 +47,8 @@ export function isPackageName(name: string): boolean {
 
 /** Undefined for a text that is no manifest, and in a folder that is no package. */
 export function readManifest(name: string, text: string): Kernel | undefined {
-  const verdict = record(record(parse(text))?.["verdict"]);
+  const manifest = record(parse(text));
+  const verdict = record(manifest?.["verdict"]);
   if (verdict === undefined || !isPackageName(name)) return undefined;
   const gates = Array.isArray(verdict["gates"]) ? verdict["gates"] : [];
   return {
@@ -49,7 +56,14 @@ export function readManifest(name: string, text: string): Kernel | undefined {
     latency: readLatency(verdict["latency"]),
     verifier: words(verdict["verifier"]),
     gates: gates.map((gate) => ({ name: words(record(gate)?.["gate"]), status: words(record(gate)?.["status"]) })),
+    sources: readSources(manifest?.["sources"]),
   };
+}
+
+/** Names that stay within the package's folder: whoever wrote the manifest may be a stranger. */
+function readSources(names: unknown): readonly string[] {
+  if (names === undefined) return EARLIER_SOURCES;
+  return Array.isArray(names) ? names.map(words).filter((name) => FILE_NAME.test(name)) : [];
 }
 
 function readLatency(data: unknown): Latency | undefined {

@@ -12,9 +12,8 @@ const MOST_KERNELS = 500;
 /** Writing a package touches several files; they make one refresh. */
 const PAUSE_MS = 300;
 
+/** Beside the kernel's own files. */
 const FILES: readonly [string, () => string][] = [
-  ["op_kernel.cpp", () => t("device kernel")],
-  ["tiling.h", () => t("tiling")],
   ["reference.py", () => t("reference")],
   ["kernel.json", () => t("manifest")],
 ];
@@ -75,7 +74,7 @@ export class KernelsView implements vscode.TreeDataProvider<Node>, vscode.Dispos
   async getChildren(node?: Node): Promise<Node[]> {
     if (node === undefined) return groups(await this.ask(), await packages());
     if (node.kind === "group") return [...node.children];
-    return node.kind === "kernel" ? files(vscode.Uri.parse(node.folder)) : [];
+    return node.kind === "kernel" ? files(vscode.Uri.parse(node.folder), node.kernel.sources) : [];
   }
 
   getTreeItem(node: Node): vscode.TreeItem {
@@ -156,9 +155,10 @@ async function read(manifest: vscode.Uri): Promise<Uint8Array | undefined> {
   }
 }
 
-async function files(folder: vscode.Uri): Promise<FileNode[]> {
+async function files(folder: vscode.Uri, sources: readonly string[]): Promise<FileNode[]> {
   const present = new Set((await vscode.workspace.fs.readDirectory(folder)).map(([name]) => name));
-  return FILES.filter(([name]) => present.has(name)).map(([name, what]) => ({
+  const shown: [string, () => string][] = [...sources.map((name): [string, () => string] => [name, () => t("kernel source")]), ...FILES];
+  return shown.filter(([name]) => present.has(name)).map(([name, what]) => ({
     kind: "file",
     file: vscode.Uri.joinPath(folder, name),
     what: what(),

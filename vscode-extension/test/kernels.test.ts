@@ -39,6 +39,18 @@ test("no figure is made up where there is none", () => {
   assert.deepEqual(evidence(kernel), ["no latency"]);
 });
 
+for (const [sources, names] of [
+  [undefined, ["tiling.h", "op_kernel.cpp"]],
+  [["kernel.py"], ["kernel.py"]],
+  [["../x", "a/b", "", ".ssh", 3, "a.h"], ["a.h"]],
+  ["kernel.py", []],
+] as const) {
+  test(`the files of a kernel, named as ${JSON.stringify(sources)}`, () => {
+    const kernel = readManifest("x", JSON.stringify({ sources, verdict: {} }));
+    assert.deepEqual(kernel?.sources, names);
+  });
+}
+
 test("digits", () => {
   assert.deepEqual([26093.4, 412.4, 100, 35.21, 1, 0.125].map(digits), ["26,093", "412", "100", "35.2", "1.0", "0.13"]);
 });

@@ -22,7 +22,7 @@ const DASHBOARD = readState({
 assert.ok(DASHBOARD !== undefined);
 
 const kernel = (name: string): { kernel: KernelNode["kernel"]; folder: string } => ({
-  kernel: { name, latency: undefined, verifier: "twin", gates: [] },
+  kernel: { name, latency: undefined, verifier: "twin", gates: [], sources: [] },
   folder: `file:///ws/evokernel_kernels/${name}`,
 });
 

@@ -19,7 +19,7 @@ interface Manifest {
 // `npm test` runs in the extension's folder.
 const read = (name: string): string => readFileSync(name, "utf8");
 const { contributes } = JSON.parse(read("package.json")) as Manifest;
-const ofServer = [...read("../server/evokernel_server/command_names.py").matchAll(/"(evokernel\.\w+)"/g)].map(([, name]) => name);
+const ofServer = [...read("../server/evokernel_server/texts/command_names.py").matchAll(/"(evokernel\.\w+)"/g)].map(([, name]) => name);
 const commands = new Set([...contributes.commands.map(({ command }) => command), ...ofServer]);
 const steps = contributes.walkthroughs.flatMap((walkthrough) => walkthrough.steps);
 

@@ -84,7 +84,11 @@ def assumptions(environment: Any) -> list[Any]:
     the number that stands for an open end, which none is."""
     deferred = (item for items in environment.deferred_runtime_asserts.values() for item in items)
     assumed = [part.expr for part in (*environment.guards, *deferred)]
-    return [item for item in assumed if not (isinstance(item, sympy.Ne) and _OPEN_END in item.args)]
+    return [
+        condition
+        for condition in assumed
+        if not (isinstance(condition, sympy.Ne) and _OPEN_END in condition.args)
+    ]
 
 
 @contextmanager

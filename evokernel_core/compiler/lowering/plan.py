@@ -17,7 +17,7 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.device import Device
 
 
 @frozen
@@ -91,10 +91,10 @@ class Plan:
         return tuple(value for value in self.values() if value.op.startswith("reduce_"))
 
 
-def plan(task: KernelTask, chip: Chip) -> Plan:
+def plan(task: KernelTask, device: Device) -> Plan:
     """Choose the family and lower the graph. Raises PlanError with the reason where none fits."""
-    check_task(task, chip.hbm_bytes)
-    return _queued(_planned(task), chip)
+    check_task(task, device.memory_bytes)
+    return _planned(task)
 
 
 def _planned(task: KernelTask) -> Plan:
@@ -111,26 +111,10 @@ def _planned(task: KernelTask) -> Plan:
     return result
 
 
-def _queued(plan: Plan, chip: Chip) -> Plan:
-    """The plan. Raises PlanError where it moves more tensors than a kernel has queues for."""
-    most, inputs = chip.memory.max_queue_buffers, len(plan.inputs)
-    if sum(operand.domain is not Domain.SCALAR for operand in plan.inputs) > most:
-        raise PlanError(
-            "The region reads {inputs} tensors; one kernel has queues for {most}.", inputs=inputs, most=most
-        )
-    if len(plan.outputs) > most:
-        raise PlanError(
-            "The region has {count} outputs; one kernel has queues for {most}.",
-            count=len(plan.outputs),
-            most=most,
-        )
-    return plan
-
-
-def plan_matrix(task: KernelTask, rows: tuple[Dim, ...], columns: tuple[Dim, ...], chip: Chip) -> Plan:
+def plan_matrix(task: KernelTask, rows: tuple[Dim, ...], columns: tuple[Dim, ...], device: Device) -> Plan:
     """An element-wise task over a matrix of given rows and columns, whose tiles another kernel cuts.
     Raises PlanError where it is anything else."""
-    check_task(task, chip.hbm_bytes)
+    check_task(task, device.memory_bytes)
     lowering = GraphLowering(task.graph)
     if lowering.reductions():
         raise PlanError("A reduction of the result needs more than one tile of it.")
@@ -143,15 +127,15 @@ def plan_matrix(task: KernelTask, rows: tuple[Dim, ...], columns: tuple[Dim, ...
     builder, outputs = lowering.lower(space)
     if any(domain is not Domain.FULL for _, domain in outputs):
         raise PlanError("An output has fewer elements than the result.")
-    return _queued(_assemble(task, "pointwise", space, builder, outputs, ()), chip)
+    return _assemble(task, "pointwise", space, builder, outputs, ())
 
 
 def plan_channels(
-    task: KernelTask, outer: tuple[Dim, ...], steps: tuple[Dim, ...], lanes: tuple[Dim, ...], chip: Chip
+    task: KernelTask, outer: tuple[Dim, ...], steps: tuple[Dim, ...], lanes: tuple[Dim, ...], device: Device
 ) -> Plan:
     """A task over a value of outer x steps x lanes that reduces it over all its steps and nothing else, in
     the terms of the family columnwise. Raises PlanError where it is anything else."""
-    check_task(task, chip.hbm_bytes)
+    check_task(task, device.memory_bytes)
     lowering = GraphLowering(task.graph)
     whole = [_extent(part) for part in (outer, steps, lanes)]
     splits = lowering.reductions()
@@ -160,7 +144,7 @@ def plan_channels(
     for split in splits:
         if split.leading or [_extent(part) for part in (split.front, split.gone, split.lanes)] != whole:
             raise PlanError("The result is reduced over something else than its channels.")
-    return _queued(_lower(task, lowering, "columnwise", Space.around(outer, steps, lanes)), chip)
+    return _lower(task, lowering, "columnwise", Space.around(outer, steps, lanes))
 
 
 def _extent(dims: tuple[Dim, ...]) -> Extent:

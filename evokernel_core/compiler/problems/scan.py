@@ -12,7 +12,7 @@ from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
-from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
+from evokernel_core.hardware.device import SECTOR_BYTES
 
 OPERATIONS = frozenset({"sum", "prod", "max", "min", "logaddexp"})
 _DTYPES = frozenset({"float32", "float16", "bfloat16"})
@@ -40,12 +40,12 @@ class Scan:
 
 def block_of(scan: Scan) -> int:
     """Elements of 32 bytes."""
-    return BLOCK_BYTES // ITEM_SIZE[scan.dtype]
+    return SECTOR_BYTES // ITEM_SIZE[scan.dtype]
 
 
 def row_block_of(scan: Scan) -> int:
     """Elements of which a row of a tile takes whole ones: truth values take whole blocks too."""
-    return BLOCK_BYTES if scan.mask else block_of(scan)
+    return SECTOR_BYTES if scan.mask else block_of(scan)
 
 
 def read_scan(task: KernelTask) -> Scan:

@@ -15,7 +15,7 @@ from evokernel_core.compiler.shapes.views import BROADCASTS, SAME_ORDER
 from evokernel_core.domain.graph import Arg, DTypeArg, Graph, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim, TensorSpec
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.device import Device
 
 _PRODUCT = "aten.bmm.default"
 _FILLS = frozenset({"aten.ones.default", "aten.ones_like.default"})
@@ -35,7 +35,7 @@ class _Scores:
     masked: tuple[Dim, ...] = ()
 
 
-def recognise_attention(task: KernelTask, chip: Chip) -> KernelTask:
+def recognise_attention(task: KernelTask, device: Device) -> KernelTask:
     """The task with one node for each product of a softmax over scaled scores that nothing else reads."""
     search = _Search(task.graph)
     result = {
@@ -48,7 +48,7 @@ def recognise_attention(task: KernelTask, chip: Chip) -> KernelTask:
         scores = result.get(node.name)
         return None if scores is None else (_attention(node, scores, writer),)
 
-    return rewritten(task, {_PRODUCT: rewrite}, chip)
+    return rewritten(task, {_PRODUCT: rewrite}, device)
 
 
 def _attention(node: Node, scores: _Scores, writer: GraphWriter) -> ValueRef:

@@ -17,14 +17,14 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.device import Device
 
 _EMBEDDING = "aten.embedding.default"
 _REDUCTIONS = {"aten.sum.dim_IntList": "sum", "aten.mean.dim": "mean", "aten.amax.default": "max"}
 _DTYPES = frozenset({"float32", "float16", "bfloat16"})
 
 
-def recognise_bags(task: KernelTask, chip: Chip) -> KernelTask:
+def recognise_bags(task: KernelTask, device: Device) -> KernelTask:
     """The task with one bag for rows that are read, multiplied by a number each where there are weights,
     and then reduced over the indices of each bag, if nothing else reads them."""
     if not any(node.op == _EMBEDDING for node in task.graph.nodes):
@@ -36,7 +36,7 @@ def recognise_bags(task: KernelTask, chip: Chip) -> KernelTask:
     def reduced(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
         return _reduced(node, writer, alone)
 
-    return rewritten(task, dict.fromkeys(_REDUCTIONS, reduced), chip)
+    return rewritten(task, dict.fromkeys(_REDUCTIONS, reduced), device)
 
 
 def _reduced(node: Node, writer: GraphWriter, alone: frozenset[str]) -> tuple[ValueRef, ...] | None:

@@ -17,22 +17,22 @@ from evokernel_core.compiler.rewrites.elementwise import cast
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite, alive
 from evokernel_core.compiler.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Arg, Graph, Node, ValueRef
+from evokernel_core.domain.graph import Arg, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.device import Device
 
 COMPLEX = "complex64"
 OF_COMPLEX = "(complex)"
 """Ends the name of an operation as it is offered to capture for complex operands."""
 
 
-def complex_in_parts(task: KernelTask, chip: Chip) -> KernelTask:
+def complex_in_parts(task: KernelTask, device: Device) -> KernelTask:
     """The task with two real values for each complex one. Raises PlanError for an operation that has no
     rule here."""
     if not any(spec.dtype == COMPLEX for node in task.graph.nodes for spec in node.outputs):
         return task
-    return _Pass(task, chip).run()
+    return _Pass(task, device).run()
 
 
 @define
@@ -40,14 +40,14 @@ class _Pass:
     """Writes the graph anew; ``values`` are what its results have become."""
 
     task: KernelTask
-    chip: Chip
+    device: Device
     values: dict[ValueRef, ValueRef | Complex] = field(factory=dict)
     writer: GraphWriter = field(init=False)
     parts: Parts = field(init=False)
     specs: dict[ValueRef, TensorSpec] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.writer = GraphWriter(self.task, {}, self.chip)
+        self.writer = GraphWriter(self.task, {}, self.device)
         self.parts = Parts(self.writer)
         self.specs = {ValueRef(operand.name): operand.spec for operand in self.task.graph.inputs}
 
@@ -61,7 +61,7 @@ class _Pass:
                 self.values[ref] = result
         outputs = tuple(self._real(ref) for ref in self.task.graph.outputs)
         nodes = alive(self.writer.nodes, outputs)
-        return evolve(self.task, graph=Graph(self.task.graph.inputs, nodes, outputs, self.task.graph.updates))
+        return evolve(self.task, graph=self.task.graph.computed_by(nodes, outputs))
 
     def _results(self, node: Node) -> tuple[ValueRef | Complex, ...]:
         reads = any(isinstance(self.values.get(ref), Complex) for ref in node.operands())

@@ -16,13 +16,13 @@ from evokernel_core.compiler.rewrites.writer import GraphWriter, rewritten
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.device import Device
 
 _PAD = "aten.constant_pad_nd.default"
 _SLICE = "aten.slice.Tensor"
 
 
-def trimmed_depthwise(task: KernelTask, chip: Chip) -> KernelTask:
+def trimmed_depthwise(task: KernelTask, device: Device) -> KernelTask:
     """The task with depthwise convolutions that have the zeros in front of their input, and the slices of
     their result, if nothing else reads it."""
     if not any(_is_depthwise(node) for node in task.graph.nodes):
@@ -37,7 +37,7 @@ def trimmed_depthwise(task: KernelTask, chip: Chip) -> KernelTask:
             alone.update(ref.name for ref in result)
         return result
 
-    return rewritten(task, {CONVOLUTION: trimmed, _SLICE: trimmed}, chip)
+    return rewritten(task, {CONVOLUTION: trimmed, _SLICE: trimmed}, device)
 
 
 def _is_depthwise(node: Node) -> bool:

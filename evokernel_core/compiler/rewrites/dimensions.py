@@ -11,7 +11,7 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.device import Device
 
 _CAT = "aten.cat.default"
 _ALONG = (
@@ -40,16 +40,16 @@ _PARTS = frozenset(
 """Operations on parts of a tensor, which a single number does not have."""
 
 
-def checked_calls(task: KernelTask, chip: Chip) -> KernelTask:
+def checked_calls(task: KernelTask, device: Device) -> KernelTask:
     """The task where every call fits its operands, and where single numbers have a dimension as soon as a
     node works along it. Raises PlanError for a node whose operands do not go together, name a dimension that
     is not there or have no elements."""
-    task = rewritten(task, {_CAT: _without_empty_parts}, chip)
+    task = rewritten(task, {_CAT: _without_empty_parts}, device)
     check_calls(task)
     for node in task.graph.nodes:
         if node.op in _PARTS and not all(task.graph.spec(ref).shape for ref in _first(node)):
             raise PlanError("{op} of a single number is not covered.", op=node.op)
-    return rewritten(task, _REWRITES, chip)
+    return rewritten(task, _REWRITES, device)
 
 
 def _first(node: Node) -> tuple[ValueRef, ...]:

@@ -22,9 +22,7 @@ from evokernel_core.compiler.shapes.sizes import extent, product
 from evokernel_core.domain.graph import Arg, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
-from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.hardware.ascend.isa import LANES
-from evokernel_core.hardware.roofline import launch_us
+from evokernel_core.hardware.device import Device
 
 _NUMBERS: Mapping[str, Callable[[float, float], float]] = {
     "mul": operator.mul,
@@ -50,13 +48,13 @@ class _Chain:
         return self.steps[-1][0]
 
 
-def folded_steps(task: KernelTask, chip: Chip) -> KernelTask:
+def folded_steps(task: KernelTask, device: Device) -> KernelTask:
     """The task with convolutions that do what follows them by channel; the same task where none does."""
-    chains = {chain.last.name: chain for chain in _chains(task) if _pays(task, chain, chip)}
+    chains = {chain.last.name: chain for chain in _chains(task) if _pays(task, chain, device)}
     if not chains:
         return task
     # A convolution is written where its last step was: what the steps take has been written by then.
-    return rewritten(task, dict.fromkeys(_STEPS, _Fold(chains)), chip)
+    return rewritten(task, dict.fromkeys(_STEPS, _Fold(chains)), device)
 
 
 def _chains(task: KernelTask) -> Iterator[_Chain]:
@@ -104,16 +102,16 @@ def _is_by_channel(task: KernelTask, other: Arg, root: Node) -> bool:
     return all(dim == 1 or (place == channel and dim == made[1]) for place, dim in enumerate(shape))
 
 
-def _pays(task: KernelTask, chain: _Chain, chip: Chip) -> bool:
+def _pays(task: KernelTask, chain: _Chain, device: Device) -> bool:
     """Whether the steps take longer than a launch that makes weights anew and the copies of those."""
     made = math.prod(chain.root.outputs[0].sizes(task.sizes))
-    spared = len(chain.steps) * made / LANES / chip.aiv / chip.mhz
+    spared = device.elementwise_us(len(chain.steps) * made, "float32")
     if chain.root.args[2] is None and len(chain.steps) == 1 and _is_bias(task, chain):
         return True
     weight = chain.root.args[1]
     assert isinstance(weight, ValueRef)
-    moved = 3 * task.graph.spec(weight).nbytes(task.sizes) / chip.gm.memory_bytes_us
-    return spared > _WORTH * (launch_us(chip) + moved)
+    moved = 3 * task.graph.spec(weight).nbytes(task.sizes) / device.memory_bytes_us
+    return spared > _WORTH * (device.launch_us + moved)
 
 
 def _is_bias(task: KernelTask, chain: _Chain) -> bool:

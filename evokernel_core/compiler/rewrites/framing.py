@@ -15,9 +15,9 @@ from evokernel_core.compiler.lowering.pointwise import POINTWISE
 from evokernel_core.compiler.ops import CONVOLUTION, SPACE_TO_DEPTH
 from evokernel_core.compiler.rewrites.writer import alive
 from evokernel_core.compiler.shapes.views import SAME_ORDER
-from evokernel_core.domain.graph import Graph, Node, literal
+from evokernel_core.domain.graph import Node, literal
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.device import Device
 
 _LEAST_SHARE = 4
 """Framed images of this part of L2 are so large that chunks are many and long beside the barriers between
@@ -25,7 +25,7 @@ them."""
 _MOST_PHASES = 16
 
 
-def framed_beside(task: KernelTask, chip: Chip) -> KernelTask:
+def framed_beside(task: KernelTask, device: Device) -> KernelTask:
     """The task with frames that convolutions make themselves; the same task where there are none."""
     graph = task.graph
     makers = {node.name: node for node in graph.nodes if node.op == SPACE_TO_DEPTH.name}
@@ -36,10 +36,10 @@ def framed_beside(task: KernelTask, chip: Chip) -> KernelTask:
         for ref in node.operands():
             readers.setdefault(ref.name, []).append(node)
     nodes = [
-        _with_frame(node, makers) if _gains(node, makers, readers, task, chip) else node
+        _with_frame(node, makers) if _gains(node, makers, readers, task, device) else node
         for node in graph.nodes
     ]
-    return evolve(task, graph=Graph(graph.inputs, alive(nodes, graph.outputs), graph.outputs))
+    return evolve(task, graph=graph.computed_by(alive(nodes, graph.outputs), graph.outputs))
 
 
 def _with_frame(node: Node, makers: Mapping[str, Node]) -> Node:
@@ -49,7 +49,11 @@ def _with_frame(node: Node, makers: Mapping[str, Node]) -> Node:
 
 
 def _gains(
-    node: Node, makers: Mapping[str, Node], readers: Mapping[str, list[Node]], task: KernelTask, chip: Chip
+    node: Node,
+    makers: Mapping[str, Node],
+    readers: Mapping[str, list[Node]],
+    task: KernelTask,
+    device: Device,
 ) -> bool:
     if node.op != CONVOLUTION.name:
         return False
@@ -61,7 +65,7 @@ def _gains(
     is_wide = (
         phases > 1 or task.graph.spec(weight).shape[-1] != 1
     )  # else rows are joined, which frames are not
-    is_large = maker.outputs[0].nbytes(task.sizes) >= chip.l2_bytes // _LEAST_SHARE
+    is_large = maker.outputs[0].nbytes(task.sizes) >= device.l2_bytes // _LEAST_SHARE
     return is_wide and is_large and phases <= _MOST_PHASES and not _is_changed(node, readers)
 
 

@@ -17,13 +17,13 @@ from evokernel_core.compiler.shapes.sizes import extent, product
 from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.device import Device
 
 _VIEWS = ("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default")
 _MOMENTS = "aten.var_mean.correction"
 
 
-def images_apart(task: KernelTask, chip: Chip) -> KernelTask:
+def images_apart(task: KernelTask, device: Device) -> KernelTask:
     """The task with instance norms in the shape of their images; the same task where there are none."""
     if not any(_joins_images(node, task.graph.spec(ref).shape) for node, ref in _views(task)):
         return task
@@ -33,7 +33,7 @@ def images_apart(task: KernelTask, chip: Chip) -> KernelTask:
         **dict.fromkeys(_VIEWS, apart.view),
         _MOMENTS: apart.moments,
     }
-    return merged(rewritten(task, table, chip))
+    return merged(rewritten(task, table, device))
 
 
 def _views(task: KernelTask) -> list[tuple[Node, ValueRef]]:

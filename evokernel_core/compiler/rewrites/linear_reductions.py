@@ -26,11 +26,9 @@ from evokernel_core.compiler.rewrites.writer import GraphWriter, rewritten
 from evokernel_core.compiler.shapes.views import SAME_ORDER
 from evokernel_core.domain.graph import Arg, Graph, Node, ValueRef, literals
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.tensor import ITEM_SIZE, Dim
-from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.hardware.ascend.isa import FRACTAL
+from evokernel_core.domain.tensor import Dim
+from evokernel_core.hardware.device import Device
 from evokernel_core.hardware.products import multiply_adds
-from evokernel_core.hardware.roofline import launch_us
 
 _REDUCTIONS: Mapping[str, bool] = {
     "aten.mean.dim": True,
@@ -46,7 +44,7 @@ _SMALLER = 1.5
 """How many times longer smaller products take than their share of the larger ones."""
 
 
-def linear_reductions(task: KernelTask, chip: Chip) -> KernelTask:
+def linear_reductions(task: KernelTask, device: Device) -> KernelTask:
     """The task with reductions of products and convolutions in front of these, where that is less work; the
     same task where there are none."""
     ops = {node.op for node in task.graph.nodes}
@@ -54,7 +52,7 @@ def linear_reductions(task: KernelTask, chip: Chip) -> KernelTask:
         return task
     pull = _Pull(_read_once(task))
     table = dict.fromkeys((*_REDUCTIONS, *AVERAGE_POOLS), pull)
-    return rewritten(task, table, chip)
+    return rewritten(task, table, device)
 
 
 def _read_once(task: KernelTask) -> set[str]:
@@ -126,14 +124,14 @@ def _pays(root: Node, made: list[Node], writer: GraphWriter, *, is_alone: bool) 
     """Whether the launches and products of new nodes take less than what they spare: to read the result of a
     product, and where nothing else does (``is_alone``), the product with its launch and that of its reader. A
     norm in training mode, which takes the variance, is something else."""
-    chip, launch = writer.chip, launch_us(writer.chip)
+    device, launch = writer.device, writer.device.launch_us
     graph = Graph(writer.task.graph.inputs, tuple(writer.nodes), ())
 
     def products_us(nodes: Iterable[Node]) -> float:
         count = sum(multiply_adds(node, graph, writer.sizes) for node in nodes)
-        return count / FRACTAL**2 / chip.cube.depth_a_cycle(ITEM_SIZE["float32"]) / chip.aic / chip.mhz
+        return device.product_us(count, "float32")
 
-    spared = root.outputs[0].nbytes(writer.sizes) / chip.gm.memory_bytes_us
+    spared = root.outputs[0].nbytes(writer.sizes) / device.memory_bytes_us
     if is_alone:
         spared += products_us((root,)) + 2 * launch
     launched = sum(node.op not in SAME_ORDER for node in made)

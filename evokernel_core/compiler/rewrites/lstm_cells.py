@@ -16,7 +16,7 @@ from evokernel_core.compiler.shapes.sizes import extent
 from evokernel_core.domain.graph import Graph, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.device import Device
 
 _LEAST_STEPS = 4
 _SELECT, _PRODUCT, _ADD, _MUL = "aten.select.int", "aten.mm.default", "aten.add.Tensor", "aten.mul.Tensor"
@@ -44,15 +44,15 @@ class _Call:
         return mine == (*theirs, other.hidden.name, other.cell.name)
 
 
-def recognise_lstm_cells(task: KernelTask, chip: Chip) -> KernelTask:
+def recognise_lstm_cells(task: KernelTask, device: Device) -> KernelTask:
     """The task with one recurrence for each loop over all steps of a tensor."""
     while (chain := _Search(task.graph).chain()) is not None:
-        task = _with_recurrence(task, *chain, chip)
+        task = _with_recurrence(task, *chain, device)
     return task
 
 
 def _with_recurrence(
-    task: KernelTask, names: Sequence[str], calls: Sequence[_Call], chip: Chip
+    task: KernelTask, names: Sequence[str], calls: Sequence[_Call], device: Device
 ) -> KernelTask:
     """``names`` are the nodes of the hidden states in turn."""
     places = {name: place for place, name in enumerate(names)}
@@ -73,7 +73,7 @@ def _with_recurrence(
         spec = node.outputs[0]
         return (writer.call("aten.view.default", made[0][2], spec.shape, shape=spec.shape, dtype=spec.dtype),)
 
-    return rewritten(task, {_MUL: state, _ADD: last_cell}, chip)
+    return rewritten(task, {_MUL: state, _ADD: last_cell}, device)
 
 
 def _recurrence(node: Node, call: _Call, writer: GraphWriter) -> tuple[ValueRef, ...]:

@@ -10,15 +10,15 @@ from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite, rewrit
 from evokernel_core.domain.graph import DTypeArg, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.device import Device
 
 _WHOLE = "int64"
 
 
-def one_hot_as_comparison(task: KernelTask, chip: Chip) -> KernelTask:
+def one_hot_as_comparison(task: KernelTask, device: Device) -> KernelTask:
     """The task without one-hot encodings. They go before other patterns are looked for: positions that are
     compared with small integers are then computed in float32."""
-    return rewritten(task, REWRITES, chip)
+    return rewritten(task, REWRITES, device)
 
 
 def _one_hot(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:

@@ -15,7 +15,7 @@ from evokernel_core.compiler.shapes.sizes import extent, product, times
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim, TensorSpec
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.device import Device
 
 _HALVES = frozenset({"float16", "bfloat16"})
 _STEP_US = 3.0
@@ -112,20 +112,22 @@ def _parts(writer: GraphWriter, source: ValueRef, values: ValueRef) -> int:
     outer, count, run = (extent(dim).evaluate(writer.sizes) for dim in writer.shape(values))
     size = product(map(extent, writer.shape(source)[1:-1])).evaluate(writer.sizes)
     results = outer * size * run * 4
-    chip = writer.chip
-    rate = math.sqrt(chip.gm.memory_bytes_us * chip.gm.l2_bytes_us)  # between those of memory and of L2
+    device = writer.device
+    rate = math.sqrt(device.memory_bytes_us * device.l2_bytes_us)  # between those of memory and of L2
     by_element, segments = extent(writer.shape(values)[2]).is_one, -(-run * 4 // _LEAST_SEGMENT)
 
     def cost(parts: int) -> float:
         more = _STEP_US + 2 * parts * results / rate if parts > 1 else 0.0
-        cycles = [-(-parts * outer * segments // chip.aiv) * _COPY_CYCLES * count / parts]
+        cycles = [-(-parts * outer * segments // device.parallel) * _COPY_CYCLES * count / parts]
         if by_element:
-            cycles.append(_sorted_cycles(parts * outer, size, count / parts, chip))
+            cycles.append(_sorted_cycles(parts * outer, size, count / parts, device))
         elif parts == 1:  # places are dealt out, and each core looks at all entries
-            cycles.append(count * _LOOK_CYCLES + outer * count * _COPY_CYCLES / min(outer * size, chip.aiv))
-        return min(cycles) / chip.mhz + more
+            cycles.append(
+                count * _LOOK_CYCLES + outer * count * _COPY_CYCLES / min(outer * size, device.parallel)
+            )
+        return min(cycles) / device.clock_mhz + more
 
-    most = min(chip.aiv // max(outer, 1), _MOST_BYTES // max(results, 1))
+    most = min(device.parallel // max(outer, 1), _MOST_BYTES // max(results, 1))
     return min(range(1, max(most, 1) + 1), key=cost)
 
 
@@ -306,12 +308,12 @@ def _broadcast(writer: GraphWriter, indices: Sequence[ValueRef]) -> tuple[Dim, .
     )
 
 
-def _sorted_cycles(rows: int, size: int, count: float, chip: Chip) -> float:
+def _sorted_cycles(rows: int, size: int, count: float, device: Device) -> float:
     """Cycles of the busiest core that sorts single elements by their places: each range of a row looks at all
     entries of the row and sorts its own."""
-    ranges = max(-(-size // _TILE), min(chip.aiv // max(rows, 1), -(-size // 64)))
+    ranges = max(-(-size // _TILE), min(device.parallel // max(rows, 1), -(-size // 64)))
     tile = _TILE_CYCLES + count * _LOOK_CYCLES + count / ranges * _SORT_CYCLES
-    return -(-rows * ranges // chip.aiv) * tile
+    return -(-rows * ranges // device.parallel) * tile
 
 
 REWRITES: Mapping[str, Rewrite] = {

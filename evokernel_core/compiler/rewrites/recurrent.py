@@ -8,6 +8,7 @@ layers above each other that go side by side, each some steps behind the one bel
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from attrs import frozen
 
@@ -16,14 +17,13 @@ from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim, TensorSpec, evaluate_dim
-from evokernel_core.hardware.ascend.chip import Chip
 
 _ZEROS = frozenset({"aten.zeros.default", "aten.zeros_like.default", "aten.new_zeros.default"})
 _GIVEN_FILLS = frozenset({"aten.full.default", "aten.full_like.default", "aten.new_full.default"})
 
-LayersTogether = Callable[[str, int, int, int, int, str, Chip], int]
+LayersTogether = Callable[[str, int, int, int, int, str, Any], int]
 """How many layers above each other one kernel best computes, of: the kind, how many there are, steps, batch,
-hidden size, dtype and chip. Only who knows the kernels can say."""
+hidden size, dtype and device. Only who knows the kernels can say."""
 
 
 @frozen
@@ -84,7 +84,7 @@ def _together(stack: _Stack, writer: GraphWriter, layers_together: LayersTogethe
     *lengths, _ = (evaluate_dim(dim, writer.sizes) for dim in writer.shape(stack.x))
     steps, batch = reversed(lengths) if stack.batch_first else lengths
     dtype = writer.spec(stack.x).dtype
-    return layers_together(stack.kind, stack.layers, steps, batch, hidden, dtype, writer.chip)
+    return layers_together(stack.kind, stack.layers, steps, batch, hidden, dtype, writer.device)
 
 
 def _layers(

@@ -18,7 +18,7 @@ from evokernel_core.compiler.shapes.sizes import extent
 from evokernel_core.domain.graph import Arg, Graph, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.device import Device
 
 _LEAST_STEPS = 4
 _KINDS = {"aten.tanh.default": "rnn_tanh", "aten.relu.default": "rnn_relu"}
@@ -50,16 +50,16 @@ class _Cell:
         return mine == (other.x, other.dim, other.step, other.weight, other.bias, other.state_first)
 
 
-def recognise_cells(task: KernelTask, chip: Chip) -> KernelTask:
+def recognise_cells(task: KernelTask, device: Device) -> KernelTask:
     """The task with one recurrence for each loop over all steps of a tensor."""
     while (chain := _Search(task.graph).chain()) is not None:
-        task = _with_recurrence(task, *chain, chip)
+        task = _with_recurrence(task, *chain, device)
     while (node := _Search(task.graph).steps_together()) is not None:
-        task = rewritten(task, {_STACK: partial(_together, name=node.name)}, chip)
+        task = rewritten(task, {_STACK: partial(_together, name=node.name)}, device)
     return task
 
 
-def _with_recurrence(task: KernelTask, nodes: Sequence[Node], cell: _Cell, chip: Chip) -> KernelTask:
+def _with_recurrence(task: KernelTask, nodes: Sequence[Node], cell: _Cell, device: Device) -> KernelTask:
     """``nodes`` give the states in turn, ``cell`` is the first one."""
     places = {node.name: place for place, node in enumerate(nodes)}
     made: list[ValueRef] = []
@@ -73,7 +73,7 @@ def _with_recurrence(task: KernelTask, nodes: Sequence[Node], cell: _Cell, chip:
         place = places[node.name]
         return (writer.call(_SELECT, made[0], cell.dim, place, shape=spec.shape, dtype=spec.dtype),)
 
-    return rewritten(task, {nodes[0].op: rewrite}, chip)
+    return rewritten(task, {nodes[0].op: rewrite}, device)
 
 
 def _recurrence(node: Node, cell: _Cell, writer: GraphWriter) -> ValueRef:

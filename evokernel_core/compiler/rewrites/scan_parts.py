@@ -32,9 +32,9 @@ def _in_parts(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     neighbours = all(item == 1 for item in shape[dim + 1 :])
     if not isinstance(length, int) or combine is None or dtype != "float32":
         return None
-    if not neighbours or 2 * rows > writer.chip.aiv:
+    if not neighbours or 2 * rows > writer.device.parallel:
         return None
-    parts = _parts(length, math.ceil(writer.chip.aiv / rows))
+    parts = _parts(length, math.ceil(writer.device.parallel / rows))
     if parts is None:
         return None
     split = (*shape[:dim], parts, length // parts)

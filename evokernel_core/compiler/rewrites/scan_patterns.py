@@ -17,14 +17,14 @@ from evokernel_core.compiler.shapes.sizes import extent
 from evokernel_core.domain.graph import Arg, Graph, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.device import Device
 
 _IDENTITY = {"sum": 0.0, "prod": 1.0}
 _FILLS = {"zeros_like": 0.0, "zeros": 0.0, "new_zeros": 0.0, "ones_like": 1.0, "ones": 1.0, "new_ones": 1.0}
 _GIVEN_FILLS = frozenset({"full", "full_like", "new_full"})
 
 
-def recognise_scans(task: KernelTask, chip: Chip) -> KernelTask:
+def recognise_scans(task: KernelTask, device: Device) -> KernelTask:
     """The task with one scan for each of these patterns; a scan without one stays as it is."""
     if not any(node.op in SCANS for node in task.graph.nodes):
         return task

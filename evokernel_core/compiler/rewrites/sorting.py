@@ -113,7 +113,9 @@ def _parts(writer: GraphWriter, count: Dim, columns: Dim, keep: Dim) -> int:
         or keep > SORTED_KEPT[-1]
     ):
         return 1
-    most = min(writer.chip.aiv // extent(count).evaluate(writer.sizes), columns // max(_LEAST_PART, 2 * keep))
+    most = min(
+        writer.device.parallel // extent(count).evaluate(writer.sizes), columns // max(_LEAST_PART, 2 * keep)
+    )
     return next((parts for parts in range(most, 1, -1) if columns % parts == 0), 1)
 
 

@@ -21,8 +21,7 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim, TensorSpec, evaluate_dim
-from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.hardware.roofline import launch_us
+from evokernel_core.hardware.device import Device
 
 _REACHED = 0.76
 """The share of its rate at which one core loads tiles of 8 KB, their latency included (fitted)."""
@@ -36,11 +35,11 @@ _SHORT_PART = 512
 """The same where the sizes leave nothing longer: several rows then share a tile."""
 
 
-def split_reductions(task: KernelTask, chip: Chip) -> KernelTask:
+def split_reductions(task: KernelTask, device: Device) -> KernelTask:
     """The task with reductions of few long rows split; the same task where there are none."""
     if not any(node.op in _RULES for node in task.graph.nodes):
         return task
-    result = rewritten(task, _RULES, chip)
+    result = rewritten(task, _RULES, device)
     return merged(result) if result is not task else task
 
 
@@ -107,18 +106,18 @@ def _planned(
 ) -> _Split | None:
     """How to split a reduction, None where one kernel does as well. ``passes`` is how often a row is
     read where it does not stay in cache."""
-    shape, chip = writer.shape(x), writer.chip
+    shape, device = writer.shape(x), writer.device
     lengths = [evaluate_dim(dim, writer.sizes) for dim in shape]
     width = ITEM_SIZE[writer.spec(x).dtype]
     row = math.prod(lengths[dim] for dim in dims) * width
     rows = math.prod(lengths) * width // max(row, 1)
-    busy = min(rows, chip.aiv)
-    again = passes if row * busy > chip.l2_bytes * 0.6 else 1
-    one_core = _REACHED * chip.mte.load_bytes_per_cycle * chip.mhz
-    all_cores = chip.gm.memory_bytes_us
-    now = max(row * math.ceil(rows / chip.aiv) / one_core, row * rows * again / all_cores)
-    then = row * rows / all_cores + _LAUNCHES * launch_us(chip)
-    if now < 1.3 * then or (row <= chip.l2_bytes // 2 and _is_read_again(writer, node, x)):
+    busy = min(rows, device.parallel)
+    again = passes if row * busy > device.l2_bytes * 0.6 else 1
+    one_core = _REACHED * device.worker_bytes_us
+    all_cores = device.memory_bytes_us
+    now = max(row * math.ceil(rows / device.parallel) / one_core, row * rows * again / all_cores)
+    then = row * rows / all_cores + _LAUNCHES * device.launch_us
+    if now < 1.3 * then or (row <= device.l2_bytes // 2 and _is_read_again(writer, node, x)):
         return None
     split: _Split | None = None
     short: _Split | None = None
@@ -126,12 +125,14 @@ def _planned(
         outer, inner = dims[:count], dims[count:]
         parts = rows * math.prod(lengths[dim] for dim in outer)
         part = math.prod(lengths[dim] for dim in inner) * width
-        if part >= _SHORT_PART and parts >= 2 * chip.aiv:
+        if part >= _SHORT_PART and parts >= 2 * device.parallel:
             short = short or _Split(writer, x, outer, inner)
-        if part >= _LEAST_PART and parts >= 2 * chip.aiv:
+        if part >= _LEAST_PART and parts >= 2 * device.parallel:
             split = _Split(writer, x, outer, inner)
-            is_kept = passes == 1 or part * chip.aiv <= chip.l2_bytes // 2  # a part that is read again
-            if is_kept and math.ceil(parts / chip.aiv) * chip.aiv <= _UNEVEN * parts:
+            is_kept = (
+                passes == 1 or part * device.parallel <= device.l2_bytes // 2
+            )  # a part that is read again
+            if is_kept and math.ceil(parts / device.parallel) * device.parallel <= _UNEVEN * parts:
                 return split
     return split or _cut(writer, x, dims, rows) or short
 
@@ -172,7 +173,7 @@ def _cut(writer: GraphWriter, x: ValueRef, dims: tuple[int, ...], rows: int) -> 
     length = shape[dim]
     if not isinstance(length, int) or len(dims) > 1:
         return None
-    least = math.ceil(2 * writer.chip.aiv / rows)
+    least = math.ceil(2 * writer.device.parallel / rows)
     width = ITEM_SIZE[writer.spec(x).dtype]
     fits = (n for n in range(least, 64 * least) if length % n == 0 and length // n * width >= _LEAST_PART)
     parts = next(fits, None)

@@ -11,14 +11,14 @@ from evokernel_core.compiler.rewrites.split_reductions import reduced_dims, size
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite, rewritten
 from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.device import Device
 
 
-def related_variances(task: KernelTask, chip: Chip) -> KernelTask:
+def related_variances(task: KernelTask, device: Device) -> KernelTask:
     """The task with each variance computed from an earlier one of the same elements, where there is one."""
     if not any(node.op == "aten.var_mean.correction" for node in task.graph.nodes):
         return task
-    return rewritten(task, _RULES, chip)
+    return rewritten(task, _RULES, device)
 
 
 def _variance(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:

@@ -7,10 +7,10 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from evokernel_core.domain.graph import Arg, Graph, Node, ValueRef
+from evokernel_core.domain.graph import Arg, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim, TensorSpec
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.device import Device
 
 Rewrite = Callable[[Node, "GraphWriter"], "tuple[ValueRef, ...] | None"]
 """Writes simpler nodes in place of one whose operands are already those of the new graph, and gives one
@@ -21,11 +21,11 @@ node can be computed by no kernel."""
 @define
 class GraphWriter:
     """A new graph over the inputs of ``task``. Every node that is written is itself rewritten as long as
-    ``rewrites`` has something for its op. ``chip``: to choose between right rewrites by."""
+    ``rewrites`` has something for its op. ``device``: to choose between right rewrites by."""
 
     task: KernelTask
     rewrites: Mapping[str, Rewrite]
-    chip: Chip
+    device: Device
     nodes: list[Node] = field(factory=list)
     _specs: dict[ValueRef, TensorSpec] = field(init=False)
     _names: set[str] = field(init=False)
@@ -84,11 +84,11 @@ class GraphWriter:
         return results
 
 
-def rewritten(task: KernelTask, rewrites: Mapping[str, Rewrite], chip: Chip) -> KernelTask:
+def rewritten(task: KernelTask, rewrites: Mapping[str, Rewrite], device: Device) -> KernelTask:
     """The task with every node rewritten that has a rewrite; nodes that nothing reads any more go."""
     if not any(node.op in rewrites for node in task.graph.nodes):
         return task
-    writer = GraphWriter(task, rewrites, chip)
+    writer = GraphWriter(task, rewrites, device)
     values: dict[ValueRef, ValueRef] = {}
     for node in task.graph.nodes:
         moved = evolve(
@@ -99,7 +99,7 @@ def rewritten(task: KernelTask, rewrites: Mapping[str, Rewrite], chip: Chip) -> 
         for index, result in enumerate(writer.write(moved)):
             values[ValueRef(node.name, index)] = result
     outputs = tuple(values.get(ref, ref) for ref in task.graph.outputs)
-    return evolve(task, graph=Graph(task.graph.inputs, alive(writer.nodes, outputs), outputs))
+    return evolve(task, graph=task.graph.computed_by(alive(writer.nodes, outputs), outputs))
 
 
 def _moved(arg: Any, values: Mapping[ValueRef, ValueRef]) -> Arg:

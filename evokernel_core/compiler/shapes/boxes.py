@@ -18,7 +18,7 @@ from evokernel_core.domain.graph import Arg, Node, ValueRef, literal
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
-from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
+from evokernel_core.hardware.device import SECTOR_BYTES
 
 ORDERS = frozenset({"aten.permute.default", "aten.transpose.int", "aten.t.default"})
 PARTS = frozenset({"aten.slice.Tensor", "aten.select.int", "aten.diagonal.default", "aten.unfold.default"})
@@ -394,7 +394,7 @@ def _joined(box: Box, fill: Box, width: int) -> Box | None:
     """The copy with a fill to its left or right, None where they are not neighbours."""
     same = [(axis.size, axis.to_stride) for axis in box.axes[:-1]]
     count = fill.axes[-1].size.constant if fill.axes else None
-    if count is None or count * width > BLOCK_BYTES or width > 4:
+    if count is None or count * width > SECTOR_BYTES or width > 4:
         return None
     if [(axis.size, axis.to_stride) for axis in fill.axes[:-1]] != same:
         return None

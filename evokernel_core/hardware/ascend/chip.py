@@ -15,7 +15,9 @@ from typing import Any, TypeVar
 from attrs import AttrsInstance, field, fields, frozen
 
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL
+from evokernel_core.hardware.device import Device
 
 CHIPS = Path(__file__).parent / "chips"
 DEFAULT_CHIP = "ascend910b1"
@@ -25,16 +27,17 @@ S = TypeVar("S", bound=AttrsInstance)
 
 
 @frozen
-class Launch:
-    """Microseconds of a launch beside ``Chip.launch_us``: for each core that is started, and before a core's
-    first instruction."""
+class LaunchCosts:
+    """Microseconds of a launch: of any, for each core that is started, and before a core's first
+    instruction."""
 
+    launch_us: float
     per_block_us: float
     start_us: float
 
 
 @frozen
-class Memory:
+class CoreMemories:
     """Bytes of a core's memories beside ``Chip.ub_bytes``, its functions' stack among them, and how many
     buffers the queues of one position may have."""
 
@@ -201,7 +204,7 @@ class Chip:
 
     ``aic`` and ``aiv``: cube and vector cores. ``mhz``: core clock. ``ub_bytes``: unified buffer
     of a vector core that a kernel may use. ``hbm_bytes``: device memory. ``hbm_gbps``: its peak
-    rate in GB/s. ``l2_bytes``: shared L2. ``launch_us``: cost of one kernel launch. The other fields
+    rate in GB/s. ``l2_bytes``: shared L2. The other fields
     are sections of the file. ``constants`` holds every number of the file by its dotted key, for the
     runner.
     """
@@ -214,9 +217,8 @@ class Chip:
     hbm_bytes: int
     hbm_gbps: float
     l2_bytes: int
-    launch_us: float
-    launch: Launch = field(hash=False)
-    memory: Memory = field(hash=False)
+    launch: LaunchCosts = field(hash=False)
+    memory: CoreMemories = field(hash=False)
     scalar: Scalar = field(hash=False)
     sync: Sync = field(hash=False)
     vector: Vector = field(hash=False)
@@ -225,6 +227,63 @@ class Chip:
     cube: Cube = field(hash=False)
     constants: Mapping[str, float] = field(hash=False)
     path: Path = field(hash=False, eq=False)
+
+    @property
+    def parallel(self) -> int:
+        return self.aiv
+
+    @property
+    def clock_mhz(self) -> float:
+        return self.mhz
+
+    @property
+    def memory_bytes(self) -> int:
+        return self.hbm_bytes
+
+    @property
+    def peak_bytes_us(self) -> float:
+        return self.hbm_gbps * 1e3
+
+    @property
+    def memory_bytes_us(self) -> float:
+        return self.gm.memory_bytes_us
+
+    @property
+    def l2_bytes_us(self) -> float:
+        return self.gm.l2_bytes_us
+
+    @property
+    def worker_bytes_us(self) -> float:
+        return self.mte.load_bytes_per_cycle * self.mhz
+
+    @property
+    def launch_us(self) -> float:
+        return self.launch_of(self.aiv)
+
+    def launch_of(self, cores: int) -> float:
+        """Modelled microseconds that a launch of so many vector cores costs before any work."""
+        return self.launch.launch_us + cores * self.launch.per_block_us + self.launch.start_us
+
+    def mixed_launch_of(self, cubes: int) -> float:
+        """The same of a launch of so many cube cores, each with its two vector cores."""
+        return self.launch_of(3 * cubes)
+
+    def product_us(self, multiply_adds: int, dtype: str) -> float:
+        """A product of complex numbers takes at least three of real ones."""
+        real = "float32" if dtype == "complex64" else dtype
+        depth = self.cube.depth_a_cycle(ITEM_SIZE[real]) / (3 if dtype == "complex64" else 1)
+        return multiply_adds / FRACTAL**2 / depth / self.aic / self.mhz
+
+    def elementwise_us(self, elements: int, dtype: str) -> float:
+        return elements / self.simple_rate(dtype) / self.aiv / self.mhz
+
+    def transcendental_us(self, elements: int) -> float:
+        return elements / self.vector.elements_per_cycle.transcendental / self.aiv / self.mhz
+
+    def simple_rate(self, dtype: str) -> float:
+        """Elements a cycle of one vector core and simple instruction; bytes are computed as 16-bit lanes."""
+        bits = 32 if dtype == "complex64" else max(16, 8 * ITEM_SIZE[dtype])
+        return self.vector.elements_per_cycle.of("simple", bits)
 
 
 def chip_names() -> tuple[str, ...]:
@@ -291,9 +350,8 @@ def parse_chip(name: str, path: Path) -> Chip:
         "chip",
         Chip,
         name=name,
-        launch_us=need("launch", "launch_us"),
-        launch=read("launch", Launch),
-        memory=read("memory", Memory),
+        launch=read("launch", LaunchCosts),
+        memory=read("memory", CoreMemories),
         scalar=read("scalar", Scalar),
         sync=read("sync", Sync),
         vector=read("vector", Vector, elements_per_cycle=rates),
@@ -317,6 +375,17 @@ def _constants(path: Path) -> dict[str, float]:
             "The chip file {path} is based on {base}, of which there is no file.", path=path, base=repr(base)
         )
     return {**_constants(result), **dict(_flatten(table))}
+
+
+def chip_of(device: Device) -> Chip:
+    """The device as what AscendC is written for. Raises UsageError for any other."""
+    if not isinstance(device, Chip):
+        raise UsageError(
+            "{device} runs no AscendC; choose one of: {known}.",
+            device=device.name,
+            known=", ".join(chip_names()),
+        )
+    return device
 
 
 def runner_text(chip: Chip) -> str:

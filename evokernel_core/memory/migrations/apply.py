@@ -14,6 +14,7 @@ from evokernel_core.memory.migrations import (
     m007_placements,
     m008_verdicts,
     m009_titles,
+    m010_targets,
 )
 
 STEPS = {
@@ -26,6 +27,7 @@ STEPS = {
     "m007_placements": m007_placements.apply,
     "m008_verdicts": m008_verdicts.apply,
     "m009_titles": m009_titles.apply,
+    "m010_targets": m010_targets.apply,
 }
 migrations = Migrations("evokernel")
 for _name, _step in STEPS.items():

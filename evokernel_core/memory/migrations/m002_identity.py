@@ -8,8 +8,7 @@ from collections.abc import Mapping
 
 from sqlite_utils import Database
 
-from evokernel_core.domain.admission import read_task
-from evokernel_core.memory.rows import Row, UnreadableRow, decoded
+from evokernel_core.memory.migrations.identities import identity_of
 
 _KEYED = ("verdicts", "uses", "evidence", "outcomes")
 """Tables in which a task has at most one row of a kind: of several spellings' rows one stays."""
@@ -34,17 +33,17 @@ def apply(db: Database) -> None:
 
 def _renamed(db: Database) -> Mapping[str, str]:
     """The new identity of every task that has another one now."""
-    result = {}
+    renamed = {}
     for row in db.table("tasks").rows_where(select="task_id, task"):
-        try:
-            old, new = _identities(row)
-        except UnreadableRow:
-            continue
-        if old != new:
-            result[old] = new
-    return result
+        old, new = str(row["task_id"]), _identity(row["task"])
+        if new not in ("", old):
+            renamed[old] = new
+    return renamed
 
 
-@decoded
-def _identities(row: Row) -> tuple[str, str]:
-    return str(row["task_id"]), read_task(json.loads(row["task"])).task_id
+def _identity(task: object) -> str:
+    """Empty for what is no task's JSON."""
+    try:
+        return identity_of(json.loads(str(task)))
+    except (ValueError, TypeError, LookupError, AttributeError, SyntaxError, RecursionError):
+        return ""

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from sqlite_utils import Database
 
-from evokernel_core.memory.packed import COMMON, packed
-from evokernel_core.memory.rows import Row
-from evokernel_core.memory.sources import BASES, compressed
+from evokernel_core.memory.migrations.compression import compress
+from evokernel_core.memory.migrations.dictionaries import COMMON
 
+BASES, SHORTER, SAVED = 4, 3, 512
+"""Latest kernels that a kernel is compared with; a kernel is written as what differs from one of them where
+that is so many times shorter, and saves so many bytes."""
 COUNTED = (
     "CREATE TABLE revision (n INTEGER NOT NULL)",
     "INSERT INTO revision VALUES (0)",
@@ -58,7 +61,7 @@ def apply(db: Database) -> None:
         db.execute(statement)
 
 
-def _kernels(db: Database) -> Iterator[Row]:
+def _kernels(db: Database) -> Iterator[dict[str, Any]]:
     """The rows of kernels that can be read."""
     bases: deque[tuple[int, str]] = deque(maxlen=BASES)
     for seq, row in enumerate(db.query(_SOURCES), 1):
@@ -66,15 +69,24 @@ def _kernels(db: Database) -> Iterator[Row]:
         if not all(isinstance(value, str) for value in (id, *texts)):
             continue
         written = json.dumps(texts)
-        base, kernel = compressed(written, bases)
+        base, kernel = _shortest(written, bases)
         if not base:
             bases.appendleft((seq, written))
         yield {"seq": seq, "source_id": id, "base": base, "kernel": kernel}
 
 
+def _shortest(written: str, bases: Iterable[tuple[int, str]]) -> tuple[int, bytes]:
+    """The row that a kernel's text is written against, 0 for none, and the text so written."""
+    alone = compress(written, COMMON)
+    differences = ((seq, compress(written, text)) for seq, text in bases)
+    base, shortest = min(differences, key=lambda one: len(one[1]), default=(0, alone))
+    is_much = len(shortest) * SHORTER < len(alone) and len(alone) - len(shortest) > SAVED
+    return (base, shortest) if is_much else (0, alone)
+
+
 def _packed(value: bytes, like: bytes) -> bytes:
     """As it is where it is damaged."""
     try:
-        return packed(value.decode(), COMMON + like.decode())
+        return compress(value.decode(), COMMON + like.decode())
     except UnicodeDecodeError:
         return value

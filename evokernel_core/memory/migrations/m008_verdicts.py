@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sqlite_utils import Database
 
-from evokernel_core.memory.packed import COMMON, VERDICTS, packed, unpacked
+from evokernel_core.memory.migrations.compression import compress, decompress
+from evokernel_core.memory.migrations.dictionaries import COMMON, VERDICTS
 
 
 def apply(db: Database) -> None:
@@ -16,6 +17,6 @@ def _anew(kept: object, ids: bytes) -> object:
     """As it is where it is damaged."""
     try:
         repeated = ids.decode()
-        return packed(unpacked(kept, COMMON + repeated), VERDICTS + repeated)
+        return compress(decompress(kept, COMMON + repeated), VERDICTS + repeated)
     except (TypeError, ValueError):
         return kept

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from evokernel_core.domain.descriptor import Descriptor
-from evokernel_core.synthesis.policies.base import DRAFT, SearchState, Step
+from evokernel_core.synthesis.policies.base import DRAFT, Refinement, SearchState
 from evokernel_core.synthesis.proposers.base import Candidate
 
 
@@ -26,12 +26,12 @@ class ArchivePolicy:
     exploration_weight: float = 0.2
     name: str = "archive"
 
-    def choose(self, state: SearchState, rng: random.Random) -> Step:
+    def choose(self, state: SearchState, rng: random.Random) -> Refinement:
         elites = list(archive(state.starts).values())
         if not elites:
             return DRAFT
         weights = [self._weight(elite, elites, state) for elite in elites]
-        return Step(rng.choices(elites, weights)[0])
+        return Refinement(rng.choices(elites, weights)[0])
 
     def _weight(self, elite: Candidate, elites: Sequence[Candidate], state: SearchState) -> float:
         fastest = min(elite.latency_us for elite in elites)

@@ -33,12 +33,12 @@ class SearchState:
 
     def steps_from(self, source_id: str) -> int:
         """The number of attempts made from a kernel, those included that are awaited."""
-        return len(self.children(source_id)) + sum(item.parent == source_id for item in self.begun)
+        return len(self.children(source_id)) + sum(start.parent == source_id for start in self.begun)
 
     @property
     def cells(self) -> tuple[Descriptor, ...]:
         """The cells in which something was tried, in that order."""
-        sources = [candidate.source for candidate in self.candidates] + [item.source for item in self.begun]
+        sources = [candidate.source for candidate in self.candidates] + [start.source for start in self.begun]
         return tuple(dict.fromkeys(source.strategy.descriptor for source in sources))
 
     @property
@@ -48,7 +48,7 @@ class SearchState:
 
 
 @frozen
-class Step:
+class Refinement:
     """Refine ``start``, or draft anew where it is None: in another cell than those that it keeps
     ``away_from``, where there is one."""
 
@@ -56,12 +56,12 @@ class Step:
     away_from: tuple[Descriptor, ...] = ()
 
 
-DRAFT = Step(None)
+DRAFT = Refinement(None)
 
 
-def draft_elsewhere(state: SearchState) -> Step:
+def draft_elsewhere(state: SearchState) -> Refinement:
     """A draft that differs from all that was tried."""
-    return Step(None, state.cells)
+    return Refinement(None, state.cells)
 
 
 class Policy(Protocol):
@@ -70,4 +70,4 @@ class Policy(Protocol):
     @property
     def name(self) -> str: ...
 
-    def choose(self, state: SearchState, rng: random.Random) -> Step: ...
+    def choose(self, state: SearchState, rng: random.Random) -> Refinement: ...

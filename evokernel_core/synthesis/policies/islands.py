@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from attrs import define, field, frozen
 
 from evokernel_core.memory.retrieval import EPSILON
-from evokernel_core.synthesis.policies.base import DRAFT, SearchState, Step, draft_elsewhere
+from evokernel_core.synthesis.policies.base import DRAFT, Refinement, SearchState, draft_elsewhere
 from evokernel_core.synthesis.proposers.base import Begun, Candidate
 
 ISLANDS = 3
@@ -51,11 +51,11 @@ class IslandsPolicy:
     epsilon: float = EPSILON
     name: str = "islands"
 
-    def choose(self, state: SearchState, rng: random.Random) -> Step:
+    def choose(self, state: SearchState, rng: random.Random) -> Refinement:
         if not state.starts:
             return DRAFT
         result = islands(state, self.number, self.interval)
-        awaited = sum(not item.parent for item in state.begun)
+        awaited = sum(not start.parent for start in state.begun)
         may_begin = state.steps_from("") < self.number * DRAFTS_AN_ISLAND
         if state.can_draft and may_begin and len(result) + awaited < self.number:
             return draft_elsewhere(state)
@@ -63,8 +63,8 @@ class IslandsPolicy:
         island = _least(island for island in result if island.members.keys() & open_ids)
         mine = [value for id, value in island.members.items() if id in open_ids]
         if rng.random() < self.epsilon:
-            return Step(rng.choice(mine))
-        return Step(min(mine, key=lambda item: item.latency_us))
+            return Refinement(rng.choice(mine))
+        return Refinement(min(mine, key=lambda candidate: candidate.latency_us))
 
 
 def islands(state: SearchState, number: int, interval: int) -> list[Island]:
@@ -88,9 +88,9 @@ def islands(state: SearchState, number: int, interval: int) -> list[Island]:
     return islands
 
 
-def _home(islands: Iterable[Island], item: Candidate | Begun) -> Island | None:
+def _home(islands: Iterable[Island], member: Candidate | Begun) -> Island | None:
     """The island that made an attempt: one that has its parent; of several the one whose turn it was."""
-    homes = [island for island in islands if item.parent in island.members]
+    homes = [island for island in islands if member.parent in island.members]
     return _least(homes) if homes else None
 
 

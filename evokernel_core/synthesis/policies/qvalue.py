@@ -14,7 +14,7 @@ import random
 from attrs import frozen
 
 from evokernel_core.memory.retrieval import EPSILON, epsilon_greedy, z_scores
-from evokernel_core.synthesis.policies.base import DRAFT, SearchState, Step
+from evokernel_core.synthesis.policies.base import DRAFT, Refinement, SearchState
 
 
 @frozen
@@ -26,7 +26,7 @@ class QValuePolicy:
     speed: float = 0.8
     name: str = "qvalue"
 
-    def choose(self, state: SearchState, rng: random.Random) -> Step:
+    def choose(self, state: SearchState, rng: random.Random) -> Refinement:
         if not state.starts:
             return DRAFT
         starts = {start.source.source_id: start for start in state.starts}
@@ -35,4 +35,4 @@ class QValuePolicy:
         fast = z_scores([-math.log(starts[id].latency_us) for id in fastest_first])
         scores = [(1.0 - self.speed) * a + self.speed * b for a, b in zip(q, fast, strict=True)]
         mixed = dict(zip(fastest_first, scores, strict=True))
-        return Step(starts[epsilon_greedy(fastest_first, mixed, 1, self.epsilon, rng)[0]])
+        return Refinement(starts[epsilon_greedy(fastest_first, mixed, 1, self.epsilon, rng)[0]])

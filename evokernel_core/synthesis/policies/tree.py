@@ -13,7 +13,7 @@ import random
 from attrs import frozen
 
 from evokernel_core.domain.verdict import GateName
-from evokernel_core.synthesis.policies.base import DRAFT, SearchState, Step, draft_elsewhere
+from evokernel_core.synthesis.policies.base import DRAFT, Refinement, SearchState, draft_elsewhere
 from evokernel_core.synthesis.proposers.base import Candidate
 
 MAX_SPEEDUP = 10.0
@@ -42,15 +42,15 @@ class TreePolicy:
     small_steps: int = 2
     name: str = "tree"
 
-    def choose(self, state: SearchState, rng: random.Random) -> Step:
+    def choose(self, state: SearchState, rng: random.Random) -> Refinement:
         if not state.starts:
             return DRAFT
         node = self._descend(state)
         if node is None:
-            return draft_elsewhere(state) if state.can_draft else Step(state.fastest)
+            return draft_elsewhere(state) if state.can_draft else Refinement(state.fastest)
         steps = state.steps_from(node.source.source_id)
         large = state.can_draft and (steps >= self.small_steps or rng.random() < self.large_step)
-        return draft_elsewhere(state) if large else Step(node)
+        return draft_elsewhere(state) if large else Refinement(node)
 
     def _descend(self, state: SearchState) -> Candidate | None:
         """The node to expand, None for the root; only nodes that can still be refined are passed."""

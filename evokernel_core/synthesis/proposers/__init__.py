@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import ProposerName, Settings
 from evokernel_core.extras import MODEL, needed
-from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.synthesis.proposers.base import Proposer
+from evokernel_core.targets import author_for
 
 if TYPE_CHECKING:
     from evokernel_core.synthesis.proposers.llm_budget import Books
@@ -22,7 +22,8 @@ def open_proposer(settings: Settings, books: Callable[[], Books] | None = None) 
     for a model without an endpoint, ExtraMissing without its client."""
     from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 
-    schedule = ScheduleProposer(load_chip(settings.chip))
+    author = author_for(settings.chip)
+    schedule = ScheduleProposer(author)
     if settings.proposer is ProposerName.SCHEDULE:
         return schedule
     if not (settings.endpoint.base_url and settings.endpoint.model):
@@ -36,5 +37,5 @@ def open_proposer(settings: Settings, books: Callable[[], Books] | None = None) 
     with needed(MODEL):
         from evokernel_core.synthesis.proposers.llm import LlmProposer
 
-    model = LlmProposer(settings.endpoint, settings.chip, books)
+    model = LlmProposer(settings.endpoint, author, books)
     return model if settings.proposer is ProposerName.LLM else HybridProposer(schedule, model)

@@ -7,20 +7,19 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 
+from evokernel_core.compiler.author import KernelAuthor
+from evokernel_core.compiler.features import schedule_features
+from evokernel_core.compiler.fusion.program import PROGRAM, is_cut_alike, parted
+from evokernel_core.compiler.target import Move
 from evokernel_core.domain.errors import PlanError, StrategyError
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import ById, KernelTask
-from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.synthesis.promises import expected_gain, promise_of
 from evokernel_core.synthesis.proposers.base import Candidate, Context
-from evokernel_core.synthesis.proposers.moves import Step, estimated_us
+from evokernel_core.synthesis.proposers.moves import PricedMove, estimated_us
 from evokernel_core.synthesis.residual import Residual
-from evokernel_core.targets.ascendc.author import lines_of_kernels
-from evokernel_core.targets.ascendc.features import schedule_features
-from evokernel_core.targets.ascendc.fusion.program import PROGRAM, is_cut_alike, parted
-from evokernel_core.targets.ascendc.kernels.family import Move
-from evokernel_core.twin.build import KERNEL_SOURCE
+from evokernel_core.targets.sources import MAIN_FILES
 
 _SEEN = 100.0
 """What a step gave on the same task weighs as much as this many estimates of it (ours: it is off by less than
@@ -34,23 +33,23 @@ _FAILURE = 0.5
 def gains(
     task: KernelTask,
     start: Candidate,
-    steps: Sequence[tuple[Experience, Step]],
+    steps: Sequence[tuple[Experience, PricedMove]],
     context: Context,
-    chip: Chip,
+    author: KernelAuthor,
 ) -> list[tuple[float, float]]:
     """Of each step the gain on average, and the one that is expected: what estimates say, as far as they are
     believed, or what the same step gave elsewhere on this task. What is left open is a share of the time of
     the kernel that a step changes. Kernels of which much was tried wait for others, as arms do that are
     bounded by Auer et al., "Finite-time Analysis of the Multiarmed Bandit Problem"."""
     promise = promise_of(context.residual.records, task.task_id)
-    times, given = _times(ById(task), start, chip), _given(context.candidates)
+    times, given = _times(ById(task), start, author), _given(context.candidates)
     tries: Counter[int | None] = Counter()
     for (_, kernel), gains in given.items():
         tries[kernel] += len(gains)
     place = {experience.id: place for place, experience in enumerate(context.experiences, 1)}
-    said = _said(task, start, [step for _, step in steps], context.residual, chip)
+    said = _said(task, start, [step for _, step in steps], context.residual, author)
 
-    def gain(experience: Experience, step: Step, estimated: float) -> tuple[float, float]:
+    def gain(experience: Experience, step: PricedMove, estimated: float) -> tuple[float, float]:
         known = given.get((step.move.name, step.move.kernel), [])
         weight = 1 + _SEEN * len(known)
         left_open = math.hypot(promise.spread, math.log(step.doubt)) / math.sqrt(weight)
@@ -60,14 +59,14 @@ def gains(
         on_average = expected_gain(mean, left_open * _matters(step.move, times))
         return on_average / math.sqrt(1 + tries[step.move.kernel]), mean
 
-    return [gain(item, step, one) for (item, step), one in zip(steps, said, strict=True)]
+    return [gain(experience, step, one) for (experience, step), one in zip(steps, said, strict=True)]
 
 
 def _given(candidates: Sequence[Candidate]) -> dict[tuple[str, int | None], list[float]]:
     """By the name of a step and the kernel that it changes: the logarithms of how much faster it made what it
     started from."""
     known = {candidate.source.source_id: candidate for candidate in candidates}
-    found: defaultdict[tuple[str, int | None], list[float]] = defaultdict(list)
+    ratios: defaultdict[tuple[str, int | None], list[float]] = defaultdict(list)
     for child in candidates:
         parent = known.get(child.parent)
         if parent is None or not child.source.strategy.move:
@@ -75,8 +74,8 @@ def _given(candidates: Sequence[Candidate]) -> dict[tuple[str, int | None], list
         now, before = child.verdict.latency, parent.verdict.latency
         gain = math.log(before.us / now.us) if now and before else -math.inf
         changed = _changed(parent.source.strategy, child.source.strategy)
-        found[child.source.strategy.move, changed].append(max(gain, -_FAILURE))
-    return found
+        ratios[child.source.strategy.move, changed].append(max(gain, -_FAILURE))
+    return ratios
 
 
 def _changed(start: Strategy, child: Strategy) -> int | None:
@@ -89,37 +88,37 @@ def _changed(start: Strategy, child: Strategy) -> int | None:
 
 
 def _said(
-    task: KernelTask, start: Candidate, steps: Sequence[Step], residual: Residual, chip: Chip
+    task: KernelTask, start: Candidate, steps: Sequence[PricedMove], residual: Residual, author: KernelAuthor
 ) -> list[float]:
     """The logarithm of how much faster steps are than their start, by their estimates and what verdicts on
     this chip say of those; endless from a start that has no estimate."""
     strategy = start.source.strategy
-    now_us = estimated_us(task, strategy, chip)
+    now_us = estimated_us(task, strategy, author)
     if not math.isfinite(now_us):
         return [math.inf for _ in steps]
     rows = [schedule_features(task, strategy, now_us), *(dict(step.priced.features) for step in steps)]
-    now, *found = (item.mean for item in residual.of(rows, task.task_id))
+    now, *gains = (expected.mean for expected in residual.of(rows, task.task_id))
     return [
         math.log(now_us / step.priced.estimate_us) + now - mean
-        for step, mean in zip(steps, found, strict=True)
+        for step, mean in zip(steps, gains, strict=True)
     ]
 
 
 @lru_cache(maxsize=8)
-def _times(key: ById, start: Candidate, chip: Chip) -> tuple[float, ...]:
+def _times(key: ById, start: Candidate, author: KernelAuthor) -> tuple[float, ...]:
     """The microseconds of each kernel of a program on its busiest pipe, as far as the verdict tells of lines;
     empty where it tells nothing of kernels."""
     latency = start.verdict.latency
     if latency is None or not latency.lines:
         return ()
     try:
-        spans = lines_of_kernels(key.task, start.source, chip)
+        spans = author.lines_of_kernels(key.task, start.source)
     except (PlanError, StrategyError):  # another's kernel
         return ()
     busy: defaultdict[tuple[int, str], float] = defaultdict(float)
     for line in latency.lines:
         for kernel, lines in enumerate(spans):
-            if line.file == KERNEL_SOURCE and line.line in lines:
+            if line.file in MAIN_FILES and line.line in lines:
                 busy[kernel, line.pipe] += line.us
     return tuple(
         max((us for (owner, _), us in busy.items() if owner == kernel), default=0.0)

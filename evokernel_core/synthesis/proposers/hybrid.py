@@ -37,16 +37,16 @@ class HybridProposer:
 
     def refine(self, task: KernelTask, context: Context) -> Proposal:
         """By the item that comes first in the context; the other proposer where one has nothing."""
-        item = model_practice(context.start)
-        if not self._why_gone(context) and self._comes_first(task, context, item):
+        experience = model_practice(context.start)
+        if not self._why_gone(context) and self._comes_first(task, context, experience):
             try:
-                return self._credited(self._ask("refine", task, context, None), item)
+                return self._credited(self._ask("refine", task, context, None), experience)
             except (BudgetExhausted, EndpointError):
                 return self.schedule.refine(task, context)
         try:
             return self.schedule.refine(task, context)
         except ProposalsExhausted as error:
-            return self._credited(self._ask("refine", task, context, error), item)
+            return self._credited(self._ask("refine", task, context, error), experience)
 
     def practices(self, task: KernelTask, context: Context) -> tuple[Experience, ...]:
         """The schedule's open moves and, while it can be asked, the model."""

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 
 from attrs import evolve
 
+from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.errors import ProposerError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import ModelEndpoint
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.hardware.ascend.chip import DEFAULT_CHIP, load_chip
 from evokernel_core.logs import get_logger
 from evokernel_core.synthesis.code import code_id
 from evokernel_core.synthesis.privacy import Privacy
@@ -25,7 +25,7 @@ from evokernel_core.synthesis.proposers.llm_answer import EDIT_SCHEMA, SCHEMA, r
 from evokernel_core.synthesis.proposers.llm_budget import Account, Books, Budget, Tally
 from evokernel_core.synthesis.proposers.llm_model import Model
 from evokernel_core.synthesis.proposers.llm_prompt import Prompt, draft_prompt, refine_prompt
-from evokernel_core.synthesis.proposers.llm_words import Message, Question, Usage, Words
+from evokernel_core.synthesis.proposers.llm_words import Message, ModelAnswer, Question, Usage
 
 log = get_logger(__name__)
 
@@ -38,7 +38,7 @@ _EDITS = """
 The kernel is long: where most of it stays, answer with edits. """
 _EDITS_AS_JSON = (
     _EDITS
-    + """Give null for `tiling_h` and `op_kernel_cpp`, and each change as \
+    + """Give null for each file that is edited, and each change as \
 `search`, lines copied exactly that stand once in the file, and `replace`, the lines in their place. For \
 another kernel give both files whole and no edits.
 """
@@ -60,14 +60,14 @@ class LlmProposer:
     """Drafts, repairs and refines with the model at ``endpoint``, within its budgets.
 
     ``books`` opens what keeps the spending, where that is to hold over processes. Raises UsageError for an
-    unknown chip or wrong settings, and EndpointError for an endpoint that cannot be used.
+    wrong settings, and EndpointError for an endpoint that cannot be used.
     """
 
     def __init__(
-        self, endpoint: ModelEndpoint, chip: str = DEFAULT_CHIP, books: Callable[[], Books] | None = None
+        self, endpoint: ModelEndpoint, author: KernelAuthor, books: Callable[[], Books] | None = None
     ) -> None:
         self._endpoint = endpoint
-        self._chip = load_chip(chip)
+        self._author = author
         self._model = Model(endpoint)
         own = Tally()
         self._budget = Budget(endpoint, books or (lambda: own))
@@ -97,16 +97,16 @@ class LlmProposer:
 
     def _base(self, task: KernelTask, context: Context) -> KernelSource | None:
         """The kernel to refine as the model is shown it."""
-        return Privacy(task).files(context.start.source, self._chip) if context.start else None
+        return Privacy(task).files(context.start.source, self._author) if context.start else None
 
     def _question(
         self, task: KernelTask, context: Context, base: KernelSource | None
     ) -> tuple[Question, Prompt]:
         """As many answers as can be verified, as long as the settings allow, and what the model is shown."""
         build = refine_prompt if context.start else draft_prompt
-        edited = base is not None and len(base.tiling_h) + len(base.op_kernel_cpp) >= LONG_KERNEL
+        edited = base is not None and sum(map(len, base.files.values())) >= LONG_KERNEL
         as_object, as_text = (
-            build(task, context, self._chip, structured=structured) for structured in (True, False)
+            build(task, context, self._author, structured=structured) for structured in (True, False)
         )
         question = Question(
             _messages(as_object, _EDITS_AS_JSON if edited else ""),
@@ -145,7 +145,7 @@ def _messages(prompt: Prompt, more: str) -> tuple[Message, ...]:
 
 
 def _kernels(
-    answers: Iterable[Words], tried: frozenset[str], move: str, base: KernelSource | None
+    answers: Iterable[ModelAnswer], tried: frozenset[str], move: str, base: KernelSource | None
 ) -> tuple[KernelSource, ...]:
     """The different new kernels in the answers. Raises ProposerError for the first flaw where there are
     none."""
@@ -165,7 +165,7 @@ def _kernels(
     return tuple(result.values())
 
 
-def _kernel(answer: Words, tried: frozenset[str], move: str, base: KernelSource | None) -> KernelSource:
+def _kernel(answer: ModelAnswer, tried: frozenset[str], move: str, base: KernelSource | None) -> KernelSource:
     if answer.flaw:
         raise ProposerError(answer.flaw)
     source = read_answer(answer.text, move=move, base=base)

@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from evokernel_core.domain.descriptor import Algorithm, Descriptor, Overlap, Split
+from evokernel_core.domain.earlier_sources import FIELDS as FIELD_NAMES
 from evokernel_core.domain.errors import ProposerError
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.synthesis.proposers.llm_text import Edit, applied, bare, edits, sections
+from evokernel_core.targets.ascendc.source import FILES, KERNEL, TARGET
 
 LONGEST_FILE = 65_536
 """Characters of the longest file; a hand-written kernel has a tenth of that."""
@@ -20,8 +22,7 @@ LONGEST_NOTE = 240
 _MOST_PLACES = 64
 """Braces among the words of an answer at which an object is looked for."""
 
-FILES = {"tiling_h": "tiling.h", "op_kernel_cpp": "op_kernel.cpp"}
-FIELDS = (*FILES, "notes")
+FIELDS = ("files", "notes")
 
 _NOTES = {
     "type": "array",
@@ -39,22 +40,22 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-SCHEMA = _object(
-    {field: {"type": "string", "description": f"The whole text of {name}."} for field, name in FILES.items()}
-    | {"notes": _NOTES}
-)
+def _texts(kind: Any, more: str) -> dict[str, Any]:
+    return _object(
+        {name: {"type": kind, "description": f"The whole text of {name}{more}."} for name in FILES}
+    )
+
+
+SCHEMA = _object({"files": _texts("string", ""), "notes": _NOTES})
 EDIT_SCHEMA = _object(
     {
-        field: {"type": ["string", "null"], "description": f"The whole text of {name}, null if edited."}
-        for field, name in FILES.items()
-    }
-    | {
+        "files": _texts(["string", "null"], ", null if edited"),
         "edits": {
             "type": "array",
             "description": "Changes of files that are not given whole, in their order.",
             "items": _object(
                 {
-                    "file": {"type": "string", "enum": list(FILES.values())},
+                    "file": {"type": "string", "enum": list(FILES)},
                     "search": {"type": "string", "description": "Lines that stand once in the file."},
                     "replace": {"type": "string", "description": "Lines in their place."},
                 }
@@ -78,19 +79,17 @@ def read_answer(text: str, *, move: str, base: KernelSource | None = None) -> Ke
     ``move`` names the refinement step, empty for a draft.
     """
     given, changes, notes = _parts(text)
-    texts = {FILES[field]: getattr(base, field) for field in FILES} if base else {}
+    texts: Mapping[str, str] = base.files if base else {}
     if not given and not changes:
-        raise ProposerError(
-            "The model's answer has no file; give {files}.", files=" and ".join(FILES.values())
-        )
-    if missing := [name for name in FILES.values() if name not in given and name not in texts]:
+        raise ProposerError("The model's answer has no file; give {files}.", files=" and ".join(FILES))
+    if missing := [name for name in FILES if name not in given and name not in texts]:
         raise ProposerError(
             "The model's answer has no {missing}; give whole files.", missing=" and no ".join(missing)
         )
     made = applied({**texts, **given}, changes)
-    tiling, kernel = (_file(made[FILES[field]], field) for field in FILES)
-    strategy = Strategy("model", notes=_notes(notes), descriptor=describe(kernel), move=move)
-    return KernelSource(tiling, kernel, strategy)
+    files = {name: _file(made[name], name) for name in FILES}
+    strategy = Strategy("model", notes=_notes(notes), descriptor=describe(files[KERNEL]), move=move)
+    return KernelSource(TARGET, files, strategy)
 
 
 Parts = tuple[Mapping[str, Any], Sequence[Edit], Any]
@@ -102,7 +101,7 @@ def _parts(text: str) -> Parts:
         data = json.loads(text)
     except (ValueError, RecursionError):
         result = sections(text)
-        if any(name in result for name in FILES.values()):
+        if any(name in result for name in FILES):
             return _of_sections(result)
         data = next(filter(_is_kernel, _objects(text)), None)
         if data is None:
@@ -118,19 +117,23 @@ def _parts(text: str) -> Parts:
 
 
 def _is_kernel(data: dict[str, Any]) -> bool:
-    return data.keys() >= set(FIELDS) or data.keys() >= {"edits", "notes"}
+    return "notes" in data and ("edits" in data or not _given(data).keys().isdisjoint(FILES))
+
+
+def _given(data: dict[str, Any]) -> dict[str, Any]:
+    """The files by name, as a model gives them: in one field, or, as earlier prompts asked, a field each."""
+    flat = {name: data[field] for field, name in FIELD_NAMES.items() if field in data}
+    files = data.get("files")
+    return flat | (files if isinstance(files, dict) else {})
 
 
 def _of_object(data: dict[str, Any]) -> Parts:
     """Null fields are those of files that are edited."""
-    changes = _edits(data.get("edits") or [])
-    edited = {edit.file for edit in changes}
+    given = _given(data)
     files = {
-        name: data[field]
-        for field, name in FILES.items()
-        if field in data and not (data[field] is None and ("edits" in data or name in edited))
+        name: given[name] for name in FILES if name in given and not (given[name] is None and "edits" in data)
     }
-    return files, changes, data["notes"]
+    return files, _edits(data.get("edits") or []), data["notes"]
 
 
 def _edits(data: Any) -> tuple[Edit, ...]:
@@ -145,15 +148,15 @@ def _edits(data: Any) -> tuple[Edit, ...]:
     )
 
 
-def _of_sections(found: Mapping[str, str]) -> Parts:
+def _of_sections(texts: Mapping[str, str]) -> Parts:
     files, changes = {}, list[Edit]()
-    for name in FILES.values():
-        if name in found:
-            blocks = edits(name, found[name])
+    for name in FILES:
+        if name in texts:
+            blocks = edits(name, texts[name])
             changes += blocks
             if not blocks:
-                files[name] = bare(found[name])
-    lines = [line.strip().lstrip("-*").strip() for line in bare(found.get("notes", "")).split("\n")]
+                files[name] = bare(texts[name])
+    lines = [line.strip().lstrip("-*").strip() for line in bare(texts.get("notes", "")).split("\n")]
     return files, changes, [line for line in lines if line]
 
 

@@ -52,7 +52,7 @@ class Tally:
 
 
 @frozen
-class Plan:
+class AnswerBudget:
     """How many answers to ask for, and the tokens of the longest."""
 
     samples: int
@@ -99,7 +99,7 @@ class Budget:
         if any(budgets) and not any(prices):
             raise UsageError("A budget of money needs the model's prices; give those of a million tokens.")
 
-    def plan(self, job: str, asked: int, samples: int, held: Iterable[Question] = ()) -> Plan:
+    def plan(self, job: str, asked: int, samples: int, held: Iterable[Question] = ()) -> AnswerBudget:
         """For a question of ``asked`` tokens, beside requests whose answers are ``held`` free. Raises
         BudgetExhausted where no answer fits in what is left."""
         held = tuple(held)
@@ -107,7 +107,7 @@ class Budget:
         for fewer in range(max(1, samples), 0, -1):
             longest = min(limit.longest(asked, fewer) for limit in limits)
             if longest >= SHORTEST_ANSWER:
-                return Plan(fewer, int(min(longest, self.settings.answer_tokens)))
+                return AnswerBudget(fewer, int(min(longest, self.settings.answer_tokens)))
         tightest = min(limits, key=lambda limit: limit.longest(asked, 1))
         raise BudgetExhausted(tightest.reason)
 

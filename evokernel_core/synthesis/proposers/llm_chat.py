@@ -8,14 +8,14 @@ from attrs import define, field
 from pydantic import BaseModel
 
 from evokernel_core.synthesis.proposers.llm_words import (
+    AnswerPart,
     Count,
     Features,
+    ModelAnswer,
     NoAnswer,
-    Part,
     Question,
     Reader,
     Usage,
-    Words,
     texts,
 )
 
@@ -79,7 +79,7 @@ class ChatCompletions:
 class _ChatReader:
     question: Question
     count: Count
-    parts: dict[int, Part] = field(factory=dict)
+    parts: dict[int, AnswerPart] = field(factory=dict)
 
     def take(self, event: object) -> None:
         chunk = _Chunk.model_validate(event)
@@ -87,9 +87,9 @@ class _ChatReader:
         for choice in chunk.choices or ():
             says, index = choice.message or choice.delta or choice.finish_reason, choice.index or 0
             if says and 0 <= index < self.question.samples:
-                self._take(choice, self.parts.setdefault(index, Part()))
+                self._take(choice, self.parts.setdefault(index, AnswerPart()))
 
-    def _take(self, choice: _Choice, part: Part) -> None:
+    def _take(self, choice: _Choice, part: AnswerPart) -> None:
         for delta in (choice.delta, choice.message):
             if delta is None:
                 continue
@@ -111,7 +111,7 @@ class _ChatReader:
     def usage(self) -> Usage:
         return self.count.usage()
 
-    def words(self) -> tuple[Words, ...]:
+    def words(self) -> tuple[ModelAnswer, ...]:
         if not self.parts:
             raise NoAnswer("There are no choices.")
         limit, thought = self.question.limit, self.count.thought

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator
 from difflib import unified_diff
 from typing import Any
 
+from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.errors import ProposerError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.verdict import Latency, LineTime
-from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.synthesis.privacy import Privacy, neutral
 from evokernel_core.synthesis.proposers.base import Candidate, Precedent
+from evokernel_core.targets.sources import main_file
 from evokernel_core.twin.lexer import tokenize
 
 _HEAD = "__aicore__ "
 """What stands before the type and the name of a function."""
-KERNEL_FILE = "op_kernel.cpp"
 LONGEST_CODE = 12_000
 """Characters of a similar task's kernel; a longer one is not shown whole."""
 LONGEST_DIFF = 6_000
@@ -28,22 +28,22 @@ LONGEST_ABOUT = 600
 """Characters that say what a similar task computes."""
 
 
-def precedents(known: Iterable[Precedent], chip: Chip) -> list[dict[str, Any]]:
+def precedents(known: Iterable[Precedent], author: KernelAuthor) -> list[dict[str, Any]]:
     """The kernels under names of ours. One that this version cannot write again is left out: it would bring
     names of a file along."""
-    return [shown for entry in known if (shown := _shown(entry, chip)) is not None]
+    return [shown for entry in known if (shown := _shown(entry, author)) is not None]
 
 
-def _shown(precedent: Precedent, chip: Chip) -> dict[str, Any] | None:
+def _shown(precedent: Precedent, author: KernelAuthor) -> dict[str, Any] | None:
     privacy, latency = Privacy(precedent.task), precedent.kernel.verdict.latency
     if latency is None:
         return None
     try:
-        kernel = privacy.files(precedent.kernel.source, chip)
-        start = privacy.files(precedent.start.source, chip) if precedent.start else None
+        kernel = privacy.files(precedent.kernel.source, author)
+        start = privacy.files(precedent.start.source, author) if precedent.start else None
     except ProposerError:
         return None
-    code = f"tiling.h:\n{kernel.tiling_h}\nop_kernel.cpp:\n{kernel.op_kernel_cpp}"
+    code = "\n".join(f"{name}:\n{text}" for name, text in kernel.files.items())
     change = _change(start, kernel) if start else ""
     if len(code) > LONGEST_CODE and not change:
         return None
@@ -69,10 +69,9 @@ def _about(precedent: Precedent) -> str:
 
 
 def _change(start: KernelSource, kernel: KernelSource) -> str:
-    """A unified diff of both files, cut to what a prompt has room for."""
+    """A unified diff of all files, cut to what a prompt has room for."""
     lines = [
-        *_diff("tiling.h", start.tiling_h, kernel.tiling_h),
-        *_diff(KERNEL_FILE, start.op_kernel_cpp, kernel.op_kernel_cpp),
+        line for name, text in kernel.files.items() for line in _diff(name, start.files.get(name, ""), text)
     ]
     kept: list[str] = []
     room = LONGEST_DIFF
@@ -95,9 +94,10 @@ def hot_lines(start: Candidate, shown: KernelSource) -> list[dict[str, Any]]:
     latency = start.verdict.latency
     if latency is None:
         return []
-    text = shown.op_kernel_cpp.splitlines()
-    places = _same_lines(start.source.op_kernel_cpp, shown.op_kernel_cpp)
-    result = ((line, places.get(line.line)) for line in _longest(latency) if line.file == KERNEL_FILE)
+    kernel = main_file(shown.target)
+    text = shown.files[kernel].splitlines()
+    places = _same_lines(start.source.files[kernel], shown.files[kernel])
+    result = ((line, places.get(line.line)) for line in _longest(latency) if line.file == kernel)
     return [
         {
             "pipe": line.pipe,

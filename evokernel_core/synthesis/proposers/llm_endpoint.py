@@ -10,7 +10,7 @@ from evokernel_core.domain.errors import EndpointError
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import ModelEndpoint
 from evokernel_core.network import TooMuch, is_loopback, is_untrusted_certificate, tls_context
-from evokernel_core.synthesis.proposers.llm_words import NoAnswer, Refused
+from evokernel_core.synthesis.proposers.llm_words import EndpointRefused, NoAnswer
 
 LARGEST_ANSWER = 2 * 2**20
 """Bytes of the largest answer that comes in one piece."""
@@ -59,7 +59,7 @@ class Endpoint:
             error = cause
         if isinstance(error, TooMuch):
             what = Sentence("{what}; check that it is a model's", what=error.args[0])
-        elif isinstance(error, Refused):
+        elif isinstance(error, EndpointRefused):
             what = Sentence("{what}; try again later", what=error.args[0])
         elif is_untrusted_certificate(error):
             what = Sentence("shows a certificate that is not trusted; set the CA bundle")
@@ -87,7 +87,7 @@ class Endpoint:
         bound(response, most, self._settings.total_timeout_s)
 
 
-FAILURES = (openai.APIError, NoAnswer, TooMuch, Refused, TimeoutError, ValueError, RecursionError)
+FAILURES = (openai.APIError, NoAnswer, TooMuch, EndpointRefused, TimeoutError, ValueError, RecursionError)
 """What ``Endpoint.failed`` has words for; pydantic's and JSON's errors are ValueErrors."""
 
 

@@ -21,7 +21,7 @@ from evokernel_core.logs import get_logger
 from evokernel_core.network import TooMuch, is_untrusted_certificate
 from evokernel_core.synthesis.proposers.llm_endpoint import FAILURES, Endpoint, is_stream
 from evokernel_core.synthesis.proposers.llm_terms import Terms
-from evokernel_core.synthesis.proposers.llm_words import Question, Reader, Refused, Usage, Words
+from evokernel_core.synthesis.proposers.llm_words import EndpointRefused, ModelAnswer, Question, Reader, Usage
 from evokernel_core.verifier.base import Cancelled, never
 
 log = get_logger(__name__)
@@ -61,7 +61,7 @@ class Model:
         """What is sent, exactly, but for headers."""
         return self._terms.body(question)
 
-    def ask(self, question: Question, purse: Purse, cancelled: Cancelled = never) -> tuple[Words, ...]:
+    def ask(self, question: Question, purse: Purse, cancelled: Cancelled = never) -> tuple[ModelAnswer, ...]:
         """The answers, at least one and at most ``question.samples``. Each request is paid from ``purse``,
         also one that breaks off, and only sent where it can be. Once ``cancelled`` says so, connections are
         closed.
@@ -70,7 +70,7 @@ class Model:
         """
         return asyncio.run(self._until(question, purse, cancelled))
 
-    async def _until(self, question: Question, purse: Purse, cancelled: Cancelled) -> tuple[Words, ...]:
+    async def _until(self, question: Question, purse: Purse, cancelled: Cancelled) -> tuple[ModelAnswer, ...]:
         asking = asyncio.ensure_future(self._ask(question, purse))
         try:
             while not asking.done():
@@ -82,7 +82,7 @@ class Model:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
 
-    async def _ask(self, question: Question, purse: Purse) -> tuple[Words, ...]:
+    async def _ask(self, question: Question, purse: Purse) -> tuple[ModelAnswer, ...]:
         """Once, and where that gave fewer answers than asked for, again for each that is missing."""
         async with self._endpoint.client() as client:
             asking = _Asking(self._settings, self._endpoint, self._terms, client, purse)
@@ -108,7 +108,7 @@ class _Asking:
     client: openai.AsyncOpenAI
     purse: Purse
 
-    async def answers(self, question: Question) -> tuple[Words, ...]:
+    async def answers(self, question: Question) -> tuple[ModelAnswer, ...]:
         """Asks until the endpoint and we agree on protocol and parameters. Raises EndpointError and
         BudgetExhausted."""
         try:
@@ -119,7 +119,7 @@ class _Asking:
         self.terms.keep_limit()
         return result
 
-    async def _agreed(self, question: Question) -> tuple[Words, ...]:
+    async def _agreed(self, question: Question) -> tuple[ModelAnswer, ...]:
         changed = False
         while True:
             wire, body = self.terms.wire, self.terms.body(question)
@@ -137,7 +137,7 @@ class _Asking:
             except FAILURES as error:
                 raise self.endpoint.failed(error) from error
 
-    async def further(self, question: Question) -> Sequence[tuple[Words, ...] | BaseException]:
+    async def further(self, question: Question) -> Sequence[tuple[ModelAnswer, ...] | BaseException]:
         """Each of the samples by itself, side by side, as far as they can be paid for."""
         if question.samples < 1:
             return ()
@@ -149,7 +149,7 @@ class _Asking:
         asked = (self.answers(one) for _ in range(fitted.samples))
         return await asyncio.gather(*asked, return_exceptions=True)
 
-    async def _tried(self, question: Question) -> tuple[Words, ...]:
+    async def _tried(self, question: Question) -> tuple[ModelAnswer, ...]:
         timeout_s = self.settings.total_timeout_s
         async for attempt in stamina.retry_context(
             on=_pause, attempts=ATTEMPTS, timeout=timeout_s, wait_max=8.0
@@ -158,7 +158,7 @@ class _Asking:
                 return await self._once(fitted)
         raise AssertionError("the last try returns or raises")
 
-    async def _once(self, question: Question) -> tuple[Words, ...]:
+    async def _once(self, question: Question) -> tuple[ModelAnswer, ...]:
         """One request, read to its end. A stream that is open is paid for whatever comes: the model reads."""
         accepted, wire = False, self.terms.wire
         reader = wire.reader(self.terms.question(question))
@@ -239,7 +239,7 @@ def _pause(error: Exception) -> bool | float:
     if isinstance(error, openai.APIStatusError):
         passing = error.status_code in (408, 409, 429) or error.status_code >= 500
         return passing and (_retry_after(error.response.headers.get("retry-after", "")) or True)
-    return isinstance(error, Refused) or type(error) is openai.APIError
+    return isinstance(error, EndpointRefused) or type(error) is openai.APIError
 
 
 def _retry_after(text: str) -> float:

@@ -6,38 +6,25 @@ kind of cores and a chip, the question begins with what is known of the kind of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
 from attrs import frozen
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.graph import Arg, DTypeArg, InputKind, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.outcome import Objection
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.hardware.ascend.api import most_of
-from evokernel_core.hardware.ascend.api.rows import COSTS
-from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.hardware.ascend.isa import RESERVED_BYTES
 from evokernel_core.synthesis.lessons import summary
 from evokernel_core.synthesis.privacy import Privacy, neutral
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.llm_code import hot_lines, precedents
-from evokernel_core.targets.ascendc.bounds import least_us
-from evokernel_core.targets.ascendc.kernels.family import Cores
-from evokernel_core.targets.ascendc.knowledge import (
-    KernelKind,
-    bindings_of,
-    common_knowledge,
-    expected_bindings,
-    further_cards,
-    kind_of,
-    practices_for,
-)
-from evokernel_core.verifier.gates.audit.rules.tiling import MAX_BYTES
+from evokernel_core.targets import load_knowledge
+from evokernel_core.targets.sources import main_file
 
 MOST_ATTEMPTS = 8
 """Earlier attempts that a prompt mentions, the latest ones."""
@@ -53,38 +40,6 @@ _ASKED: Mapping[str, str] = {
 
 
 @frozen
-class LaunchWords:
-    """How kernels on some cores are launched and built: words of the system message."""
-
-    block_dim: str
-    core_num: str
-    qualifier: str
-    idiom: str
-
-
-_ON_VECTORS = (
-    "A class with Init, Process, CopyIn, Compute and CopyOut; split rows or elements evenly over the cores "
-    "and let the last one take the tail."
-)
-_ON_CUBES = (
-    "A class with Init and Process, and methods that load panels into L1, steps into L0, multiply and store; "
-    "equal tiles in whole fractals, spread over the cores."
-)
-_LAUNCHES: Mapping[Cores, LaunchWords] = {
-    Cores.VECTOR: LaunchWords("vector cores, 1 to coreNum", "as many as it has", "__vector__", _ON_VECTORS),
-    Cores.CUBE: LaunchWords(
-        "cube cores, 1 to coreNum / 2", "twice as many as its cube cores", "__cube__", _ON_CUBES
-    ),
-    Cores.BOTH: LaunchWords(
-        "cube cores with two vector cores each, 1 to coreNum / 2",
-        "twice as many as its cube cores",
-        "__mix__(1, 2)",
-        f"On cube cores: {_ON_CUBES} On vector cores: {_ON_VECTORS}",
-    ),
-}
-
-
-@frozen
 class Prompt:
     """Messages for the endpoint; ``items`` are the experiences that were chosen for this one, number 1 first:
     what every prompt of the kind says is none of them."""
@@ -93,64 +48,53 @@ class Prompt:
     items: tuple[Experience, ...]
 
 
-def draft_prompt(task: KernelTask, context: Context, chip: Chip, *, structured: bool) -> Prompt:
+def draft_prompt(task: KernelTask, context: Context, author: KernelAuthor, *, structured: bool) -> Prompt:
     """Asks for a first kernel, or the repair of the last one that failed."""
-    return _prompt("draft.md.jinja", task, context, chip, structured)
+    return _prompt("draft.md.jinja", task, context, author, structured)
 
 
-def refine_prompt(task: KernelTask, context: Context, chip: Chip, *, structured: bool) -> Prompt:
+def refine_prompt(task: KernelTask, context: Context, author: KernelAuthor, *, structured: bool) -> Prompt:
     """Asks for a kernel that is faster than ``context.start``."""
-    return _prompt("refine.md.jinja", task, context, chip, structured)
+    return _prompt("refine.md.jinja", task, context, author, structured)
 
 
-def guide(task: KernelTask, context: Context, chip: Chip) -> str:
+def guide(task: KernelTask, context: Context, author: KernelAuthor) -> str:
     """All that a model is told of a task, but for the form of an answer: for an author who writes files."""
     template = "refine.md.jinja" if context.start else "draft.md.jinja"
     return "\n\n".join(
-        message["content"] for message in _prompt(template, task, context, chip, None).messages
+        message["content"] for message in _prompt(template, task, context, author, None).messages
     )
 
 
-def system_message(units: Cores, chip: Chip, *, structured: bool | None) -> str:
-    """What is told of cores of that kind: the same text for all tasks. ``structured`` None: nothing of the
-    form of an answer."""
-    reserved_bytes = RESERVED_BYTES if units is Cores.BOTH else 0
-    values = {
-        "units": units,
-        "chip": chip,
-        "ub_bytes": chip.ub_bytes - reserved_bytes,
-        "reserved_bytes": reserved_bytes,
-        "launch": _LAUNCHES[units],
-        "tiling_bytes": MAX_BYTES,
-        "repeats": most_of("Add", "repeatTime"),
-        "mmad_limit": most_of("Mmad", "m"),
-        "classes": [name for name in COSTS if name],
-        "structured": structured,
-    }
-    return _environment().get_template("system.md.jinja").render(values)
-
-
-def common_part(kind: KernelKind, chip: Chip) -> str:
+def common_part(common: Iterable[Experience]) -> str:
     """What the question about every task of a kind begins with."""
-    known = [{"kind": item.kind.value.replace("_", " "), "title": item.title, "body": item.body}
-             for item in common_knowledge(kind, chip)]  # fmt: skip
+    known = [
+        {"kind": card.kind.value.replace("_", " "), "title": card.title, "body": card.body} for card in common
+    ]
     return _environment().get_template("knowledge.md.jinja").render(common=known)
 
 
-def _prompt(template: str, task: KernelTask, context: Context, chip: Chip, structured: bool | None) -> Prompt:
-    privacy, kind = Privacy(task), kind_of(task, chip)
+def _prompt(
+    template: str, task: KernelTask, context: Context, author: KernelAuthor, structured: bool | None
+) -> Prompt:
+    device, knowledge = author.device, load_knowledge(author.target.name)
+    privacy, kind = Privacy(task), knowledge.kind_of(task, device)
+    main, common = main_file(author.target.name), knowledge.common(kind, device)
     start, failed = context.start, _last_failure(context.children)
-    files = [privacy.files(choice.source, chip) for choice in (start, failed) if choice]
-    items = _items(task, kind, context, [file.op_kernel_cpp for file in files], chip)
+    files = [privacy.files(choice.source, author) for choice in (start, failed) if choice]
+    latency = start.verdict.latency if start else None
+    further = knowledge.further(task, kind, latency, [file.files[main] for file in files], device)
+    items = _items(context, further, common)
     ours = {item.id for item in items} - {experience.id for experience in context.experiences}
     values = {
-        "common": common_part(kind, chip),
-        "task": describe_task(task) | {"bound_us": least_us(task, chip)},
+        "common": common_part(common),
+        "task": describe_task(task) | {"bound_us": author.least_us(task)},
         "items": [
             _item(number, item, None if item.id in ours else privacy) for number, item in enumerate(items, 1)
         ],
-        "precedents": precedents(context.precedents(), chip),
+        "precedents": precedents(context.precedents(), author),
         "start": start and {"source": files[0], "latency": start.verdict.latency},
+        "kernel_file": main,
         "hot_lines": hot_lines(start, files[0]) if start else [],
         "failed": failed and {"source": files[-1]},
         "attempts": [
@@ -160,24 +104,18 @@ def _prompt(template: str, task: KernelTask, context: Context, chip: Chip, struc
         "feedback": _feedback(context.feedback, failed, privacy),
         "asked": [_ASKED[reason] for reason in context.asked if reason in _ASKED],
     }
-    system = system_message(kind.units, chip, structured=structured)
+    system = knowledge.system_message(kind, device, structured=structured)
     question = _environment().get_template(template).render(values)
     messages = {"role": "system", "content": system}, {"role": "user", "content": question}
     return Prompt(messages, items)
 
 
 def _items(
-    task: KernelTask, kind: KernelKind, context: Context, kernels: list[str], chip: Chip
+    context: Context, further: Iterable[Experience], common: Iterable[Experience]
 ) -> tuple[Experience, ...]:
-    """What the memory chose, the practices for what binds, and cards beyond those of the kind."""
-    latency = context.start.verdict.latency if context.start else None
-    binding = bindings_of(latency, chip) if latency else expected_bindings(task, chip)
-    chosen = (
-        *context.experiences,
-        *practices_for(binding, kind.units, chip),
-        *further_cards(task, kind, kernels),
-    )
-    known = {item.id for item in common_knowledge(kind, chip)}
+    """What the memory chose, and what the target knows of the task beyond its kind."""
+    known = {experience.id for experience in common}
+    chosen = (*context.experiences, *further)
     return tuple({choice.id: choice for choice in chosen if choice.id not in known}.values())
 
 

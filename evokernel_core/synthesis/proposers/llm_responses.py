@@ -9,15 +9,15 @@ from pydantic import BaseModel
 
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.synthesis.proposers.llm_words import (
+    AnswerPart,
     Count,
+    EndpointRefused,
     Features,
+    ModelAnswer,
     NoAnswer,
-    Part,
     Question,
     Reader,
-    Refused,
     Usage,
-    Words,
     texts,
 )
 
@@ -83,7 +83,7 @@ _FINISH = {"max_output_tokens": "length", "content_filter": "content_filter"}
 class _ResponsesReader:
     question: Question
     count: Count
-    part: Part = field(factory=Part)
+    part: AnswerPart = field(factory=AnswerPart)
     began: bool = False
 
     def take(self, event: object) -> None:
@@ -102,7 +102,7 @@ class _ResponsesReader:
             case "response.completed" | "response.incomplete":
                 self._whole(result.response)
             case "response.failed" | "error":
-                raise Refused(Sentence("broke off its answer with an error"))
+                raise EndpointRefused(Sentence("broke off its answer with an error"))
             case _:
                 return None
         self.began = True
@@ -115,7 +115,7 @@ class _ResponsesReader:
         if output is None or result.status is None:
             raise NoAnswer("There is no output.")
         if result.status == "failed":
-            raise Refused(Sentence("broke off its answer with an error"))
+            raise EndpointRefused(Sentence("broke off its answer with an error"))
         self.began, self.count.said = True, result.usage
         reason = result.incomplete_details.reason if result.incomplete_details else None
         self.part.finish = _FINISH.get(reason or "", "stop" if result.status == "completed" else "")
@@ -135,7 +135,7 @@ class _ResponsesReader:
     def usage(self) -> Usage:
         return self.count.usage()
 
-    def words(self) -> tuple[Words, ...]:
+    def words(self) -> tuple[ModelAnswer, ...]:
         if not self.began:
             raise NoAnswer("There is no output.")
         return (self.part.words(self.question.limit, self.count.thought),)

@@ -1,6 +1,6 @@
 """Answers in plain text: files under marker lines, whole or as search-and-replace blocks.
 
-    === op_kernel.cpp
+    === kernel.cpp
     <<<<<<< SEARCH
     lines as they stand
     =======
@@ -20,12 +20,13 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from evokernel_core.domain.errors import ProposerError
+from evokernel_core.targets.ascendc.source import FILES
 
 _FENCE = "```"
 _LONGEST_MARKER = 120
 _MARKER = re.compile(
     r"\s*(?:={2,}|#{1,6}|\*\*)\s*[`*\"']*(?:files?:?\s+|edits?:?\s+(?:of\s+|to\s+)?)?[`*\"']*"
-    r"(?:[\w.-]+/)*(tiling\.h|op_kernel\.cpp|notes|end)[`*\"':\s=#]*",
+    rf"(?:[\w.-]+/)*({'|'.join(map(re.escape, FILES))}|notes|end)[`*\"':\s=#]*",
     re.IGNORECASE,
 )
 _SEARCH = re.compile(r"<{5,}\s*SEARCH\s*")
@@ -43,7 +44,7 @@ class Edit:
 
 
 def sections(text: str) -> Mapping[str, str]:
-    """What stands under each marker by its name: ``tiling.h``, ``op_kernel.cpp``, ``notes``; lines within a
+    """What stands under each marker by its name: those of files, and ``notes``; lines within a
     code fence of a section are no markers. Raises ProposerError for a file that is there twice."""
     result: dict[str, list[str]] = {}
     current: list[str] = []

@@ -30,7 +30,7 @@ class NoAnswer(Exception):
     """Words of an endpoint that are no answer of its protocol."""
 
 
-class Refused(Exception):
+class EndpointRefused(Exception):
     """The endpoint ended its answer with an error of its own."""
 
 
@@ -53,7 +53,7 @@ class Question:
 
 
 @frozen
-class Words:
+class ModelAnswer:
     """What a model said. ``flaw`` is one sentence where that is no answer (refused, cut off, empty)."""
 
     text: str
@@ -102,7 +102,7 @@ class Reader(Protocol):
 
     def usage(self) -> Usage: ...
 
-    def words(self) -> tuple[Words, ...]:
+    def words(self) -> tuple[ModelAnswer, ...]:
         """Raises NoAnswer where nothing of the protocol came."""
         ...
 
@@ -124,16 +124,16 @@ def estimate_tokens(text: str) -> int:
 
 
 @define
-class Part:
+class AnswerPart:
     """One answer while it comes. ``finish`` is why it ended, empty while it goes on."""
 
     texts: list[str] = field(factory=list)
     refused: bool = False
     finish: str = ""
 
-    def words(self, limit: int, thought: int) -> Words:
+    def words(self, limit: int, thought: int) -> ModelAnswer:
         text, inner = without_thoughts("".join(self.texts))
-        return Words(text, self._flaw(text, limit, bool(thought or inner)))
+        return ModelAnswer(text, self._flaw(text, limit, bool(thought or inner)))
 
     def _flaw(self, text: str, limit: int, thought: bool) -> Sentence:
         if self.refused:

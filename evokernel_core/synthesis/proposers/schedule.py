@@ -14,6 +14,9 @@ from itertools import chain
 from attrs import evolve, field, frozen
 from cattrs.errors import BaseValidationError
 
+from evokernel_core.compiler.author import KernelAuthor
+from evokernel_core.compiler.strategies import formula_of, rounds_like_torch
+from evokernel_core.compiler.target import Move
 from evokernel_core.domain.errors import PlanError, ProposalsExhausted
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.kernel import KernelSource, Strategy, after
@@ -21,17 +24,13 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.domain.verdict import NUMERIC, GateName, Verdict
-from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.lessons import bottleneck_pipe, step_title
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Priced, Proposal
 from evokernel_core.synthesis.proposers.gains import gains
-from evokernel_core.synthesis.proposers.moves import Step, in_a_row, priced, steps
+from evokernel_core.synthesis.proposers.moves import PricedMove, in_a_row, priced, steps
 from evokernel_core.synthesis.residual import UNTAUGHT, Expected
 from evokernel_core.synthesis.sequences import ANALYTIC, steps_of
-from evokernel_core.targets.ascendc.author import adapt, initial, moves, write
-from evokernel_core.targets.ascendc.kernels.family import Move
-from evokernel_core.targets.ascendc.kernels.settings import formula_of, rounds_like_torch
 
 log = logging.getLogger(__name__)
 
@@ -72,9 +71,9 @@ class _Draft:
 
 @frozen
 class ScheduleProposer:
-    """Writes kernels for one chip from plans and schedules."""
+    """Writes kernels for one device from plans and schedules."""
 
-    chip: Chip
+    author: KernelAuthor
     name: str = field(default="schedule", init=False)
 
     def draft(self, task: KernelTask, context: Context) -> Proposal:
@@ -89,7 +88,7 @@ class ScheduleProposer:
         if context.away_from:
             drafts = iter(_elsewhere_first(drafts, context))
         for draft in _other_formula_first(drafts, context):
-            source = write(task, draft.strategy, self.chip)
+            source = self.author.write(task, draft.strategy)
             if source.source_id not in context.tried:
                 return Proposal(source, (draft.item.id,), learned=(draft.item,), priced=draft.priced)
         raise ProposalsExhausted("Every schedule to start from was tried.")
@@ -119,13 +118,15 @@ class ScheduleProposer:
 
     def _drafts(self, task: KernelTask, context: Context) -> Iterator[_Draft]:
         try:
-            analytic = initial(task, self.chip)
+            analytic = self.author.initial(task)
         except PlanError as error:
             raise ProposalsExhausted(error.sentence) from error
         if sum(record.family == analytic.family for record in context.residual.records) < _KNOWN:
             context = evolve(context, residual=UNTAUGHT)
         first = self._draft(task, _practice(ANALYTIC, analytic), analytic, context)
-        carried = [self._draft(task, item, found, context) for item, found in self._carried(task, context)]
+        carried = [
+            self._draft(task, experience, gain, context) for experience, gain in self._carried(task, context)
+        ]
         own, beside = [first], self._beside(task, analytic, context)
         if context.residual.is_known:  # else nothing but their estimates tells them apart
             others = sorted(beside, key=lambda draft: draft.us)
@@ -144,14 +145,14 @@ class ScheduleProposer:
 
     def _beside(self, task: KernelTask, analytic: Strategy, context: Context) -> Iterator[_Draft]:
         """The schedules one move away from the analytic one."""
-        for move in moves(task, analytic, self.chip):
-            item = _practice(after(ANALYTIC, Sentence(move.name)), move.strategy)
-            yield self._draft(task, item, evolve(move.strategy, move=""), context)
+        for move in self.author.moves(task, analytic):
+            experience = _practice(after(ANALYTIC, Sentence(move.name)), move.strategy)
+            yield self._draft(task, experience, evolve(move.strategy, move=""), context)
 
     def _draft(
         self, task: KernelTask, experience: Experience, strategy: Strategy, context: Context
     ) -> _Draft:
-        said = priced(task, strategy, self.chip)
+        said = priced(task, strategy, self.author)
         expected = context.residual.of([dict(said.features)], task.task_id)[0]
         return _Draft(experience, strategy, said, expected, expected.factor * said.estimate_us)
 
@@ -159,7 +160,7 @@ class ScheduleProposer:
         """The strategies of retrieved kernels that can be carried over to this task."""
         for experience in context.experiences:
             strategy = _strategy(experience)
-            fitting = adapt(task, strategy, self.chip) if strategy else None
+            fitting = self.author.adapt(task, strategy) if strategy else None
             if fitting is not None:
                 yield experience, fitting
 
@@ -167,28 +168,28 @@ class ScheduleProposer:
         start = context.start
         if start is None:
             return ()
-        single = steps(ById(task), start.source.strategy, self.chip)
+        single = steps(ById(task), start.source.strategy, self.author)
         known = {step.source.source_id for step in single}
         sequences = [
-            (item, step)
-            for item, step in self._sequences(task, start.source.strategy, context)
+            (experience, step)
+            for experience, step in self._sequences(task, start.source.strategy, context)
             if step.source.source_id not in known
         ]
         result = [*((practice(step.move, start), step) for step in single), *sequences]
-        expected = gains(task, start, result, context, self.chip)
+        expected = gains(task, start, result, context, self.author)
         return tuple(
-            _Option(item, step.source, step.priced, gain)
-            for (item, step), gain in zip(result, expected, strict=True)
+            _Option(experience, step.source, step.priced, gain)
+            for (experience, step), gain in zip(result, expected, strict=True)
             if step.source.source_id not in context.tried
         )
 
     def _sequences(
         self, task: KernelTask, strategy: Strategy, context: Context
-    ) -> Iterator[tuple[Experience, Step]]:
+    ) -> Iterator[tuple[Experience, PricedMove]]:
         """What steps in a row that paid elsewhere make of a strategy, where each of them can be made."""
         for experience in context.experiences:
             names = steps_of(experience)
-            step = in_a_row(ById(task), strategy, names, self.chip) if names else None
+            step = in_a_row(ById(task), strategy, names, self.author) if names else None
             if step is not None:
                 yield experience, step
 

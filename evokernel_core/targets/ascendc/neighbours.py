@@ -6,13 +6,15 @@ from collections.abc import Iterator
 
 from attrs import evolve
 
+from evokernel_core.compiler.fusion.cuts import recuts
+from evokernel_core.compiler.fusion.program import PROGRAM, Program, described, joined, whole_batch
+from evokernel_core.compiler.planned import Planned, of_legalised
+from evokernel_core.compiler.target import Move
 from evokernel_core.domain.sentence import Sentence
+from evokernel_core.hardware.ascend.chip import chip_of
 from evokernel_core.targets.ascendc.fusion import micro_batch_choice as chunking
-from evokernel_core.targets.ascendc.fusion.cuts import recuts
 from evokernel_core.targets.ascendc.fusion.micro_batch_choice import Cut
-from evokernel_core.targets.ascendc.fusion.program import PROGRAM, Program, described, joined, whole_batch
-from evokernel_core.targets.ascendc.kernels.family import Move
-from evokernel_core.targets.ascendc.planned import Planned, facts_of_kernels, facts_reader, of_legalised
+from evokernel_core.targets.ascendc.programs import cut_of, facts, facts_of_kernels, facts_reader
 
 _MOVES_PER_KIND = 24
 """Refinement steps offered for one kernel of a program."""
@@ -22,9 +24,9 @@ def moves(planned: Planned) -> tuple[Move, ...]:
     """The named steps from a planned task; those of a program's most expensive kernels come first."""
     if planned.is_lone:
         ((task, family),), (schedule,) = planned.program.kinds, planned.schedules
-        return family.moves(task, schedule, planned.chip)
+        return family.moves(task, schedule, chip_of(planned.device))
     return tuple(
-        evolve(move, strategy=described(program, move.strategy, planned.chip))
+        evolve(move, strategy=described(program, move.strategy, chip_of(planned.device)))
         for program, move in _program_moves(planned)
     )
 
@@ -35,7 +37,7 @@ def _program_moves(planned: Planned) -> Iterator[tuple[Program, Move]]:
     yield from ((program, move) for move in _other_chunks(planned))
     yield from ((program, move) for move in _kernel_moves(planned))
     yield from _other_cuts(planned)
-    if planned.cut.chunks:
+    if cut_of(planned).chunks:
         return
     one_launch = planned.one_launch
     name = Sentence("a launch for each kernel") if one_launch else Sentence("kernels in one launch")
@@ -45,20 +47,20 @@ def _program_moves(planned: Planned) -> Iterator[tuple[Program, Move]]:
 
 def _kernel_moves(planned: Planned) -> Iterator[Move]:
     """The steps of each kernel, those of the kernel that takes longest first."""
-    task, program, parts, cut = planned.task, planned.program, planned.schedules, planned.cut
+    task, program, parts, cut = planned.task, planned.program, planned.schedules, cut_of(planned)
     tasks = chunking.tasks_of(task, program, cut)
 
     def cost(kind: int) -> float:
-        us = program.kinds[kind][1].estimate_us(tasks[kind], parts[kind], planned.chip)
+        us = program.kinds[kind][1].estimate_us(tasks[kind], parts[kind], chip_of(planned.device))
         return program.launches(kind) * us
 
     for kind in sorted(range(len(parts)), key=cost, reverse=True):
         family = program.kinds[kind][1]
-        for move in family.moves(tasks[kind], parts[kind], planned.chip)[:_MOVES_PER_KIND]:
+        for move in family.moves(tasks[kind], parts[kind], chip_of(planned.device))[:_MOVES_PER_KIND]:
             changed = (*parts[:kind], move.strategy, *parts[kind + 1 :])
             if cut.chunks:
-                facts = facts_of_kernels(program, changed, planned.name, planned.chip)
-                if not chunking.is_legal(task, program, facts, cut):
+                declared = facts_of_kernels(program, changed, planned.name, chip_of(planned.device))
+                if not chunking.is_legal(task, program, declared, cut):
                     continue
             whole = joined(
                 task,
@@ -74,19 +76,22 @@ def _kernel_moves(planned: Planned) -> Iterator[Move]:
 
 def _other_cuts(planned: Planned) -> Iterator[tuple[Program, Move]]:
     """The task cut into kernels otherwise, each cut in its fastest draft."""
-    task, chip = planned.task, planned.chip
-    for recut in recuts(task, planned.program, chip):
-        chunked = chunking.alike(task, recut.program, facts_reader(planned.name, chip), chip, planned.cut)
+    task, chip = planned.task, chip_of(planned.device)
+    for recut in recuts(task, planned.program, chip, planned.target):
+        chunked = chunking.alike(task, recut.program, facts_reader(planned.name, chip), chip, cut_of(planned))
         drafts = (whole_batch(task, recut.program, chip), *chunked)
-        best = min(drafts, key=lambda draft: of_legalised(planned.name, task, draft, chip).estimate_us())
+        best = min(
+            drafts,
+            key=lambda draft: of_legalised(planned.name, task, draft, chip, planned.target).estimate_us(),
+        )
         yield recut.program, Move(recut.name, evolve(best, move=recut.name), PROGRAM)
 
 
 def _other_chunks(planned: Planned) -> Iterator[Move]:
     """The program with its images in other chunks, or all at once."""
-    task, program, cut, chip = planned.task, planned.program, planned.cut, planned.chip
+    task, program, cut, chip = planned.task, planned.program, cut_of(planned), chip_of(planned.device)
     if cut.chunks:
-        batch = chunking.chunked(task, program, planned.facts(), cut).batch
+        batch = chunking.chunked(task, program, facts(planned), cut).batch
         for name, other in chunking.steps(cut, batch):
             if other.chunks > 1 and other != cut:
                 again = joined(task, program, planned.schedules, name, chunks=other.chunks, cut=other.stages)

@@ -19,7 +19,7 @@ from evokernel_core.twin.sources import ProgramSource, read_sources
 
 
 @frozen
-class Launch:
+class OperatorLaunch:
     """How one call starts: blocks, workspace in bytes, tiling key, and the kernel's arguments in order.
 
     Without a key (None) it is that of the first choice of template arguments, else 0.
@@ -36,7 +36,7 @@ def build_operator(
     description: Description,
     operator: Operator,
     combination: int,
-    launch: Launch,
+    launch: OperatorLaunch,
     work: Path,
 ) -> Bare:
     """Compiles the operator's kernel for one launch; ``work`` holds the launch's files.
@@ -71,7 +71,7 @@ def _template(
     return result
 
 
-def launch_of_no_call(parameters: Sequence[str]) -> Launch:
+def launch_of_no_call(parameters: Sequence[str]) -> OperatorLaunch:
     """What a kernel with these parameters is compiled for when no call of it is known; it is not run."""
     plain = [{"in": f"{index}.bin"} for index in range(len(parameters) - 2)]
-    return Launch(1, 0, None, (*plain, {"workspace": 0}, {"in": "tiling.bin"}))
+    return OperatorLaunch(1, 0, None, (*plain, {"workspace": 0}, {"in": "tiling.bin"}))

@@ -13,7 +13,7 @@ from attrs import frozen
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin.dtypes import DTYPES
 from evokernel_core.twin.framework import DATA_TYPES, DTYPE_MACROS
-from evokernel_core.twin.operators.definition import Attribute, Operator, Parameter
+from evokernel_core.twin.operators.definition import Attribute, Operator, OperatorParameter
 from evokernel_core.twin.operators.kernel import at
 
 _NUMBERS = {name: DATA_TYPES[macro.removeprefix("DT_")] for name, (_, macro) in DTYPE_MACROS.items()}
@@ -68,19 +68,19 @@ def read_case(path: Path) -> Case:
     )  # fmt: skip
 
 
-def _given(item: Any, path: Path) -> Given:
-    match item:
+def _given(entry: Any, path: Path) -> Given:
+    match entry:
         case None:
             return None
         case list():
-            return tuple(_tensor(each, path) for each in item)
+            return tuple(_tensor(each, path) for each in entry)
         case _:
-            return _tensor(item, path)
+            return _tensor(entry, path)
 
 
-def _tensor(item: Any, path: Path) -> Tensor:
+def _tensor(entry: Any, path: Path) -> Tensor:
     """``"x.npy"``, ``{"file": "x.npy", "dtype": "bfloat16"}`` or ``{"shape": [8], "dtype": "float16"}``."""
-    given = {"file": item} if isinstance(item, str) else dict(item)
+    given = {"file": entry} if isinstance(entry, str) else dict(entry)
     file = str(given.get("file", ""))
     array = np.load(path.parent / file, mmap_mode="r") if file else None
     dtype = str(given.get("dtype") or (array.dtype if array is not None else ""))
@@ -107,7 +107,7 @@ def combination_of(operator: Operator, case: Case) -> int:
 
 def combination_in(operator: Operator, dtypes: Mapping[str, Sequence[str]]) -> int:
     """The first combination in which the parameters have these dtypes. Raises UsageError."""
-    unknown = {dtype for found in dtypes.values() for dtype in found} - _NUMBERS.keys()
+    unknown = {dtype for kind in dtypes.values() for dtype in kind} - _NUMBERS.keys()
     if unknown:
         raise UsageError(f"The twin has no tensors of {', '.join(sorted(unknown))}.")
     for combination in range(operator.combinations):
@@ -145,7 +145,10 @@ def request_text(
 
 
 def _tensor_lines(
-    parameter: Parameter, tensors: Sequence[Tensor], combination: int, values: Mapping[str, Sequence[Path]]
+    parameter: OperatorParameter,
+    tensors: Sequence[Tensor],
+    combination: int,
+    values: Mapping[str, Sequence[Path]],
 ) -> Iterator[str]:
     files = values.get(parameter.name, ())
     layout = at(parameter.formats, combination, _ND)

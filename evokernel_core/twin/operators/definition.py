@@ -12,7 +12,7 @@ CHIP = "ascend910b"
 
 
 @frozen
-class Parameter:
+class OperatorParameter:
     """``types`` and ``formats`` are numbers of ge::DataType and ge::Format, one for each combination."""
 
     name: str
@@ -65,8 +65,8 @@ class Operator:
     """One operator of the host code, as the chips of architecture 2201 have it."""
 
     type: str
-    inputs: tuple[Parameter, ...]
-    outputs: tuple[Parameter, ...]
+    inputs: tuple[OperatorParameter, ...]
+    outputs: tuple[OperatorParameter, ...]
     attributes: tuple[Attribute, ...]
     chips: tuple[str, ...]
 
@@ -126,10 +126,14 @@ def _operator(data: Mapping[str, Any]) -> Operator:
     )
 
 
-def _parameter(item: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> Parameter:
+def _parameter(declaration: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> OperatorParameter:
     """One that follows another has its dtypes and formats."""
-    like = known.get(item["follows"], item)
-    kinds = {key: tuple(item[key] or like[key]) for key in ("types", "formats")}
-    return Parameter(
-        item["name"], item["kind"], **kinds, reads_values=item["reads_values"], initial=item["initial"]
+    like = known.get(declaration["follows"], declaration)
+    kinds = {key: tuple(declaration[key] or like[key]) for key in ("types", "formats")}
+    return OperatorParameter(
+        declaration["name"],
+        declaration["kind"],
+        **kinds,
+        reads_values=declaration["reads_values"],
+        initial=declaration["initial"],
     )

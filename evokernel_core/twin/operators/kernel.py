@@ -10,7 +10,7 @@ from attrs import frozen
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin.framework import DATA_TYPES, DTYPE_MACROS, FORMATS
-from evokernel_core.twin.operators.definition import Description, Operator, Parameter, Structure
+from evokernel_core.twin.operators.definition import Description, Operator, OperatorParameter, Structure
 from evokernel_core.twin.operators.folder import OperatorFolder, entries
 
 _TYPE_NAMES = {number: name for name, number in DATA_TYPES.items()}
@@ -49,7 +49,9 @@ def kernel_of(folder: OperatorFolder, operator: Operator) -> KernelFile:
     if not fitting:
         names = ", ".join(kernel_file.entry for kernel_file in kernel_files)
         raise UsageError(f"{folder.root} has no kernel {name} for {operator.type}; it has {names}.")
-    return next((item for item in fitting if item.path.stem == item.entry), fitting[0])
+    return next(
+        (kernel_file for kernel_file in fitting if kernel_file.path.stem == kernel_file.entry), fitting[0]
+    )
 
 
 def of_folder(folder: OperatorFolder, operators: Sequence[Operator]) -> tuple[Operator, ...]:
@@ -110,6 +112,6 @@ def at(numbers: tuple[int, ...], combination: int, default: int) -> int:
     return numbers[combination] if combination < len(numbers) else numbers[0]
 
 
-def dtype_of(parameter: Parameter, combination: int) -> str:
+def dtype_of(parameter: OperatorParameter, combination: int) -> str:
     """The dtype as PyTorch spells it, "" for one that it lacks."""
     return DTYPES.get(_TYPE_NAMES.get(at(parameter.types, combination, 28), ""), "")

@@ -23,7 +23,7 @@ from evokernel_core.twin.operators.host import HostProgram, build_host
 from evokernel_core.twin.operators.includes import include_folders
 from evokernel_core.twin.operators.kernel import kernel_of, of_folder, type_macros
 from evokernel_core.twin.operators.run import build_call, run_call
-from evokernel_core.twin.run import Limits, Mode, Status
+from evokernel_core.twin.run import ExitStatus, Limits, Mode
 from evokernel_core.twin.sources import ProgramSource, read_sources
 
 Row = dict[str, Any]
@@ -36,7 +36,7 @@ _MISSING = re.compile(
 
 def missing_in(error: str) -> tuple[str, ...]:
     """Identifiers and headers that a compiler's errors say are not there."""
-    return tuple(dict.fromkeys(next(filter(None, found)) for found in _MISSING.findall(error)))
+    return tuple(dict.fromkeys(next(filter(None, name)) for name in _MISSING.findall(error)))
 
 
 def _row(**known: Any) -> Row:
@@ -71,12 +71,12 @@ def operator_rows(root: Path, project: Path | None, chip: Chip) -> Iterator[Row]
         yield _failed("host", error, operator=root.name)
         return
     own = of_folder(folder, description.operators)
-    result = [item for item in own if item.is_for_chip or not item.chips]
+    result = [operator for operator in own if operator.is_for_chip or not operator.chips]
     if not description.operators:
         words = "\n".join(text for _, text in host.left_out) or "The host code defines no operator."
         yield _failed("host", CandidateError("compile", words), operator=root.name)
     elif not result:
-        names = ", ".join(item.type for item in own)
+        names = ", ".join(operator.type for operator in own)
         other = UsageError(
             f"{names} is for other chips than {CHIP}; name an operator that has it in AddConfig."
         )
@@ -92,9 +92,9 @@ def _kernel_row(
         kernel = kernel_of(folder, operator)
         includes = include_folders((kernel.path,), folder)
         source = ProgramSource((kernel.path,), includes, tuple(type_macros(operator, 0)))
-        found = find_kernel(source, read_sources(source), kernel.entry)
+        resolved = find_kernel(source, read_sources(source), kernel.entry)
         with temporary.folder("report") as work:
-            launch = launch_of_no_call(found.parameters)
+            launch = launch_of_no_call(resolved.parameters)
             build_operator(folder, description, operator, 0, launch, Path(work))
     except EvoKernelError as error:
         words = "\n".join(causes_first(str(error), host.left_out, folder.host))
@@ -135,7 +135,7 @@ def ran_case(
             result, mismatches = run_call(call, (mode, chip, None), limits, auto_sync=auto_sync)
     except EvoKernelError as error:
         return _failed(stage if isinstance(error, CandidateError) else "call", error, **known)
-    ran = result.status is Status.OK
+    ran = result.status is ExitStatus.OK
     compared = ran and bool(case.expect) and mode is Mode.CHECK
     clean = not any(hazard.severity is Severity.ERROR for hazard in result.hazards)
     return _row(

@@ -13,7 +13,7 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.twin.bare import Bare, run_bare
 from evokernel_core.twin.dtypes import DTYPES
-from evokernel_core.twin.operators.build import Launch, build_operator
+from evokernel_core.twin.operators.build import OperatorLaunch, build_operator
 from evokernel_core.twin.operators.case import Case, Given, Tensor, combination_of, request_text, tensors
 from evokernel_core.twin.operators.definition import Description, Operator
 from evokernel_core.twin.operators.folder import OperatorFolder
@@ -62,7 +62,7 @@ def build_call(
     tiled = host.tile(request_text(operator, case, combination, values), chip)
     tiling = bytes.fromhex(tiled["tiling"])
     (work / "tiling.bin").write_bytes(tiling.ljust(_LEAST_TILING, b"\0"))
-    launch = Launch(
+    launch = OperatorLaunch(
         tiled["block_dim"], sum(tiled["workspaces"]), tiled["tiling_key"], tuple(_arguments(operator, case))
     )
     bare = build_operator(folder, description, operator, combination, launch, work)
@@ -101,7 +101,7 @@ def _inferred(
     ]
     if not absent:
         return {}
-    open_shapes = {item.name: Tensor(_OPEN, dtype_of(item, combination)) for item in absent}
+    open_shapes = {parameter.name: Tensor(_OPEN, dtype_of(parameter, combination)) for parameter in absent}
     asked = evolve(case, outputs={**case.outputs, **open_shapes})
     try:
         shapes = host.shapes(request_text(operator, asked, combination, {}), chip)

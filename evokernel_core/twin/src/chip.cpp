@@ -23,12 +23,12 @@ public:
 
     template <typename T> void Need(const char *key, T &target)
     {
-        const auto found = values_.find(key);
-        if (found == values_.end()) {
+        const auto entry = values_.find(key);
+        if (entry == values_.end()) {
             missing_ = missing_.empty() ? key : missing_;
             return;
         }
-        target = static_cast<T>(found->second);
+        target = static_cast<T>(entry->second);
     }
     const std::string &Missing() const { return missing_; }
 

@@ -31,8 +31,8 @@ KernelBody CubeBody(uint64_t site, const char *type, KernelBody vector)
     if (TheBodies().empty()) {
         return vector;
     }
-    const auto found = TheBodies().find({site, type});
-    return found == TheBodies().end() ? nullptr : found->second;
+    const auto entry = TheBodies().find({site, type});
+    return entry == TheBodies().end() ? nullptr : entry->second;
 }
 
 }  // namespace evokernel::twin

@@ -29,11 +29,11 @@ struct LaunchReport {
 
     const CoreTrace *SlowestTrace() const
     {
-        const CoreTrace *found = nullptr;
+        const CoreTrace *longest = nullptr;
         for (const CoreTrace &core : cores) {
-            found = found == nullptr || core.time.cycles > found->time.cycles ? &core : found;
+            longest = longest == nullptr || core.time.cycles > longest->time.cycles ? &core : longest;
         }
-        return found;
+        return longest;
     }
 };
 

@@ -130,11 +130,11 @@ Allocation *GlobalMemory::Allocate(const Wording &name, uint64_t bytes, Kind kin
 
 bool GlobalMemory::Release(void *base)
 {
-    const auto found = std::find_if(all_.begin(), all_.end(), [&](const auto &block) { return block->base == base; });
-    if (found == all_.end()) {
+    const auto position = std::find_if(all_.begin(), all_.end(), [&](const auto &block) { return block->base == base; });
+    if (position == all_.end()) {
         return false;
     }
-    Allocation &block = **found;
+    Allocation &block = **position;
     if (block.mapping != nullptr) {
         ::munmap(block.mapping, block.mapped);
     }
@@ -146,7 +146,7 @@ bool GlobalMemory::Release(void *base)
     }
     ForgetLinesOf(block);
     last_ = nullptr;
-    all_.erase(found);
+    all_.erase(position);
     return true;
 }
 
@@ -203,10 +203,10 @@ void GlobalMemory::LoseData(Allocation &block, uint64_t offset, uint64_t bytes)
 
 Allocation *GlobalMemory::WithBehind(const uint8_t *address)
 {
-    const auto found = std::find_if(all_.begin(), all_.end(), [&](const auto &block) {
+    const auto position = std::find_if(all_.begin(), all_.end(), [&](const auto &block) {
         return address >= block->base && address < block->base + Readable(*block);
     });
-    return found == all_.end() ? nullptr : found->get();
+    return position == all_.end() ? nullptr : position->get();
 }
 
 uint64_t GlobalMemory::TotalBytes() const

@@ -39,9 +39,9 @@ bool Cached(Core &core, uint64_t line)
 {
     constexpr uint64_t ways = 4;
     uint64_t *set = &core.cache_lines[line % (core.cache_lines.size() / ways) * ways];
-    uint64_t *const found = std::find(set, set + ways, line);
-    const bool hit = found != set + ways;
-    std::move_backward(set, hit ? found : set + ways - 1, hit ? found + 1 : set + ways);
+    uint64_t *const match = std::find(set, set + ways, line);
+    const bool hit = match != set + ways;
+    std::move_backward(set, hit ? match : set + ways - 1, hit ? match + 1 : set + ways);
     *set = line;
     return hit;
 }
@@ -315,19 +315,19 @@ uint8_t *LocalAddress(const LocalRef &tensor)
 LocalRef LocalAt(const volatile void *pointer, DType dtype, const char *api, At at)
 {
     const auto size = static_cast<uint32_t>(CurrentChip().ub_total_bytes);
-    LocalRef found{0, size, size, 0, 0, static_cast<uint8_t>(AscendC::TPosition::VECCALC), dtype};
-    const LocalMemory &space = TheCore().In(SpaceOf(found));
+    LocalRef local{0, size, size, 0, 0, static_cast<uint8_t>(AscendC::TPosition::VECCALC), dtype};
+    const LocalMemory &space = TheCore().In(SpaceOf(local));
     if (space.data == nullptr) {
-        return found;
+        return local;
     }
     const uint8_t *address = static_cast<const uint8_t *>(const_cast<const void *>(pointer));
     if (address < space.data || address >= space.data + size) {
         ReportError("out-of-bounds", at, "%s takes a pointer that is none into the unified buffer.", api);
-        return found;
+        return local;
     }
-    found.address = static_cast<uint32_t>(address - space.data);
-    found.bytes = size - found.address;
-    return found;
+    local.address = static_cast<uint32_t>(address - space.data);
+    local.bytes = size - local.address;
+    return local;
 }
 
 void ScalarCycles(double cycles) { TheCore().time.Scalar(cycles); }

@@ -79,16 +79,16 @@ void Note(const Place &place, uint64_t bits)
     if (seen.size() >= kMostPlaces && seen.find(place) == seen.end()) {
         return;
     }
-    Seen &found = seen[place];
-    const uint64_t slot = found.count < kRemembered ? found.count++ : Random() % kRemembered;
-    found.values[slot] = bits;
+    Seen &entry = seen[place];
+    const uint64_t slot = entry.count < kRemembered ? entry.count++ : Random() % kRemembered;
+    entry.values[slot] = bits;
 }
 
 uint64_t StandIn(const Place &place, uint32_t width)
 {
     const Floating type = FloatingOf(std::get<DType>(place));
-    const auto found = seen.find(place);
-    return found == seen.end() ? Unseen(type) : Like(found->second.values[Random() % found->second.count], type, width);
+    const auto entry = seen.find(place);
+    return entry == seen.end() ? Unseen(type) : Like(entry->second.values[Random() % entry->second.count], type, width);
 }
 
 }  // namespace

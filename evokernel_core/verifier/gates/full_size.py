@@ -25,7 +25,7 @@ from evokernel_core.verifier.gates.cases import (
 )
 from evokernel_core.verifier.gates.mixture import MIXED, magnitudes
 from evokernel_core.verifier.gates.one_case import Judges, reference_of, run_case
-from evokernel_core.verifier.gates.slices.choice import Choice, choose
+from evokernel_core.verifier.gates.slices.choice import ChosenSlices, choose
 from evokernel_core.verifier.gates.slices.independence import independent_symbols
 from evokernel_core.verifier.gates.special_values import distributions_for
 
@@ -123,16 +123,16 @@ def _is_light(task: KernelTask, sizes: Mapping[str, int]) -> bool:
     )
 
 
-def _choice(task: KernelTask, judges: Judges, enough: int = 0) -> Choice | Sentence:
+def _choice(task: KernelTask, judges: Judges, enough: int = 0) -> ChosenSlices | Sentence:
     backend = judges.backend
-    if total_bytes(task, task.sizes) > backend.chip.hbm_bytes:
-        return Sentence("{chip} has less memory", chip=backend.chip.name)
+    if total_bytes(task, task.sizes) > backend.author.device.memory_bytes:
+        return Sentence("{chip} has less memory", chip=backend.author.device.name)
     if not backend.samples:
         return Sentence("{backend} runs no parts of tensors", backend=backend.name)
     return choose(task, judges.draw, enough)
 
 
-def _compared(task: KernelTask, plan: CasePlan, choice: Choice, judges: Judges) -> FullSize:
+def _compared(task: KernelTask, plan: CasePlan, choice: ChosenSlices, judges: Judges) -> FullSize:
     with temporary.folder("case") as folder:
         drawn = evolve(plan, sizes=choice.sizes)
         reference = reference_of(task, drawn, judges.reference, Path(folder), False)

@@ -21,10 +21,9 @@ from evokernel_core.domain.verdict import (
     LatencySource,
     Severity,
 )
-from evokernel_core.hardware.roofline import eager_us
-from evokernel_core.targets.ascendc.bounds import least_us
+from evokernel_core.targets.sources import main_file
 from evokernel_core.twin.build import CandidateError
-from evokernel_core.twin.lexer import Kind, tokenize
+from evokernel_core.twin.lexer import CppTokenKind, tokenize
 from evokernel_core.verifier.base import Backend, Timing, TimingRequest
 from evokernel_core.verifier.gates.cases import tensor_bytes, total_bytes
 from evokernel_core.verifier.gates.correctness import Witness
@@ -40,8 +39,8 @@ not on what the kernel does about them; its latency is then that of a launch on 
 
 def merges(source: KernelSource) -> bool:
     """Whether a kernel merges sorted runs that do not fit the unified buffer, slice by slice."""
-    words = tokenize(source.op_kernel_cpp)
-    return any(word.kind is Kind.NAME and word.text == "GetMrgSortResult" for word in words)
+    words = tokenize(source.files[main_file(source.target)])
+    return any(word.kind is CppTokenKind.NAME and word.text == "GetMrgSortResult" for word in words)
 
 
 @frozen
@@ -62,7 +61,7 @@ def timed_first(task: KernelTask, built: Any, backend: Backend, below_us: float)
     is_known = len(known) == len(scalars)
     total = total_bytes(task, task.sizes)
     is_modelled = backend.latency_source is LatencySource.MODELLED
-    if math.isinf(below_us) or not is_known or not is_modelled or total > backend.chip.hbm_bytes:
+    if math.isinf(below_us) or not is_known or not is_modelled or total > backend.author.device.memory_bytes:
         return Early()
     try:
         indices = drawn_indices(task, task.sizes)
@@ -107,11 +106,11 @@ def measure(
     """The gate's result and the latency, None where it failed. ``known``: the figures of a launch at full
     size that was timed already, or had data in parts of its tensors, which needs no second one."""
     total = total_bytes(task, task.sizes)
-    if total > backend.chip.hbm_bytes:
+    if total > backend.author.device.memory_bytes:
         feedback = Sentence(
             "The tensors take {total} GiB, more than {chip} has.",
             total=f"{total / 1024**3:.1f}",
-            chip=backend.chip.name,
+            chip=backend.author.device.name,
         )
         return _failed("device-memory", feedback), None
     try:
@@ -173,17 +172,17 @@ def judge(task: KernelTask, backend: Backend, timing: Timing) -> tuple[GateResul
     if errors:
         told = [Sentence("{where}: {what}", where=hazard.code, what=hazard.message) for hazard in errors[:3]]
         return _failed(errors[0].code, _at_full_size(joined(told, "; "))), None
-    if reason := implausible(task, backend.chip, timing):
+    if reason := implausible(task, backend.author.device, timing):
         return _failed("implausible", reason), None
     latency = Latency(
         us=timing.us,
         source=backend.latency_source,
-        chip=backend.chip.name,
+        chip=backend.author.device.name,
         block_dim=timing.block_dim,
         pipes=timing.pipes,
         bottleneck=timing.bottleneck,
-        roofline_us=least_us(task, backend.chip),
-        baseline_us=eager_us(task, backend.chip),
+        roofline_us=backend.author.least_us(task),
+        baseline_us=backend.author.eager_us(task),
         lines=timing.lines,
         balance=timing.balance,
     )

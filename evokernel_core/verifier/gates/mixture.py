@@ -122,13 +122,13 @@ def _is_large(how: str) -> bool:
 
 
 CLASSES: tuple[Class, ...] = (
-    Class("least sizes", 1.0, _sizes(lambda size, item: size == item.minimum, all)),
+    Class("least sizes", 1.0, _sizes(lambda size, symbol: size == symbol.minimum, all)),
     Class("size 100", 0.9, _sizes(lambda size, _: size == ROUND)),
     Class("even, no power of two, above 64", 0.5, _sizes(_is_even), _has_powers),
-    Class("the same, not 100", 0.3, _sizes(lambda size, item: _is_even(size, item) and size != ROUND),
+    Class("the same, not 100", 0.3, _sizes(lambda size, symbol: _is_even(size, symbol) and size != ROUND),
           _has_powers),
     Class("power of two above 64, below the file's", 0.2,
-          _sizes(lambda size, item: MANY < size < item.size and is_power(size)), _has_powers),
+          _sizes(lambda size, symbol: MANY < size < symbol.size and is_power(size)), _has_powers),
     Class("odd above 64", 0.9, _sizes(lambda size, _: size > MANY and size % 2 == 1), _has_powers),
     Class("a side of 64 or less beside a longer one", 0.9,
           lambda _, sizes, __: 1 < min(sizes.values()) <= MANY < max(sizes.values()),
@@ -174,9 +174,11 @@ def even_size(symbol: Symbol, most: int, numbers: Random) -> int:
     return max(min(size, most), symbol.minimum)
 
 
-def below_floor(task: KernelTask, found: Mapping[str, float]) -> list[str]:
+def below_floor(task: KernelTask, deviations: Mapping[str, float]) -> list[str]:
     """The classes that fewer verifications have than their floor."""
-    return [class_.name for class_ in CLASSES if class_.applies(task) and found[class_.name] < class_.floor]
+    return [
+        class_.name for class_ in CLASSES if class_.applies(task) and deviations[class_.name] < class_.floor
+    ]
 
 
 def shares(

@@ -27,7 +27,7 @@ from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import parts
 from evokernel_core.verifier.gates.cases import CasePlan, bytes_between, tensor_bytes, total_products
 from evokernel_core.verifier.gates.compare import FLOATS, Comparison, Expected, compare, element_words, words
-from evokernel_core.verifier.gates.slices.choice import Choice
+from evokernel_core.verifier.gates.slices.choice import ChosenSlices
 from evokernel_core.verifier.gates.special_values import strictness
 from evokernel_core.verifier.gates.tolerances import agreement_of, is_random, tolerance_of
 from evokernel_core.verifier.references import link
@@ -78,7 +78,7 @@ def run_case(
     reference: ReferenceCase,
     judges: Judges,
     folder: Path,
-    choice: Choice | None = None,
+    choice: ChosenSlices | None = None,
 ) -> tuple[GateResult | None, Execution]:
     """The result of one case, None where the kernel may and does decline its sizes, and the run. The
     reference is that of the chosen slices where there is a choice."""
@@ -116,7 +116,7 @@ def _rounded(
 
 
 def _case(
-    task: KernelTask, plan: CasePlan, reference: ReferenceCase, folder: Path, choice: Choice | None
+    task: KernelTask, plan: CasePlan, reference: ReferenceCase, folder: Path, choice: ChosenSlices | None
 ) -> Case:
     """The candidate's view: inputs in a folder without the reference's outputs."""
     (folder / "inputs").mkdir()

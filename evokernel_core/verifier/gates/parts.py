@@ -37,7 +37,7 @@ as 1 + erf(x) of negative x, and which another formula than PyTorch's need not c
 
 
 @frozen
-class Part:
+class WorstPart:
     """The worst part: which ``kind`` (row or column), its place, and its error over its values."""
 
     kind: str
@@ -47,7 +47,7 @@ class Part:
 
 def smallest_parts(
     candidate: Path, expected: Expected, shape: tuple[int, ...], dtype: str, tolerance: Tolerance
-) -> Part | None:
+) -> WorstPart | None:
     """The worst of the parts that are wrong by more than their rounding; None where there is none, or no
     result in wider types from which rounding can be told.
 
@@ -70,7 +70,7 @@ def smallest_parts(
             number, ratio = wrong[0], AGREEMENT[dtype] * wrong[1]
             flat = int(starts[number]) if kind == "row" else number
             place = np.unravel_index(flat, shape) if kind == "row" else (number,)
-            return Part(kind, tuple(int(index) for index in place), ratio)
+            return WorstPart(kind, tuple(int(index) for index in place), ratio)
     return None
 
 
@@ -158,7 +158,7 @@ def _worst(sums: _Sums, kind: str, counts: Array, limit: Array, floor: float) ->
     return number, float(errors[number] / limit[number]) if limit[number] else float("inf")
 
 
-def words(part: Part, output: int, shape: tuple[int, ...]) -> Sentence:
+def words(part: WorstPart, output: int, shape: tuple[int, ...]) -> Sentence:
     """The part as feedback."""
     where = Sentence("column {number}", number=part.place[0])
     if part.kind == "row":

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping
 
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask, Symbol
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.ascend.chip import Chip, chip_of
+from evokernel_core.hardware.device import Device
 from evokernel_core.hardware.roofline import moved_us, traffic
-from evokernel_core.twin.run import Work
+from evokernel_core.twin.run import PipeWork
 from evokernel_core.verifier.base import Timing
 from evokernel_core.verifier.gates.cases import bytes_between, bytes_put, total_products
 
@@ -45,9 +46,9 @@ one of 4096), and the tiles of products."""
 _STORES, _LOADS = ("MTE3", "FIX"), ("MTE2",)
 
 
-def implausible(task: KernelTask, chip: Chip, timing: Timing) -> Sentence:
+def implausible(task: KernelTask, device: Device, timing: Timing) -> Sentence:
     """Why a full-size time cannot be right, empty where it can."""
-    bound = moved_us(task, chip)
+    bound = moved_us(task, device)
     if timing.us < SLACK * bound:
         return Sentence(
             "{us} us is below the {bound} us that the bytes of inputs and outputs take: the kernel "
@@ -56,7 +57,7 @@ def implausible(task: KernelTask, chip: Chip, timing: Timing) -> Sentence:
             bound=f"{bound:.3g}",
         )
     busiest, pipe = max(
-        ((_least_us(pipe, work, chip), pipe) for pipe, work in timing.work), default=(0.0, "")
+        ((_least_us(pipe, work, chip_of(device)), pipe) for pipe, work in timing.work), default=(0.0, "")
     )
     if timing.us < SLACK * busiest:
         return Sentence(
@@ -81,10 +82,10 @@ def unsteady(task: KernelTask, full: Timing, seen: Timing, sizes: Mapping[str, i
     ``sizes``; empty where it does not."""
     before = dict(shares(task, seen, sizes))
     least = _least_share(task, sizes)
-    for what, found in shares(task, full, task.sizes):
+    for what, count in shares(task, full, task.sizes):
         if what not in before:
             continue
-        left = max(now / then if then else 1.0 for now, then in zip(found, before[what], strict=True))
+        left = max(now / then if then else 1.0 for now, then in zip(count, before[what], strict=True))
         if left < least * (_growing(task, sizes) if what == "vector work" else 1.0):
             return Sentence(
                 "For each element of the task the kernel has {share} % of the {what} at full size that "
@@ -141,9 +142,9 @@ def shares(
     read, written = traffic(task, sizes)
     products = total_products(task, sizes)
     if products:
-        yield "products", (work.get("M", Work()).us / products,)
+        yield "products", (work.get("M", PipeWork()).us / products,)
     elif between := bytes_between(task, sizes):
-        us = work.get("V", Work()).us
+        us = work.get("V", PipeWork()).us
         put = bytes_put(task, sizes)
         yield "vector work", (us / between, us / put) if put else (us / between,)
     if read:
@@ -152,7 +153,7 @@ def shares(
         yield "stores", (min(_bytes(timing, _STORES) / written, 1.0),)
 
 
-def _least_us(pipe: str, work: Work, chip: Chip) -> float:
+def _least_us(pipe: str, work: PipeWork, chip: Chip) -> float:
     """Microseconds of a pipe where all cores that have it share its work evenly."""
     cores = {"M": chip.aic, "MTE1": chip.aic, "FIX": chip.aic, "V": chip.aiv, "MTE3": chip.aiv}
     return work.us / cores.get(pipe, chip.aic + chip.aiv)

@@ -28,7 +28,7 @@ WRONG = (
 )
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that ends with a status and one sentence; ``retry_after_s`` 0 says nothing about when."""
 
     def __init__(self, status: int, sentence: str, retry_after_s: int = 0) -> None:
@@ -60,16 +60,16 @@ class Doorkeeper:
 
     def user(self, headers: list[tuple[bytes, bytes]]) -> User | None:
         """The user of exactly one valid ``Authorization: Bearer`` header."""
-        found = [value for name, value in headers if name == b"authorization"]
-        if len(found) != 1 or not found[0].startswith(b"Bearer "):
+        authorizations = [value for name, value in headers if name == b"authorization"]
+        if len(authorizations) != 1 or not authorizations[0].startswith(b"Bearer "):
             return None
-        token = found[0].removeprefix(b"Bearer ").decode("latin-1")
+        token = authorizations[0].removeprefix(b"Bearer ").decode("latin-1")
         if self._owner and hmac.compare_digest(digest_of(token), self._owner):
             return owner()
         return self._store.user(token)
 
 
-class Guard:
+class RequestGuard:
     """Lets requests of known users through, with a body of bounded size that came in bounded time."""
 
     def __init__(
@@ -107,9 +107,9 @@ class Guard:
         body = bytearray()
         try:
             if self._open[user.name] > REQUESTS_A_USER:
-                raise Refused(429, many_requests(user.name, REQUESTS_A_USER), 1)
+                raise RequestRefused(429, many_requests(user.name, REQUESTS_A_USER), 1)
             await self._read(body, user, dict(scope["headers"]), receive)
-        except Refused as refusal:
+        except RequestRefused as refusal:
             self._note(scope, refusal.status, user)
             await refusal.response(scope, receive, send)
         else:
@@ -135,16 +135,16 @@ class Guard:
                     self._check_share(user)
                     more = message.get("more_body", False)
         except TimeoutError as error:
-            raise Refused(408, too_slow(self._body_s)) from error
+            raise RequestRefused(408, too_slow(self._body_s)) from error
 
     def _check_share(self, user: User) -> None:
         most = BODIES_A_USER * self._limit
         if self._held[user.name] > most:
-            raise Refused(429, many_bytes(user.name, most), 1)
+            raise RequestRefused(429, many_bytes(user.name, most), 1)
 
     def _check_size(self, size: int) -> None:
         if size > self._limit:
-            raise Refused(413, too_large(self._limit))
+            raise RequestRefused(413, too_large(self._limit))
 
     def _note(self, scope: Scope, status: int, user: User | None = None) -> None:
         who = {"user": user.name, "token": user.token} if user else {}

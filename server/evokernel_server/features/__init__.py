@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from evokernel_server.features import (
     code_action,
     code_lens,
-    commands,
     diagnostic,
+    execute_command,
     files,
     highlight,
     hover,
@@ -20,16 +20,16 @@ from evokernel_server.features import (
 )
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
 
 _FEATURES = (
-    lifecycle, sync, notebook, files, inlay_hint, code_action, commands, code_lens, hover, highlight,
+    lifecycle, sync, notebook, files, inlay_hint, code_action, execute_command, code_lens, hover, highlight,
     diagnostic, links,
 )  # fmt: skip
 
 
-def register(server: EvoKernelServer) -> None:
+def register(server: Host) -> None:
     """Registers every feature."""
     for feature in _FEATURES:
         feature.register(server)

@@ -9,20 +9,20 @@ from lsprotocol import types
 
 from evokernel_core.domain.region import RegionStatus
 from evokernel_core.domain.settings import ProposerName
-from evokernel_server import command_names as names
-from evokernel_server.choices import REPLACEABLE
-from evokernel_server.evidence import estimate_words, latencies, lines_around
+from evokernel_server.documents.workspace import Document, GeneratedCall, Tracked
 from evokernel_server.features import inputs
 from evokernel_server.features.diagnostic import attach
-from evokernel_server.offers import Offer
-from evokernel_server.plain import plain
+from evokernel_server.offers.evidence import estimate_words, latencies, lines_around
+from evokernel_server.offers.overlaps import REPLACEABLE
+from evokernel_server.offers.pending import Offer
+from evokernel_server.offers.why_not import reasons_on
+from evokernel_server.texts import command_names as names
+from evokernel_server.texts.plain import plain
+from evokernel_server.texts.translations import _, told
 from evokernel_server.trust import REASON
-from evokernel_server.why_not import reasons_on
-from evokernel_server.words import _, told
-from evokernel_server.workspace import Document, GeneratedCall, Tracked
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
 KIND = "refactor.rewrite.evokernel"
 """A kind of our own, so that a client can bind a key to it; it belongs to ``refactor.rewrite``."""
@@ -30,7 +30,7 @@ _WAITING = (REASON, RegionStatus.NEEDS_SHAPES.value)
 """What another run of the analysis would not change."""
 
 
-def register(server: EvoKernelServer) -> None:
+def register(server: Host) -> None:
     options = types.CodeActionOptions(
         code_action_kinds=[types.CodeActionKind.QuickFix, KIND], resolve_provider=True
     )
@@ -54,7 +54,7 @@ def register(server: EvoKernelServer) -> None:
         return resolved(server, action)
 
 
-def _resolves(server: EvoKernelServer) -> bool:
+def _resolves(server: Host) -> bool:
     """Whether the client asks for what an action leaves out; one that does not (eglot) gets all at once."""
     text = server.client_capabilities.text_document
     return bool(text and text.code_action and text.code_action.resolve_support)
@@ -63,26 +63,26 @@ def _resolves(server: EvoKernelServer) -> bool:
 def _is_wanted(action: types.CodeAction, only: Any) -> bool:
     """``only`` names kinds with all that lie below them."""
     kind = str(getattr(action.kind, "value", action.kind))
-    asked = [str(getattr(item, "value", item)) for item in only or ()]
+    asked = [str(getattr(kind_, "value", kind_)) for kind_ in only or ()]
     return not asked or any(not request or f"{kind}.".startswith(f"{request}.") for request in asked)
 
 
 def actions(
-    server: EvoKernelServer, document: Document, wanted: types.Range, *, asked: bool
+    server: Host, document: Document, wanted: types.Range, *, asked: bool
 ) -> Iterator[types.CodeAction]:
     """What can be done on the lines of a range. ``asked``: a person asked for this kind of actions, which
     also offers kernels that are not modelled to gain enough to be offered unasked."""
     if not server.trusts(document):
         yield from _for_trust(server, document)
     lines = document.text.lines(wanted.start.line, wanted.end.line)
-    touched = [item for item in document.tracked if lines.touches(item.extent)]
-    touched.sort(key=lambda item: item.extent.end - item.extent.start)  # the innermost first
+    touched = [tracked for tracked in document.tracked if lines.touches(tracked.extent)]
+    touched.sort(key=lambda tracked: tracked.extent.end - tracked.extent.start)  # the innermost first
     yield from _for_rivals(document, touched)
     for tracked in touched:
         waits = server.offers.find(document.path, tracked.region.id) is not None
-        if asked or waits or tracked.found.estimate is None or tracked.found.wins:
+        if asked or waits or tracked.captured.estimate is None or tracked.captured.wins:
             yield from _for_region(server, document, tracked)
-    if any(item.region.id in document.ready for item in touched):
+    if any(tracked.region.id in document.ready for tracked in touched):
         yield from _for_all_ready(document)
     if asked and document.hidden:
         title = _("Offer kernels again where you said never")
@@ -102,16 +102,16 @@ def _explained(document: Document, wanted: types.Range, only: Any) -> Iterator[t
     """Why code of the lines has no kernel on offer, and what would help. Who asks for rewrites is offered
     kernels that gain little instead."""
     first, last = wanted.start.line, wanted.end.line
-    if only and KIND not in [str(getattr(item, "value", item)) for item in only]:
+    if only and KIND not in [str(getattr(kind, "value", kind)) for kind in only]:
         return
-    if any(item.code != REASON for item in reasons_on(document, first, last)):
+    if any(reason.code != REASON for reason in reasons_on(document, first, last)):
         title = _("Explain why no kernel is offered here")
         asked = {"uri": document.uri, "line": first, "endLine": last}
         command = types.Command(title, names.WHY_NOT, arguments=[asked])
         yield types.CodeAction(title=title, kind=KIND, command=command)
 
 
-def _for_trust(server: EvoKernelServer, document: Document) -> Iterator[types.CodeAction]:
+def _for_trust(server: Host, document: Document) -> Iterator[types.CodeAction]:
     """Asks for trust by the folder's name; where the editor has workspace trust of its own, that is asked."""
     if server.own_client or not document.is_local:
         return
@@ -121,13 +121,13 @@ def _for_trust(server: EvoKernelServer, document: Document) -> Iterator[types.Co
     yield types.CodeAction(title=title, kind=types.CodeActionKind.QuickFix, command=command)
 
 
-def _for_region(server: EvoKernelServer, document: Document, tracked: Tracked) -> Iterator[types.CodeAction]:
+def _for_region(server: Host, document: Document, tracked: Tracked) -> Iterator[types.CodeAction]:
     region = tracked.region
     offer = server.offers.find(document.path, region.id)
     if offer is not None and offer.old is None:
         yield from _for_ready(document, offer)
     elif region.status in REPLACEABLE:
-        gain = f": {estimate_words(tracked.found.estimate)}" if tracked.found.estimate else ""
+        gain = f": {estimate_words(tracked.captured.estimate)}" if tracked.captured.estimate else ""
         what = f"{lines_around(document, tracked)}{region.op_category}"
         label = _("Generate NPU kernel ({what})", what=f"{what}{gain}")
         yield types.CodeAction(title=label, kind=KIND, data={"uri": document.uri, "region_id": region.id})
@@ -142,7 +142,7 @@ def _for_region(server: EvoKernelServer, document: Document, tracked: Tracked) -
                 told(region.reason) or _("No kernel family covers this region.")
             ),
         )
-    if offer is not None or tracked.found.wins:
+    if offer is not None or tracked.captured.wins:
         title = _("Never offer a kernel for this code ({what})", what=region.op_category)
         yield _command(title, names.NEVER, document, region.id)
 
@@ -163,7 +163,7 @@ def _for_all_ready(document: Document) -> Iterator[types.CodeAction]:
     """Accepts all kernels of a file that wait, by one edit; of overlapping ones those that save most."""
     chosen: list[Tracked] = []
     gain = {id: latency.baseline_us - latency.us for id, latency in document.ready.items()}
-    for tracked in sorted(document.to_review(), key=lambda item: gain[item.region.id], reverse=True):
+    for tracked in sorted(document.to_review(), key=lambda tracked: gain[tracked.region.id], reverse=True):
         if not any(tracked.extent.touches(other.extent) for other in chosen):
             chosen.append(tracked)
     if len(chosen) > 1:
@@ -177,7 +177,7 @@ def _for_rivals(document: Document, touched: Iterable[Tracked]) -> Iterator[type
     """The vendor's operators that no kernel is modelled to beat, each once, for the smallest region."""
     seen: set[str] = set()
     for tracked in touched:
-        estimate = tracked.found.estimate
+        estimate = tracked.captured.estimate
         if estimate is None or estimate.rival is None or tracked.region.status not in REPLACEABLE:
             continue
         rival = estimate.rival
@@ -188,7 +188,7 @@ def _for_rivals(document: Document, touched: Iterable[Tracked]) -> Iterator[type
             yield _command(title, names.USE_VENDOR, document, tracked.region.id)
 
 
-def _takes_disabled(server: EvoKernelServer) -> bool:
+def _takes_disabled(server: Host) -> bool:
     text = server.client_capabilities.text_document
     return bool(text and text.code_action and text.code_action.disabled_support)
 
@@ -198,7 +198,7 @@ def _command(title: str, name: str, document: Document, what: str, key: str = "r
     return types.CodeAction(title=title, kind=KIND, command=command)
 
 
-def _for_call(server: EvoKernelServer, document: Document, call: GeneratedCall) -> Iterator[types.CodeAction]:
+def _for_call(server: Host, document: Document, call: GeneratedCall) -> Iterator[types.CodeAction]:
     """A replaced region offers no second replacement, but a way back and a way on."""
     name = call.name
     offer = server.offers.find(document.path, name=name)
@@ -228,7 +228,7 @@ def _for_evidence(document: Document, name: str) -> Iterator[types.CodeAction]:
     yield _command(_("Show the timeline of {name}", name=name), names.TIMELINE, document, name, "name")
 
 
-def resolved(server: EvoKernelServer, action: types.CodeAction) -> types.CodeAction:
+def resolved(server: Host, action: types.CodeAction) -> types.CodeAction:
     """Attaches the command; an action without our data is given back as it came."""
     data = action.data if isinstance(action.data, dict) else {}
     document = server.documents.get(str(data.get("uri", "")))

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from evokernel_server import command_names as names
-from evokernel_server.evidence import estimate_words
-from evokernel_server.offers import ready_words
-from evokernel_server.states import winners
-from evokernel_server.words import _
-from evokernel_server.workspace import Document, Tracked
+from evokernel_server.documents.mode import winners
+from evokernel_server.documents.workspace import Document, Tracked
+from evokernel_server.offers.evidence import estimate_words
+from evokernel_server.offers.pending import ready_words
+from evokernel_server.texts import command_names as names
+from evokernel_server.texts.translations import _
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
 
-def register(server: EvoKernelServer) -> None:
+def register(server: Host) -> None:
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=False))
     def code_lens(params: types.CodeLensParams) -> list[types.CodeLens]:
         document = server.documents.get(params.text_document.uri)
@@ -36,7 +36,7 @@ def lenses(document: Document, *, ready: bool = True, gains: bool = True) -> lis
     for tracked in winners(document) if gains else ():
         if tracked.region.id in document.ready:
             continue
-        gain = f": {estimate_words(tracked.found.estimate)}" if tracked.found.estimate else ""
+        gain = f": {estimate_words(tracked.captured.estimate)}" if tracked.captured.estimate else ""
         argument = {"uri": document.uri, "regionId": tracked.region.id, "version": document.version}
         command = types.Command(_("Generate NPU kernel") + gain, names.GENERATE, arguments=[argument])
         made.append(types.CodeLens(document.text.range(tracked.extent), command))

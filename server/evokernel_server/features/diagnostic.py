@@ -14,24 +14,23 @@ from lsprotocol import types
 
 from evokernel_core.domain.region import RegionStatus
 from evokernel_core.domain.sentence import Sentence
-from evokernel_server.evidence import estimate_words
-from evokernel_server.help_pages import page_of
-from evokernel_server.plain import plain
-from evokernel_server.states import winners
-from evokernel_server.text import Extent
-from evokernel_server.words import _, told
-from evokernel_server.workspace import NOT_SERVED, Document, Tracked
+from evokernel_server.documents.line_index import Extent
+from evokernel_server.documents.mode import winners
+from evokernel_server.documents.named_line import LINE, line_of
+from evokernel_server.documents.workspace import NOT_SERVED, Document, Tracked
+from evokernel_server.offers.evidence import estimate_words
+from evokernel_server.texts.help_pages import page_of
+from evokernel_server.texts.plain import plain
+from evokernel_server.texts.translations import _, told
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
 SOURCE = "evokernel"
 WORTH_FUSING, STALE = "worth_fusing", "stale_kernel"
-_LINE = "line"
-"""The name of a line's number among the values of a sentence."""
 
 
-def register(server: EvoKernelServer) -> None:
+def register(server: Host) -> None:
     options = types.DiagnosticOptions(
         inter_file_dependencies=False, workspace_diagnostics=False, identifier=SOURCE
     )
@@ -73,21 +72,6 @@ def _problem(document: Document) -> Iterator[types.Diagnostic]:
     yield _diagnostic(document, where, told(document.problem.message), document.problem.reason)
 
 
-def line_of(document: Document, sentence: Sentence) -> int:
-    """The line, from 0, that a sentence names, else that of the first definition with tensor code."""
-    line = _named_line(sentence) - 1
-    return line if 0 <= line < len(document.text.starts) else document.first_line()
-
-
-def _named_line(sentence: Sentence) -> int:
-    """The value that is called ``line``, also within what fills the sentence; 0 where there is none."""
-    line = sentence.values.get(_LINE)
-    if isinstance(line, int):
-        return line
-    inner = (value for value in sentence.values.values() if isinstance(value, Sentence))
-    return next((found for found in map(_named_line, inner) if found), 0)
-
-
 def _needing(document: Document) -> Iterator[types.Diagnostic]:
     for tracked in document.regions(RegionStatus.NEEDS_SHAPES):
         yield _diagnostic(
@@ -99,10 +83,10 @@ def _worth(document: Document) -> Iterator[types.Diagnostic]:
     """On the first line of each region that is offered and lies in no other such region. One with a kernel
     that waits for review has been fused already."""
     for tracked in outermost(winners(document)):
-        if tracked.found.estimate is not None and tracked.region.id not in document.ready:
+        if tracked.captured.estimate is not None and tracked.region.id not in document.ready:
             first = _line_at(document, document.text.line_of(tracked.extent.start))
             where = Extent(tracked.extent.start, min(tracked.extent.end, first.end))
-            gain = estimate_words(tracked.found.estimate)
+            gain = estimate_words(tracked.captured.estimate)
             words = _("Worth fusing: {what}, {gain}.", what=tracked.region.op_category, gain=gain)
             yield _diagnostic(document, where, words, WORTH_FUSING, {"regionId": tracked.region.id})
 
@@ -138,7 +122,7 @@ def _unsupported(document: Document) -> Iterator[types.Diagnostic]:
 
 def _but_for_its_line(reason: Sentence) -> object:
     """Equal for reasons that differ in the line which they name alone."""
-    return reason.template, tuple(item for item in reason.values.items() if item[0] != _LINE)
+    return reason.template, tuple(item for item in reason.values.items() if item[0] != LINE)
 
 
 def _diagnostic(

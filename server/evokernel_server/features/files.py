@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from evokernel_server.tasks import spawn
-from evokernel_server.workspace import local_path
+from evokernel_server.documents.workspace import local_path
+from evokernel_server.jobs.tasks import spawn
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
 _FILTERS = types.FileOperationRegistrationOptions(
     [
@@ -28,7 +28,7 @@ _FILTERS = types.FileOperationRegistrationOptions(
 )
 
 
-def register(server: EvoKernelServer) -> None:
+def register(server: Host) -> None:
     @server.feature(types.WORKSPACE_DID_RENAME_FILES, _FILTERS)
     def did_rename(params: types.RenameFilesParams) -> None:
         for file in params.files:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from evokernel_server.choices import innermost, is_offered
-from evokernel_server.workspace import Document
+from evokernel_server.documents.workspace import Document
+from evokernel_server.offers.overlaps import innermost, is_offered
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
 
-def register(server: EvoKernelServer) -> None:
+def register(server: Host) -> None:
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
     def highlight(params: types.DocumentHighlightParams) -> list[types.DocumentHighlight] | None:
         document = server.documents.get(params.text_document.uri)
@@ -28,7 +28,7 @@ def highlights(document: Document, position: types.Position) -> list[types.Docum
     if not document.has_torch or not document.tracked:
         return None
     text = document.text
-    offered = [item for item in document.tracked if is_offered(document, item)]
+    offered = [tracked for tracked in document.tracked if is_offered(document, tracked)]
     result = innermost(offered, text.lines(position.line, position.line), text.offset(position))
     if result is None:
         return None

@@ -7,28 +7,27 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from evokernel_server import command_names as names
-from evokernel_server.evidence import call_words, region_words
+from evokernel_server.documents.line_index import Extent
+from evokernel_server.documents.packages import Installed
+from evokernel_server.documents.workspace import Document
 from evokernel_server.features.inlay_hint import Showing, showing
-from evokernel_server.hyperlinks import command_link, file_link
-from evokernel_server.packages import Installed
-from evokernel_server.plain import markdown
-from evokernel_server.text import Extent
-from evokernel_server.why_not import reason_of
-from evokernel_server.words import _, marked
-from evokernel_server.workspace import Document
+from evokernel_server.offers.evidence import call_words, region_words
+from evokernel_server.offers.why_not import reason_of
+from evokernel_server.texts import command_names as names
+from evokernel_server.texts.hyperlinks import command_link, file_link
+from evokernel_server.texts.plain import markdown
+from evokernel_server.texts.translations import _, marked
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
-_FILES = ((marked("kernel"), "op_kernel.cpp"), (marked("tiling"), "tiling.h"))
 _OF_REGION = (
     (marked("Review"), names.REVIEW),
     (marked("Timeline"), names.TIMELINE),
 )
 
 
-def register(server: EvoKernelServer) -> None:
+def register(server: Host) -> None:
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     def hover(params: types.HoverParams) -> types.Hover | None:
         document = server.documents.get(params.text_document.uri)
@@ -36,7 +35,7 @@ def register(server: EvoKernelServer) -> None:
         return hover_at(server, document, params.position) if document else None
 
 
-def hover_at(server: EvoKernelServer, document: Document, position: types.Position) -> types.Hover | None:
+def hover_at(server: Host, document: Document, position: types.Position) -> types.Hover | None:
     """The innermost region or generated call at a position."""
     offset = document.text.offset(position)
     client = showing(server.client_capabilities)
@@ -45,10 +44,10 @@ def hover_at(server: EvoKernelServer, document: Document, position: types.Positi
         if installed is not None and _holds(call.extent, offset):
             words = [call_words(installed), "", *_files(document, installed, client)]
             return _hover(document, call.extent, words)
-    holding = [item for item in document.tracked if _holds(item.extent, offset)]
+    holding = [tracked for tracked in document.tracked if _holds(tracked.extent, offset)]
     if not holding:
         return None
-    inner = min(holding, key=lambda item: item.extent.end - item.extent.start)
+    inner = min(holding, key=lambda tracked: tracked.extent.end - tracked.extent.start)
     words = [region_words(document, inner, client.links)]
     reason = reason_of(document, inner)
     if words[0] and reason is not None:
@@ -64,7 +63,7 @@ def _files(document: Document, installed: Installed, client: Showing) -> Iterato
     """A line of links to what a call runs: none of the vendor's operator, which has no files."""
     if installed.function:
         return
-    links = [file_link(_(words), installed.folder / name) for words, name in _FILES]
+    links = [file_link(name, installed.folder / name) for name in installed.sources]
     if client.links:
         place = {"uri": document.uri, "name": installed.name}
         links.append(command_link(_("timeline"), names.TIMELINE, place))

@@ -14,8 +14,9 @@ from attrs import frozen
 from lsprotocol import types
 
 from evokernel_core.domain.region import RegionStatus
-from evokernel_server import command_names as names
-from evokernel_server.evidence import (
+from evokernel_server.documents.packages import Installed
+from evokernel_server.documents.workspace import Document, Tracked
+from evokernel_server.offers.evidence import (
     around,
     beside,
     better_of,
@@ -27,15 +28,14 @@ from evokernel_server.evidence import (
     region_words,
     rival_words,
 )
-from evokernel_server.offers import microseconds, ready_words, was_words
-from evokernel_server.packages import Installed
-from evokernel_server.plain import markdown, plain
+from evokernel_server.offers.pending import microseconds, ready_words, was_words
+from evokernel_server.texts import command_names as names
+from evokernel_server.texts.plain import markdown, plain
+from evokernel_server.texts.translations import _, sourced, told
 from evokernel_server.trust import REASON
-from evokernel_server.words import _, sourced, told
-from evokernel_server.workspace import Document, Tracked
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
 _LONGEST = 43
 """Characters of the hints of a line that VS Code shows with its default settings; it cuts what is longer."""
@@ -64,7 +64,7 @@ def showing(capabilities: types.ClientCapabilities) -> Showing:
     )
 
 
-def register(server: EvoKernelServer) -> None:
+def register(server: Host) -> None:
     options = types.InlayHintOptions(resolve_provider=True)
 
     @server.feature(types.TEXT_DOCUMENT_INLAY_HINT, options)
@@ -151,7 +151,7 @@ def _hint(
     )
 
 
-def resolved(server: EvoKernelServer, hint: types.InlayHint) -> types.InlayHint:
+def resolved(server: Host, hint: types.InlayHint) -> types.InlayHint:
     """The hint with its tooltip and command; as it came where it is of another version, or of code that is
     gone."""
     data = hint.data if isinstance(hint.data, Mapping) else {}
@@ -177,10 +177,10 @@ def resolved(server: EvoKernelServer, hint: types.InlayHint) -> types.InlayHint:
     return hint
 
 
-def _command(server: EvoKernelServer, document: Document, tracked: Tracked) -> types.Command | None:
+def _command(server: Host, document: Document, tracked: Tracked) -> types.Command | None:
     """What a click on a region's hint does."""
     place: dict[str, Any] = {"uri": document.uri, "regionId": tracked.region.id}
-    estimate = tracked.found.estimate
+    estimate = tracked.captured.estimate
     if tracked.region.status is RegionStatus.NEEDS_SHAPES:
         return _runs(_("Run something that uses this model"), names.OBSERVE, {"uri": document.uri})
     if tracked.region.id in document.ready:
@@ -190,7 +190,7 @@ def _command(server: EvoKernelServer, document: Document, tracked: Tracked) -> t
     return _runs(_("Generate NPU kernel"), names.GENERATE, {**place, "version": document.version})
 
 
-def _call_command(server: EvoKernelServer, document: Document, installed: Installed) -> types.Command | None:
+def _call_command(server: Host, document: Document, installed: Installed) -> types.Command | None:
     """What a click on the hint of a generated call does: the faster kernel where one waits."""
     if server.offers.find(document.path, name=installed.name) is None:
         return None
@@ -225,7 +225,7 @@ def _short(reason: str) -> str:
 def _label(document: Document, tracked: Tracked) -> str:
     """The gain or the state first, then the figures, then what tells nested offers apart: a label is cut at
     its end."""
-    estimate, ready = tracked.found.estimate, document.ready.get(tracked.region.id)
+    estimate, ready = tracked.captured.estimate, document.ready.get(tracked.region.id)
     where = around(document, tracked)
     if ready is not None:
         return _fitting(f"⚡ {ready_words(ready)}", where)
@@ -244,7 +244,7 @@ def _label(document: Document, tracked: Tracked) -> str:
 
 def _short_label(document: Document, tracked: Tracked) -> str:
     """Of an offer beside another one on its line; its figures are in the tooltip."""
-    estimate = tracked.found.estimate
+    estimate = tracked.captured.estimate
     where = around(document, tracked) or tracked.region.op_category
     if tracked.region.id in document.ready:
         return _tailed("⚡ " + _("ready"), where)

@@ -19,21 +19,21 @@ from evokernel_core.capture.observed_text import comment_of
 from evokernel_core.capture.suggest import command_for, own_program
 from evokernel_core.domain.errors import InterpreterUnavailable
 from evokernel_core.domain.region import RegionStatus
-from evokernel_server import command_names as names
-from evokernel_server.edits import workspace_edit
-from evokernel_server.text import Edit, Extent
-from evokernel_server.words import _, marked
-from evokernel_server.workspace import Document
+from evokernel_server.documents.edits import workspace_edit
+from evokernel_server.documents.line_index import Edit, Extent
+from evokernel_server.documents.workspace import Document
+from evokernel_server.texts import command_names as names
+from evokernel_server.texts.translations import _, marked
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
 RUN = marked("Run something that uses this model")
 
 
-def actions(server: EvoKernelServer, document: Document, lines: Extent) -> Iterator[types.CodeAction]:
+def actions(server: Host, document: Document, lines: Extent) -> Iterator[types.CodeAction]:
     """First to run a program where inputs are unknown, then to note as a comment what is known."""
-    touched = [item for item in document.definitions_on(lines) if not item.annotation]
+    touched = [definition for definition in document.definitions_on(lines) if not definition.annotation]
     if touched and needs_shapes(document):
         command = types.Command(_(RUN), names.OBSERVE, arguments=[{"uri": document.uri}])
         yield types.CodeAction(
@@ -103,13 +103,13 @@ def _names(node: ast.FunctionDef | None) -> tuple[str, ...]:
     return tuple(part.arg for part in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
 
 
-def observe_command(server: EvoKernelServer, document: Document) -> str:
+def observe_command(server: Host, document: Document) -> str:
     """The command line to observe a program that uses a document, in a terminal that knows neither us nor the
     Python with torch. Reads files and asks interpreters: call it on a thread."""
     return command_for(document.path, document.text.content, _python_of(server, document), own_program())
 
 
-def _python_of(server: EvoKernelServer, document: Document) -> str:
+def _python_of(server: Host, document: Document) -> str:
     """The Python that a document is captured with; only ``python`` where its folder is not trusted."""
     setting = server.options.settings.interpreter
     if not setting and server.trusts(document):

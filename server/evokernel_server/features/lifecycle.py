@@ -14,21 +14,21 @@ from pygls.uris import from_fs_path
 
 from evokernel_core import temporary
 from evokernel_core.domain.errors import UsageError
+from evokernel_server.documents.workspace import local_path
+from evokernel_server.jobs.tasks import spawn
 from evokernel_server.options import Options, read_options, update_options
-from evokernel_server.tasks import spawn
+from evokernel_server.texts.translations import speak
 from evokernel_server.trust import OPTION, Trust, read_trust
-from evokernel_server.words import speak
-from evokernel_server.workspace import local_path
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
 log = logging.getLogger(__name__)
 
 SECTION = "evokernel"
 
 
-def register(server: EvoKernelServer) -> None:
+def register(server: Host) -> None:
     @server.feature(types.INITIALIZE)
     def initialize(params: types.InitializeParams) -> None:
         begin(server, params)
@@ -64,7 +64,7 @@ def _folders(given: Sequence[types.WorkspaceFolder]) -> Iterator[Path]:
             yield path
 
 
-def begin(server: EvoKernelServer, params: types.InitializeParams) -> None:
+def begin(server: Host, params: types.InitializeParams) -> None:
     """Takes over options and folders; a bad setting is reported and the rest still holds. A client begins
     once (``gate``): what it trusts cannot be said again."""
     speak(params.locale or "")
@@ -89,7 +89,7 @@ def _trust_alone(options: object) -> Trust:
         return Trust()
 
 
-def _encoding(server: EvoKernelServer) -> Any:
+def _encoding(server: Host) -> Any:
     return server.workspace.position_encoding or types.PositionEncodingKind.Utf16
 
 
@@ -99,7 +99,7 @@ def _knows_us(params: types.InitializeParams) -> bool:
     return isinstance(experimental, Mapping) and bool(experimental.get(SECTION))
 
 
-async def initialised(server: EvoKernelServer) -> None:
+async def initialised(server: Host) -> None:
     """The client is ready: its configuration is asked for, left-over jobs are taken up."""
     server.watcher.start(asyncio.get_running_loop())
     if server.process_id:
@@ -113,7 +113,7 @@ async def initialised(server: EvoKernelServer) -> None:
     await asyncio.to_thread(temporary.sweep)
 
 
-async def reconfigure(server: EvoKernelServer, pushed: object) -> None:
+async def reconfigure(server: Host, pushed: object) -> None:
     """Lays the client's configuration over the options; workers start anew where it matters to them."""
     section = await _pull(server) if pushed is None else pushed
     before = server.options
@@ -133,7 +133,7 @@ async def reconfigure(server: EvoKernelServer, pushed: object) -> None:
         server.refresh()
 
 
-async def _pull(server: EvoKernelServer) -> object:
+async def _pull(server: Host) -> object:
     workspace = server.client_capabilities.workspace
     if workspace is None or not workspace.configuration:
         return None

@@ -11,22 +11,26 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 from lsprotocol import types
 
-from evokernel_server.offers import microseconds
-from evokernel_server.packages import FOLDER, Installed, package_folder, read_installed
-from evokernel_server.plain import plain
-from evokernel_server.words import _, sourced
-from evokernel_server.workspace import Document, uri_of
+from evokernel_server.documents.packages import (
+    FOLDER,
+    Installed,
+    files_to_read,
+    package_folder,
+    read_installed,
+)
+from evokernel_server.documents.workspace import Document, uri_of
+from evokernel_server.offers.pending import microseconds
+from evokernel_server.texts.plain import plain
+from evokernel_server.texts.translations import _, sourced
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
-KERNEL_FILES = ("op_kernel.cpp", "tiling.h", "call.py", "kernel.json")
-"""What a person reads of a package, the kernel itself first."""
 _MOST_FOLDERS, _MOST_KERNELS = 2_000, 500
 _SKIPPED = {"node_modules", "__pycache__", "site-packages", "build", "dist"}
 
 
-def register(server: EvoKernelServer) -> None:
+def register(server: Host) -> None:
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_LINK, types.DocumentLinkOptions(resolve_provider=True))
     def document_link(params: types.DocumentLinkParams) -> list[types.DocumentLink]:
         document = server.documents.get(params.text_document.uri)
@@ -55,16 +59,14 @@ def links(document: Document, *, tooltips: bool) -> Iterator[types.DocumentLink]
         yield types.DocumentLink(document.text.range(call.extent), tooltip=words, data=data)
 
 
-def resolved(server: EvoKernelServer, link: types.DocumentLink) -> types.DocumentLink:
+def resolved(server: Host, link: types.DocumentLink) -> types.DocumentLink:
     """With the file that a link leads to; as it came where the package has none, or it is no link of ours.
     Reads files."""
     data = link.data if isinstance(link.data, dict) else {}
     document, name = server.documents.get(str(data.get("uri", ""))), str(data.get("name", ""))
     if document is not None and name in document.counts():
         folder = package_folder(document.path, name)
-        file = next(
-            (folder / kernel_file for kernel_file in KERNEL_FILES if (folder / kernel_file).is_file()), None
-        )
+        file = next((folder / name for name in files_to_read(folder) if (folder / name).is_file()), None)
         link.target = uri_of(file) if file is not None else None
     return link
 
@@ -74,7 +76,8 @@ class KernelPlace:
     """A kernel package in the workspace."""
 
     name: str
-    folder: Path
+    file: Path
+    """The kernel itself."""
     words: str
     """Its latency, or what is wrong with it."""
 
@@ -84,9 +87,12 @@ def kernels_below(places: tuple[Path, ...]) -> tuple[KernelPlace, ...]:
     result: dict[Path, KernelPlace] = {}
     for parent in _package_parents(places):
         for folder in sorted(parent.iterdir()):
-            if folder.name.isidentifier() and folder not in result and (folder / KERNEL_FILES[0]).is_file():
+            if not folder.name.isidentifier() or folder in result:
+                continue
+            file = folder / files_to_read(folder)[0]
+            if file.is_file():
                 installed = read_installed(parent.parent / "_.py", folder.name)
-                result[folder] = KernelPlace(folder.name, folder, _words(installed))
+                result[folder] = KernelPlace(folder.name, file, _words(installed))
             if len(result) >= _MOST_KERNELS:
                 return tuple(result.values())
     return tuple(result.values())
@@ -128,6 +134,6 @@ def matches(query: str, name: str) -> bool:
 
 def symbol_of(kernel: KernelPlace) -> types.WorkspaceSymbol:
     start = types.Position(0, 0)
-    location = types.Location(uri_of(kernel.folder / KERNEL_FILES[0]), types.Range(start, start))
-    container = f"{kernel.folder.parent.parent.name}: {kernel.words}"
+    location = types.Location(uri_of(kernel.file), types.Range(start, start))
+    container = f"{kernel.file.parents[2].name}: {kernel.words}"
     return types.WorkspaceSymbol(location, kernel.name, types.SymbolKind.Function, container_name=container)

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from evokernel_server.workspace import Document
+from evokernel_server.documents.workspace import Document
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
 SYNC = types.NotebookDocumentSyncOptions(
     [types.NotebookDocumentFilterWithNotebook("*", [types.NotebookCellLanguage("python")])], save=False
 )
 
 
-def register(server: EvoKernelServer) -> None:
+def register(server: Host) -> None:
     @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
     def did_open(params: types.DidOpenNotebookDocumentParams) -> None:
         for item in params.cell_text_documents:
@@ -48,10 +48,10 @@ def register(server: EvoKernelServer) -> None:
             server.document_closed(cell.uri)
 
 
-def _open(server: EvoKernelServer, item: types.TextDocumentItem) -> None:
+def _open(server: Host, item: types.TextDocumentItem) -> None:
     _shown(server, server.documents.open(item, is_cell=True))
 
 
-def _shown(server: EvoKernelServer, document: Document) -> None:
+def _shown(server: Host, document: Document) -> None:
     server.documents.touch(document.uri)
     server.document_opened(document)

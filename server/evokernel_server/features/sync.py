@@ -11,10 +11,10 @@ ACTIVE_DOCUMENT = "evokernel/activeDocument"
 """``{uri}``: the protocol does not say which document is in front of a person, so our own client does."""
 
 if TYPE_CHECKING:
-    from evokernel_server.app import EvoKernelServer
+    from evokernel_server.host import Host
 
 
-def register(server: EvoKernelServer) -> None:
+def register(server: Host) -> None:
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     def did_open(params: types.DidOpenTextDocumentParams) -> None:
         document = server.documents.open(params.text_document)

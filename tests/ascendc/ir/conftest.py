@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
 from evokernel_core.targets.ascendc.print import files
 from evokernel_core.targets.ascendc.print.vector_kernel import stage_text
+from evokernel_core.targets.ascendc.source import ascendc_source
 from evokernel_core.twin.build import build_kernel
-from evokernel_core.twin.run import Mode, RunRequest, Status, TensorFile, run_kernel
+from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, TensorFile, run_kernel
 
 
 @pytest.fixture
@@ -36,8 +37,8 @@ def on_kernel(builder: Any, chip: Any, tmp_path_factory: Any) -> Callable[..., A
             repeat=2,
             auto_sync=auto_sync,
         )
-        result = run_kernel(build_kernel(KernelSource(*text, Strategy("built"))), request)
-        assert result.status is Status.OK, result.message
+        result = run_kernel(build_kernel(ascendc_source(*text, Strategy("built"))), request)
+        assert result.status is ExitStatus.OK, result.message
         assert not result.hazards
         return np.fromfile(folder / "y.bin", np.float32).reshape(x.shape)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attrs import evolve
 
 from evokernel_core.compiler.shapes.sizes import extent
 from evokernel_core.targets.ascendc.author import initial, write
@@ -20,6 +19,7 @@ from evokernel_core.targets.ascendc.kernels.recurrent.gates import build
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_problem import Recurrence
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_schedule import best, buffer_bytes
 from evokernel_core.targets.ascendc.print.vector_kernel import arguments_of, vector_class
+from evokernel_core.targets.ascendc.source import KERNEL
 from tests.ascendc import conftest
 from tests.ascendc.test_recurrent import task_of
 
@@ -60,10 +60,10 @@ def test_flags_and_events_are_needed(
     inputs = {item.name: rng.normal(size=item.spec.sizes(sizes)).astype("f4") for item in task.graph.inputs}
     on_twin(task, inputs, sizes=sizes)
     source = write(task, initial(task, chip), chip)
-    lines = source.op_kernel_cpp.splitlines()
+    lines = source.files[KERNEL].splitlines()
     kept = [line for line in lines if not re.search(left_out, line)]
     assert len(kept) < len(lines)
-    changed = evolve(source, op_kernel_cpp="\n".join(kept))
+    changed = source.with_files({KERNEL: "\n".join(kept)})
     monkeypatch.setattr(conftest, "write", lambda *_: changed)
     with pytest.raises(AssertionError):
         on_twin(task, inputs, sizes=sizes)

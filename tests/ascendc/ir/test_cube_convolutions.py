@@ -14,7 +14,7 @@ from evokernel_core.compiler.ops import CONVOLUTION
 from evokernel_core.compiler.problems.convolution import read_convolution
 from evokernel_core.domain.graph import Node as GraphNode
 from evokernel_core.domain.graph import ValueRef
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.targets.ascendc.ir.cube import Keep, Nd2NzMatrices
@@ -37,8 +37,9 @@ from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
 from evokernel_core.targets.ascendc.kernels.family import Cores, facts_of
 from evokernel_core.targets.ascendc.print import files
 from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
+from evokernel_core.targets.ascendc.source import ascendc_source
 from evokernel_core.twin.build import build_kernel
-from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
+from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, RunResult, TensorFile, run_kernel
 from tests.ascendc.cores import on_all_cores_too
 from tests.tables import few
 
@@ -111,8 +112,8 @@ def on_cores(few_cores: Any, tmp_path: Any) -> Callable[..., tuple[RunResult, An
             inputs.append(TensorFile(tmp_path / f"{place}.bin", values.nbytes))
         output = TensorFile(tmp_path / "out.bin", 4 * int(np.prod(MADE)))
         request = RunRequest(Mode.CHECK, few_cores, inputs=tuple(inputs), outputs=(output,), repeat=2)
-        result = run_kernel(build_kernel(KernelSource(tiling, change(kernel), Strategy("built"))), request)
-        if result.status is not Status.OK:
+        result = run_kernel(build_kernel(ascendc_source(tiling, change(kernel), Strategy("built"))), request)
+        if result.status is not ExitStatus.OK:
             return result, None
         return result, np.fromfile(tmp_path / "out.bin", "f4").reshape(MADE)
 
@@ -132,7 +133,7 @@ def test_every_event_between_units_is_there(builder: Any, on_cores: Any) -> None
     given = numbers(task)
     for chosen in (item, evolve(item, stay=False), evolve(item, slots=2), evolve(item, outputs_first=True)):
         result, values = on_cores(task, chosen, given)
-        assert result.status is Status.OK, result.message
+        assert result.status is ExitStatus.OK, result.message
         assert not result.hazards
         np.testing.assert_array_equal(values, expected(*given, is_framed=False))
 
@@ -148,7 +149,7 @@ def test_flags_between_cores_are_there(builder: Any, on_cores: Any) -> None:
     task, item = task_of(builder, is_framed=True), schedule_of(is_framed=True)
     given = numbers(task)
     result, values = on_cores(task, item, given)
-    assert result.status is Status.OK, result.message
+    assert result.status is ExitStatus.OK, result.message
     assert not result.hazards
     np.testing.assert_array_equal(values, expected(*given, is_framed=True))
 
@@ -170,7 +171,7 @@ def test_rows_that_stay_are_handed_over(builder: Any, on_cores: Any) -> None:
     given = numbers(task)
     x, weight, bias = given
     result, values = on_cores(task, ROWS, given)
-    assert result.status is Status.OK, result.message
+    assert result.status is ExitStatus.OK, result.message
     assert not result.hazards
     np.testing.assert_array_equal(values, expected(x, np.moveaxis(weight, 1, 2), bias, is_framed=False))
     for event in EVENTS:
@@ -273,13 +274,13 @@ def test_legal_rows_make_legal_kernels(builder: Any, chip: Any) -> None:
     task = task_of(builder, is_framed=False, rows_first=True)
     found = read_convolution(task)
     seen = {item for start in (ROWS, evolve(ROWS, base_m=128, part_n=256, ring_n=2048))
-            for _, before in convolution_rows_schedule.steps(found, start)
-            for _, item in convolution_rows_schedule.steps(found, before)}  # fmt: skip
+            for _, before in convolution_rows_schedule.steps(start)
+            for _, item in convolution_rows_schedule.steps(before)}  # fmt: skip
     answers = set()
     for item in seen:
         if min(item.base_m, item.part_n, item.base_k, item.parts) < 1 or item.ring_n < 6 * 16:
             continue  # no kernel at all
-        told = convolution_rows_schedule.refusal(found, item, chip)
+        told = item.why_out_of_range() or convolution_rows_schedule.refusal(found, item, chip)
         broken = next(broken_rules(build(task, item, chip).kernel, chip, {}), None)
         answers.add(broken is None)
         assert told is not None or broken is None, item
@@ -300,7 +301,7 @@ def test_legal_schedules_make_legal_kernels(is_framed: bool, builder: Any, chip:
         lengths = (item.base_m, item.part_n, item.base_k, item.panel_k, item.parts)
         if min(lengths) < 1 or (item.chunk_kib > 0) != is_framed:
             continue  # no kernel at all
-        told = refusal(found, item, chip)
+        told = item.why_out_of_range() or refusal(found, item, chip)
         broken = next(broken_rules(build(task, item, chip).kernel, chip, {}), None)
         answers.add(broken is None)
         assert told is not None or broken is None, item

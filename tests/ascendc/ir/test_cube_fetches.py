@@ -9,21 +9,22 @@ import pytest
 from attrs import asdict, evolve
 
 from evokernel_core.compiler.shapes.sizes import extent
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.targets.ascendc.author import write
 from evokernel_core.targets.ascendc.ir.builder import Builder, at, whole
 from evokernel_core.targets.ascendc.ir.cube import CopyBlocks, Fixpipe, LoadFractals, Mmad, stage_of
 from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
 from evokernel_core.targets.ascendc.ir.expr import Condition, Constant, Int, Size, State
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel, Memory, Region
-from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Axis
-from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import ConvTransposeAxis
+from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import ConvTransposeSchedule
 from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
 from evokernel_core.targets.ascendc.print import files
 from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
 from evokernel_core.targets.ascendc.print.fetching_class import fetching_class
+from evokernel_core.targets.ascendc.source import KERNEL, ascendc_source
 from evokernel_core.twin.build import build_kernel
-from evokernel_core.twin.run import Mode, RunRequest, Status, TensorFile, run_kernel
+from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, TensorFile, run_kernel
 from tests.ascendc import conftest
 from tests.ascendc.cores import on_all_cores_too
 from tests.ascendc.transposed import Layer, close, expected, task_of, values_of
@@ -86,8 +87,8 @@ def test_rows_stay_and_columns_pass_through(builder: Any, chip: Any, tmp_path: A
         inputs.append(TensorFile(tmp_path / f"{place}.bin", values.nbytes))
     output = TensorFile(tmp_path / "out.bin", 40 * 256 * 4)
     request = RunRequest(Mode.CHECK, chip, sizes=(40, 4), inputs=tuple(inputs), outputs=(output,), repeat=2)
-    run = run_kernel(build_kernel(KernelSource(tiling, text, Strategy("built"))), request)
-    assert run.status is Status.OK and not run.hazards, run.message
+    run = run_kernel(build_kernel(ascendc_source(tiling, text, Strategy("built"))), request)
+    assert run.status is ExitStatus.OK and not run.hazards, run.message
     rows, columns = (values.reshape(-1, 16, 8) for values in given)
     wanted = np.einsum("nik,mjk->nij", rows, columns)
     np.testing.assert_array_equal(np.fromfile(tmp_path / "out.bin", "f4").reshape(40, 16, 16), wanted)
@@ -133,8 +134,10 @@ EVENTS = ("MTE1_MTE2", "MTE2_MTE1", "M_MTE1", "MTE1_M", "FIX_M", "M_FIX")
 FLAGS = ("SLAB_READY", "SLAB_FREE", "RESULT_READY", "RESULT_FREE", "WEIGHTS_READY")
 
 
-LAYER = Layer((Axis(2, 1, 1, 1), Axis()), (5, 3), 40, 40, ((1, 41, 9),), bias=True)
-STRATEGY = Strategy("transposed", asdict(Schedule(16, 32, 2, 16, 16, 3, turned=True, own_weights=True)))
+LAYER = Layer((ConvTransposeAxis(2, 1, 1, 1), ConvTransposeAxis()), (5, 3), 40, 40, ((1, 41, 9),), bias=True)
+STRATEGY = Strategy(
+    "transposed", asdict(ConvTransposeSchedule(16, 32, 2, 16, 16, 3, turned=True, own_weights=True))
+)
 """Weights pass through L1, several results lie in L0C, and each of few cores has more tiles than its rings
 places."""
 few_cores = on_all_cores_too(LAYER=evolve(LAYER, sizes=((1, 230, 9),)))
@@ -152,11 +155,11 @@ def test_every_event_and_flag_of_the_cube_core_is_needed(
 ) -> None:
     task = task_of(builder, LAYER)
     source = write(task, STRATEGY, few_cores)
-    before, name, rest = source.op_kernel_cpp.partition("class KernelMultiplier")
+    before, name, rest = source.files[KERNEL].partition("class KernelMultiplier")
     cube, entry, behind = rest.partition('extern "C"')
     kept = "\n".join(line for line in cube.splitlines() if left_out not in line)
     assert len(kept) < len(cube) - 1
-    changed = evolve(source, op_kernel_cpp=before + name + kept + entry + behind)
+    changed = source.with_files({KERNEL: before + name + kept + entry + behind})
     monkeypatch.setattr(conftest, "write", lambda *_: changed)
     with pytest.raises(AssertionError):
         on_few_cores(task, values_of(LAYER, LAYER.sizes[0]), strategy=STRATEGY)

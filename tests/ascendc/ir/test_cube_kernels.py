@@ -11,7 +11,7 @@ from attrs import evolve
 
 from evokernel_core.compiler.problems.products import read_product
 from evokernel_core.compiler.shapes.sizes import extent
-from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.ascendc.ir.builder import Builder, whole
 from evokernel_core.targets.ascendc.ir.cube import Fixpipe, LoadData, Mmad, Nd2Nz, Span, Sum
@@ -21,18 +21,18 @@ from evokernel_core.targets.ascendc.ir.handing_cube import Handing, handing_of, 
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, For, Kernel, Memory, Node, Region, flat
 from evokernel_core.targets.ascendc.ir.renaming import renamed
 from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
-from evokernel_core.targets.ascendc.kernels.matmul.matmul_family import MatmulFamily
+from evokernel_core.targets.ascendc.kernels.matmul.matmul_family import FAMILY, read_matmul
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_kernel import build
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_schedule import (
     MatmulSchedule,
     refusal,
     steps,
-    strategy_of,
 )
 from evokernel_core.targets.ascendc.print import files
 from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
+from evokernel_core.targets.ascendc.source import ascendc_source
 from evokernel_core.twin.build import build_kernel
-from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
+from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, RunResult, TensorFile, run_kernel
 from tests.ascendc.cores import on_all_cores_too
 
 ROWS, DEPTH, COLUMNS = 160, 200, 80
@@ -105,9 +105,9 @@ def on_cube(builder: Any, few_cores: Any, tmp_path_factory: Any) -> Callable[...
             outputs=(TensorFile(folder / "z.bin", spec.nbytes(dict(zip("mn", shape, strict=True)))),),
             repeat=2,
         )
-        source = KernelSource(tiling, change(kernel), Strategy("built"))
+        source = ascendc_source(tiling, change(kernel), Strategy("built"))
         result = run_kernel(build_kernel(source), request)
-        if result.status is not Status.OK:
+        if result.status is not ExitStatus.OK:
             return result, None
         return result, np.fromfile(folder / "z.bin", spec.dtype).reshape(shape)
 
@@ -133,7 +133,7 @@ def test_every_event_between_units_is_there_and_needed(builder: Any, on_cube: An
     x, y = matrices()
     expected = x.astype("f4") @ y.astype("f4")
     result, values = on_cube(made, task, x, y)
-    assert result.status is Status.OK
+    assert result.status is ExitStatus.OK
     assert not result.hazards
     np.testing.assert_array_equal(values, expected.astype("f2"))
     for event in EVENTS:
@@ -147,10 +147,10 @@ def test_flags_between_cores_are_there_and_needed(builder: Any, chip: Any, on_cu
     made = graph.call("mm.default", x, y, shape=("m", "n"), dtype="float16")
     doubled = graph.call("mul.Tensor", made, 2.0, shape=("m", "n"), dtype="float16")
     task = graph.task(doubled, symbols=SIZES)
-    kernel = MatmulFamily().text(task, strategy_of(SCHEDULE, ""), chip, "built")
+    kernel = FAMILY.text(task, FAMILY.strategy_of(read_matmul(task, chip), SCHEDULE), chip, "built")
     a, b = matrices()
     result, values = on_cube(kernel, task, a, b)
-    assert result.status is Status.OK, result.message
+    assert result.status is ExitStatus.OK, result.message
     assert not result.hazards
     np.testing.assert_array_equal(values, (2 * (a.astype("f4") @ b.astype("f4")).astype("f2")))
     for flag in ("RESULT_READY", "RESULT_TAKEN"):
@@ -170,7 +170,7 @@ def test_another_kernel_of_the_same_nodes(builder: Any, on_cube: Any) -> None:
     rng = np.random.default_rng(4)
     a, b = (rng.integers(-4, 5, size=shape).astype("f2") for shape in ((70, 90), (90, 16)))
     result, values = on_cube(CubeKernel(tall(16)), task, a, b)
-    assert result.status is Status.OK, result.message
+    assert result.status is ExitStatus.OK, result.message
     assert not result.hazards
     np.testing.assert_array_equal(values, a.astype("f4") @ b.astype("f4"))
 

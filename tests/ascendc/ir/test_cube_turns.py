@@ -28,8 +28,9 @@ from evokernel_core.targets.ascendc.kernels.attention.attention_problem import (
     read_attention,
     widest_parts,
 )
+from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.twin.build import build_kernel
-from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
+from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, RunResult, TensorFile, run_kernel
 from tests.ascendc.conftest import GraphBuilder
 from tests.ascendc.cores import on_all_cores_too
 from tests.ascendc.test_attention import attention, task_of
@@ -64,13 +65,13 @@ def on_turns(
     expected = attention(*inputs.values())
 
     def run(change: Callable[[str], str]) -> tuple[RunResult, Any, Any]:
-        source = evolve(whole, op_kernel_cpp=change(whole.op_kernel_cpp))
+        source = whole.with_files({KERNEL: change(whole.files[KERNEL])})
         result = TensorFile(tmp_path / "output.bin", expected.size * 2)
         taken = tuple(TensorFile(path, path.stat().st_size) for path in files)
         sizes = tuple(SIZES.values())
         request = RunRequest(Mode.CHECK, few_cores, sizes=sizes, inputs=taken, outputs=(result,), repeat=2)
         found = run_kernel(build_kernel(source), request)
-        if found.status is not Status.OK:
+        if found.status is not ExitStatus.OK:
             return found, None, expected
         return found, np.fromfile(tmp_path / "output.bin", "f2").reshape(expected.shape), expected
 
@@ -88,7 +89,7 @@ def without(word: str) -> Callable[[str], str]:
 
 def test_every_event_and_flag_is_there(on_turns: Any) -> None:
     result, found, expected = on_turns(str)
-    assert result.status is Status.OK, result.message
+    assert result.status is ExitStatus.OK, result.message
     assert not result.hazards
     np.testing.assert_allclose(found, expected, rtol=1e-2, atol=1e-2)
 
@@ -142,7 +143,7 @@ def test_kernels_of_all_moves_are_legal(dtype: str, mask: tuple[str, ...], build
 
 def test_a_section_that_stands_twice_is_one_method(builder: Any, chip: Any) -> None:
     task = task_of(builder)
-    text = write(task, initial(task, chip), chip).op_kernel_cpp
+    text = write(task, initial(task, chip), chip).files[KERNEL]
     assert text.count("void Collect(") == 1
     assert text.count(" Collect();") == 2
 

@@ -28,12 +28,11 @@ from evokernel_core.targets.ascendc.ir.nodes import (
 from evokernel_core.targets.ascendc.ir.steps import Block, Part, Step, parts_of, pipelines, rounds
 from evokernel_core.targets.ascendc.ir.tile import known_values, samples, walk
 from evokernel_core.targets.ascendc.kernels.complex_multiply.complex_multiply_family import (
+    ComplexMultiplySchedule,
     Paired,
-    PairedSchedule,
 )
 from evokernel_core.targets.ascendc.kernels.complex_multiply.complex_multiply_family import build as paired
-from evokernel_core.targets.ascendc.kernels.layout.copy import CopySchedule
-from evokernel_core.targets.ascendc.kernels.tril.tril_family import Triangle
+from evokernel_core.targets.ascendc.kernels.tril.tril_family import Triangle, TrilSchedule
 from evokernel_core.targets.ascendc.kernels.tril.tril_family import build as triangle
 from evokernel_core.targets.ascendc.print.vector_kernel import stage_text
 
@@ -239,7 +238,7 @@ def _triangle(upper: bool = False, width: int = 4) -> Kernel:
     """Of n matrices with m rows and columns."""
     return triangle(
         Triangle("x", upper, int(not upper), extent("n"), extent("m"), extent("m"), width),
-        CopySchedule(8192, 2),
+        TrilSchedule(8192, 2),
     )
 
 
@@ -302,7 +301,7 @@ def test_elements_read_as_another_type() -> None:
 def _paired(tile: int = 2048, buffers: int = 2) -> Kernel:
     """Of n groups of r rows of c numbers."""
     grid = Sharing(ONE, extent("n"), extent("r"), extent("c"))
-    return paired(Paired("x", "w", grid), PairedSchedule(tile, buffers))
+    return paired(Paired("x", "w", grid), ComplexMultiplySchedule(tile, buffers))
 
 
 @pytest.mark.parametrize(

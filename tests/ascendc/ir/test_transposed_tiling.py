@@ -14,20 +14,26 @@ from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
 from evokernel_core.targets.ascendc.ir.expr import Int
 from evokernel_core.targets.ascendc.ir.tile import known_values
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import (
-    Axis,
+    ConvTransposeAxis as Axis,
+)
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import (
     Transposed,
     read_transposed,
 )
 from evokernel_core.targets.ascendc.kernels.conv_transpose.cube import build
 from evokernel_core.targets.ascendc.kernels.conv_transpose.phases import along
-from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule, joined_lines, plan
+from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import (
+    ConvTransposeSchedule,
+    joined_lines,
+    plan,
+)
 from tests.ascendc.conftest import GraphBuilder
 from tests.ascendc.transposed import Layer, task_of
 
 _AXES = st.builds(Axis, st.integers(1, 4), st.integers(0, 3), st.integers(1, 3))
 _DIMS = st.lists(st.tuples(_AXES, st.integers(1, 5), st.integers(4, 300)), min_size=1, max_size=3)
 _SCHEDULES = st.builds(
-    Schedule,
+    ConvTransposeSchedule,
     st.sampled_from((16, 64, 128)),
     st.sampled_from((32, 128, 512)),
     st.sampled_from((1, 2)),
@@ -41,7 +47,7 @@ _SCHEDULES = st.builds(
 
 
 def values_of(
-    found: Transposed, schedule: Schedule, sizes: dict[str, int], chip: Any
+    found: Transposed, schedule: ConvTransposeSchedule, sizes: dict[str, int], chip: Any
 ) -> dict[str, int] | None:
     """The fields by their names; None where ComputeTiling refuses the sizes."""
     known, unmet = known_values(build(found, schedule, "output"), sizes, chip.aiv)
@@ -56,7 +62,11 @@ def values_of(
     schedule=_SCHEDULES,
 )
 def test_tilings_are_those_by_which_schedules_are_priced(
-    dims: list[tuple[Axis, int, int]], widths: tuple[int, int, int], dtype: str, schedule: Schedule, chip: Any
+    dims: list[tuple[Axis, int, int]],
+    widths: tuple[int, int, int],
+    dtype: str,
+    schedule: ConvTransposeSchedule,
+    chip: Any,
 ) -> None:
     axes, kernel, lengths = zip(*dims, strict=True)
     layer = Layer(axes, kernel, widths[0], widths[1], ((2, *lengths),), widths[2], dtype=dtype)
@@ -108,10 +118,10 @@ def test_tables_hold_the_taps_of_each_phase(stride: int, padding: int, dilation:
 def test_drafts_are_legal(turned: bool, chip: Any) -> None:
     layer = Layer((Axis(2, 1, 1, 1), Axis(2, 1)), (3, 4), 96, 200, ((3, 40, 70),), 2, True, "float16")
     task = task_of(GraphBuilder, layer)
-    schedule = Schedule(128, 256, 2, 160, 80, 3, turned=turned, step_slots=3)
+    schedule = ConvTransposeSchedule(128, 256, 2, 160, 80, 3, turned=turned, step_slots=3)
     kernel = build(read_transposed(task, chip), schedule, "output")
     assert not list(broken_rules(kernel, chip, task.sizes))
-    small = Schedule(128, 256, 2, 400, 80, 3, turned=turned)
+    small = ConvTransposeSchedule(128, 256, 2, 400, 80, 3, turned=turned)
     rules = {
         item.rule
         for item in broken_rules(build(read_transposed(task, chip), small, "output"), chip, task.sizes)

@@ -13,7 +13,7 @@ import pytest
 from evokernel_mcp import answers, foreign, twin_tools
 from evokernel_mcp.calls import answering
 from evokernel_mcp.foreign import MOST_QUOTED, quoted, refusal, told
-from evokernel_server.worker import WorkerError
+from evokernel_server.jobs.worker import WorkerError
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp.server.mcpserver.exceptions import ToolError

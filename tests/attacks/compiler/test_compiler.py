@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 
 import pytest
-from attrs import evolve
 
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.targets.ascendc.audit import audit
+from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.twin import build, kernel_cache
 from evokernel_core.twin.build import CandidateError, build_kernel, prepare, run_tool
 from evokernel_core.twin.toolchain import Confinement, ToolLimits
-from evokernel_core.verifier.gates.audit import audit
 from evokernel_core.verifier.sandbox import Level, probe
 from tests.attacks import not_full
 from tests.verifier.conftest import make_task, read_source
@@ -40,7 +40,7 @@ def secret(tmp_path: Path) -> Path:
 
 def with_text(text: str) -> KernelSource:
     source = read_source("add")
-    return evolve(source, op_kernel_cpp=f"{source.op_kernel_cpp}\n{text}\n")
+    return source.with_files({KERNEL: f"{source.files[KERNEL]}\n{text}\n"})
 
 
 # (what the attacker writes to have a file of others; {} is its path)

@@ -9,15 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from attrs import evolve, frozen
+from attrs import frozen
 
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.author import initial, write
-from evokernel_core.targets.ascendc.kernels.registry import covered_ops
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.source import KERNEL
+from evokernel_core.targets.ascendc.target import ASCENDC, ascendc
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.local import LocalVerifier
 from tests import warm
@@ -69,7 +71,7 @@ def task_of(agent: AgentClient, shapes: str, body: str, folder: Path) -> KernelT
     names = ", ".join(part.split("=")[0].strip() for part in shapes.split(", "))
     head = "import torch\nimport torch.nn.functional as F\n\n\n"
     text = f"{head}# evokernel: {shapes}\ndef f({names}):\n    return {body}\n"
-    (region,) = agent.capture(folder / "model.py", text, covered_ops())
+    (region,) = agent.capture(folder / "model.py", text, covered_ops(ASCENDC))
     assert region.task is not None, region.reason
     return region.task
 
@@ -80,7 +82,7 @@ def source_of(task: KernelTask) -> KernelSource:
 
 def failure(agent: AgentClient, task: KernelTask, source: KernelSource, draw: Draw) -> str:
     """The code and the words of the gate that fails, empty where none does."""
-    verifier = LocalVerifier(agent, TwinBackend(CHIP), draw=lambda: draw)
+    verifier = LocalVerifier(agent, TwinBackend(ascendc(CHIP)), draw=lambda: draw)
     failed = verifier.verify(task, source).failed_gate
     return f"{failed.code}: {failed.feedback}" if failed else ""
 
@@ -103,7 +105,7 @@ def test_what_is_wrong_at_a_hundred_columns_fails_in_every_draw(agent: AgentClie
     """Wants a size that is neither odd nor a power of two to be left out."""
     task = task_of(agent, ROWS, "torch.softmax(x, -1)", tmp_path)
     honest = source_of(task)
-    wrong = evolve(honest, op_kernel_cpp=honest.op_kernel_cpp.replace(*DIVIDED))
+    wrong = honest.with_files({KERNEL: honest.files[KERNEL].replace(*DIVIDED)})
     assert wrong != honest
     for draw in DRAWS:
         found = failure(agent, task, wrong, draw)

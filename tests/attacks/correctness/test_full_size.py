@@ -11,7 +11,8 @@ from attrs import evolve
 
 from evokernel_core.domain.task import Symbol
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.draw import Draw, fresh
 from evokernel_core.verifier.gates import cases
 from evokernel_core.verifier.gates.slices.choice import choose
@@ -114,7 +115,7 @@ def test_a_replay_looks_at_the_same_slices() -> None:
     runs = []
     for draw in (DRAWS[0], DRAWS[0], DRAWS[1]):
         reference = NumpyReference(FUNCTIONS)
-        LocalVerifier(reference, TwinBackend(load_chip()), draw=lambda draw=draw: draw).verify(
+        LocalVerifier(reference, TwinBackend(ascendc(load_chip())), draw=lambda draw=draw: draw).verify(
             task, read_source("relu")
         )
         runs.append(reference.calls)

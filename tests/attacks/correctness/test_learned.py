@@ -16,7 +16,9 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Symbol, Tolerance
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import cases
 from evokernel_core.verifier.gates.tolerances import RANDOM
@@ -37,7 +39,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def verdict_of(
     task: KernelTask, source: KernelSource, draw: Draw = DRAWS[0], *, thorough: bool = False
 ) -> Verdict:
-    backend = TwinBackend(load_chip())
+    backend = TwinBackend(ascendc(load_chip()))
     verifier = LocalVerifier(NumpyReference(FUNCTIONS), backend, draw=lambda: draw, thorough=thorough)
     return verifier.verify(task, source)
 
@@ -103,11 +105,11 @@ CHEATS = [
 
 def changed(cheat: Cheat) -> KernelSource:
     source = read_source(cheat.kernel)
-    files = {"tiling_h": source.tiling_h, "op_kernel_cpp": source.op_kernel_cpp}
+    files = dict(source.files)
     for old, new in cheat.changes.items():
         assert any(old in text for text in files.values()), old
         files = {name: text.replace(old, new) for name, text in files.items()}
-    return evolve(source, **files)
+    return source.with_files(files)
 
 
 def task_of(cheat: Cheat) -> KernelTask:
@@ -136,8 +138,8 @@ def test_what_is_wrong_at_some_magnitudes_alone_fails_in_every_draw() -> None:
 def test_sizes_beyond_the_files_may_be_declined() -> None:
     """The other side: where a kernel has no tiling, the original code runs."""
     source = read_source("relu")
-    declines = evolve(
-        source, tiling_h=source.tiling_h.replace("return true;", "return tiling.total <= 100000;")
+    declines = source.with_files(
+        {TILING: source.files[TILING].replace("return true;", "return tiling.total <= 100000;")}
     )
     verdict = verdict_of(make_task("relu"), declines)
     assert verdict.feasible
@@ -147,7 +149,9 @@ def test_sizes_beyond_the_files_may_be_declined() -> None:
 def test_sizes_of_the_file_may_not_be_declined() -> None:
     """Wants to be right by never running; must fail at the first size it declines."""
     source = read_source("relu")
-    declines = evolve(source, tiling_h=source.tiling_h.replace("return true;", "return tiling.total > 9;"))
+    declines = source.with_files(
+        {TILING: source.files[TILING].replace("return true;", "return tiling.total > 9;")}
+    )
     failed = verdict_of(make_task("relu"), declines).failed_gate
     assert failed is not None and "ComputeTiling returned false" in failed.feedback
 
@@ -155,9 +159,8 @@ def test_sizes_of_the_file_may_not_be_declined() -> None:
 def test_a_package_that_brings_its_own_tolerance() -> None:
     """Wants anything to be right; must be judged by the product's table."""
     task = evolve(make_task("relu"), tolerance=Tolerance(1e9, 1e9))
-    wrong = evolve(
-        read_source("relu"),
-        op_kernel_cpp=read_source("relu").op_kernel_cpp.replace(RELU, "AscendC::Abs(y, x, length);"),
+    wrong = read_source("relu").with_files(
+        {KERNEL: read_source("relu").files[KERNEL].replace(RELU, "AscendC::Abs(y, x, length);")}
     )
     failed = verdict_of(task, wrong).failed_gate
     assert failed is not None

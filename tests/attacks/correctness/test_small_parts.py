@@ -17,11 +17,13 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Tolerance
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.source import KERNEL
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import correctness
 from evokernel_core.verifier.gates.compare import Expected, compare
-from evokernel_core.verifier.gates.parts import Part, smallest_parts, words
+from evokernel_core.verifier.gates.parts import WorstPart, smallest_parts, words
 from evokernel_core.verifier.local import LocalVerifier
 from tests.attacks.correctness.test_learned import DRAWS, home
 from tests.tables import few
@@ -45,7 +47,9 @@ def product(dtype: str, *, columns: bool = False) -> Array:
     return np.asarray(left @ right)
 
 
-def found(tmp_path: Path, left: Array, right: Array, dtype: str, rounded: Array | None = None) -> Part | None:
+def found(
+    tmp_path: Path, left: Array, right: Array, dtype: str, rounded: Array | None = None
+) -> WorstPart | None:
     """The part, where the whole is within the tolerance behind a long sum."""
     eager = right.astype(dtype)
     files = {"left": left.astype(dtype), "eager": eager, "precise": right.astype(dtype)}
@@ -167,7 +171,7 @@ class WideReference(NumpyReference):
 
 
 def judged(source: KernelSource, draw: Draw) -> Verdict:
-    verifier = LocalVerifier(WideReference(FUNCTIONS), TwinBackend(load_chip()), draw=lambda: draw)
+    verifier = LocalVerifier(WideReference(FUNCTIONS), TwinBackend(ascendc(load_chip())), draw=lambda: draw)
     return verifier.verify(make_task("add"), source)
 
 
@@ -185,10 +189,10 @@ def test_rows_of_faint_values_are_drawn_and_judged(enough: int, monkeypatch: pyt
         ),
     )
     source = read_source("add")
-    assert ADD in source.op_kernel_cpp
-    text = source.op_kernel_cpp.replace(ADD, f"{ADD} {DETOUR}")
+    assert ADD in source.files[KERNEL]
+    text = source.files[KERNEL].replace(ADD, f"{ADD} {DETOUR}")
     draws = (Draw(f"{number:032x}") for number in range(1, 9))
-    failed = (judged(evolve(source, op_kernel_cpp=text), draw).failed_gate for draw in draws)
+    failed = (judged(source.with_files({KERNEL: text}), draw).failed_gate for draw in draws)
     seen = list(islice((gate for gate in failed if gate is not None), enough))
     assert len(seen) >= 3 and all("much smaller values" in gate.feedback for gate in seen), seen
     assert judged(source, DRAWS[0]).feasible

@@ -15,7 +15,9 @@ from attrs import evolve
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.source import KERNEL
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.base import Execution, RunStatus
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.slices import choice as choices
@@ -56,25 +58,25 @@ BLANK = """
 def source(condition: str) -> KernelSource:
     """The softmax with work that it leaves out where the condition holds."""
     honest = read_source("softmax")
-    assert SUM in honest.op_kernel_cpp
+    assert SUM in honest.files[KERNEL]
     less = f"{FULL.replace('i < 40', f'!({condition}) && i < 40')} last_ = sum;"
-    text = honest.op_kernel_cpp.replace(SUM, less).replace(LANES, LANES + " float last_ = 0.0f;")
+    text = honest.files[KERNEL].replace(SUM, less).replace(LANES, LANES + " float last_ = 0.0f;")
     if "IsBlank" in condition:
         text = text.replace("    TPipe pipe;", BLANK + "    TPipe pipe;")
-    return evolve(honest, op_kernel_cpp=text)
+    return honest.with_files({KERNEL: text})
 
 
 def sampled(text: KernelSource, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Execution:
     monkeypatch.setattr(choices, "ENOUGH", 400_000)
     task = evolve(make_task("softmax"), symbols=(Symbol("s0", 4000), Symbol("s1", 2048)))
     chosen = choices.choose(task, Draw("5" * 32))
-    assert isinstance(chosen, choices.Choice)
+    assert isinstance(chosen, choices.ChosenSlices)
     folder.mkdir(exist_ok=True)
     rows = sum(length for _, length in dict(chosen.runs)["s0"])
     assert rows < 100
     values = np.random.default_rng(1).standard_normal((rows, 2048)).astype("f2")
     values.tofile(folder / "x.bin")
-    return run(task, TwinBackend(CHIP).build(task, text), [folder / "x.bin"], folder / "out", chosen)
+    return run(task, TwinBackend(ascendc(CHIP)).build(task, text), [folder / "x.bin"], folder / "out", chosen)
 
 
 @pytest.fixture(scope="module")
@@ -108,11 +110,13 @@ PAIRS = """
 def moved(task: KernelTask, text: KernelSource, folder: Path) -> tuple[Execution, bool]:
     """A sampled run, and whether its outputs are right."""
     chosen = choices.choose(task, Draw("5" * 32))
-    assert isinstance(chosen, choices.Choice)
+    assert isinstance(chosen, choices.ChosenSlices)
     count = dict(chosen.sizes)["s0"]
     values = np.random.default_rng(1).standard_normal(count).astype("f4")
     values.tofile(folder / "x.bin")
-    found = run(task, TwinBackend(CHIP).build(task, text), [folder / "x.bin"], folder / "out", chosen)
+    found = run(
+        task, TwinBackend(ascendc(CHIP)).build(task, text), [folder / "x.bin"], folder / "out", chosen
+    )
     made = np.fromfile(folder / "out" / "0.bin", "f4") if found.status is RunStatus.OK else values
     return found, bool(np.array_equal(made, np.maximum(values, 0)))
 
@@ -126,9 +130,9 @@ def test_words_of_two_elements_keep_the_one_that_has_data(
     source = read_source("relu")
     mark = "            out_.EnQue(y);"
     wait = "AscendC::PipeBarrier<PIPE_ALL>();"
-    assert mark in source.op_kernel_cpp
-    text = source.op_kernel_cpp.replace(mark, wait + PAIRS + wait + mark)
-    found, is_right = moved(task, evolve(source, op_kernel_cpp=text), tmp_path)
+    assert mark in source.files[KERNEL]
+    text = source.files[KERNEL].replace(mark, wait + PAIRS + wait + mark)
+    found, is_right = moved(task, source.with_files({KERNEL: text}), tmp_path)
     assert found.status is RunStatus.OK and not found.hazards, found
     assert is_right
 
@@ -141,6 +145,6 @@ def test_words_do_not_make_data_of_none(tmp_path: Path, monkeypatch: pytest.Monk
     mark = "            out_.EnQue(y);"
     wait = "AscendC::PipeBarrier<PIPE_ALL>();"
     elsewhere = PAIRS.replace("pairs.GetValue(i)", "pairs.GetValue(length / 2 - 1 - i)")
-    text = source.op_kernel_cpp.replace(mark, wait + elsewhere + wait + mark)
-    found, is_right = moved(task, evolve(source, op_kernel_cpp=text), tmp_path)
+    text = source.files[KERNEL].replace(mark, wait + elsewhere + wait + mark)
+    found, is_right = moved(task, source.with_files({KERNEL: text}), tmp_path)
     assert found.hazards or not is_right

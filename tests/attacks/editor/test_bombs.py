@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from evokernel_server.documents.line_index import Text
+from evokernel_server.documents.workspace import Document, FileProblem, find_calls
 from evokernel_server.features.diagnostic import diagnostics_of
 from evokernel_server.features.inlay_hint import hints
 from evokernel_server.features.inputs import parameters_of
-from evokernel_server.tasks import Latest
-from evokernel_server.text import Text
-from evokernel_server.workspace import Document, Problem, find_calls
+from evokernel_server.jobs.tasks import Latest
 from lsprotocol import types
 
 from tests.attacks import Attack, each
@@ -60,7 +60,7 @@ def test_a_text_is_looked_at_in_time(attack: Attack) -> None:
         types.Range(types.Position(1, 0), types.Position(1, 0)), "# typed\n"
     )
     document.update([change], 2)
-    document.problem = Problem("untrusted", "line 999999999 is not trusted")
+    document.problem = FileProblem("untrusted", "line 999999999 is not trusted")
     assert diagnostics_of(document, done=True)
     assert hints(document, types.Range(types.Position(0, 0), types.Position(2**31 - 1, 0))) is not None
     assert time.monotonic() - began < PATIENCE_S

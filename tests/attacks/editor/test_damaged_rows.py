@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from evokernel_server.claims import Claims
-from evokernel_server.jobs import JobQueue
-from evokernel_server.store import Store
+from evokernel_server.jobs.claims import Claims
+from evokernel_server.jobs.queue import JobQueue
+from evokernel_server.jobs.store import Store
 
 from evokernel_core.domain.errors import EvoKernelError, StoreError
 from evokernel_core.domain.experience import ExperienceKind, Stage
@@ -31,7 +31,7 @@ from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.ledger import ALPHA, Reward
 from evokernel_core.memory.packs import export_pack
-from evokernel_core.memory.retrieval import Choice, Query
+from evokernel_core.memory.retrieval import Query, RetrievalChoice
 from evokernel_core.memory.spending import Cost
 from evokernel_core.memory.store import TABLES, Memory
 from evokernel_core.synthesis.residual import learned
@@ -140,7 +140,7 @@ def use(memory: Memory) -> None:
     memory.pay(Reward(Stage.REFINE, "", (), 0.5, "first"))
     query = Query("relu rows", {"rows": 1.0}, Stage.DRAFT, "activation", tuple(ExperienceKind))
     for mode in (RetrievalName.Q, RetrievalName.SIMILARITY, RetrievalName.RANDOM):
-        memory.retrieve(query, Choice(mode=mode), random.Random(0))
+        memory.retrieve(query, RetrievalChoice(mode=mode), random.Random(0))
     memory.spent_by("first")
     memory.spent_on("2026-01-31")
     memory.spend("2026-01-31", "first", "model", Cost(10, 1, 0.5))
@@ -319,7 +319,7 @@ def test_an_index_of_words_that_is_none(change: str, path: Path) -> None:
         use(memory)
         assert memory.add_experience(make_experience(ExperienceKind.PRACTICE, "new", "relu rows"))
         query = Query("relu rows", {}, Stage.DRAFT, "", tuple(ExperienceKind))
-        found = memory.retrieve(query, Choice(mode=RetrievalName.SIMILARITY), random.Random(0))
+        found = memory.retrieve(query, RetrievalChoice(mode=RetrievalName.SIMILARITY), random.Random(0))
         assert {item.title for item in found.experiences} == {"first", "second", "new"}
         assert others(memory) == before
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from evokernel_server.evidence import evidence, installed_evidence
+from evokernel_server.documents.line_index import Extent, Text
+from evokernel_server.documents.packages import Installed
+from evokernel_server.documents.workspace import Captured, Document, Tracked
 from evokernel_server.features.inlay_hint import _hint
-from evokernel_server.packages import Installed
-from evokernel_server.plain import message
-from evokernel_server.text import Extent, Text
-from evokernel_server.workspace import Document, Found, Tracked
+from evokernel_server.offers.evidence import evidence, installed_evidence
+from evokernel_server.texts.plain import message
 
 from evokernel_core.capture.suggest import command_for
 from evokernel_core.domain.region import Region, RegionStatus, Span
@@ -74,8 +74,8 @@ def live(markup: str) -> str:
 def test_hovers_and_hints_show_text(attack: Attack) -> None:
     estimate = Estimate(9.0, 2.0, 1.0, "modelled", attack.given)
     shown = [
-        evidence(Tracked(Found(region(attack.given)), Extent(0, 1))),
-        evidence(Tracked(Found(region(attack.given), estimate), Extent(0, 1))),
+        evidence(Tracked(Captured(region(attack.given)), Extent(0, 1))),
+        evidence(Tracked(Captured(region(attack.given), estimate), Extent(0, 1))),
         installed_evidence(installed(attack.given)),
         installed_evidence(evolve(installed(attack.given), function=attack.given)),
     ]

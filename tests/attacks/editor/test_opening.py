@@ -241,7 +241,7 @@ async def _answered(editor: Any, uri: str) -> bool:
 
 def test_the_worker_takes_no_module_of_the_folder_it_starts_in(tmp_path: Path) -> None:
     """Wants ``python -m`` to find the workspace's modules first; ``-P`` keeps the folder off the path."""
-    from evokernel_server.worker import worker_command
+    from evokernel_server.jobs.worker import worker_command
 
     os.environ.pop("EVOKERNEL_WORKER_COMMAND", None)
     assert "-P" in worker_command()

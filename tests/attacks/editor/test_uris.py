@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from evokernel_server.workspace import Workspace, local_path
+from evokernel_server.documents.workspace import Workspace, local_path
 from lsprotocol import types
 
 from tests.attacks import Attack, each

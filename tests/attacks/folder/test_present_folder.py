@@ -22,9 +22,9 @@ from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import EvoKernelError, InterpreterUnavailable
 from evokernel_core.synthesis import agent
 from evokernel_core.synthesis.worker import Worker
+from evokernel_core.targets.ascendc.first_run.first_run_host import NpuHost
 from evokernel_core.twin.compiler import detect_compiler
 from evokernel_core.verifier import again, service_worker
-from evokernel_core.verifier.first_run_host import Host
 from tests.attacks import Attack, each
 from tests.verifier.service.conftest import make_kernel
 
@@ -99,7 +99,7 @@ def no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (agent, again):
         monkeypatch.setattr(module, "AgentClient", _NoAgent)
     monkeypatch.setattr("evokernel_core.capture.client.AgentClient", _NoAgent)
-    monkeypatch.setattr(Host, "ask_torch_npu", lambda _: ("", {}))
+    monkeypatch.setattr(NpuHost, "ask_torch_npu", lambda _: ("", {}))
     monkeypatch.setattr(again, "ConfinedReferences", _NoAgent)
     monkeypatch.setattr("evokernel_core.verifier.confined.ConfinedReferences", _NoAgent)
 

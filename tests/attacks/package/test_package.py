@@ -12,19 +12,23 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from evokernel_server.documents.line_index import Text
+from evokernel_server.documents.packages import heal, read_installed, read_kernel
+from evokernel_server.documents.workspace import Document
 from evokernel_server.features.inlay_hint import hints
-from evokernel_server.packages import heal, read_installed
-from evokernel_server.text import Text
-from evokernel_server.workspace import Document
+from evokernel_server.features.links import kernels_below
 from lsprotocol import types
 
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import PackageChanged, UsageError
+from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import to_data
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.package import write as package_module
+from evokernel_core.package import integrity
 from evokernel_core.package.integrity import digest, sealed
 from evokernel_core.package.write import place_package, read_package, render
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
+from evokernel_core.verifier.local import LocalVerifier
 from tests.attacks import Attack, each
 from tests.verifier.service.conftest import make_kernel
 
@@ -232,7 +236,7 @@ def test_files_without_end(tmp_path: Path) -> None:
 def test_a_task_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wants the editor to look for a vendor's operator that computes 20,000 nodes; there is none so large."""
     asked: list[Any] = []
-    monkeypatch.setattr("evokernel_server.packages.rival_of", lambda task, chip: asked.append(task))
+    monkeypatch.setattr("evokernel_server.documents.packages.rival_of", lambda task, chip: asked.append(task))
     node = {
         "name": "n",
         "op": "aten.neg.default",
@@ -253,7 +257,7 @@ def test_a_file_that_changes_between_reading_and_checking(
     """Wants another kernel to be read than the one whose digest is right: the honest file is put back.
     What was read is what is checked."""
     task, source = make_kernel()
-    texts = {"op_kernel.cpp": source.op_kernel_cpp, "tiling.h": source.tiling_h}
+    texts = {"op_kernel.cpp": source.files[KERNEL], "tiling.h": source.files[TILING]}
     ids = {"task_id": task.task_id, "source_id": source.source_id}
     data = {**manifest(), **ids, "task": to_data(task), "strategy": to_data(source.strategy)}
     folder = package(tmp_path, sealed(data, texts))
@@ -264,7 +268,7 @@ def test_a_file_that_changes_between_reading_and_checking(
     def read_and_restore(path: Path) -> str:
         return "another text" if path.name == name else path.read_text()
 
-    monkeypatch.setattr(package_module, "read_foreign", read_and_restore)
+    monkeypatch.setattr(integrity, "read_foreign", read_and_restore)
     with pytest.raises(PackageChanged):
         read_package(folder)
 
@@ -387,3 +391,66 @@ def test_a_files_name_in_generated_code(attack: Attack) -> None:
     assert values["FILE"] == attack.given
     imported = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import)]
     assert [alias.name for node in imported for alias in node.names] == ["torch"]
+
+
+def a_package(root: Path, make_kernel: Any, **changes: Any) -> tuple[Path, Any]:
+    """An honest package as this version seals it; ``changes`` None are left out."""
+    task, source = make_kernel()
+    ids = {"task_id": task.task_id, "source_id": source.source_id}
+    named = {"target": source.target, "sources": list(source.files), "task": to_data(task)}
+    data = {**manifest(), **ids, **named, "strategy": to_data(source.strategy), **changes}
+    folder = package(
+        root, sealed({key: value for key, value in data.items() if value is not None}, source.files)
+    )
+    for file, text in source.files.items():
+        (folder / file).write_text(text)
+    return folder, source
+
+
+EARLIER = {"target": None, "sources": None, "format": 4}
+
+
+@pytest.mark.parametrize("changes", [{}, EARLIER], ids=["today", "earlier"])
+def test_packages_of_before_they_named_a_target_are_read(
+    changes: dict[str, Any], tmp_path: Path, make_kernel: Any
+) -> None:
+    folder, source = a_package(tmp_path, make_kernel, **changes)
+    assert read_package(folder)[1] == source
+    installed = read_installed(tmp_path / "model.py", NAME)
+    assert installed is not None and installed.sources == (KERNEL, TILING)
+    kernel = read_kernel(installed)
+    assert kernel is not None and kernel[0] == source
+    (place,) = kernels_below((tmp_path,))
+    assert place.file == folder / KERNEL
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [["../../id_rsa"], ["/etc/passwd"], [], ["a"] * 99, [1], "x" * 99, 3, {"a": 1}, [["a"]], ["nothing.h"]],
+    ids=str,
+)
+def test_files_that_are_none_of_the_package(sources: Any, tmp_path: Path, make_kernel: Any) -> None:
+    """Wants another file of the reader's to be read as a kernel. Only names within the folder are."""
+    (tmp_path / "id_rsa").write_text(SECRET)
+    folder, _ = a_package(tmp_path, make_kernel, sources=sources)
+    with pytest.raises(UsageError, match="is not a kernel package") as raised:
+        read_package(folder)
+    assert SECRET not in str(raised.value)
+    installed = read_installed(tmp_path / "model.py", NAME)
+    assert installed is None or read_kernel(installed) is None
+    assert all(place.file.parent == folder for place in kernels_below((tmp_path,)))
+
+
+def test_a_package_for_a_target_of_a_later_version(tmp_path: Path, make_kernel: Any) -> None:
+    """Is shown, and refused in a sentence where it would be judged."""
+    task, source = make_kernel()
+    python = KernelSource("triton", {"kernel.py": "x"}, source.strategy)
+    ids = {"source_id": python.source_id, "target": "triton", "sources": ["kernel.py"]}
+    folder, _ = a_package(tmp_path, make_kernel, **ids)
+    (folder / "kernel.py").write_text("x")
+    data = json.loads((folder / "kernel.json").read_text())
+    (folder / "kernel.json").write_text(sealed({**data, "digest": None}, {"kernel.py": "x"}))
+    installed = read_installed(tmp_path / "model.py", NAME)
+    assert installed is not None and installed.sources == ("kernel.py",)
+    with pytest.raises(UsageError, match="The target 'triton' is not known here; update EvoKernel"):
+        LocalVerifier(None, None).verify(task, python)  # type: ignore[arg-type]

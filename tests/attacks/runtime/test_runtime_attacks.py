@@ -16,7 +16,7 @@ from evokernel_core.domain.verdict import Severity
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.build import CandidateError, build_files, prepare
 from evokernel_core.twin.judge import Sandboxes, judge_kernel
-from evokernel_core.twin.run import Limits, Mode, RunRequest, RunResult, Status, TensorFile
+from evokernel_core.twin.run import ExitStatus, Limits, Mode, RunRequest, RunResult, TensorFile
 from evokernel_core.verifier.sandbox import sandbox_prefix
 from tests.homes import own_home
 
@@ -105,7 +105,7 @@ class Attack:
     host: str = ""
     prelude: str = ""
     says: str = "unwritten"
-    status: Status | None = None
+    status: ExitStatus | None = None
     wall_s: float = 20.0
     cpu_s: float = 4.0
 
@@ -122,18 +122,21 @@ ATTACKS = {
         'char_traitsIcESaIcEEERKNS0_10RunOutcomeE"); if (f) abort();'
     ),
     "a pointer into the unified buffer": Attack(
-        body="auto *p = (float *)local.GetPhyAddr(); p[0] = 1;", says="as a pointer", status=Status.CRASH
+        body="auto *p = (float *)local.GetPhyAddr(); p[0] = 1;", says="as a pointer", status=ExitStatus.CRASH
     ),
     "LocalAddress by hand": Attack(
         body="auto *p = (float *)twin::LocalAddress(local.Ref()); p[3] = 1;",
         says="as a pointer",
-        status=Status.CRASH,
+        status=ExitStatus.CRASH,
     ),
     "a pointer into an output": Attack(
-        body="((float *)static_cast<void *>(t[0]))[0] = 1;", says="as a pointer", status=Status.CRASH
+        body="((float *)static_cast<void *>(t[0]))[0] = 1;", says="as a pointer", status=ExitStatus.CRASH
     ),
     "a pointer into an input": Attack(
-        host="", body="static volatile float v; v = *(float *)t[0];", says="as a pointer", status=Status.CRASH
+        host="",
+        body="static volatile float v; v = *(float *)t[0];",
+        says="as a pointer",
+        status=ExitStatus.CRASH,
     ),
     "the memory of its own process as a file": Attack(
         body='int f = open("/proc/self/mem", O_RDWR); if (f >= 0) { uint64_t z = 0; '
@@ -143,30 +146,30 @@ ATTACKS = {
         body="for (int p = getpid() - 20; p < getpid() + 20; ++p) { if (p == getpid()) continue; int f = "
         'open(("/proc/" + std::to_string(p) + "/mem").c_str(), O_RDWR); if (f >= 0) abort(); }'
     ),
-    "it exits at once": Attack(body="_exit(0);", says="exit status 0", status=Status.CRASH),
+    "it exits at once": Attack(body="_exit(0);", says="exit status 0", status=ExitStatus.CRASH),
     "it exits well while it is loaded": Attack(
-        prelude="struct Leave { Leave() { _exit(0); } } leave;", says="exit status 0", status=Status.CRASH
+        prelude="struct Leave { Leave() { _exit(0); } } leave;", says="exit status 0", status=ExitStatus.CRASH
     ),
-    "it exits in ComputeTiling": Attack(host="exit(0);", says="exit status 0", status=Status.CRASH),
-    "it aborts": Attack(body="abort();", says="SIGABRT", status=Status.CRASH),
+    "it exits in ComputeTiling": Attack(host="exit(0);", says="exit status 0", status=ExitStatus.CRASH),
+    "it aborts": Attack(body="abort();", says="SIGABRT", status=ExitStatus.CRASH),
     "its stack runs over": Attack(
         prelude="static int Deep(int n) { volatile char room[4096]; room[n % 4096] = 1; "
         "return n < 0 ? room[0] : Deep(n + 1) + room[1]; }",
         body="if (Deep(1) == 7) abort();",
         says="stack of 1 MB is full",
-        status=Status.CRASH,
+        status=ExitStatus.CRASH,
     ),
     "it never answers": Attack(
-        body="for (;;) { usleep(1000); }", says="did not finish", status=Status.TIMEOUT, wall_s=5.0
+        body="for (;;) { usleep(1000); }", says="did not finish", status=ExitStatus.TIMEOUT, wall_s=5.0
     ),
     "it computes for ever": Attack(
         body="for (volatile int i = 0;; i = i + 1) { }",
         says="did not finish",
-        status=Status.TIMEOUT,
+        status=ExitStatus.TIMEOUT,
         cpu_s=1.0,
     ),
     "it floods with instructions": Attack(
-        body="for (;;) { Adds(local, local, 1.0f, 64); }", says="", status=Status.TIMEOUT, cpu_s=1.0
+        body="for (;;) { Adds(local, local, 1.0f, 64); }", says="", status=ExitStatus.TIMEOUT, cpu_s=1.0
     ),
     "it floods with text": Attack(
         body='for (;;) { AscendC::printf("%s", "0123456789012345678901234567890123456789"); }', says="16 MB"
@@ -314,7 +317,7 @@ def test_the_run_fails_with_a_true_sentence(name: str, tmp_path: Path) -> None:
     result = run(attack, tmp_path, Limits(wall_s=attack.wall_s, cpu_s=attack.cpu_s))
     errors = [hazard.message for hazard in result.hazards if hazard.severity is Severity.ERROR]
     sentence = " ".join([result.message, *errors])
-    assert result.status is not Status.OK or errors, name
+    assert result.status is not ExitStatus.OK or errors, name
     assert sentence.strip(), name
     assert "ended the judge" not in sentence, sentence
     assert attack.says in sentence, sentence
@@ -348,7 +351,7 @@ def test_sizes_are_declined_by_an_answer_alone(name: str, tmp_path: Path) -> Non
     the tiling's own false declines."""
     prelude = 'extern "C" void attack(GM_ADDR *t);' if name == "instructs" else ""
     result = run(Attack(host=DECLINES[name], prelude=prelude), tmp_path, Limits(wall_s=10.0, cpu_s=1.0))
-    assert result.status not in (Status.OK, Status.DECLINED), result
+    assert result.status not in (ExitStatus.OK, ExitStatus.DECLINED), result
     assert result.message
 
 
@@ -362,4 +365,4 @@ def test_an_answer_is_one(tmp_path: Path) -> None:
         candidate=sandbox_prefix(built.twin, [built.library.parent], []),
     )
     request = RunRequest(Mode.CHECK, load_chip(), outputs=(TensorFile(tmp_path / "y.bin", 256),))
-    assert judge_kernel(built, request, Limits(), sandboxes, tmp_path).status is Status.DECLINED
+    assert judge_kernel(built, request, Limits(), sandboxes, tmp_path).status is ExitStatus.DECLINED

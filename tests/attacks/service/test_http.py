@@ -117,7 +117,7 @@ HALVES: list[tuple[tuple[str, ...], Any]] = [
     (("source",), {"\ud800": 1}),
     (("client",), "\ud800"),
     (("priority",), "\udfff"),
-    (("source", "op_kernel_cpp"), "\ud800"),
+    (("source", "files", "op_kernel.cpp"), "\ud800"),
     (("task", "op_category"), "\ud800"),
     (("task", "name"), "\ud800"),
     (("\ud800",), 1),

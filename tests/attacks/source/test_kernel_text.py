@@ -8,7 +8,8 @@ import pytest
 from attrs import evolve
 
 from evokernel_core.domain.verdict import GateStatus
-from evokernel_core.verifier.gates.audit import audit, front_end
+from evokernel_core.targets.ascendc.audit import audit, front_end
+from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from tests.chinese import left_in_english
 from tests.tables import few
 from tests.verifier.conftest import make_task, read_source
@@ -363,11 +364,11 @@ KERNELS = [*HIDING, *REACHING, *HOSTING, *LAUNCHING, *TABLES]
 def check(op_kernel: tuple[str, str] | None, tiling: tuple[str, str] | None, codes: str) -> None:
     source = read_source("add")
     if op_kernel is not None:
-        assert source.op_kernel_cpp.count(op_kernel[0]) == 1
-        source = evolve(source, op_kernel_cpp=source.op_kernel_cpp.replace(*op_kernel))
+        assert source.files[KERNEL].count(op_kernel[0]) == 1
+        source = source.with_files({KERNEL: source.files[KERNEL].replace(*op_kernel)})
     if tiling is not None:
-        assert source.tiling_h.count(tiling[0]) == 1
-        source = evolve(source, tiling_h=source.tiling_h.replace(*tiling))
+        assert source.files[TILING].count(tiling[0]) == 1
+        source = source.with_files({TILING: source.files[TILING].replace(*tiling)})
     result = audit(make_task("add"), source)
     assert result.status is GateStatus.FAILED
     assert result.code.removeprefix("audit-") in codes.split(), result.feedback
@@ -449,7 +450,7 @@ LIKE_OTHERS = ("macros that double", "a constant that takes for ever")
 def test_a_text_that_wants_the_auditor_to_work_for_ever(name: str, change: tuple[str, str]) -> None:
     source = read_source("add")
     started = time.process_time(), time.monotonic()
-    result = audit(make_task("add"), evolve(source, op_kernel_cpp=source.op_kernel_cpp.replace(*change)))
+    result = audit(make_task("add"), source.with_files({KERNEL: source.files[KERNEL].replace(*change)}))
     assert result.status is GateStatus.FAILED, name
     assert time.process_time() - started[0] < 5
     assert time.monotonic() - started[1] < 100
@@ -462,9 +463,9 @@ def test_macros_that_double_end_at_the_preprocessors_limits(monkeypatch: pytest.
     small = evolve(limits, address_space=limits.address_space // 16, cpu_s=2)
     monkeypatch.setattr(front_end, "PREPROCESSOR_LIMITS", small)
     source = read_source("add")
-    text = source.op_kernel_cpp.replace(*dict(SLOW)["macros that double"])
+    text = source.files[KERNEL].replace(*dict(SLOW)["macros that double"])
     started = time.monotonic()
-    result = audit(make_task("add"), evolve(source, op_kernel_cpp=text))
+    result = audit(make_task("add"), source.with_files({KERNEL: text}))
     assert (result.status, result.code) == (GateStatus.FAILED, "compile")
     assert "needs more time, memory or disk" in result.feedback
     assert time.monotonic() - started < 100

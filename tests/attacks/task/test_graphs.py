@@ -23,7 +23,11 @@ from evokernel_core.verifier.service_worker import Judge
 from tests import warm
 
 SPEC = {"shape": [4], "dtype": "float32", "contiguous": True}
-SOURCE = {"tiling_h": "x", "op_kernel_cpp": "x", "strategy": {"family": "model"}}
+SOURCE = {
+    "target": "ascendc",
+    "files": {"tiling.h": "x", "op_kernel.cpp": "x"},
+    "strategy": {"family": "model"},
+}
 X = {"ref": "x", "index": 0}
 
 

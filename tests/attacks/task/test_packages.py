@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evokernel_server.packages import read_installed
+from evokernel_server.documents.packages import read_installed
 
 from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.errors import PackageChanged, TaskRefused, UsageError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evokernel_core.twin.run import Mode, Status
+from evokernel_core.twin.run import ExitStatus, Mode
 
 PRELUDE = """
 #include <functional>
@@ -206,5 +206,5 @@ def test_an_assertion_says_what_it_was_told(mix) -> None:
 def test_a_crash_says_where(mix, name) -> None:
     number = len(CASES) + 2 * len(FAULTS) + list(CRASHES).index(name)
     result = mix(number, Mode.TIME).result
-    assert result.status is Status.CRASH
+    assert result.status is ExitStatus.CRASH
     assert CRASHES[name][1] in result.message

@@ -12,7 +12,7 @@ import pytest
 
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.build import CandidateError, build_files, prepare
-from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status
+from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, RunResult
 from tests.twin.both import run_both
 from tests.twin.cpp.conftest import KERNEL, TILING, Compile, CompiledBody
 
@@ -110,8 +110,8 @@ SEARCH = "for (int64_t i = 0; i < {0}; ++i) {{ if (i == sizes[0] + {0}) {{ retur
 
 def test_the_host_may_not_search_before_each_launch(tmp_path: Path) -> None:
     slow, quick = _tiled(tmp_path, SEARCH.format(100_001)), _tiled(tmp_path, SEARCH.format(99_000))
-    assert (slow.status, [hazard.code for hazard in slow.hazards]) == (Status.ERROR, ["host-time"])
-    assert (quick.status, quick.hazards) == (Status.OK, ())
+    assert (slow.status, [hazard.code for hazard in slow.hazards]) == (ExitStatus.ERROR, ["host-time"])
+    assert (quick.status, quick.hazards) == (ExitStatus.OK, ())
 
 
 def test_a_macro_that_is_half_a_loop_is_refused(compile_kernel: Compile) -> None:

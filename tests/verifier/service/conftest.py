@@ -20,6 +20,7 @@ from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.targets.ascendc.source import ascendc_source
 from tests import warm
 
 HERE = Path(__file__).parent
@@ -143,7 +144,7 @@ def make_kernel() -> Callable[..., tuple[KernelTask, KernelSource]]:
         node = Node("y", "aten.mul.Tensor", (ValueRef("x"), 2.0), (), (spec,))
         graph = Graph((GraphInput("x", spec, expression="x"),), (node,), (ValueRef("y"),))
         task = KernelTask(name, graph, (Symbol("s0", 8),), TOLERANCES["float16"], "elementwise")
-        return task, KernelSource("#pragma once\n", f"{script}\n// {name}\n", Strategy("pointwise"))
+        return task, ascendc_source("#pragma once\n", f"{script}\n// {name}\n", Strategy("pointwise"))
 
     return make
 

@@ -25,6 +25,7 @@ from evokernel_core.domain.errors import PlanError, VerifierError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Verdict
+from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.verifier.base import Cancelled, never
 
 
@@ -43,7 +44,7 @@ class Scripted:
         below_us: float = math.inf,
     ) -> Verdict:
         self._note("start", task)
-        for line in source.op_kernel_cpp.splitlines():
+        for line in source.files[KERNEL].splitlines():
             self._act(line.split())
         self._note("end", task)
         once = secrets.token_hex(8)  # a second judgement would show

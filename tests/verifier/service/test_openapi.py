@@ -61,7 +61,7 @@ def test_answers_are_as_the_schema_says(
 def test_a_body_over_the_limit_is_refused_as_the_schema_says(api: Any) -> None:
     """Its size is looked at before its fields: hypothesis finds this only now and then."""
     text = "\U0001f600" * 1_200_000
-    source = {"tiling_h": "x", "op_kernel_cpp": text, "strategy": {}}
+    source = {"target": "ascendc", "files": {"tiling.h": "x", "op_kernel.cpp": text}, "strategy": {}}
     case = api["/v1/jobs"]["POST"].Case(body={"task": {}, "source": source}, media_type="application/json")
     answer = case.call_and_validate(headers=TOKEN, excluded_checks=EXCLUDED, timeout=10)
     assert answer.status_code == 413

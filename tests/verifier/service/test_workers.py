@@ -12,7 +12,7 @@ import pytest
 
 from evokernel_core.verifier import workers
 from evokernel_core.verifier.queue import Claim, JobQueue, QueueState
-from evokernel_core.verifier.workers import Died, HostLost, Outcome, Serve, Workers
+from evokernel_core.verifier.workers import Died, HostLost, JobEnd, Serve, Workers
 
 VERDICT = {"verdict": {"gates": []}, "cpu_s": 0.5}
 
@@ -38,8 +38,8 @@ class OneSeat:
         self.kills += 1
 
 
-def make(queue: JobQueue, ask: Any) -> tuple[Workers, list[Outcome]]:
-    outcomes: list[Outcome] = []
+def make(queue: JobQueue, ask: Any) -> tuple[Workers, list[JobEnd]]:
+    outcomes: list[JobEnd] = []
     seat = OneSeat(ask)
     return Workers(queue, seat, job_timeout_s=5, on_done=lambda _: None, on_outcome=outcomes.append), outcomes
 

@@ -96,8 +96,8 @@ def _layer_by_layer(  # noqa: PLR0913, PLR0917 - as its op
         ]
         weights = params[layer * each : (layer + 1) * each]
         given = first if several else first[0]
-        x, *found = run(x, given, weights, biases, 1, 0.0, train, bidirectional, batch_first)
-        last.append(found)
+        x, *per_direction = run(x, given, weights, biases, 1, 0.0, train, bidirectional, batch_first)
+        last.append(per_direction)
         if layer + 1 < layers:  # PyTorch drops out of sequences with the steps in front
             steps = x.transpose(0, 1) if batch_first else x
             x = random_samples.dropout(steps, dropout, True)

@@ -137,10 +137,10 @@ def _drawn_places(
 ) -> torch.Tensor:
     """Where the maximum of each window lies among the pixels of a channel."""
     dims, place = len(window), torch.zeros((), dtype=torch.int64)
-    for axis, found in enumerate(places):
-        shape = [*found.shape[:2], *[1] * (2 * dims)]
+    for axis, count in enumerate(places):
+        shape = [*count.shape[:2], *[1] * (2 * dims)]
         shape[2 + axis], shape[2 + dims + axis] = window[axis], size[axis]
-        place = place * images.shape[2 + axis] + found.view(shape)
+        place = place * images.shape[2 + axis] + count.view(shape)
     flat = place.reshape(*images.shape[:2], math.prod(window) * math.prod(size))
     pixels = images.flatten(2).gather(2, flat)
     each = (*images.shape[:2], math.prod(window), math.prod(size))

@@ -21,7 +21,7 @@ def numbers(graph: torch.fx.Graph, constants: Mapping[str, Any]) -> dict[str, to
             all_input_node.name in known for all_input_node in node.all_input_nodes
         ):
             continue
-        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda item: known[item.name])
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda element: known[element.name])
         value = node.target(*args, **kwargs)
         if _is_number(value):
             known[node.name] = result[node.name] = value

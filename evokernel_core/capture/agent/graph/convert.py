@@ -76,14 +76,14 @@ class Converter:
     ) -> dict[str, Any]:
         """A graph of the nodes that are left."""
         known = {part["name"] for part in (*inputs, *self._nodes)}
-        copies = [item for item in self._copied if item["ref"] in known]
+        copies = [copied for copied in self._copied if copied["ref"] in known]
         made = {"inputs": inputs, "nodes": self._nodes, "outputs": outputs, "updates": changed}
         return {**made, "copies": copies}
 
     def asked_of_unread(self, read: Iterable[torch.Tensor]) -> list[str]:
         """Conditions on tensors that the graph does not take; of parameters, on those among ``read``."""
         known = {id(tensor) for tensor in read}
-        wanted = [item for item, leaf in self._dropped if leaf.kind == TENSOR or id(leaf.known_as) in known]
+        wanted = [entry for entry, leaf in self._dropped if leaf.kind == TENSOR or id(leaf.known_as) in known]
         return list(conditions(wanted, self._taken, self._least))
 
     def check_whole_numbers(self) -> None:
@@ -104,9 +104,9 @@ class Converter:
                 missing -= _sizes_told([operand])
         kept = [operand for operand in inputs if operand in read]
         pairs = list(zip(inputs, self._leaves, strict=False))  # tables follow
-        tensors = [(item, leaf) for item, leaf in pairs if leaf.kind != SCALAR]
-        self._taken = [item for item, _ in tensors if item in kept]
-        self._dropped = [(item, leaf) for item, leaf in tensors if item not in kept]
+        tensors = [(entry, leaf) for entry, leaf in pairs if leaf.kind != SCALAR]
+        self._taken = [entry for entry, _ in tensors if entry in kept]
+        self._dropped = [(entry, leaf) for entry, leaf in tensors if entry not in kept]
         if self._nodes:
             check_operands(self._taken)
         known = _sizes_told(kept)
@@ -234,8 +234,8 @@ class Converter:
             )
         results = list(value) if isinstance(value, (tuple, list)) else [value]
         kwargs = {
-            key: self._argument(item)
-            for key, item in sorted(node.kwargs.items())
+            key: self._argument(value)
+            for key, value in sorted(node.kwargs.items())
             if key not in ("device", "layout", "pin_memory", "memory_format", "non_blocking")
         }
         if _makes_of_default_dtype(node):
@@ -271,23 +271,23 @@ class Converter:
         if torch._C._should_allow_numbers_as_tensors(schema.name.removeprefix("aten::")):
             return args
         arguments = list(args)
-        for position, (wanted, item) in enumerate(zip(schema.arguments, args, strict=False)):
-            if "Tensor" not in str(wanted.type) or item is None:
+        for position, (wanted, member) in enumerate(zip(schema.arguments, args, strict=False)):
+            if "Tensor" not in str(wanted.type) or member is None:
                 continue
             given, label = node.args[position], f"{node.name}_{wanted.name}"
-            if isinstance(item, list):  # of tensors, such as the indices of x[:, [-1]]
-                each = enumerate(zip(item, given, strict=True))
+            if isinstance(member, list):  # of tensors, such as the indices of x[:, [-1]]
+                each = enumerate(zip(member, given, strict=True))
                 arguments[position] = [
                     self._tensor_of(one, value, node, f"{label}_{n}") for n, (one, value) in each
                 ]
             else:
-                arguments[position] = self._tensor_of(item, given, node, label)
+                arguments[position] = self._tensor_of(member, given, node, label)
         return arguments
 
-    def _tensor_of(self, item: Any, given: Any, node: Any, label: str) -> Any:
+    def _tensor_of(self, member: Any, given: Any, node: Any, label: str) -> Any:
         """A tensor in place of a known number; anything else as it is."""
-        if item is None or _is_value(item) or not isinstance(given, torch.fx.Node):
-            return item
+        if member is None or _is_value(member) or not isinstance(given, torch.fx.Node):
+            return member
         value = given.meta["val"]
         dtype = str(value.dtype).removeprefix("torch.")
         shape = [int(size) for size in value.shape]
@@ -295,7 +295,7 @@ class Converter:
             {
                 "name": label,
                 "op": "aten.full.default",
-                "args": [shape, item],
+                "args": [shape, member],
                 "kwargs": [["dtype", {"dtype": dtype}]],
                 "outputs": [{"shape": shape, "dtype": dtype, "contiguous": True}],
                 "line": line_in(node.meta.get("stack_trace") or "", self._path),
@@ -408,9 +408,9 @@ def _meets_floats(number: Any, user: Any) -> bool:
     )
 
 
-def _is_value(item: Any) -> bool:
+def _is_value(value: Any) -> bool:
     """Whether an argument is a node's result or an input; numbers that are not finite are dicts as well."""
-    return isinstance(item, dict) and "ref" in item
+    return isinstance(value, dict) and "ref" in value
 
 
 def _sizes_told(inputs: list[dict[str, Any]]) -> set[str]:

@@ -72,7 +72,7 @@ def is_stdlib(file: str) -> bool:
     return file.startswith(_STDLIB) and "site-packages" not in file
 
 
-class Calls(Protocol):
+class CallListener(Protocol):
     """Hears of calls that code of the user's makes of what is not the user's."""
 
     def in_c(self, function: Any) -> None:
@@ -99,7 +99,7 @@ def functions_noted(
     known: dict[types.CodeType, Ran],
     of_torch: dict[types.CodeType, Ran],
     wanted: Callable[[str], bool],
-    calls: Calls,
+    calls: CallListener,
     begins: Callable[[types.FrameType], None],
 ) -> Iterator[None]:
     """Notes each Python function that runs meanwhile, once: those outside torch, and those of torch in files
@@ -145,7 +145,7 @@ class GlobalRead:
 def global_reads(ran: Iterable[Ran]) -> list[GlobalRead]:
     """What functions read of globals, as far as attributes of modules and classes lead."""
     result: dict[tuple[str, tuple[str, ...]], GlobalRead] = {}
-    written = Written()
+    written = WrittenCode()
     for function in ran:
         for chain in chains(written.code(function.code)):
             if chain[0] in function.names:
@@ -157,7 +157,7 @@ def global_reads(ran: Iterable[Ran]) -> list[GlobalRead]:
 def names_of_classes(ran: Iterable[types.CodeType]) -> tuple[frozenset[str], frozenset[str]]:
     """The attributes that the user's functions may read of a class which they reach by an object of it, and
     those that they may ask for by a text."""
-    written = Written()
+    written = WrittenCode()
     codes = [written.code(code) for code in ran if is_workspace(code.co_filename)]
     reading = [
         code for code in codes if {"type", "__class__"} & {*code.co_names} or "cls" in code.co_varnames[:1]
@@ -177,7 +177,7 @@ def texts_of(code: types.CodeType) -> frozenset[str]:
     return frozenset(text for text in code.co_consts if isinstance(text, str) and text.isidentifier())
 
 
-class Written:
+class WrittenCode:
     """The code of functions as their files say it: what runs may have been instrumented."""
 
     def __init__(self) -> None:
@@ -383,7 +383,9 @@ def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, int, _Function
     for child in _below(node):
         name = prefix + (f"<lambda {next(lambdas)}>" if isinstance(child, ast.Lambda) else child.name)
         if not isinstance(child, ast.ClassDef):
-            first = min([child.lineno, *(item.lineno for item in getattr(child, "decorator_list", ()))])
+            first = min(
+                [child.lineno, *(decorator.lineno for decorator in getattr(child, "decorator_list", ()))]
+            )
             yield name, first, child
         yield from _functions(child, f"{name}.")
 

@@ -18,7 +18,7 @@ _EQUAL = "guards.equal"
 
 
 @dataclass(frozen=True)
-class Guard:
+class CapturedGuard:
     """``text`` is a Python condition with ``{}`` where the object at the path ``owner`` stands; without an
     owner it is the whole condition."""
 
@@ -67,20 +67,20 @@ def literal(value: Any) -> str:  # noqa: PLR0911 - one return a kind of value
     return repr(value)
 
 
-def same(owner: str, member: str, value: Any) -> Guard:
+def same(owner: str, member: str, value: Any) -> CapturedGuard:
     """That a member (``.eps``, ``[0]``, or nothing) is a plain value, its type included: 1 is not 1.0 to
     PyTorch's rules of promotion, and not True."""
     if value is None or isinstance(value, (bool, *_TORCH_CONSTANTS)):
-        return Guard(owner, f"{{}}{member} is {literal(value)}")
-    return Guard(owner, f"{_EQUAL}({{}}{member}, {literal(value)})")
+        return CapturedGuard(owner, f"{{}}{member} is {literal(value)}")
+    return CapturedGuard(owner, f"{_EQUAL}({{}}{member}, {literal(value)})")
 
 
-def is_member(owner: str, member: str, value: enum.Enum) -> Guard:
+def is_member(owner: str, member: str, value: enum.Enum) -> CapturedGuard:
     """That a member is an entry of an enumeration, by the names of both."""
-    return Guard(owner, f'guards.entry({{}}{member}, "{type(value).__qualname__}.{value.name}")')
+    return CapturedGuard(owner, f'guards.entry({{}}{member}, "{type(value).__qualname__}.{value.name}")')
 
 
-def holder_of(path: str) -> tuple[str, str]:
+def owner_and_member(path: str) -> tuple[str, str]:
     """A path as the owner of its last part, and that part: ``self.a``, ``.b``."""
     depth = 0
     for place in range(len(path) - 1, 0, -1):

@@ -11,19 +11,19 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .code import ImportRead, Ran, Written, chains, imports_read, is_workspace
-from .guard import Guard
+from .code import ImportRead, Ran, WrittenCode, chains, imports_read, is_workspace
+from .guard import CapturedGuard
 
 OWN_MODULE = "guards.module(__name__).HOME"
 """The module of the file, in the text of a guard: a program may have loaded it under any name."""
 _FUNCTIONS = (types.BuiltinFunctionType, types.FunctionType)
 
 
-def of_python(ran: Iterable[Ran], module: str) -> Iterator[Guard]:
+def of_python(ran: Iterable[Ran], module: str) -> Iterator[CapturedGuard]:
     """The guards that ask for what the user's code of ``ran`` looks up so; ``module`` is that of the file."""
     hidden: dict[str, set[str]] = {}
-    result: dict[Guard, None] = {}
-    written = Written()
+    result: dict[CapturedGuard, None] = {}
+    written = WrittenCode()
     for function in ran:
         if not is_workspace(function.code.co_filename):
             continue
@@ -37,12 +37,12 @@ def of_python(ran: Iterable[Ran], module: str) -> Iterator[Guard]:
                 hidden.setdefault(home, set()).add(chain[0])
             elif not hasattr(builtins, chain[0]):
                 owner = OWN_MODULE if home == module else f'guards.module("{home}")'
-                result[Guard("", f"not hasattr({owner}, {chain[0]!r})")] = None
+                result[CapturedGuard("", f"not hasattr({owner}, {chain[0]!r})")] = None
         for read in imports_read(function, code):
             result.update(dict.fromkeys(_of_import(read)))
     for home, names in hidden.items():
         owner = OWN_MODULE if home == module else f'guards.module("{home}")'
-        yield Guard("", f"guards.builtin({owner}, {', '.join(repr(name) for name in sorted(names))})")
+        yield CapturedGuard("", f"guards.builtin({owner}, {', '.join(repr(name) for name in sorted(names))})")
     yield from result
 
 
@@ -54,7 +54,7 @@ def _is_pythons(name: str) -> bool:
     return bool(value.__module__ == "builtins" and value.__name__ == name)
 
 
-def _of_module(prefix: str, names: Mapping[str, Any], chain: tuple[str, ...]) -> Iterator[Guard]:
+def _of_module(prefix: str, names: Mapping[str, Any], chain: tuple[str, ...]) -> Iterator[CapturedGuard]:
     """``math is guards.module("math")``, and by its name the function that is read from there."""
     module = names[chain[0]]
     if not isinstance(module, types.ModuleType) or is_workspace(getattr(module, "__file__", None) or "<"):
@@ -63,12 +63,12 @@ def _of_module(prefix: str, names: Mapping[str, Any], chain: tuple[str, ...]) ->
     if name.split(".")[0] == "torch" or sys.modules.get(name) is not module:
         return
     path = prefix + chain[0]
-    yield Guard(path, f'{{}} is guards.module("{name}")')
+    yield CapturedGuard(path, f'{{}} is guards.module("{name}")')
     if len(chain) > 1:
         yield from _of_function(path, module, chain[1])
 
 
-def _of_import(read: ImportRead) -> Iterator[Guard]:
+def _of_import(read: ImportRead) -> Iterator[CapturedGuard]:
     """The same of a module that the function imports itself; of torch's, that it still is where it was."""
     module = sys.modules.get(read.module)
     if module is None or not read.names or is_workspace(getattr(module, "__file__", None) or "<"):
@@ -76,13 +76,13 @@ def _of_import(read: ImportRead) -> Iterator[Guard]:
     if read.module.split(".")[0] != "torch":
         yield from _of_function(f'guards.module("{read.module}")', module, read.names[0])
     elif isinstance(part := getattr(module, read.names[0], None), types.ModuleType):
-        yield Guard("", f'{read.module}.{read.names[0]} is guards.module("{part.__name__}")')
+        yield CapturedGuard("", f'{read.module}.{read.names[0]} is guards.module("{part.__name__}")')
 
 
-def _of_function(path: str, module: types.ModuleType, name: str) -> Iterator[Guard]:
+def _of_function(path: str, module: types.ModuleType, name: str) -> Iterator[CapturedGuard]:
     function = getattr(module, name, None)
     if isinstance(function, _FUNCTIONS):
         code = getattr(function, "__code__", None)
         own = code.co_qualname if code is not None else function.__qualname__
         if (getattr(function, "__module__", None) or "").split(".")[0] != "torch":
-            yield Guard(path, f'guards.function({{}}.{name}, "{own}")')
+            yield CapturedGuard(path, f'guards.function({{}}.{name}, "{own}")')

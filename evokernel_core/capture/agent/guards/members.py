@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..sentence import Sentence
-from .code import GlobalRead, Written, file_of, is_workspace, texts_of
-from .guard import Guard, is_plain, literal
+from .code import GlobalRead, WrittenCode, file_of, is_workspace, texts_of
+from .guard import CapturedGuard, is_plain, literal
 from .library import OWN_MODULE
 from .reads import Reads
 
@@ -71,12 +71,12 @@ class ClassText:
     def text(self) -> str:
         return f"{self.home}.{self.path}" if self.path else self.home
 
-    def asks(self, function: str, *given: Any) -> Guard:
+    def asks(self, function: str, *given: Any) -> CapturedGuard:
         """The guard that calls a function with the class."""
         behind = [*map(literal, given), *([f"path={self.path!r}"] if self.path else [])]
         if self.path:
-            return Guard("", f"guards.{function}({self.home}, {', '.join(behind)})")
-        return Guard(self.home, f"guards.{function}({{}}, {', '.join(behind)})")
+            return CapturedGuard("", f"guards.{function}({self.home}, {', '.join(behind)})")
+        return CapturedGuard(self.home, f"guards.{function}({{}}, {', '.join(behind)})")
 
 
 def classes_read(
@@ -117,7 +117,7 @@ class Members:
         self._is_root = is_root
         of_objects = (ClassText(kind, text) for text, kind in reads.classes().items())
         self._classes = {id(part.kind): part for part in (*of_objects, *classes)}
-        self._written = Written()
+        self._written = WrittenCode()
 
     def ask(self, begun: Sequence[Begun]) -> None:
         """Refuses where a function is reached by no text."""

@@ -21,7 +21,7 @@ from .class_questions import asks_class_of_receiver, asks_classes, compares_tens
 from .code import (
     GlobalRead,
     Ran,
-    Written,
+    WrittenCode,
     digests,
     file_of,
     functions_noted,
@@ -33,7 +33,7 @@ from .code import (
     resolved,
     texts_of,
 )
-from .guard import Guard, is_plain
+from .guard import CapturedGuard, is_plain
 from .library import of_python
 from .lifting import Setting
 from .members import Begins, Members, classes_read
@@ -53,7 +53,7 @@ class Observed:
     names in the code that ran, those behind a dot among them; ``by_text`` may be names for ``getattr``.
     ``walked`` are those of ``tensors`` that a walk through a module has reached."""
 
-    guards: tuple[Guard, ...]
+    guards: tuple[CapturedGuard, ...]
     code: Mapping[str, str]
     problem: Sentence = field(default_factory=Sentence)
     tensors: Mapping[str, torch.Tensor] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Observed:
     by_text: frozenset[str] = frozenset()
     walked: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
-    def without(self, paths: Collection[str]) -> tuple[Guard, ...]:
+    def without(self, paths: Collection[str]) -> tuple[CapturedGuard, ...]:
         """The guards but those on settings that are operands."""
         return tuple(guard for guard in self.guards if not any(guard.fixes(path) for path in paths))
 
@@ -123,7 +123,7 @@ def _is_root(
     return code in codes or (code.co_filename, code.co_qualname) in without
 
 
-def _not_written(guards: Iterable[Guard]) -> Sentence:
+def _not_written(guards: Iterable[CapturedGuard]) -> Sentence:
     """Why a guard is no Python text, as where a dictionary has classes for keys; empty where all are."""
     for guard in guards:
         try:
@@ -165,9 +165,9 @@ def _forget_results(modules: Iterable[types.ModuleType]) -> None:
 def _modules_of_workspace(module: types.ModuleType) -> dict[str, types.ModuleType]:
     """The user's modules that are imported, by name, but for ``module``."""
     return {
-        name: item
-        for name, item in list(sys.modules.items())
-        if item is not module and is_workspace(getattr(item, "__file__", None) or "<")
+        name: element
+        for name, element in list(sys.modules.items())
+        if element is not module and is_workspace(getattr(element, "__file__", None) or "<")
     }
 
 
@@ -180,7 +180,7 @@ def _is_state(value: Any) -> bool:
 
 def _of_imports(ran: Iterable[Ran], modules: Mapping[str, types.ModuleType]) -> Iterator[GlobalRead]:
     """What functions read of modules of the user's that they import themselves."""
-    written = Written()
+    written = WrittenCode()
     for function in ran:
         if is_workspace(function.code.co_filename):
             for read in imports_read(function, written.code(function.code)):
@@ -190,7 +190,7 @@ def _of_imports(ran: Iterable[Ran], modules: Mapping[str, types.ModuleType]) -> 
 
 def _note_classes(reads: Reads, ran: list[Ran]) -> None:
     """What functions of the user's ask of the classes of objects that they reach."""
-    written = Written()
+    written = WrittenCode()
     codes = [written.code(function.code) for function in ran]
     reads.ask_classes(of_all=any(map(asks_classes, codes)), of_roots=any(map(asks_class_of_receiver, codes)))
     for function in ran:

@@ -18,7 +18,7 @@ import torch
 
 from ..sentence import Sentence
 from .code import is_stdlib, is_workspace
-from .guard import Guard, is_plain, same
+from .guard import CapturedGuard, is_plain, same
 
 _C = "torch._C"
 _QUESTION = re.compile(r"(is|are|get|has)_|.*_enabled$|device_count$")
@@ -65,7 +65,7 @@ class ProcessCalls:
     outside, once that is known."""
 
     def __init__(self, is_outside: Callable[[Any], bool]) -> None:
-        self.guards: dict[Guard, None] = {}
+        self.guards: dict[CapturedGuard, None] = {}
         self.problem = Sentence()
         self._is_outside = is_outside
         self._changed: list[tuple[Any, str]] = []
@@ -150,7 +150,7 @@ class ProcessCalls:
             if not is_plain(answer):
                 self._refuse(path)
                 return
-            self.guards.setdefault(Guard("", same("", f"{path}()", answer).text.replace("{}", "", 1)))
+            self.guards.setdefault(CapturedGuard("", same("", f"{path}()", answer).text.replace("{}", "", 1)))
 
     def _mode(self, frame: types.FrameType) -> None:
         """A mode that was left again does no harm where it only takes gradients away."""

@@ -26,7 +26,7 @@ import torch
 from ..sentence import Sentence
 from .changes import Held
 from .code import file_of, is_called_by_workspace, is_stdlib, is_workspace, place_of
-from .guard import Guard, holder_of, is_member, is_plain, literal, same
+from .guard import CapturedGuard, is_member, is_plain, literal, owner_and_member, same
 from .lifting import Setting
 
 _MODULE = torch.nn.Module
@@ -69,10 +69,6 @@ _LONGEST = 4096
 """Characters of the text of an object that a guard compares."""
 
 
-class Unnameable(Exception):
-    """Something was read that no condition at the call site can ask for; the message is one sentence."""
-
-
 class Reads:
     """``roots`` are the objects that the call site knows, by name; ``shared`` are those that globals hold,
     which a call has only where its code reads the global; ``project`` is the folder that imports start from.
@@ -89,11 +85,11 @@ class Reads:
         self._enclosed: set[int] = set()
         self._codes: set[tuple[int, int]] = set()
         self._made: set[int] = set()
-        self._guards: dict[Guard, None] = {}
+        self._guards: dict[CapturedGuard, None] = {}
         self._modules: dict[str, Any] = {}
         self._called: set[str] = set()
         self._read: set[str] = set()
-        self._dropped: set[Guard] = set()
+        self._dropped: set[CapturedGuard] = set()
         self.problem: Sentence = Sentence()
         self.tensors: dict[str, torch.Tensor] = {}
         self.walked: dict[str, torch.Tensor] = {}
@@ -113,7 +109,7 @@ class Reads:
             self._know(value, name)
 
     @property
-    def guards(self) -> tuple[Guard, ...]:
+    def guards(self) -> tuple[CapturedGuard, ...]:
         """In the order of the reads, owners before what is below them."""
         self._drop_settings_without_effect()
         return tuple(guard for guard in self._guards if guard not in self._dropped)
@@ -122,7 +118,7 @@ class Reads:
         """An object that the call site itself reaches by a path, be it a global's name."""
         self._shared_paths.discard(path)
         self._shared_roots.pop(path, None)
-        self._same(*holder_of(path), value)
+        self._same(*owner_and_member(path), value)
         self._know(value, path)
 
     def _know(self, value: Any, path: str) -> None:
@@ -138,7 +134,7 @@ class Reads:
         """Whether an object is one that the call has reached from outside."""
         return self.path_of(value) is not None
 
-    def add(self, guard: Guard) -> None:
+    def add(self, guard: CapturedGuard) -> None:
         self._add(guard)
 
     def refuse(self, why: Sentence) -> None:
@@ -188,7 +184,7 @@ class Reads:
         read = {id(value) for value in values}
         for path, value in self._shared_roots.items():
             if id(value) in read and id(value) in self._paths:
-                self._add(Guard(path, f"{{}} is {self._paths[id(value)]}"))
+                self._add(CapturedGuard(path, f"{{}} is {self._paths[id(value)]}"))
             elif id(value) not in read and self._is_asked(path):
                 self._refuse(
                     Sentence(
@@ -211,7 +207,7 @@ class Reads:
                     self._value(f"type({path})", f".{name}", getattr(kind, name))
             for name in asked if own else ():
                 if not hasattr(kind, name):
-                    self._add(Guard(f"type({path})", f"not hasattr({{}}, {name!r})"))
+                    self._add(CapturedGuard(f"type({path})", f"not hasattr({{}}, {name!r})"))
 
     def ask_classes(self, *, of_all: bool, of_roots: bool) -> None:
         """That modules which the code reads and does not call are of the classes that they were: where it may
@@ -258,9 +254,9 @@ class Reads:
         kind = type(module)
         calling = next(base for base in kind.__mro__ if "__call__" in vars(base))
         if calling is _MODULE:
-            self._add(Guard(path, f"guards.plain({{}}, {self._class_text(kind)})"))
+            self._add(CapturedGuard(path, f"guards.plain({{}}, {self._class_text(kind)})"))
         else:  # it is of a class of the user's: torch has no layers with such
-            self._add(Guard(path, f"guards.plain({{}}, {self._class_text(kind)}, False)"))
+            self._add(CapturedGuard(path, f"guards.plain({{}}, {self._class_text(kind)}, False)"))
             self._value(f"type({path})", ".__call__", vars(calling)["__call__"])
         if not _is_torchs_class(kind):
             forward: Any = kind.forward
@@ -284,7 +280,7 @@ class Reads:
     def absent(self, owner: Any, name: str) -> None:
         path = self.path_of(owner)
         if path is not None and name not in _OF_MODULES and not name.startswith("__"):
-            self._add(Guard(path, f'not hasattr({{}}, "{name}")'))
+            self._add(CapturedGuard(path, f'not hasattr({{}}, "{name}")'))
 
     def attribute(self, owner: Any, name: str, value: Any) -> None:
         """Notes that ``owner.name`` gave ``value``."""
@@ -300,7 +296,7 @@ class Reads:
             return
         if isinstance(owner, _MODULE) and name in _OF_MODULES:
             if name == "_modules" and (value or isinstance(owner, _CONTAINERS) or _is_walk()):
-                self._add(Guard(path, f"list({{}}._modules) == {list(value)!r}"))
+                self._add(CapturedGuard(path, f"list({{}}._modules) == {list(value)!r}"))
                 for key, child in value.items():
                     self._below(path, f"._modules[{key!r}]")
                     self._same(path, f"._modules[{key!r}]", child)
@@ -331,13 +327,13 @@ class Reads:
             )
             return
         own = object.__getattribute__(owner, "__dict__")
-        self._add(Guard(path, f"list({{}}.__dict__) == {list(own)!r}"))
+        self._add(CapturedGuard(path, f"list({{}}.__dict__) == {list(own)!r}"))
         for name, value in own.items():
             self._value(path, f".__dict__[{name!r}]", value)
 
     def _walk(self, path: str, group: str, tensors: Mapping[str, Any]) -> None:
         """Notes that all tensors of a module were walked through, as ``parameters()`` does."""
-        self._add(Guard(path, f"list({{}}.{group}) == {list(tensors)!r}"))
+        self._add(CapturedGuard(path, f"list({{}}.{group}) == {list(tensors)!r}"))
         for key, tensor in tensors.items():
             member = f".{key}" if key.isidentifier() else f".{group}[{key!r}]"
             self._value(path, member, tensor)
@@ -403,9 +399,9 @@ class Reads:
         if isinstance(value, type):
             self._class(owner, f"{{}}{member}", value)
         elif code is None or not is_workspace(code.co_filename):
-            self._add(Guard(owner, f'guards.named({{}}{member}, "{_name_of(value)}")'))
+            self._add(CapturedGuard(owner, f'guards.named({{}}{member}, "{_name_of(value)}")'))
         else:
-            self._add(Guard(owner, f'guards.defined({{}}{member}, "{self.place_of(value)}")'))
+            self._add(CapturedGuard(owner, f'guards.defined({{}}{member}, "{self.place_of(value)}")'))
 
     def place_of(self, function: Any) -> str:
         """Where the code of a function of the user's stands. Refuses where nothing tells it from others."""
@@ -423,11 +419,11 @@ class Reads:
     def _class(self, owner: str, text: str, kind: type) -> None:
         """That ``text`` gives a class: one of the user's by its file, too, as two may have one name."""
         if _is_torchs_class(kind):
-            self._add(Guard(owner, f"{text} is {self._class_text(kind)}"))
+            self._add(CapturedGuard(owner, f"{text} is {self._class_text(kind)}"))
         elif is_workspace(file_of(kind)):
-            self._add(Guard(owner, f"guards.of({text}, {self._class_text(kind)})"))
+            self._add(CapturedGuard(owner, f"guards.of({text}, {self._class_text(kind)})"))
         else:
-            self._add(Guard(owner, f'guards.named({text}, "{_name_of(kind)}")'))
+            self._add(CapturedGuard(owner, f'guards.named({text}, "{_name_of(kind)}")'))
 
     def _entry(self, owner: str, member: str, value: enum.Enum) -> None:
         """An entry of an enumeration, which code compares by identity: two paths to one are such."""
@@ -436,14 +432,14 @@ class Reads:
             self._add(same(owner, f"{member}.value", value.value))
         first = self._entries.setdefault(id(value), owner + member)
         if first != owner + member:
-            self._add(Guard(owner, f"{{}}{member} is {first}"))
+            self._add(CapturedGuard(owner, f"{{}}{member} is {first}"))
 
     def _same(self, owner: str, member: str, value: Any) -> None:
         """That a second way to an object leads to it still: what is asked of it is asked by the first one."""
         first = self._paths.get(id(value))
         path = owner + member
         if first is not None and path not in self._shared_paths and _steps(first) != _steps(path):
-            self._add(Guard(owner, f"{{}}{member} is {first}"))
+            self._add(CapturedGuard(owner, f"{{}}{member} is {first}"))
 
     def _know_generator(self, path: str, value: Any) -> None:
         """A generator of random numbers holds no setting, but is the call's own or is not."""
@@ -489,7 +485,7 @@ class Reads:
             if isinstance(held, _MODULE):
                 self._below(path, member)
                 self._know(held, self._registered.get(id(held), path + member))
-                self._add(Guard(path, f"{{}}{member} is {self.path_of(held)}"))
+                self._add(CapturedGuard(path, f"{{}}{member} is {self.path_of(held)}"))
             elif is_plain(held):
                 self._add(same(path, member, held))
             elif isinstance(held, types.FunctionType) and id(held) not in self._enclosed:
@@ -515,9 +511,9 @@ class Reads:
             if isinstance(value, dict)
             else f"len({{}}{member}) == {len(value)}"
         )
-        self._add(Guard(owner, size))
-        for key, item in entries:
-            self._value(path, f"[{key!r}]", item)
+        self._add(CapturedGuard(owner, size))
+        for key, element in entries:
+            self._value(path, f"[{key!r}]", element)
 
     def _partial(self, owner: str, member: str, value: Any) -> None:
         path = owner + member
@@ -530,12 +526,12 @@ class Reads:
         try:
             self._value(owner, f"{member}.get()", value.get())
         except LookupError:
-            self._add(Guard(owner, f"{{}}{member}.get(None) is None"))
+            self._add(CapturedGuard(owner, f"{{}}{member}.get(None) is None"))
 
     def environment(self, name: str, value: str | None) -> None:
         """Notes that the user's code read a variable of the environment."""
         asked = same("", f"guards.environment({name!r})", value)
-        self._add(Guard("", asked.text.replace("{}", "", 1)))
+        self._add(CapturedGuard("", asked.text.replace("{}", "", 1)))
 
     def _object(self, owner: str, member: str, value: Any) -> None:
         if type(value).__module__.split(".")[0] == "numpy":
@@ -572,7 +568,7 @@ class Reads:
                 name = base.__name__
                 plain = getattr(base, f"__{name}__")(value)
                 text = f"guards.equal({name}.__{name}__({{}}{member}), {literal(plain)})"
-                self._add(Guard(owner, text))
+                self._add(CapturedGuard(owner, text))
         is_new = self.path_of(value) is None
         self._same(owner, member, value)
         self._know(value, owner + member)
@@ -585,9 +581,9 @@ class Reads:
             return
         of_c = not kind.__flags__ & _OF_PYTHON or kind is threading.local
         if of_c or not is_stdlib(file_of(kind)):
-            for name, item in getattr(value, "__dict__", {}).items():  # reads of these are unseen
-                if self.is_watching or is_plain(item):
-                    self._value(owner + member, f".{name}", item)
+            for name, element in getattr(value, "__dict__", {}).items():  # reads of these are unseen
+                if self.is_watching or is_plain(element):
+                    self._value(owner + member, f".{name}", element)
 
     def _written_down(self, owner: str, member: str, value: Any) -> bool:
         """Whether the text of an object that is written in C, as of a range, an array or a date, tells all of
@@ -598,10 +594,10 @@ class Reads:
         text = repr(value)
         if " at 0x" in text or "object" in text or len(text) > _LONGEST:
             return False
-        self._add(Guard(owner, f"guards.shown({{}}{member}, {text!r})"))
+        self._add(CapturedGuard(owner, f"guards.shown({{}}{member}, {text!r})"))
         return True
 
-    def _add(self, guard: Guard) -> None:
+    def _add(self, guard: CapturedGuard) -> None:
         self._guards.setdefault(guard)
 
     def _refuse(self, what: Sentence) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from .code import Ran, Written, chains, is_stdlib
-from .guard import Guard
+from .code import Ran, WrittenCode, chains, is_stdlib
+from .guard import CapturedGuard
 
 _FOLDER = str(Path(torch.__file__).parent)
 _OF_LAYERS = (f"{_FOLDER}/nn/functional.py", f"{_FOLDER}/nn/modules/")
@@ -44,11 +44,11 @@ def is_of_layers(file: str) -> bool:
     return file.startswith(_OF_LAYERS)
 
 
-def originals(ran: Iterable[Ran], module: str) -> Iterator[Guard]:
+def originals(ran: Iterable[Ran], module: str) -> Iterator[CapturedGuard]:
     """The guards that ask for the functions of torch which the code of ``ran`` looks up, each by its path,
     and by its own name where that is another one; and for the globals of ``module`` by which it has them."""
     names: dict[str, None] = {}
-    written = Written()
+    written = WrittenCode()
     for function in ran:
         if is_stdlib(function.code.co_filename):
             continue
@@ -57,10 +57,10 @@ def originals(ran: Iterable[Ran], module: str) -> Iterator[Guard]:
         if function.names.get("__name__") == module:
             yield from _of_globals(code, function.names)
     if names:
-        yield Guard("", f"guards.originals({', '.join(repr(name) for name in sorted(names))})")
+        yield CapturedGuard("", f"guards.originals({', '.join(repr(name) for name in sorted(names))})")
 
 
-def _of_globals(code: types.CodeType, names: Mapping[str, Any]) -> Iterator[Guard]:
+def _of_globals(code: types.CodeType, names: Mapping[str, Any]) -> Iterator[CapturedGuard]:
     """``F is torch.nn.functional`` and ``silu is torch.nn.functional.silu``: a file may bind them anew."""
     for name in sorted({chain[0] for chain in chains(code)} - {"torch"}):
         value = names.get(name)
@@ -70,7 +70,7 @@ def _of_globals(code: types.CodeType, names: Mapping[str, Any]) -> Iterator[Guar
             path = next((f"{owner.__name__}.{own}" for owner in _OWNERS if (own := _own_name(value))
                          and getattr(owner, own, None) is value), "")  # fmt: skip
         if path.split(".")[0] == "torch" and _reached(path) is value:
-            yield Guard(name, f"{{}} is {path}")
+            yield CapturedGuard(name, f"{{}} is {path}")
 
 
 def _reached(path: str) -> Any:

@@ -53,26 +53,26 @@ def argument_of(
     else:
         _read(name, name, value, file_module, argument)
         known = {id(tensor): (text, tensor) for text, tensor in argument.tensors}
-        for item in tensors_in(argument.holders):
-            known.setdefault(id(item.tensor), (item.expression, item.tensor))
+        for holder in tensors_in(argument.holders):
+            known.setdefault(id(holder.tensor), (holder.expression, holder.tensor))
         argument.tensors = list(known.values())
     return argument
 
 
-def _read(argument: str, text: str, value: Any, file_module: str, found: Argument) -> None:
+def _read(argument: str, text: str, value: Any, file_module: str, supplied: Argument) -> None:
     """Adds what a value below an argument holds; tensors in holders are found through those."""
     if isinstance(value, torch.Tensor):
         return
     if isinstance(value, (*_PLAIN, torch.dtype, torch.device)):
-        found.conditions.append(same(text, "", value).condition)
+        supplied.conditions.append(same(text, "", value).condition)
     elif isinstance(value, (tuple, list, dict)):
-        _read_container(argument, text, value, file_module, found)
+        _read_container(argument, text, value, file_module, supplied)
     elif type(value).__module__ == file_module and hasattr(value, "__dict__"):
-        found.holders += [
-            item for item in holders_of(value, text, file_module) if item.entries is vars(value)
+        supplied.holders += [
+            holder for holder in holders_of(value, text, file_module) if holder.entries is vars(value)
         ]
         for name, member in vars(value).items():
-            _read(argument, f"{text}.{name}", member, file_module, found)
+            _read(argument, f"{text}.{name}", member, file_module, supplied)
     else:
         kind = type(value).__name__
         raise Refused(
@@ -83,23 +83,23 @@ def _read(argument: str, text: str, value: Any, file_module: str, found: Argumen
         )
 
 
-def _read_container(argument: str, text: str, value: Any, file_module: str, found: Argument) -> None:
+def _read_container(argument: str, text: str, value: Any, file_module: str, supplied: Argument) -> None:
     if not value:
-        found.conditions.append(f"not {text}")
+        supplied.conditions.append(f"not {text}")
         return
     if isinstance(value, dict):
         if not all(isinstance(key, _PLAIN) for key in value):
             raise Refused(
                 "The argument {argument} has keys that are no plain values: use texts.", argument=argument
             )
-        found.conditions.append(f"list({text}) == {list(value)!r}")
+        supplied.conditions.append(f"list({text}) == {list(value)!r}")
         entries = list(value.items())
     else:
-        found.conditions.append(f"len({text}) == {len(value)}")
+        supplied.conditions.append(f"len({text}) == {len(value)}")
         entries = list(enumerate(value))
     if isinstance(value, tuple):
-        found.tensors += list(below(value, text))
+        supplied.tensors += list(below(value, text))
     else:
-        found.holders.append(Holder(value, lambda key: f"{text}[{key!r}]"))
-    for key, item in entries:
-        _read(argument, f"{text}[{key!r}]", item, file_module, found)
+        supplied.holders.append(Holder(value, lambda key: f"{text}[{key!r}]"))
+    for key, element in entries:
+        _read(argument, f"{text}[{key!r}]", element, file_module, supplied)

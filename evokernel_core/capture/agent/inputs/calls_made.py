@@ -28,7 +28,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Problem:
+class CallProblem:
     """Why a definition that something is known of could not be called."""
 
     symbol: str

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ..graph import complex_tensors
-from ..loading.source import Function, Source, definitions
+from ..loading.source import Source, SourceFunction, definitions
 from ..regions.dataclass_outputs import opened
 from ..regions.parts import PARAMETER, SCALAR, TENSOR, Leaf
 from ..sentence import Sentence
@@ -30,7 +30,7 @@ class Entry:
     ``refusal`` says why a region cannot stand for all of the function, empty where it can; ``state`` is what
     the module and the file's globals held before the first call, and ``holders`` where."""
 
-    function: Function
+    function: SourceFunction
     given: Callable[..., Any]
     receiver: Any
     bound: inspect.BoundArguments
@@ -90,12 +90,12 @@ def entry_of(
     return Entry(known[0], given, receiver, bound, refusal, state or Watch(holders), holders)
 
 
-def state_of(function: Function, receiver: Any, module: types.ModuleType) -> Watch:
+def state_of(function: SourceFunction, receiver: Any, module: types.ModuleType) -> Watch:
     """What a module, and the file's globals, hold now."""
     return Watch(_holders(function, receiver, module))
 
 
-def _refusal(known: Function, outer: Any, function: types.FunctionType) -> Sentence:
+def _refusal(known: SourceFunction, outer: Any, function: types.FunctionType) -> Sentence:
     """A decorator of torch's, such as ``no_grad``, stays where it is and runs around the kernel too."""
     if inspect.isgeneratorfunction(function):
         return Sentence(
@@ -118,7 +118,7 @@ def _is_torchs(wrapper: Any) -> bool:
 
 
 @dataclass
-class Call:
+class EntryCall:
     """An entry as a function of tensors: ``leaves`` say what each is at the call site.
 
     ``conditions`` are Python texts that must hold for the call to do what it did when it was traced.
@@ -179,7 +179,7 @@ def _given_back(result: Any, holders: Iterable[Holder]) -> str:
     return ""
 
 
-def call_of(entry: Entry, module: types.ModuleType, *, fix_numbers: bool) -> Call:
+def call_of(entry: Entry, module: types.ModuleType, *, fix_numbers: bool) -> EntryCall:
     """Raises Refused for arguments that no call of a kernel can take. ``fix_numbers`` makes the values of
     Python numbers conditions instead of inputs."""
     leaves, conditions, arguments = [], [], []
@@ -199,9 +199,9 @@ def call_of(entry: Entry, module: types.ModuleType, *, fix_numbers: bool) -> Cal
     holders = _holders(entry.function, entry.receiver, module)
     places = tensors_in(holders)
     first = {id(place.tensor): place for place in reversed(places) if id(place.tensor) not in given}
-    leaves += [_leaf(item.expression, PARAMETER, item.tensor) for item in reversed(first.values())]
+    leaves += [_leaf(holder.expression, PARAMETER, holder.tensor) for holder in reversed(first.values())]
     holders += arguments
-    return Call(entry, tuple(leaves), tuple(conditions), tuple(tensors_in(holders)), tuple(holders))
+    return EntryCall(entry, tuple(leaves), tuple(conditions), tuple(tensors_in(holders)), tuple(holders))
 
 
 def _functions(entry: Entry, module: types.ModuleType) -> dict[Any, str]:
@@ -217,7 +217,7 @@ def _leaf(expression: str, kind: str, value: Any) -> Leaf:
     return complex_tensors.leaf(_NOWHERE, kind, expression, value, -1)
 
 
-def _holders(function: Function, receiver: Any, module: types.ModuleType) -> list[Holder]:
+def _holders(function: SourceFunction, receiver: Any, module: types.ModuleType) -> list[Holder]:
     """What is below the receiver, and below the file's globals that functions read."""
     result = []
     if receiver is not None:
@@ -238,7 +238,7 @@ def _holders(function: Function, receiver: Any, module: types.ModuleType) -> lis
 
 
 def outside_state(
-    source: Source, was_run: Callable[[ast.AST], bool], functions: Iterable[Function]
+    source: Source, was_run: Callable[[ast.AST], bool], functions: Iterable[SourceFunction]
 ) -> Sentence:
     """What the functions do besides computing, that a call of a kernel would not; empty if nothing."""
     for function in functions:

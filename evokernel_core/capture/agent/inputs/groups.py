@@ -135,8 +135,8 @@ class _Yielded(list[Any]):
     """The arguments of several calls."""
 
 
-def _yields(found: Any) -> bool:
-    return isinstance(found, _Yielded)
+def _yields(group: Any) -> bool:
+    return isinstance(group, _Yielded)
 
 
 def _called(supplier: Callable[..., Any]) -> Any:

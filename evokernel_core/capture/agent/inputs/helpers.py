@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ..loading.source import Function, Source
+from ..loading.source import Source, SourceFunction
 
 _OPEN = frozenset({"Any", "object", "list", "List", "tuple", "Tuple", "dict", "Dict", "Sequence", "Iterable"})
 """Annotations that say nothing of what they hold."""
@@ -35,7 +35,7 @@ def helpers(source: Source, module: types.ModuleType) -> frozenset[str]:
     return frozenset(element.qualname for element in result if not _takes_tensors(element, names))
 
 
-def _takes_tensors(function: Function, names: Mapping[str, Any]) -> bool:
+def _takes_tensors(function: SourceFunction, names: Mapping[str, Any]) -> bool:
     arguments = function.node.args
     if arguments.vararg or arguments.kwarg:
         return True
@@ -46,7 +46,7 @@ def _takes_tensors(function: Function, names: Mapping[str, Any]) -> bool:
         *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
     used = _Uses(function.node, names)
-    return any(_may_be_tensor(item, default, used, names) for item, default in pairs)
+    return any(_may_be_tensor(parameter, default, used, names) for parameter, default in pairs)
 
 
 def _may_be_tensor(

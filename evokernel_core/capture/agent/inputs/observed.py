@@ -15,7 +15,7 @@ from ..loading.source import Source
 from ..observation.decode import CannotBuild, Decoder
 from ..observation.names import lookup, resolve
 from ..sentence import Sentence
-from .calls_made import Problem, Trial, trial_of
+from .calls_made import CallProblem, Trial, trial_of
 
 MOST_TRIED = 3
 """Observed calls of one definition that are tried, the most frequent first."""
@@ -29,7 +29,7 @@ def observed_trials(
     source: Source,
     observations: list[Observation],
     was_run: Callable[[str], bool],
-    problems: list[Problem],
+    problems: list[CallProblem],
 ) -> Iterator[Trial]:
     """A call for each definition that none before it has run; the ones made of most parts come first,
     because they run others. Those that cannot be made are problems."""
@@ -47,7 +47,7 @@ def observed_trials(
             except BaseException as error:  # whatever the file's constructors raise
                 reason = reason or _words(name, error)
         if reason and not was_run(name):
-            problems.append(Problem(name, "needs_shapes", reason))
+            problems.append(CallProblem(name, "needs_shapes", reason))
 
 
 def _words(name: str, error: BaseException) -> Sentence:

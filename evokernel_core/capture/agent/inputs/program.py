@@ -23,10 +23,10 @@ from ..errors import describe
 from ..loading.constant_tensors import SmallTensors
 from ..loading.load import line_of
 from ..loading.outside import Deadline, OutOfTime, Stopped, confined
-from ..loading.source import Function, Source, number_of
+from ..loading.source import Source, SourceFunction, number_of
 from ..observation.functions import arguments_of
 from ..sentence import Sentence
-from .calls_made import Problem, Trial, trial_of
+from .calls_made import CallProblem, Trial, trial_of
 from .state import Watch
 
 _NO_TENSORS = (bool, int, float, str, type(None), type, torch.dtype, torch.device, torch.nn.Module)
@@ -53,7 +53,7 @@ class Program:
     texts and modules alone. ``state_of`` gives what a function and its module hold, where that is asked."""
 
     source: Source
-    state_of: Callable[[Function, Any], Watch] | None = None
+    state_of: Callable[[SourceFunction, Any], Watch] | None = None
     made: dict[str, Made] = field(default_factory=dict)
     failure: Sentence = field(default_factory=Sentence)
     limit: Deadline | None = None
@@ -85,7 +85,9 @@ class Program:
             above = above.f_back
         return ""
 
-    def _note(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], caller: str) -> None:
+    def _note(
+        self, function: SourceFunction, args: tuple[Any, ...], kwargs: dict[str, Any], caller: str
+    ) -> None:
         target = None
         if function.class_name:
             target, args = args[0], args[1:]
@@ -139,7 +141,7 @@ class Program:
         return Sentence("it failed on tensors without values ({error})", error=said)
 
     def trials(
-        self, module: types.ModuleType, was_run: Callable[[str], bool], problems: list[Problem]
+        self, module: types.ModuleType, was_run: Callable[[str], bool], problems: list[CallProblem]
     ) -> Iterator[Trial]:
         """The calls that were noted, of functions that were not run yet."""
         for qualname in list(self.made):
@@ -149,7 +151,7 @@ class Program:
             try:
                 trial = self._trial(module, qualname, name)
             except Exception as error:  # of tensors that have no counterpart without memory
-                problems.append(Problem(name, "unsupported", _no_repetition(name, error)))
+                problems.append(CallProblem(name, "unsupported", _no_repetition(name, error)))
                 continue
             yield trial
 
@@ -175,19 +177,19 @@ def _fake(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype)
 
 
-def _is_callable(function: Function) -> bool:
+def _is_callable(function: SourceFunction) -> bool:
     """Whether a trial can call it: a module's forward, or a function at the top of the file."""
     if function.class_name:
         return function.node.name == "forward" and bool(function.receiver)
     return "." not in function.qualname
 
 
-def _first_line(function: Function) -> int:
+def _first_line(function: SourceFunction) -> int:
     """Where its code begins: at its first decorator."""
     return min([function.node.lineno, *(decorator.lineno for decorator in function.node.decorator_list)])
 
 
-def _numbers(function: Function) -> Iterator[int]:
+def _numbers(function: SourceFunction) -> Iterator[int]:
     for node in ast.walk(function.node):
         if number_of(node) >= 0:
             yield number_of(node)

@@ -18,7 +18,7 @@ from ..loading.load import failure, gave_nothing
 from ..loading.source import Source
 from ..observation.names import class_behind
 from ..sentence import Sentence
-from .calls_made import Problem, Trial, trial_of
+from .calls_made import CallProblem, Trial, trial_of
 from .groups import NOTHING, SUPPLIERS, Group, groups_of, split_keywords, supplies_inputs
 from .observed import Observation, observed_trials
 from .program import Program
@@ -53,7 +53,7 @@ def trials(
     known: Known,
     program: Program,
     was_run: Callable[[str], bool],
-    problems: list[Problem],
+    problems: list[CallProblem],
 ) -> Iterator[Trial]:
     """The calls that exercise a file's functions, each to be made before the next is asked for: that of its
     suppliers, those that were observed, without both those of the file's own program, and those of comments.
@@ -76,7 +76,7 @@ def trials(
         try:
             yield _annotated(module, source, qualname, values)
         except AgentError as error:
-            problems.append(Problem(qualname, error.reason, error.sentence))
+            problems.append(CallProblem(qualname, error.reason, error.sentence))
     if not count and not known.annotations and not problems:
         raise AgentError("needs_shapes", _nothing(program, source))
 

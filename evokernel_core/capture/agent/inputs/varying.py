@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..guards.guard import Guard
+from ..guards.guard import CapturedGuard
 from .entry import Entry
 from .observed import Observation
 
@@ -17,7 +17,7 @@ def pinned_number(
 ) -> str:
     """The argument that a guard asks for the number of this call, where most of the observed calls had
     another one; empty where there is none."""
-    known = [Guard(**guard) for guard in guards]
+    known = [CapturedGuard(**guard) for guard in guards]
     for name, value in entry.bound.arguments.items():
         if type(value) is int and any(guard.fixes(name) for guard in known):
             seen = _seen(entry, name, observations)

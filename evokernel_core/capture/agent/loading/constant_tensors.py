@@ -57,7 +57,7 @@ def _run(func: Any, args: Any, kwargs: Any, tensors: list[torch.Tensor]) -> Any:
     if not func._schema.is_mutable and func not in _SCALAR_READS:
         fake = func(*args, **kwargs)
         results = [tree_leaf for tree_leaf in pytree.tree_leaves(fake) if isinstance(tree_leaf, torch.Tensor)]
-        if any(item.numel() > _MOST_ELEMENTS for item in [*results, *tensors]):
+        if any(tensor.numel() > _MOST_ELEMENTS for tensor in [*results, *tensors]):
             return fake
     with unset_fake_temporarily():
         return func(*args, **kwargs)

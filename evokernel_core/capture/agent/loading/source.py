@@ -31,7 +31,7 @@ _SCOPES = (*_FUNCTIONS, ast.ClassDef, *OPAQUE)
 
 
 @dataclass(frozen=True)
-class Function:
+class SourceFunction:
     """A function or method at module or class level. ``receiver`` is ``self`` or its like."""
 
     qualname: str
@@ -55,7 +55,7 @@ class Source:
     path: str
     text: str
     tree: ast.Module
-    functions: tuple[Function, ...]
+    functions: tuple[SourceFunction, ...]
     imports: Imports
     nodes: list[ast.expr] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
@@ -103,7 +103,7 @@ class Source:
         return ast.get_source_segment(self.text, node) or ast.unparse(node)
 
 
-def definitions(source: Source, *qualnames: str) -> list[Function]:
+def definitions(source: Source, *qualnames: str) -> list[SourceFunction]:
     """The functions of a name, without those that only say the types of one: ``typing.overload``."""
     return [
         function
@@ -131,14 +131,16 @@ def parse(path: str, text: str, imports: Imports) -> Source:
     return source
 
 
-def _functions(body: list[ast.stmt], prefix: str, class_name: str) -> Iterator[Function]:
+def _functions(body: list[ast.stmt], prefix: str, class_name: str) -> Iterator[SourceFunction]:
     for node in body:
         if isinstance(node, ast.ClassDef):
             yield from _functions(node.body, f"{prefix}{node.name}.", node.name)
         elif isinstance(node, ast.FunctionDef):
             imports, bound = _imports(node)
             names = _local_names(node) - bound
-            yield Function(prefix + node.name, node, class_name, _receiver(node, class_name), names, imports)
+            yield SourceFunction(
+                prefix + node.name, node, class_name, _receiver(node, class_name), names, imports
+            )
         elif isinstance(node, (ast.If, ast.Try, ast.With)):
             for name in ("body", "orelse", "finalbody"):
                 yield from _functions(getattr(node, name, []), prefix, class_name)

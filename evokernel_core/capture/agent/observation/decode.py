@@ -55,7 +55,7 @@ class Decoder:
         return [self.value(element) for element in data]
 
     def _dict(self, data: list[Any]) -> dict[Any, Any]:
-        return {self.value(key): self.value(item) for key, item in data}
+        return {self.value(key): self.value(element) for key, element in data}
 
     def _name(self, data: dict[str, str]) -> Any:
         return resolve(data, self._module, self._path)
@@ -68,8 +68,8 @@ class Decoder:
         return functools.partial(function, *args, **kwargs)
 
     def _enum(self, data: Any) -> enum.Enum:
-        found: enum.Enum = self._name(data[0])[data[1]]
-        return found
+        member: enum.Enum = self._name(data[0])[data[1]]
+        return member
 
     def _object(self, data: dict[str, Any]) -> Any:
         kind = self._name(data["class"])

@@ -148,7 +148,7 @@ class Encoder:
         if isinstance(value, dict):
             result["items"] = [[self._value(key), self._value(value[key])] for key in dict.keys(value)]
         elif isinstance(value, list):
-            result["items"] = [self._value(item) for item in list.__iter__(value)]
+            result["items"] = [self._value(element) for element in list.__iter__(value)]
         return {"object": result}
 
 
@@ -230,8 +230,8 @@ class _Bounded(io.BytesIO):
 
 
 class _Pickler(pickle.Pickler):
-    def persistent_id(self, item: Any) -> None:
-        if isinstance(item, (torch.Tensor, torch.nn.Module)):
+    def persistent_id(self, element: Any) -> None:
+        if isinstance(element, (torch.Tensor, torch.nn.Module)):
             raise TypeError("holds tensors")
 
 

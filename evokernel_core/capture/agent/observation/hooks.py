@@ -21,7 +21,7 @@ import torch
 
 from .encode import Encoder
 from .functions import Reporter, functions_of
-from .journal import Journal
+from .journal import ObservationJournal
 from .names import definition, reference
 from .seen import Seen
 from .workspace import Workspace
@@ -58,7 +58,7 @@ class Home:
 class Observer:
     """Everything that one process notes. ``install`` it once torch is there."""
 
-    def __init__(self, journal: Journal, workspace: Workspace) -> None:
+    def __init__(self, journal: ObservationJournal, workspace: Workspace) -> None:
         self._workspace = workspace
         self._write = quietly_write(journal)
         self._classes: dict[type, tuple[Home, ...]] = {}
@@ -98,11 +98,11 @@ class Observer:
         kind = type(made)
         if kind not in self._classes:
             self._classes[kind] = tuple(self._homes(kind))
-        found = next((home.reference for home in self._classes[kind]), None) or reference(kind)
-        if found is None:
+        known = next((home.reference for home in self._classes[kind]), None) or reference(kind)
+        if known is None:
             return
         encoded = Encoder(self.built_with, elements=True).call(args, kwargs)
-        self._keep(made, {"class": found, **encoded})
+        self._keep(made, {"class": known, **encoded})
 
     def _homes(self, kind: type) -> Iterator[Home]:
         """The class itself, and the one whose ``forward`` it inherits, where the workspace has them and they
@@ -200,7 +200,7 @@ def _plain_new(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return following(cls) if following is object.__new__ else following(cls, *args, **kwargs)
 
 
-def quietly_write(journal: Journal) -> Callable[[dict[str, Any]], None]:
+def quietly_write(journal: ObservationJournal) -> Callable[[dict[str, Any]], None]:
     """The journal for those whose failures nobody may see."""
 
     def write(line: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 
-class Journal:
+class ObservationJournal:
     """Appends lines to a file of this process in ``folder``; a forked child gets a file of its own."""
 
     def __init__(self, folder: str) -> None:

@@ -16,27 +16,27 @@ _BEHIND = ("__wrapped__", "func")
 """Where what a decorator gives keeps the class: ``functools.wraps``, and ``functools.partial``."""
 
 
-def reference(item: Any) -> dict[str, str] | None:
+def reference(value: Any) -> dict[str, str] | None:
     """Where a class or function is found, None for one that no name reaches. ``file`` and ``root`` say which
     file its module is, and the folder that the module's name is imported from."""
-    for module, qualname in _names(item):
+    for module, qualname in _names(value):
         owner = sys.modules.get(module)
-        if owner is not None and lookup(owner, qualname) is item:
+        if owner is not None and lookup(owner, qualname) is value:
             file = file_of(owner)
             return {"module": module, "qualname": qualname, "file": file, "root": _root(file, module)}
     return None
 
 
-def _names(item: Any) -> Iterator[tuple[str, str]]:
+def _names(kind: Any) -> Iterator[tuple[str, str]]:
     """Names that may reach a class or function: its own, and those of the classes that it is made of, in
     whose places decorators put others."""
-    for made_of in item.__mro__ if isinstance(item, type) else (item,):
+    for made_of in kind.__mro__ if isinstance(kind, type) else (kind,):
         module, qualname = getattr(made_of, "__module__", None), getattr(made_of, "__qualname__", None)
         if module == "torch" and isinstance(made_of, types.BuiltinFunctionType):
             qualname = made_of.__name__  # torch.relu calls itself _VariableFunctionsClass.relu
         if isinstance(module, str) and isinstance(qualname, str) and LOCAL not in qualname:
             yield module, qualname
-            if isinstance(item, type):
+            if isinstance(kind, type):
                 yield from ((module, f"{qualname}.{name}") for name in _BEHIND)
 
 
@@ -89,10 +89,10 @@ def resolve(known: dict[str, str], module: types.ModuleType, path: str) -> Any:
         owner: Any = module
     else:
         owner = _imported(known)
-    item = lookup(owner, known["qualname"])
-    if item is None:
+    member = lookup(owner, known["qualname"])
+    if member is None:
         raise ImportError(f"{known['module']} has no {known['qualname']} any more")
-    return item
+    return member
 
 
 def _imported(known: dict[str, str]) -> Any:

@@ -12,7 +12,7 @@ import sys
 import types
 from typing import Any
 
-from .journal import Journal
+from .journal import ObservationJournal
 from .workspace import Workspace
 
 FOLDER, ROOTS = "EVOKERNEL_OBSERVE", "EVOKERNEL_OBSERVE_ROOTS"
@@ -21,7 +21,7 @@ FOLDER, ROOTS = "EVOKERNEL_OBSERVE", "EVOKERNEL_OBSERVE_ROOTS"
 class _Start:
     """Wraps ``SourceFileLoader.exec_module``, which every module of Python source comes through."""
 
-    def __init__(self, journal: Journal, workspace: Workspace) -> None:
+    def __init__(self, journal: ObservationJournal, workspace: Workspace) -> None:
         self._journal, self._workspace = journal, workspace
         self._observer: Any = None
         self._waiting: list[types.ModuleType] = []
@@ -69,6 +69,6 @@ def start() -> None:
     folder, roots = os.environ.get(FOLDER), os.environ.get(ROOTS, "")
     if not folder or not os.path.isdir(folder):  # noqa: PTH112 - pathlib is not needed before the program
         return
-    journal = Journal(folder)
+    journal = ObservationJournal(folder)
     journal.write({"started": sys.executable})
     _Start(journal, Workspace(roots.split(os.pathsep))).install()

@@ -33,8 +33,8 @@ def layers_take(graph: dict[str, Any]) -> frozenset[str]:
 
 def _refs(arg: Any) -> Iterator[str]:
     if isinstance(arg, list):
-        for item in arg:
-            yield from _refs(item)
+        for element in arg:
+            yield from _refs(element)
     elif isinstance(arg, dict) and "ref" in arg:
         yield arg["ref"]
 

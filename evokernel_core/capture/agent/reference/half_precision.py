@@ -44,7 +44,7 @@ def _in_float32(operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     wide_args, wide_kwargs = tree_map_only(torch.Tensor, widened, (args, kwargs))
     result = operator(*wide_args, **wide_kwargs)
     return tree_map_only(
-        torch.Tensor, lambda found: found.to(narrow[0]) if found.dtype == torch.float32 else found, result
+        torch.Tensor, lambda node: node.to(narrow[0]) if node.dtype == torch.float32 else node, result
     )
 
 

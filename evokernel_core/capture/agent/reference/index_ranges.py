@@ -68,7 +68,7 @@ def _values(node: Node) -> list[Any]:
     """The operands whose elements a result of the node may have."""
     packet = node["op"].split(".")[1]
     args = node["args"][1:] if packet == "where" else node["args"][:1]
-    flat = [item for arg in args for item in (arg if isinstance(arg, list) else [arg])]
+    flat = [element for arg in args for element in (arg if isinstance(arg, list) else [arg])]
     return [element for element in flat if isinstance(element, dict) and "ref" in element]
 
 

@@ -59,7 +59,7 @@ def _takes_all(node: Mapping[str, Any]) -> bool:
 
 def _refs(arg: Any) -> list[str]:
     if isinstance(arg, list):
-        return [name for item in arg for name in _refs(item)]
+        return [name for element in arg for name in _refs(element)]
     return [arg["ref"]] if isinstance(arg, dict) and "ref" in arg else []
 
 

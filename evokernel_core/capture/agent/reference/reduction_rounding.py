@@ -67,7 +67,7 @@ def _sums_before(nodes: Sequence[Mapping[str, Any]]) -> list[dict[int, frozenset
     for node in nodes:
         by_place = [_union(known, argument) for argument in node["args"]]
         known[node["name"]] = frozenset().union(
-            *by_place, *(_union(known, item) for _, item in node["kwargs"])
+            *by_place, *(_union(known, element) for _, element in node["kwargs"])
         )
         if node["op"] in precision.SUMS:
             known[node["name"]] |= {len(result)}

@@ -330,7 +330,7 @@ def run_rounded(
     farthest = precise
     for seed in range(_ROUNDINGS):
         moved = _run_as(precision.SINGLE, graph, values, sizes, results, _rounding(seed, each=each))
-        farthest = [_farther(*item) for item in zip(farthest, moved, precise)]  # noqa: B905
+        farthest = [_farther(*distances) for distances in zip(farthest, moved, precise)]  # noqa: B905
     return farthest
 
 
@@ -380,7 +380,7 @@ def run(
     unread = _last_read(graph)
     for node in graph["nodes"]:
         args = [_argument(argument, values, sizes) for argument in node["args"]]
-        kwargs = {name: _argument(item, values, sizes) for name, item in node["kwargs"]}
+        kwargs = {name: _argument(element, values, sizes) for name, element in node["kwargs"]}
         compute = rules.get(node["op"]) or half_precision.computed(_operator(node["op"]))
         result = compute(*args, **kwargs)
         values[node["name"]] = after(node["op"], args, kwargs, result) if after is not None else result
@@ -394,7 +394,11 @@ def _last_read(graph: dict[str, Any]) -> dict[str, list[str]]:
     """By the name of a node, the values that neither a node behind it nor an output reads."""
     last: dict[str, str] = {}
     for node in graph["nodes"]:
-        read = [*_references(node["args"]), *_references([item for _, item in node["kwargs"]]), node["name"]]
+        read = [
+            *_references(node["args"]),
+            *_references([element for _, element in node["kwargs"]]),
+            node["name"],
+        ]
         last |= dict.fromkeys(read, node["name"])
     for name in _references(graph["outputs"]):
         last.pop(name, None)

@@ -26,7 +26,7 @@ def kth(x: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
     """aten.kthvalue"""
     if not x.dim():
         return in_order(x)
-    result = [item.narrow(dim, k - 1, 1) for item in in_order(x, dim)]
+    result = [element.narrow(dim, k - 1, 1) for element in in_order(x, dim)]
     values, indices = result if keepdim else [element.squeeze(dim) for element in result]
     return values, indices
 

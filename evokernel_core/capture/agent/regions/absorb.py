@@ -12,7 +12,7 @@ import torch
 from ..graph import complex_tensors
 from ..inputs.state import member
 from ..loading.record import Evaluation
-from ..loading.source import OPAQUE, Function, Source, number_of
+from ..loading.source import OPAQUE, Source, SourceFunction, number_of
 from ..tracing.fusibility import Fusibility
 from .parts import PARAMETER, SCALAR, TENSOR, ModuleCall, Parts, total
 
@@ -26,7 +26,7 @@ class Absorber:
     def __init__(
         self,
         source: Source,
-        function: Function,
+        function: SourceFunction,
         evaluations: dict[int, Evaluation],
         fusibility: Fusibility,
         blocked: frozenset[int],
@@ -251,7 +251,7 @@ def _below(module: torch.nn.Module, text: str, path: str) -> str:
     return text
 
 
-def _attributes_set_late(source: Source, function: Function) -> frozenset[str]:
+def _attributes_set_late(source: Source, function: SourceFunction) -> frozenset[str]:
     """Attributes that a method other than ``__init__`` sets: their values may change between calls."""
     names = set()
     for other in source.functions:

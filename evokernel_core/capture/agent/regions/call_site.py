@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from ..errors import Unsupported
-from ..guards.guard import Guard
+from ..guards.guard import CapturedGuard
 from ..loading.source import Source
 from .operands import NONE_LEFT, Rest
-from .parts import Plan
+from .parts import RegionPlan
 
 _KNOWN = frozenset(dir(builtins)) | {"torch", "guards", "__name__"}
 """Names that guards may use without being passed them, unless the function binds them itself."""
@@ -32,7 +32,7 @@ class CallSite:
 
     template: str
     original: str
-    guards: tuple[Guard, ...]
+    guards: tuple[CapturedGuard, ...]
     code: Mapping[str, str]
     local_names: frozenset[str]
     bound_names: frozenset[str]
@@ -109,7 +109,7 @@ def escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def is_enclosed(plan: Plan, source: Source) -> bool:
+def is_enclosed(plan: RegionPlan, source: Source) -> bool:
     """Whether an expression stands right between two parentheses."""
     node = plan.first
     if len(plan.body) > 1 or not isinstance(node, ast.expr):
@@ -119,7 +119,7 @@ def is_enclosed(plan: Plan, source: Source) -> bool:
     return before.endswith(b"(") and behind.startswith(b")")
 
 
-def of_region(plan: Plan, source: Source) -> tuple[str, str]:
+def of_region(plan: RegionPlan, source: Source) -> tuple[str, str]:
     """The template, and the region's code as it stands there. Raises Unsupported for statements that cannot
     stand in a block of their own."""
     original = source.between(plan.first, plan.last)
@@ -135,7 +135,7 @@ def of_region(plan: Plan, source: Source) -> tuple[str, str]:
     return template, inner
 
 
-def _has_text_over_lines(plan: Plan) -> bool:
+def _has_text_over_lines(plan: RegionPlan) -> bool:
     """Whether moving the statements to the right would change a text."""
     texts = (node for statement in plan.body for node in ast.walk(statement))
     kinds = (ast.JoinedStr, ast.Constant)

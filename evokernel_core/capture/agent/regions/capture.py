@@ -24,10 +24,10 @@ from ..graph.checks import OF_KERNELS
 from ..graph.complex_names import names_in
 from ..graph.convert import Converter, is_whole
 from ..graph.unread import states, walked
-from ..guards.guard import Guard
+from ..guards.guard import CapturedGuard
 from ..guards.lifting import lifted
 from ..guards.observed import Observed, observed
-from ..inputs.calls_made import Problem, Trial
+from ..inputs.calls_made import CallProblem, Trial
 from ..inputs.entry import Entry, entry_of, state_of
 from ..inputs.helpers import helpers
 from ..inputs.observed import Observation
@@ -43,7 +43,7 @@ from ..loading.load import execute, isolation, line_of, parsed
 from ..loading.npu import stand_in
 from ..loading.record import Recorder
 from ..loading.skip_value_checks import without_values
-from ..loading.source import Function, Source, definitions, number_of
+from ..loading.source import Source, SourceFunction, definitions, number_of
 from ..reference.half_precision import types_that_differ
 from ..sentence import Sentence
 from ..tracing.export import (
@@ -65,7 +65,7 @@ from .full_graph import WholeFunctions
 from .grow import grow
 from .layouts import conditions_of_order, layouts_of_results
 from .operands import Computed, computed, may_run_code, rest_of
-from .parts import SCALAR, Plan, Refusal
+from .parts import SCALAR, Refusal, RegionPlan
 from .results import statements_of
 from .writes import conditions_of_writing
 
@@ -106,7 +106,7 @@ def capture(
     whole = asked.whole
     source = parsed(path, text, imports)
     recorder = Recorder(source)
-    problems: list[Problem] = []
+    problems: list[CallProblem] = []
     entries: list[Entry | None] = []
     ran: list[Observed | dict[str, Any]] = []
     unentered: list[dict[str, Any]] = []
@@ -140,7 +140,7 @@ def capture(
                 entries.append(entry)
                 with stacks_kept() if whole else nullcontext():
                     ran.append(_run(trial, recorder, source, entry, module, problems))
-            failures = [item for item in ran if not isinstance(item, Observed)]
+            failures = [entry for entry in ran if not isinstance(entry, Observed)]
         wanted = [function for function in source.functions if _matches(function, asked.symbol)]
         inside = partial(_inside, program, source, module, fake)
         regions, covered = request.whole_regions(entries, ran, wanted, inside) if whole else ([], frozenset())
@@ -149,7 +149,7 @@ def capture(
             if function.qualname not in covered:
                 smaller = request.contained(function)
                 # why there is no region of all of it is said once
-                regions += [item for item in smaller if item["graph"] or function.qualname not in refused]
+                regions += [part for part in smaller if part["graph"] or function.qualname not in refused]
         regions = request.with_applied(regions, wanted)
         without_tensors = helpers(source, module) | program.without_tensors
     regions += [
@@ -171,7 +171,7 @@ def capture(
     }
 
 
-def _matches(function: Function, symbol: str | None) -> bool:
+def _matches(function: SourceFunction, symbol: str | None) -> bool:
     return not symbol or function.qualname == symbol or function.qualname.startswith(symbol + ".")
 
 
@@ -193,7 +193,7 @@ def _run(
     source: Source,
     entry: Entry | None,
     module: types.ModuleType,
-    problems: list[Problem],
+    problems: list[CallProblem],
 ) -> Observed | dict[str, Any]:
     """Run one call under the recorder: what it read, or the region of the statement that failed, empty where
     that is among the problems. A failure ends the call; what ran before it still counts."""
@@ -211,7 +211,7 @@ def _run(
         except AgentError as outside:
             if not trial.observed:
                 raise
-            problems.append(Problem(trial.what, outside.reason, outside.sentence))
+            problems.append(CallProblem(trial.what, outside.reason, outside.sentence))
             return {}
 
 
@@ -338,21 +338,21 @@ class _Request:
             self.was_executed(function) for function in self.source.functions if function.qualname in names
         )
 
-    def was_executed(self, function: Function) -> bool:
+    def was_executed(self, function: SourceFunction) -> bool:
         return any(number in self.recorder.evaluations for number in _numbers(function))
 
     def whole_regions(
         self,
         entries: list[Entry | None],
         ran: list[Any],
-        wanted: list[Function],
+        wanted: list[SourceFunction],
         inside: Callable[[str], Iterator[tuple[Entry, Observed]]],
     ) -> tuple[list[dict[str, Any]], frozenset[str]]:
         """Regions of whole functions, and the names of those functions. Where one region takes all that
         the file's calls do, nothing is left for the functions that they call in turn. Where one is refused,
         or not wanted, the modules that it calls are tried: those that ``inside`` gives."""
         maker = WholeFunctions(self.source, self.module, self.fusibility, self._was_run)
-        found, covered = [], set()
+        regions, covered = [], set()
         waiting = deque(zip(entries, ran))  # noqa: B905
         tried = {entry.function.qualname for entry in entries if entry is not None}
         while waiting:
@@ -361,17 +361,17 @@ class _Request:
                 continue
             name = entry.function.qualname
             if entry.function in wanted and isinstance(seen, Observed):
-                found.append(self._whole(maker, entry, seen))
-                if found[-1]["graph"] is not None:
+                regions.append(self._whole(maker, entry, seen))
+                if regions[-1]["graph"] is not None:
                     covered.add(name)
                     continue
             if len(tried) < _MOST_TRIED:
-                inner = [item for item in inside(name) if item[0].function.qualname not in tried]
+                inner = [entry for entry in inside(name) if entry[0].function.qualname not in tried]
                 tried |= {element[0].function.qualname for element in inner}
                 waiting.extend(inner)
         if all(entry is not None and entry.function.qualname in covered for entry in entries):
             covered = {function.qualname for function in self.source.functions}
-        return found, frozenset(covered)
+        return regions, frozenset(covered)
 
     def _whole(self, maker: WholeFunctions, entry: Entry, seen: Observed) -> dict[str, Any]:
         """The region of a whole function, or of why there is none."""
@@ -379,7 +379,7 @@ class _Request:
         body = statements_of(entry.function.node)
         fixed = self.ways.get(entry.function.qualname) == "fixed"
         try:
-            if any(self._is_inside(item, entry.function) for item in self._applied):
+            if any(self._is_inside(edit, entry.function) for edit in self._applied):
                 raise Refused("It already calls a generated kernel.")
             region = {**maker.region(entry, seen, fixed=fixed), "status": "candidate"}
             self._check_numbers(entry, region)
@@ -402,7 +402,7 @@ class _Request:
     def _was_run(self, node: ast.AST) -> bool:
         return number_of(node) in self.recorder.evaluations
 
-    def contained(self, function: Function) -> list[dict[str, Any]]:
+    def contained(self, function: SourceFunction) -> list[dict[str, Any]]:
         """Its regions; a defect of ours costs this function alone, with a sentence and its traceback."""
         try:
             return self.regions(function)
@@ -419,44 +419,46 @@ class _Request:
             error=describe(error),
         )
 
-    def regions(self, function: Function) -> list[dict[str, Any]]:
+    def regions(self, function: SourceFunction) -> list[dict[str, Any]]:
         """Grow, export, and grow again without the expressions that could not be arguments."""
         blocked: frozenset[int] = frozenset()
         for _ in range(_MAX_REGROWTHS):
             evaluations = self.recorder.evaluations
             absorber = Absorber(self.source, function, evaluations, self.fusibility, blocked)
-            results = [self._result(item) for item in grow(absorber)]
+            results = [self._result(grown) for grown in grow(absorber)]
             more = frozenset().union(*(result for result in results if isinstance(result, frozenset)))
             if not more - blocked:
                 return [result for result in results if isinstance(result, dict)]
             blocked |= more
         return [result for result in results if isinstance(result, dict)]
 
-    def with_applied(self, regions: list[dict[str, Any]], wanted: list[Function]) -> list[dict[str, Any]]:
+    def with_applied(
+        self, regions: list[dict[str, Any]], wanted: list[SourceFunction]
+    ) -> list[dict[str, Any]]:
         """The regions, and the calls of kernels that the file makes, without the code behind their guards."""
         for function in wanted:
-            for item in self._applied:
-                if not self._is_inside(item, function):
+            for edit in self._applied:
+                if not self._is_inside(edit, function):
                     continue
-                reason = Sentence("Line {line} already calls a generated kernel.", line=item.call.lineno)
-                call = {**_region(self.source, function, [item.call], "{call}", reason), "status": "applied"}
-                taken = _region(self.source, function, [item.first, item.last], "", "")["span"]
+                reason = Sentence("Line {line} already calls a generated kernel.", line=edit.call.lineno)
+                call = {**_region(self.source, function, [edit.call], "{call}", reason), "status": "applied"}
+                taken = _region(self.source, function, [edit.first, edit.last], "", "")["span"]
                 regions = [region for region in regions if not _overlap(region["span"], taken)]
                 regions.append(call)
         return regions
 
     @staticmethod
-    def _is_inside(applied: Applied, function: Function) -> bool:
+    def _is_inside(applied: Applied, function: SourceFunction) -> bool:
         return any(node is applied.call for node in ast.walk(function.node))
 
-    def _result(self, item: Plan | Refusal) -> dict[str, Any] | frozenset[int]:
-        if isinstance(item, Refusal):
-            return _region(self.source, item.function, [item.node], "{call}", item.reason)
-        if item.key not in self._done:
-            self._done[item.key] = self._export(item)
-        return self._done[item.key]
+    def _result(self, plan: RegionPlan | Refusal) -> dict[str, Any] | frozenset[int]:
+        if isinstance(plan, Refusal):
+            return _region(self.source, plan.function, [plan.node], "{call}", plan.reason)
+        if plan.key not in self._done:
+            self._done[plan.key] = self._export(plan)
+        return self._done[plan.key]
 
-    def _export(self, plan: Plan) -> dict[str, Any] | frozenset[int]:
+    def _export(self, plan: RegionPlan) -> dict[str, Any] | frozenset[int]:
         """A region, or the expressions to keep outside and try again."""
         try:
             operands = computed(plan, self.source)
@@ -474,7 +476,7 @@ class _Request:
                 *walked(seen.walked, function.inputs),
                 *self._modules_named(plan),
             )
-            asked = (*seen.without(settings), *_sized(plan), *(Guard("", text) for text in texts))
+            asked = (*seen.without(settings), *_sized(plan), *(CapturedGuard("", text) for text in texts))
             site = self._site(plan, operands, asked, seen.code).data(graph)
         except Unsupported as error:
             return self._refused(plan, error.sentence)
@@ -486,7 +488,7 @@ class _Request:
         return {**region, **site, "status": "candidate", "graph": graph, "symbols": symbols, KEY: subject}
 
     def _site(
-        self, plan: Plan, operands: Computed, asked: tuple[Guard, ...], code: Mapping[str, str]
+        self, plan: RegionPlan, operands: Computed, asked: tuple[CapturedGuard, ...], code: Mapping[str, str]
     ) -> CallSite:
         """Where a plan's kernel is called. Raises Unsupported for code that a call cannot stand beside."""
         template, original = of_region(plan, self.source)
@@ -505,7 +507,7 @@ class _Request:
             is_enclosed(plan, self.source),
         )
 
-    def _modules_named(self, plan: Plan) -> Iterator[str]:
+    def _modules_named(self, plan: RegionPlan) -> Iterator[str]:
         """That names which the function itself gives to modules of torch are theirs."""
         nodes = {
             node.id: node
@@ -522,7 +524,7 @@ class _Request:
         evaluation = self.recorder.evaluations.get(number_of(node))
         return evaluation.value if evaluation else None
 
-    def _observed(self, plan: Plan, function: RegionFunction, receiver: Any) -> Observed:
+    def _observed(self, plan: RegionPlan, function: RegionFunction, receiver: Any) -> Observed:
         """What the region reads. Raises Unsupported for what no guard can ask."""
         roots = {plan.function.receiver: receiver} if plan.function.receiver else {}
         modules = {ast.unparse(call.node): call.module for call in plan.parts.modules}
@@ -538,10 +540,10 @@ class _Request:
             raise Unsupported(seen.problem)
         return seen
 
-    def _refused(self, plan: Plan, reason: str) -> dict[str, Any]:
+    def _refused(self, plan: RegionPlan, reason: str) -> dict[str, Any]:
         return _region(self.source, plan.function, list(plan.body), plan.replacement, reason)
 
-    def _receiver(self, function: Function) -> Any:
+    def _receiver(self, function: SourceFunction) -> Any:
         for number in _numbers(function):
             node = self.source.nodes[number]
             evaluation = self.recorder.evaluations.get(number)
@@ -549,13 +551,13 @@ class _Request:
                 return evaluation.value
         return None
 
-    def _graph(self, plan: Plan, function: RegionFunction) -> _Captured:
+    def _graph(self, plan: RegionPlan, function: RegionFunction) -> _Captured:
         """The graph, its symbols, the conditions on tensors that it does not take, and the specs of all that
         the region does. Raises Unsupported, or what torch raises."""
         with classes_kept(self.fusibility.fits):
             return self._exported(plan, function)
 
-    def _exported(self, plan: Plan, function: RegionFunction) -> _Captured:
+    def _exported(self, plan: RegionPlan, function: RegionFunction) -> _Captured:
         """The same, with sizes as numbers where they cannot be expressed."""
         table = self.fusibility.table
         traced = export(function, table)
@@ -566,7 +568,7 @@ class _Request:
                 traced = export_without(function, table, traced, error.symbols)
         return self._converted(plan, function, export_static(function, table))
 
-    def _converted(self, plan: Plan, function: RegionFunction, traced: Traced) -> _Captured:
+    def _converted(self, plan: RegionPlan, function: RegionFunction, traced: Traced) -> _Captured:
         converter = Converter(traced, function.inputs, self.source.path)
         graph = converter.convert()
         converter.check_whole_numbers()
@@ -587,18 +589,18 @@ def _ordered(function: RegionFunction, graph: dict[str, Any]) -> list[str]:
     return [*conditions_of_order(function.call, function.inputs, read, result)]
 
 
-def _numbers(function: Function) -> Iterator[int]:
+def _numbers(function: SourceFunction) -> Iterator[int]:
     for node in ast.walk(function.node):
         number = getattr(node, "evokernel_number", -1)
         if number >= 0:
             yield number
 
 
-def _sized(plan: Plan) -> Iterator[Guard]:
+def _sized(plan: RegionPlan) -> Iterator[CapturedGuard]:
     """That modules which learn sizes from their first call have had it."""
     for call in plan.parts.modules:
         for condition in was_called(ast.unparse(call.node), call.module):
-            yield Guard("", condition)
+            yield CapturedGuard("", condition)
 
 
 def _overlap(one: list[int], other: list[int]) -> bool:
@@ -606,7 +608,7 @@ def _overlap(one: list[int], other: list[int]) -> bool:
     return second[0] < first[1]
 
 
-def _scalar_owners(plan: Plan) -> frozenset[int]:
+def _scalar_owners(plan: RegionPlan) -> frozenset[int]:
     """Whole numbers first: they are sizes and dimensions more often than operands."""
     scalars = [leaf for leaf in plan.parts.leaves if leaf.kind == SCALAR]
     whole = [leaf for leaf in scalars if isinstance(leaf.value, int)]
@@ -623,7 +625,7 @@ def _check_ops(graph: dict[str, Any], fusibility: Fusibility) -> None:
         raise Unsupported(mixed)
 
 
-def _check_outputs(graph: dict[str, Any], plan: Plan) -> None:
+def _check_outputs(graph: dict[str, Any], plan: RegionPlan) -> None:
     specs = {node["name"]: node["outputs"] for node in graph["nodes"]}
     for position, output in enumerate(graph["outputs"]):
         if not isinstance(output, dict) or output.get("ref") not in specs:
@@ -665,7 +667,7 @@ def _bound(spec: dict[str, Any], converter: Converter) -> dict[str, Any]:
 
 
 def _region(
-    source: Source, function: Function, nodes: list[Any], replacement: str, reason: str
+    source: Source, function: SourceFunction, nodes: list[Any], replacement: str, reason: str
 ) -> dict[str, Any]:
     first, last = nodes[0], nodes[-1]
     start = _character(source, first.lineno, first.col_offset)

@@ -28,7 +28,7 @@ class Opened:
 
 pytree.register_pytree_node(
     Opened,
-    lambda item: (list(item.fields.values()), (item.kind, tuple(item.fields))),
+    lambda element: (list(element.fields.values()), (element.kind, tuple(element.fields))),
     lambda values, context: Opened(context[0], dict(zip(context[1], values, strict=True))),
 )
 

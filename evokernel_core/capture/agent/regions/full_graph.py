@@ -19,10 +19,10 @@ from ..errors import Refused, Unsupported, describe, uncovered
 from ..graph.complex_names import name_for, names_in
 from ..graph.convert import IGNORED, line_in
 from ..graph.unread import REQUIRES_GRAD, states
-from ..guards.guard import Guard
+from ..guards.guard import CapturedGuard
 from ..guards.lifting import lifted
 from ..guards.observed import Observed
-from ..inputs.entry import Call, Entry, call_of, outside_state
+from ..inputs.entry import Entry, EntryCall, call_of, outside_state
 from ..loading.devices import on_host
 from ..loading.lazy_modules import was_called
 from ..loading.load import line_of
@@ -36,7 +36,7 @@ from ..tracing.sizes import InexpressibleSize
 from ..tracing.trace import Input, Key, WholeTrace, inputs_of, lines_noted, trace
 from ..tracing.zero_one import least_sizes
 from .call_site import CallSite
-from .layouts import Layout, conditions_of_order, layouts_of_results
+from .layouts import TensorLayout, conditions_of_order, layouts_of_results
 from .parts import SCALAR
 from .results import Results
 from .state_rebound import is_set_by_each_call
@@ -111,7 +111,7 @@ class WholeFunctions:
         )
         kept = {guard.condition for guard in self._seen.without(paths)}
         dropped = {guard.condition for guard in self._seen.guards} - kept
-        guards = [guard for guard in region["guards"] if Guard(**guard).condition not in dropped]
+        guards = [guard for guard in region["guards"] if CapturedGuard(**guard).condition not in dropped]
         return {**region, "graph": graph, "guards": guards}
 
     def _region(self, entry: Entry, fixed: bool) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class WholeFunctions:
                 raise
         return self._traced(call_of(entry, self.module, fix_numbers=True), fixed)
 
-    def _traced(self, call: Call, fixed: bool) -> dict[str, Any]:
+    def _traced(self, call: EntryCall, fixed: bool) -> dict[str, Any]:
         inputs = inputs_of(call.leaves, fixed, self._seen.attributes | self._seen.by_text)
         pinned: set[Key] = set()
         for _ in range(_MAX_ROUNDS):
@@ -148,7 +148,7 @@ class WholeFunctions:
             pinned |= more or {key for i, operand in enumerate(inputs) for key in _keys(operand, i)}
         raise Refused("Its sizes decide on each other in more ways than can be followed: use fixed sizes.")
 
-    def _trace(self, call: Call, inputs: tuple[Input, ...], pinned: set[Key]) -> WholeTrace:
+    def _trace(self, call: EntryCall, inputs: tuple[Input, ...], pinned: set[Key]) -> WholeTrace:
         """Raises Refused with what stopped the tracer."""
         state = random.getstate()
         try:
@@ -173,7 +173,7 @@ class WholeFunctions:
             raise Refused("It draws random numbers of Python, which change from call to call: use torch's.")
         return result
 
-    def _converted(self, call: Call, whole_trace: WholeTrace) -> dict[str, Any]:
+    def _converted(self, call: EntryCall, whole_trace: WholeTrace) -> dict[str, Any]:
         """Raises Refused, or InexpressibleSize with symbols that tracing must pin."""
         self._check_tensors(call)
         conditions = [*call.conditions]
@@ -198,7 +198,7 @@ class WholeFunctions:
         symbols = self._symbols(call, results, converter, graph)
         specs, copies = tuple(converter.bound_specs()), tuple(results.copied.items())
         subject = Subject(call, call.leaves, specs, tuple(results.places), copies)
-        asked = [Guard("", text) for text in conditions]
+        asked = [CapturedGuard("", text) for text in conditions]
         template, original = results.replacement(self.source)
         guards, function = (*asked, *self._seen.guards), call.entry.function
         names, bound = function.local_names, function.bound_names
@@ -209,7 +209,7 @@ class WholeFunctions:
             raise Refused(error.sentence) from error
         return {**site, "graph": graph, "symbols": symbols, KEY: subject}
 
-    def _laid_out(self, call: Call) -> list[Layout | None]:
+    def _laid_out(self, call: EntryCall) -> list[TensorLayout | None]:
         """How the function's results lie in memory, whatever device computes them. Raises Refused."""
         try:
             with on_host(), enable_python_dispatcher(), overridden(self.fusibility.fits):
@@ -228,13 +228,15 @@ class WholeFunctions:
             )
             raise Refused(reason) from error
 
-    def _ordered(self, call: Call, graph: dict[str, Any], layouts: list[Layout | None]) -> list[str]:
+    def _ordered(
+        self, call: EntryCall, graph: dict[str, Any], layouts: list[TensorLayout | None]
+    ) -> list[str]:
         """Python texts that hold where results lie in memory so."""
         read = [operand["expression"] for operand in graph["inputs"]]
         with on_host(), enable_python_dispatcher(), overridden(self.fusibility.fits):
             return [*conditions_of_order(call, call.leaves, read, layouts)]
 
-    def _check_tensors(self, call: Call) -> None:
+    def _check_tensors(self, call: EntryCall) -> None:
         """Raises Refused for a tensor that was read and is no operand: the graph holds its value for good."""
         passed = {id(leaf.known_as) for leaf in call.leaves}
         made = {change.expression for change in call.changes}
@@ -251,13 +253,13 @@ class WholeFunctions:
         names = [(_name(node), node) for node in nodes]
         ignored = (*IGNORED, "aten.sym_")
         return joined(
-            uncovered(name, line_in(item.meta.get("stack_trace") or "", self.source.path))
-            for name, item in names
+            uncovered(name, line_in(element.meta.get("stack_trace") or "", self.source.path))
+            for name, element in names
             if not self.fusibility.fits(name) and not name.startswith(ignored)
         )
 
     def _check(self, graph: dict[str, Any]) -> None:
-        missing = [item for item in names_in(graph["nodes"]) if not self.fusibility.fits(item[0])]
+        missing = [named for named in names_in(graph["nodes"]) if not self.fusibility.fits(named[0])]
         if missing:
             raise Refused(joined(uncovered(name, line) for name, line in missing))
         if not graph["nodes"]:  # views alone are copied into the memory of the result
@@ -266,7 +268,7 @@ class WholeFunctions:
             raise Refused(mixed)
 
     def _symbols(
-        self, call: Call, results: Results, converter: DrawingConverter, graph: dict[str, Any]
+        self, call: EntryCall, results: Results, converter: DrawingConverter, graph: dict[str, Any]
     ) -> list[dict[str, Any]]:
         sizes = converter.sizes
         captured = {name: sizes.hints[symbol] for symbol, name in sizes.names.items()}
@@ -286,7 +288,7 @@ class WholeFunctions:
 
 
 def _name(node: torch.fx.Node) -> str:
-    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda item: item.meta.get("val"))
+    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda element: element.meta.get("val"))
     return name_for(ATEN_NAMES.get(str(node.target), str(node.target)), args, kwargs)
 
 

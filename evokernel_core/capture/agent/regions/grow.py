@@ -14,8 +14,8 @@ from ..loading.source import OPAQUE, number_of
 from ..sentence import Sentence
 from ..tracing.fusibility import Fusibility
 from .absorb import Absorber, names_in
-from .liveness import Place, is_live
-from .parts import Parts, Plan, Refusal, total
+from .liveness import BlockPosition, is_live
+from .parts import Parts, Refusal, RegionPlan, total
 
 OWN_OPS = "evokernel."
 """The namespace of the generated kernels' ops."""
@@ -34,12 +34,14 @@ class _Step:
     real: bool
 
 
-def grow(absorber: Absorber) -> Iterator[Plan | Refusal]:
+def grow(absorber: Absorber) -> Iterator[RegionPlan | Refusal]:
     """The regions of one function in source order, and refusals for statements that have none."""
     yield from _block(absorber, absorber.function.node.body, ())
 
 
-def _block(absorber: Absorber, body: list[ast.stmt], outer: tuple[Place, ...]) -> Iterator[Plan | Refusal]:
+def _block(
+    absorber: Absorber, body: list[ast.stmt], outer: tuple[BlockPosition, ...]
+) -> Iterator[RegionPlan | Refusal]:
     start = 0
     while start < len(body):
         run = _longest_run(absorber, body, start, outer)
@@ -49,7 +51,7 @@ def _block(absorber: Absorber, body: list[ast.stmt], outer: tuple[Place, ...]) -
             continue
         statement = body[start]
         yield from _statement(absorber, statement)
-        places = (*outer, Place(body, start, statement))
+        places = (*outer, BlockPosition(body, start, statement))
         for inner in _inner_blocks(statement):
             yield from _block(absorber, inner, places)
         start += 1
@@ -66,8 +68,8 @@ def _inner_blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 
 def _longest_run(
-    absorber: Absorber, body: list[ast.stmt], start: int, outer: tuple[Place, ...]
-) -> Plan | None:
+    absorber: Absorber, body: list[ast.stmt], start: int, outer: tuple[BlockPosition, ...]
+) -> RegionPlan | None:
     """The longest run of two or more statements from ``start`` with one value that is used later, on lines
     that no other statement is on."""
     steps: list[_Step] = []
@@ -119,7 +121,7 @@ def _assigned_names(statement: ast.stmt) -> frozenset[str] | None:
 
 
 def _is_closed(
-    absorber: Absorber, steps: list[_Step], body: list[ast.stmt], index: int, outer: tuple[Place, ...]
+    absorber: Absorber, steps: list[_Step], body: list[ast.stmt], index: int, outer: tuple[BlockPosition, ...]
 ) -> bool:
     """Exactly the last statement's value leaves the run, and every other name is used inside it."""
     last, function = steps[-1], absorber.function.node
@@ -128,10 +130,10 @@ def _is_closed(
         return False
     for position, step in enumerate(steps[:-1]):
         later = steps[position + 1 :]
-        if not any(step.assigns & names_in(_value(item)) for item in later):
+        if not any(step.assigns & names_in(_value(later_step)) for later_step in later):
             return False
     names = frozenset().union(*(step.assigns for step in steps)) - last.assigns
-    places = (*outer, Place(body, index, body[index]))
+    places = (*outer, BlockPosition(body, index, body[index]))
     inside = {id(step.statement) for step in steps}
     return not any(is_live(name, places, function, inside) for name in names)
 
@@ -141,7 +143,7 @@ def _value(step: _Step) -> ast.expr:
     return value
 
 
-def _run_plan(absorber: Absorber, steps: list[_Step]) -> Plan | None:
+def _run_plan(absorber: Absorber, steps: list[_Step]) -> RegionPlan | None:
     parts = total(step.parts for step in steps)
     last = steps[-1].statement
     if parts is None or len(parts.rows) > 1 or not _worthwhile(absorber, parts):
@@ -151,7 +153,7 @@ def _run_plan(absorber: Absorber, steps: list[_Step]) -> Plan | None:
         return None
     value = absorber.value(_value(steps[-1]))
     body = tuple(step.statement for step in steps)
-    return Plan(absorber.function, body, parts, _statement_form(absorber, last), value)
+    return RegionPlan(absorber.function, body, parts, _statement_form(absorber, last), value)
 
 
 def _statement_form(absorber: Absorber, last: ast.stmt) -> str:
@@ -180,7 +182,7 @@ def _worthwhile(absorber: Absorber, parts: Parts) -> bool:
     return bool(parts.work and tensors)
 
 
-def _statement(absorber: Absorber, statement: ast.stmt) -> Iterator[Plan | Refusal]:
+def _statement(absorber: Absorber, statement: ast.stmt) -> Iterator[RegionPlan | Refusal]:
     result = False
     for expression in _own_expressions(statement):
         for plan in _expressions(absorber, expression):
@@ -202,7 +204,7 @@ def _own_expressions(statement: ast.stmt) -> Iterator[ast.expr]:
                 yield child
 
 
-def _expressions(absorber: Absorber, node: ast.AST) -> Iterator[Plan]:
+def _expressions(absorber: Absorber, node: ast.AST) -> Iterator[RegionPlan]:
     if isinstance(node, ast.expr) and number_of(node) >= 0:
         plan = _expression_plan(absorber, node)
         if plan:
@@ -213,14 +215,14 @@ def _expressions(absorber: Absorber, node: ast.AST) -> Iterator[Plan]:
             yield from _expressions(absorber, child)
 
 
-def _expression_plan(absorber: Absorber, node: ast.expr) -> Plan | None:
+def _expression_plan(absorber: Absorber, node: ast.expr) -> RegionPlan | None:
     value = absorber.value(node)
     if not _is_real(value):
         return None
     parts = absorber.absorb(node)
     if parts is None or not _worthwhile(absorber, parts):
         return None
-    return Plan(absorber.function, (node,), parts, "{call}", value)
+    return RegionPlan(absorber.function, (node,), parts, "{call}", value)
 
 
 def _refusal(absorber: Absorber, statement: ast.stmt) -> Iterator[Refusal]:

@@ -20,7 +20,7 @@ Step = tuple[str, tuple[Dim, ...]]
 
 
 @dataclass(frozen=True)
-class Layout:
+class TensorLayout:
     """``order`` has the dimensions from the outermost in memory to the innermost; ``repeated`` are those
     whose elements are one and the same. Neither says anything of dimensions of one element."""
 
@@ -33,13 +33,13 @@ class Layout:
         return not self.repeated and list(self.order) == sorted(self.order)
 
 
-def layout_of(tensor: torch.Tensor) -> Layout:
+def layout_of(tensor: torch.Tensor) -> TensorLayout:
     """What is known of a tensor without symbolic sizes."""
     steps = tensor.stride()
     long = [dim for dim, size in enumerate(tensor.shape) if size > 1]
     repeated = frozenset(dim for dim in long if steps[dim] == 0)
     apart = [dim for dim in long if dim not in repeated]
-    return Layout(tuple(sorted(apart, key=lambda dim: (-steps[dim], dim))), repeated)
+    return TensorLayout(tuple(sorted(apart, key=lambda dim: (-steps[dim], dim))), repeated)
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ Shape = Callable[[dict[str, Any]], Sequence[Dim]]
 
 
 def peeled(
-    value: dict[str, Any], layout: Layout, nodes: Mapping[str, Any], shape_of: Shape
-) -> tuple[Peeled, Layout]:
+    value: dict[str, Any], layout: TensorLayout, nodes: Mapping[str, Any], shape_of: Shape
+) -> tuple[Peeled, TensorLayout]:
     """The value that the last views of a graph are views of, back to one that lies in memory as a contiguous
     tensor does, or to one that no view gave; and how that one lies. ``nodes`` are the graph's by name."""
     steps: tuple[Step, ...] = ()
@@ -117,14 +117,14 @@ def _permutation(name: str, rank: int, arguments: Sequence[Any]) -> list[int]:
     return dims
 
 
-def _renamed(layout: Layout, names: Mapping[int, int]) -> Layout:
-    return Layout(
+def _renamed(layout: TensorLayout, names: Mapping[int, int]) -> TensorLayout:
+    return TensorLayout(
         tuple(names[dim] for dim in layout.order if dim in names),
         frozenset(names[dim] for dim in layout.repeated if dim in names),
     )
 
 
-def full_order(layout: Layout, rank: int) -> tuple[int, ...]:
+def full_order(layout: TensorLayout, rank: int) -> tuple[int, ...]:
     """A permutation of all dimensions that has those of more than one element in the order of the layout, and
     the others where they are."""
     result = list(range(rank))
@@ -139,7 +139,7 @@ def inverse(order: Sequence[int]) -> tuple[int, ...]:
 
 def layouts_of_results(
     call: Callable[..., Any], leaves: Iterable[Leaf], *, as_captured: bool = True
-) -> list[Layout | None]:
+) -> list[TensorLayout | None]:
     """The layout of each result in flat order, None for what is no tensor. Without ``as_captured`` those of
     its operands want gradients that did not, and the other way round. Raises what the call raises, and
     Refused where it does more to tensors than to give them values."""
@@ -166,7 +166,10 @@ def _operand(leaf: Leaf, as_captured: bool) -> torch.Tensor:
 
 
 def conditions_of_order(
-    call: Callable[..., Any], leaves: tuple[Leaf, ...], read: Iterable[str], layouts: list[Layout | None]
+    call: Callable[..., Any],
+    leaves: tuple[Leaf, ...],
+    read: Iterable[str],
+    layouts: list[TensorLayout | None],
 ) -> Iterator[str]:
     """Python texts that hold where operands which are not contiguous lie in memory in the order that they
     had when they were captured: for those whose order decides on that of a result. ``found`` has the layouts
@@ -190,7 +193,7 @@ def _other_orders(rank: int) -> Iterator[tuple[int, ...]]:
 
 def _layouts_with(
     call: Callable[..., Any], leaves: tuple[Leaf, ...], index: int, order: tuple[int, ...]
-) -> list[Layout | None] | None:
+) -> list[TensorLayout | None] | None:
     """The layouts where one operand lies in another order; None where the call takes it not so."""
 
     def given(*values: torch.Tensor) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Place:
+class BlockPosition:
     """A position in a block: statement ``index`` of ``body`` is the one that ends the run or that
     holds the next inner block."""
 
@@ -16,7 +16,9 @@ class Place:
     statement: ast.stmt
 
 
-def is_live(name: str, places: tuple[Place, ...], function: ast.FunctionDef, inside: set[int]) -> bool:
+def is_live(
+    name: str, places: tuple[BlockPosition, ...], function: ast.FunctionDef, inside: set[int]
+) -> bool:
     """Whether ``name`` may be read after the run, on some path. ``places`` lead from the function's
     body to the run's end; ``inside`` are the ids of the run's statements."""
     if _escapes(name, function):
@@ -30,7 +32,7 @@ def is_live(name: str, places: tuple[Place, ...], function: ast.FunctionDef, ins
                 return False
         if depth and _may_repeat(places[depth - 1].statement):
             loop = places[depth - 1].statement
-            if any(_reads(item, name) for item in _outside(loop, inside)):
+            if any(_reads(node, name) for node in _outside(loop, inside)):
                 return True
     return False
 

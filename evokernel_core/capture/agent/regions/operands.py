@@ -17,8 +17,8 @@ from typing import Any
 import torch
 
 from ..graph.names import input_name
-from ..loading.source import Function, Source
-from .parts import Leaf, Plan
+from ..loading.source import Source, SourceFunction
+from .parts import Leaf, RegionPlan
 
 _BUILTINS = frozenset(dir(builtins))
 _C_FUNCTIONS = (types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType)
@@ -49,7 +49,7 @@ NONE_LEFT = Rest()
 """Of a region whose operands are all names and attributes."""
 
 
-def computed(plan: Plan, source: Source) -> Computed:
+def computed(plan: RegionPlan, source: Source) -> Computed:
     """Names for the operands of a region that must be computed once."""
     taken = set(plan.function.local_names) | {
         node.id for node in ast.walk(plan.function.node) if isinstance(node, ast.Name)
@@ -90,7 +90,7 @@ def _is_path(leaf: Leaf) -> bool:
     return bool(leaf.member) or all(isinstance(node, kinds) for node in ast.walk(leaf.node))
 
 
-def rest_of(plan: Plan, operands: Computed, module_names: Collection[str]) -> Rest:
+def rest_of(plan: RegionPlan, operands: Computed, module_names: Collection[str]) -> Rest:
     """The region's code from its computed operands on; empty where none is computed."""
     if not operands.texts:
         return NONE_LEFT
@@ -115,7 +115,7 @@ def rest_of(plan: Plan, operands: Computed, module_names: Collection[str]) -> Re
     return Rest(text, _carried(text, plan.function, {*operands.texts}, module_names))
 
 
-def _walked(plan: Plan) -> list[ast.AST]:
+def _walked(plan: RegionPlan) -> list[ast.AST]:
     return [node for statement in plan.body for node in ast.walk(statement)]
 
 
@@ -129,7 +129,7 @@ class _Copy:
 
     def __call__(self, node: Any) -> Any:
         if isinstance(node, list):
-            return [self(item) for item in node]
+            return [self(child) for child in node]
         if isinstance(node, str):
             return self._public(node)
         if not isinstance(node, ast.AST):
@@ -148,7 +148,7 @@ class _Copy:
 
 
 def _carried(
-    text: str, function: Function, operands: Collection[str], module_names: Collection[str]
+    text: str, function: SourceFunction, operands: Collection[str], module_names: Collection[str]
 ) -> tuple[str, ...]:
     """The names that a text reads from its function, or from one around that, in the order of the text."""
     bound = function.bound_names
@@ -164,7 +164,7 @@ def _carried(
     return tuple(name for name in result if name not in operands)
 
 
-def may_run_code(plan: Plan, operands: Computed, value: Callable[[ast.AST], Any]) -> bool:
+def may_run_code(plan: RegionPlan, operands: Computed, value: Callable[[ast.AST], Any]) -> bool:
     """Whether computing an operand may run code other than torch's functions in C, which could change what
     guards have asked. ``value`` gives what an expression evaluated to."""
     nodes = [node for node in _walked(plan) if id(node) in operands.named]

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..loading.source import Function, number_of
-from ..tracing.fusibility import Rows
+from ..loading.source import SourceFunction, number_of
+from ..tracing.fusibility import ReductionRows
 
 TENSOR, PARAMETER, SCALAR = "tensor", "parameter", "scalar"
 
@@ -65,7 +65,7 @@ class Parts:
     modules: tuple[ModuleCall, ...] = ()
     work: int = 0
     numbers: tuple[int, ...] = ()
-    rows: frozenset[Rows] = frozenset()
+    rows: frozenset[ReductionRows] = frozenset()
 
     def __add__(self, other: Parts) -> Parts:
         return Parts(
@@ -88,11 +88,11 @@ def total(parts: Iterable[Parts | None]) -> Parts | None:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RegionPlan:
     """A region on the syntax tree. ``body`` is one expression, or a run of statements of which the
     last gives the value. ``value`` is the tensor that it evaluated to."""
 
-    function: Function
+    function: SourceFunction
     body: tuple[ast.AST, ...]
     parts: Parts
     replacement: str
@@ -121,6 +121,6 @@ class Plan:
 class Refusal:
     """A top-level statement whose tensor work no kernel can take, and why."""
 
-    function: Function
+    function: SourceFunction
     node: ast.AST
     reason: str

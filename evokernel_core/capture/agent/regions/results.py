@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 from ..eager.subject import Place
 from ..errors import Refused
 from ..graph.names import without_view
-from ..inputs.entry import Call
+from ..inputs.entry import EntryCall
 from ..loading.source import Source
 from ..sentence import Sentence
 from ..tracing.random_inputs import DrawingConverter
@@ -20,7 +20,7 @@ from ..tracing.trace import WholeTrace
 from .aliased_outputs import viewed
 from .call_site import escaped
 from .dataclass_outputs import Opened
-from .layouts import Layout, Peeled, Step, full_order, inverse, peeled
+from .layouts import Peeled, Step, TensorLayout, full_order, inverse, peeled
 from .parts import TENSOR
 from .writes import conditions_of_writing
 
@@ -34,10 +34,10 @@ class Results:
 
     def __init__(
         self,
-        call: Call,
+        call: EntryCall,
         whole_trace: WholeTrace,
         converter: DrawingConverter,
-        layouts: Sequence[Layout | None],
+        layouts: Sequence[TensorLayout | None],
     ) -> None:
         values = converter.read()
         _refuse_settings(call)
@@ -208,7 +208,7 @@ class Results:
         return [*lines, f"return {escaped(rendered)}"]
 
 
-def _refuse_settings(call: Call) -> None:
+def _refuse_settings(call: EntryCall) -> None:
     if call.given_back:
         raise Refused("The result holds {name} itself: return a copy of it.", name=call.given_back)
     for change in call.changes:

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 
 from ..inputs.state import Change
-from ..loading.source import Function
+from ..loading.source import SourceFunction
 
 
 def is_set_by_each_call(
-    change: Change, later: frozenset[str], graph: dict[str, Any], functions: Iterable[Function]
+    change: Change, later: frozenset[str], graph: dict[str, Any], functions: Iterable[SourceFunction]
 ) -> bool:
     """Whether what the first call set is a tensor that a ``later`` call sets too, without reading it before
     and without a condition of the ``functions`` on it."""

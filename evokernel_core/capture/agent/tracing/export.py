@@ -23,7 +23,7 @@ from torch.utils._sympy.numbers import int_oo
 from ..errors import Unsupported
 from ..graph.complex_tensors import restored
 from ..loading.source import number_of
-from ..regions.parts import SCALAR, Leaf, ModuleCall, Plan
+from ..regions.parts import SCALAR, Leaf, ModuleCall, RegionPlan
 from ..torch_compat import assumptions, captured_sizes, export_program, plain_operations
 from .size_guards import Settled, settle
 
@@ -51,7 +51,7 @@ class _Wrapper(torch.nn.Module):
 
 
 def region_function(
-    plan: Plan, module: types.ModuleType, receiver: Any, path: str, expressions: Mapping[Any, str]
+    plan: RegionPlan, module: types.ModuleType, receiver: Any, path: str, expressions: Mapping[Any, str]
 ) -> RegionFunction:
     """Compile the region with its leaves as arguments, which a call reaches by ``expressions``; line numbers
     are the file's."""
@@ -88,7 +88,7 @@ def _complex_of(parts: torch.Tensor) -> torch.Tensor:
     return torch.view_as_complex(parts)
 
 
-def _inputs(plan: Plan) -> tuple[tuple[Leaf, ...], dict[Any, str]]:
+def _inputs(plan: RegionPlan) -> tuple[tuple[Leaf, ...], dict[Any, str]]:
     names: dict[Any, str] = {}
     first = []
     for leaf in plan.parts.leaves:
@@ -124,13 +124,13 @@ class _Replace(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def _class_name(plan: Plan) -> str:
+def _class_name(plan: RegionPlan) -> str:
     """Inside a class of the same name, ``self.__private`` means what it means in the file. The
     leading underscores of a class name do not count for that."""
     return "_" + plan.function.class_name
 
 
-def _definition(plan: Plan, replaced: dict[int, ast.expr], arguments: list[str]) -> ast.Module:
+def _definition(plan: RegionPlan, replaced: dict[int, ast.expr], arguments: list[str]) -> ast.Module:
     body = [_Replace(replaced).visit(copy.deepcopy(node)) for node in plan.body]
     last: Any = body[-1]
     if isinstance(last, ast.expr):

@@ -54,7 +54,7 @@ def _table(covered: frozenset[str]) -> Mapping[Any, Any]:
 
 
 @dataclass(frozen=True)
-class Rows:
+class ReductionRows:
     """The shape of a reduction: ``kept`` results of ``extent`` elements each. One kernel works on one
     such grid of rows; ``trailing`` says that the reduced dimensions are the innermost ones."""
 
@@ -69,7 +69,7 @@ class CoreOp:
     takes a tensor, unlike the ops that make one."""
 
     name: str
-    rows: Rows | None = None
+    rows: ReductionRows | None = None
     reads: bool = True
 
 
@@ -154,7 +154,7 @@ class Fusibility:
         ops = (op for call in evaluation.ops if not counts(call) for op in self.core_ops(call))
         return sum(op.reads and self.computes(op.name) for op in ops)
 
-    def rows(self, evaluation: Evaluation) -> frozenset[Rows]:
+    def rows(self, evaluation: Evaluation) -> frozenset[ReductionRows]:
         """The grids of rows that the evaluation's reductions work on and that must not mix."""
         if self.whole:
             return frozenset()
@@ -162,12 +162,12 @@ class Fusibility:
         return frozenset(op.rows for op in ops if op.rows is not None)
 
 
-def _rows(name: str, args: Any, kwargs: Any) -> Rows:
+def _rows(name: str, args: Any, kwargs: Any) -> ReductionRows:
     shape = tuple(args[0].shape)
     dims = _reduced_dims(name, len(shape), args, kwargs)
     extent = math.prod(shape[dim] for dim in dims)
     kept = math.prod(size for dim, size in enumerate(shape) if dim not in dims)
-    return Rows(kept, extent, dims == set(range(len(shape) - len(dims), len(shape))))
+    return ReductionRows(kept, extent, dims == set(range(len(shape) - len(dims), len(shape))))
 
 
 def _reduced_dims(name: str, rank: int, args: Any, kwargs: Any) -> set[int]:

@@ -57,7 +57,7 @@ class DrawingConverter(Converter):
         return self._made(inputs, outputs, changed)
 
     def _draws(self) -> list[dict[str, Any]]:
-        return [{"ref": item["name"], "index": 0} for item in self._drawn]
+        return [{"ref": sample["name"], "index": 0} for sample in self._drawn]
 
     def output_shape(self, output: dict[str, Any]) -> list[int | str]:
         shape: list[int | str] = self._all_nodes[output["ref"]]["outputs"][output["index"]]["shape"]
@@ -108,7 +108,7 @@ class DrawingConverter(Converter):
 
     def expression(self, ref: str) -> str | None:
         """The Python text of an input, None for a computed value."""
-        return next((item["expression"] for item in self._given if item["name"] == ref), None)
+        return next((given["expression"] for given in self._given if given["name"] == ref), None)
 
     def input_number(self, value: Any) -> int | None:
         """The number of the function's tensor that a value is as it was passed, None for any other value."""
@@ -128,14 +128,14 @@ class DrawingConverter(Converter):
         """The same of a size as the graph has it."""
         text = str(dim)
         sources = self._size_sources()
-        return re.sub(r"\bs\d+\b", lambda found: sources[found[0]], text)
+        return re.sub(r"\bs\d+\b", lambda values: sources[values[0]], text)
 
     def _size_sources(self) -> dict[str, str]:
         result: dict[str, str] = {}
-        for item in self._given:
-            if item["kind"] != SCALAR:
-                for dim, size in enumerate(item["spec"]["shape"]):
-                    result.setdefault(str(size), f"{item['expression']}.shape[{dim}]")
+        for given in self._given:
+            if given["kind"] != SCALAR:
+                for dim, size in enumerate(given["spec"]["shape"]):
+                    result.setdefault(str(size), f"{given['expression']}.shape[{dim}]")
         return result
 
     def _emit(self, node: Any, name: str) -> None:
@@ -163,9 +163,9 @@ class DrawingConverter(Converter):
     def _device(self) -> str:
         """The device of the first tensor that is passed, or of a parameter."""
         for kind in (TENSOR, PARAMETER):
-            for item in self._given:
-                if item["kind"] == kind:
-                    return f"{item['expression']}.device"
+            for given in self._given:
+                if given["kind"] == kind:
+                    return f"{given['expression']}.device"
         return '"cpu"'
 
 
@@ -185,4 +185,4 @@ def _bound(dim: int | str, hints: dict[str, int]) -> int | str:
         return dim
     if dim in hints:
         return hints[dim]
-    return re.sub(r"\bs\d+\b", lambda found: str(hints.get(found[0], found[0])), dim)
+    return re.sub(r"\bs\d+\b", lambda values: str(hints.get(values[0], values[0])), dim)

@@ -27,7 +27,7 @@ def settle(guards: Iterable[Any], least: Mapping[Any, int], sizes: Mapping[Any, 
     that does."""
     result = dict(least)
     waiting = [guard for guard in guards if guard not in (sympy.true, True)]
-    for guard in sorted(waiting, key=lambda item: len(item.free_symbols)):
+    for guard in sorted(waiting, key=lambda element: len(element.free_symbols)):
         for symbol in sorted(guard.free_symbols, key=str):
             if not holds(guard, result):
                 result[symbol] = _raised(guard, symbol, result, sizes[symbol])

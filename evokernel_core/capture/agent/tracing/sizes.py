@@ -26,7 +26,7 @@ class InexpressibleSize(Unsupported):
 
 
 @dataclass
-class Sizes:
+class SymbolSizes:
     """torch's symbols (s77, s27) under our names (s0, s1), by order of appearance in the inputs: their
     sizes in the user's file, the least that tracing assumed, and the least that kernels need."""
 
@@ -100,9 +100,9 @@ class Sizes:
         return int(size.node.expr.xreplace({k: sympy.Integer(v) for k, v in self.hints.items()}))
 
 
-def sizes_of(traced: Traced, leaves: tuple[Leaf, ...]) -> Sizes:
+def sizes_of(traced: Traced, leaves: tuple[Leaf, ...]) -> SymbolSizes:
     """Names, captured values and least values of the symbols in the inputs."""
-    sizes = Sizes({}, {}, {})
+    sizes = SymbolSizes({}, {}, {})
     for node, leaf in zip(traced.inputs, leaves, strict=True):
         shape = () if leaf.kind == SCALAR else tuple(leaf.value.shape)
         for size, value in zip(node.meta["val"].shape, shape, strict=True):
@@ -117,7 +117,7 @@ def sizes_of(traced: Traced, leaves: tuple[Leaf, ...]) -> Sizes:
     return sizes
 
 
-def spec(value: Any, sizes: Sizes) -> dict[str, Any]:
+def spec(value: Any, sizes: SymbolSizes) -> dict[str, Any]:
     """TensorSpec. Raises Unsupported for layouts and dtypes without a name in the domain."""
     if value.layout is not torch.strided:
         raise Unsupported("A sparse tensor is outside what the kernels take.")
@@ -128,7 +128,7 @@ def spec(value: Any, sizes: Sizes) -> dict[str, Any]:
     return {"shape": shape, "dtype": dtype, "contiguous": _is_contiguous(value, sizes)}
 
 
-def _is_contiguous(value: Any, sizes: Sizes) -> bool:
+def _is_contiguous(value: Any, sizes: SymbolSizes) -> bool:
     """With the captured sizes: asking the symbolic tensor would add guards."""
     expected = 1
     shape = [sizes.value(size) for size in value.shape]

@@ -204,7 +204,7 @@ def _functional(
                 _answer(tensor, operand)
             flat, spec = pytree.tree_flatten(call(*wrapped))
             values = [_plain(element) for element in flat]
-            after = [_plain(item) for item in wrapped]
+            after = [_plain(tensor) for tensor in wrapped]
         written = [i for i, (old, new) in enumerate(zip(given, after, strict=True)) if old is not new]
         results[:] = [spec, written, (_memory(flat), _memory(wrapped))]
         return [*values, *(after[index] for index in written)]

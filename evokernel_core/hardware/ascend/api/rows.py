@@ -162,27 +162,27 @@ def most_of(key: str, parameter: str) -> int:
 def _read(path: Path) -> Iterator[ApiRow]:
     data = tomllib.loads(path.read_text(encoding="utf-8"))
     patterns = data.get("patterns", {})
-    for item in data["api"]:
-        row = _row({**patterns[item["like"]], **item} if "like" in item else item)
+    for entry in data["api"]:
+        row = _row({**patterns[entry["like"]], **entry} if "like" in entry else entry)
         _check(row, path.name)
         yield row
 
 
-def _row(item: Mapping[str, Any]) -> ApiRow:
-    unknown = item.keys() - _KNOWN
+def _row(entry: Mapping[str, Any]) -> ApiRow:
+    unknown = entry.keys() - _KNOWN
     if unknown:
         raise TableError(
-            f"The table's row {item['name']} has fields that rows do not have: {sorted(unknown)}."
+            f"The table's row {entry['name']} has fields that rows do not have: {sorted(unknown)}."
         )
-    plain = {name: item[name] for name in _PLAIN if name in item}
+    plain = {name: entry[name] for name in _PLAIN if name in entry}
     return ApiRow(
-        key=item.get("key", item.get("of", "") + item["name"]),
+        key=entry.get("key", entry.get("of", "") + entry["name"]),
         **plain,
-        signatures=tuple(text.replace("{name}", item["name"]) for text in item["signatures"]),
-        types=tuple(_type_rule(text) for text in item.get("types", ())),
-        limits=tuple(Limit(name, low, high) for name, (low, high) in item.get("limits", {}).items()),
-        former=tuple(item.get("former", ())),
-        lanes=item.get("run") == "lanes",
+        signatures=tuple(text.replace("{name}", entry["name"]) for text in entry["signatures"]),
+        types=tuple(_type_rule(text) for text in entry.get("types", ())),
+        limits=tuple(Limit(name, low, high) for name, (low, high) in entry.get("limits", {}).items()),
+        former=tuple(entry.get("former", ())),
+        lanes=entry.get("run") == "lanes",
     )
 
 

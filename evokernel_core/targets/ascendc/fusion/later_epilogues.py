@@ -10,27 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evokernel_core.compiler.coverage import view_ops
+from evokernel_core.compiler.fusion.cuts import covered
+from evokernel_core.compiler.fusion.partition import Group, pieces
+from evokernel_core.compiler.fusion.program import Program
 from evokernel_core.compiler.ops import CONVOLUTION
+from evokernel_core.compiler.target import Target
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.fusion.cuts import covered
+from evokernel_core.hardware.device import Device
 from evokernel_core.targets.ascendc.fusion.micro_batches import LEAST_SHARE
-from evokernel_core.targets.ascendc.fusion.partition import Group, pieces
-from evokernel_core.targets.ascendc.fusion.program import Program
 
 
-def with_later_epilogues(task: KernelTask, program: Program, chip: Chip) -> Program | None:
+def with_later_epilogues(
+    task: KernelTask, program: Program, device: Device, target: Target
+) -> Program | None:
     """The program with convolutions whose epilogues are parts of the kernels that read them, or kernels of
     their own; None where there is no such program."""
     groups = program.groups
     for group in program.groups:
         if group in groups:  # else it has taken in the steps of one before it
-            groups = next(_parted(task, groups, group, chip), groups)
-    return None if groups == program.groups else covered(task, groups, chip)
+            groups = next(_parted(task, groups, group, device, target), groups)
+    return None if groups == program.groups else covered(task, groups, device, target)
 
 
 def _parted(
-    task: KernelTask, groups: tuple[Group, ...], group: Group, chip: Chip
+    task: KernelTask, groups: tuple[Group, ...], group: Group, device: Device, target: Target
 ) -> Iterator[tuple[Group, ...]]:
     """The groups with one of them cut behind its convolution."""
     nodes = {node.name: node for node in task.graph.nodes}
@@ -39,21 +43,23 @@ def _parted(
     if len(root) != 1 or not behind:
         return
     (result,) = (nodes[name].outputs[0] for name in root)
-    if result.nbytes(task.sizes) < chip.l2_bytes // LEAST_SHARE:
+    if result.nbytes(task.sizes) < device.l2_bytes // LEAST_SHARE:
         return
-    reader = _only_reader(task, groups, group)
+    reader = _only_reader(task, groups, group, view_ops(target))
     others = tuple(other for other in groups if other != group)
     if reader is not None:
         apart = tuple(other for other in others if other != reader)
-        if covered(task, match := (*apart, root, behind | reader), chip):
+        if covered(task, match := (*apart, root, behind | reader), device, target):
             yield match
-    if covered(task, match := (*others, root, behind), chip):
+    if covered(task, match := (*others, root, behind), device, target):
         yield match
 
 
-def _only_reader(task: KernelTask, groups: tuple[Group, ...], group: Group) -> Group | None:
+def _only_reader(
+    task: KernelTask, groups: tuple[Group, ...], group: Group, views: frozenset[str]
+) -> Group | None:
     """The group that alone reads what another one makes, None where several do or the task returns it."""
-    made = dict(zip(groups, pieces(task, groups), strict=True))
+    made = dict(zip(groups, pieces(task, groups, views), strict=True))
     outputs = set(made[group].outputs)
     if outputs & set(task.graph.outputs):
         return None

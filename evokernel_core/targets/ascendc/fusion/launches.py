@@ -12,9 +12,8 @@ from enum import Enum
 
 from attrs import define, field, frozen
 
+from evokernel_core.compiler.fusion.program import Place, Program, Stage
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.hardware.roofline import launch_us
-from evokernel_core.targets.ascendc.fusion.program import Place, Program, Stage
 from evokernel_core.targets.ascendc.kernels.family import KernelFacts
 
 MOST_TOGETHER = 12
@@ -46,7 +45,7 @@ def together_us(estimates: Sequence[float], chip: Chip) -> float:
     """Modelled microseconds of kernels that share launches, from those of each in a launch of its own: a
     barrier takes the place of each launch but the first of ``MOST_TOGETHER``."""
     barrier = 2 * chip.sync.sync_all_cycles / chip.mhz
-    launch = max(launch_us(chip), barrier)
+    launch = max(chip.launch_us, barrier)
     return math.fsum(
         # One of few cores was charged less for its launch, and is left with nothing then.
         us if index % MOST_TOGETHER == 0 else max(0.0, us - launch) + barrier

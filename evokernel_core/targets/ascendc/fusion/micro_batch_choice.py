@@ -7,13 +7,14 @@ from functools import lru_cache
 
 from attrs import evolve, frozen
 
+from evokernel_core.compiler.fusion.program import CHUNKS, CUT, Program, Stage, draft, joined
+from evokernel_core.compiler.target import Family
 from evokernel_core.domain.errors import PlanError, StrategyError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.hardware.roofline import launch_us
 from evokernel_core.targets.ascendc.fusion.launches import MOST_TOGETHER
 from evokernel_core.targets.ascendc.fusion.micro_batches import (
     Batch,
@@ -24,8 +25,7 @@ from evokernel_core.targets.ascendc.fusion.micro_batches import (
     of_chunk,
     unshared,
 )
-from evokernel_core.targets.ascendc.fusion.program import CHUNKS, CUT, Program, Stage, draft, joined
-from evokernel_core.targets.ascendc.kernels.family import Cores, Family, KernelFacts, facts_of
+from evokernel_core.targets.ascendc.kernels.family import Cores, KernelFacts, facts_of
 
 Facts = Callable[[Program, Sequence[Strategy]], Sequence[KernelFacts]]
 """What the kernels of a program are, with a strategy for each."""
@@ -143,7 +143,7 @@ def left_by_chunks(program: Program, kinds: frozenset[int]) -> frozenset[ValueRe
 def estimate_us(chunked: Chunked, chosen: Sequence[Strategy], chip: Chip) -> float:
     """Modelled microseconds: in each step cube cores have one chunk and vector cores behind them another."""
     program, batch = chunked.planned, chunked.batch
-    launch = launch_us(chip)
+    launch = chip.launch_us
     barrier = 2 * chip.sync.sync_all_cycles / chip.mhz
 
     def cost(stage: Stage) -> float:
@@ -179,16 +179,16 @@ def _alone_us(chunked: Chunked, stage: Stage, chosen: Strategy, chip: Chip) -> f
     """Microseconds of a stage beside a launch; what it reads of a chunk's earlier stages is in L2."""
     part, family = chunked.planned.kinds[stage.kind]
     if stage.kind not in chunked.batch.kinds:
-        return max(0.0, family.estimate_us(part, chosen, chip) - launch_us(chip))
+        return max(0.0, family.estimate_us(part, chosen, chip) - chip.launch_us)
     part = of_chunk(part, chunked.batch, chunked.chunks)
     chunk = of_chunk(chunked.task, chunked.batch, chunked.chunks).sizes
     made = left_by_chunks(chunked.planned, chunked.batch.kinds)
     if not made & set(stage.piece.inputs):
-        return max(0.0, family.estimate_us(part, chosen, chip) - launch_us(chip))
+        return max(0.0, family.estimate_us(part, chosen, chip) - chip.launch_us)
     near = memory_in_l2(chip)
     far = sum(chunked.task.graph.spec(ref).nbytes(chunk) for ref in stage.piece.inputs if ref not in made)
     slower = far / chip.gm.memory_bytes_us - far / near.gm.memory_bytes_us
-    return max(0.0, family.estimate_us(part, chosen, near) - launch_us(chip)) + slower
+    return max(0.0, family.estimate_us(part, chosen, near) - chip.launch_us) + slower
 
 
 @lru_cache(maxsize=8)

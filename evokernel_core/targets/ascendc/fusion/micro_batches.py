@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import evolve, frozen
 
+from evokernel_core.compiler.fusion.program import Place, Program, Slot, Stage
 from evokernel_core.compiler.lowering.pointwise import POINTWISE
 from evokernel_core.compiler.ops import CONVOLUTION, SPACE_TO_DEPTH
 from evokernel_core.compiler.shapes.sizes import extent, names_in, product
@@ -20,7 +21,6 @@ from evokernel_core.domain.graph import Arg, Graph, InputKind, Node, SymbolicInt
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim, TensorSpec
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.fusion.program import Place, Program, Slot, Stage
 from evokernel_core.targets.ascendc.kernels.family import KernelFacts
 from evokernel_core.targets.ascendc.kernels.pooling import pooling_family as windowed
 

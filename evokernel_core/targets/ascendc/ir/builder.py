@@ -16,6 +16,7 @@ kernel = k.kernel()
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -476,9 +477,13 @@ class Builder:
     def kernel(self) -> Kernel:
         """The kernel of all nodes so far."""
         body = tuple(self._blocks[0])
-        return Kernel(
+        made = Kernel(
             self._note, tuple(self._tensors), tuple(self._params), body, tuple(self._rings), self._layout
         )
+        names = Counter(buffer.name for buffer in made.buffers if buffer.name)
+        names.update(tensor.name for tensor in self._tensors)
+        assert max(names.values(), default=1) == 1, f"{names.most_common(1)} has two memories in one kernel"
+        return made
 
 
 def whole(place: Place) -> Slice:

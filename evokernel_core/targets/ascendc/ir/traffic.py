@@ -14,7 +14,6 @@ from attrs import frozen
 
 from evokernel_core.hardware.ascend.chip import Chip, Mte
 from evokernel_core.hardware.ascend.isa import REQUEST_BYTES
-from evokernel_core.hardware.roofline import launch_us
 
 _FLAGS = 60.0
 """Scalar cycles of the queue operations and the loop of one tile."""
@@ -78,7 +77,7 @@ def kernel_us(
         period, once = _cycles(tile, held, cores, buffers, chip)
         cycles += number / cores * period * rounds
         alone = max(alone, once if apart else max(0.0, once - period / tile.turns))
-    return (cycles + alone) / chip.mhz + launch_us(chip, cores)
+    return (cycles + alone) / chip.mhz + chip.launch_of(cores)
 
 
 def _cycles(tile: Tile, held: float, cores: int, buffers: tuple[int, int], chip: Chip) -> tuple[float, float]:

@@ -1,30 +1,14 @@
-"""What a schedule family is to the author: a task in, the text of one kernel out."""
+"""What a schedule family makes: one kernel in the IR or as text, and what it declares of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum
-from typing import Protocol
 
 from attrs import evolve, frozen
 
-from evokernel_core.domain.descriptor import Descriptor
-from evokernel_core.domain.kernel import Strategy
-from evokernel_core.domain.task import KernelTask
-from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
 from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
-
-
-@frozen
-class Move:
-    """One named refinement step. ``family`` is that of the kernel which the step changes, ``kernel`` its
-    place among those of the strategy, None where the step changes how the task is cut or launched."""
-
-    name: str
-    strategy: Strategy
-    family: str
-    kernel: int | None = None
 
 
 class Cores(Enum):
@@ -54,10 +38,6 @@ class KernelFacts:
     @property
     def on_cube(self) -> bool:
         return self.cores is not Cores.VECTOR
-
-    @property
-    def on_vectors(self) -> bool:
-        return self.cores is not Cores.CUBE
 
 
 VECTORS_ALONE = KernelFacts()
@@ -143,48 +123,3 @@ def facts_of(made: Made) -> KernelFacts:
     if made.behind is None:
         return KernelFacts(Cores.CUBE)
     return KernelFacts(Cores.BOTH, uses_workspace=True, reads_numbers=made.behind.reads_numbers)
-
-
-class Family(Protocol):
-    """A way to compute some tasks with one kernel. Every method raises PlanError, with the reason in
-    one sentence, for a task that the family does not cover."""
-
-    @property
-    def name(self) -> str:
-        """The word for the family in notes."""
-
-    @property
-    def strategies(self) -> frozenset[str]:
-        """The ``family`` of the strategies that are this family's."""
-
-    @property
-    def ops(self) -> Mapping[str, str]:
-        """ATen names that this family's kernels may hold: ``pointwise``, ``reduction``, ``kernel`` for
-        any other work, or ``view`` for what only renames elements."""
-
-    def __hash__(self) -> int: ...
-
-    def check(self, task: KernelTask, chip: Chip) -> None:
-        """Returns where the task is covered."""
-
-    def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        """The legal schedule of the lowest estimate."""
-
-    def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        """Every legal schedule that is one named step away and gives another text."""
-
-    def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
-        """Why a strategy of this family makes no kernel for the task; None where it makes one. Raises
-        StrategyError where it cannot be read."""
-
-    def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-        """Another task's schedule, cut to fit this one; None where a rule refuses it."""
-
-    def descriptor(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Descriptor:
-        """The archive cell of a legal strategy, from its settings alone."""
-
-    def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
-        """Modelled microseconds of the schedule, its launch included."""
-
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> Made:
-        """The kernel, in the IR or as text; ``name`` is a C++ identifier in snake case."""

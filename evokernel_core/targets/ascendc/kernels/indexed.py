@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
-from attrs import evolve, frozen
-
+from evokernel_core.compiler.schedule import Scaled
 from evokernel_core.compiler.shapes.sizes import Extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, ValueRef
@@ -29,18 +28,13 @@ from evokernel_core.targets.ascendc.ir.expr import (
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
-from evokernel_core.targets.ascendc.kernels.settings import Settings
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 _INDICES = frozenset({"int32", "int64"})
 
 
-@frozen
-class IndexedSchedule(Settings):
-    """Tiles of at most ``runs`` runs, each with its index, and ``bytes`` bytes."""
-
-    runs: int
-    bytes: int
+MOST_INDICES = most_of("DataCopyPadIn", "blockCount")
+"""Of a tile, whose runs one copy could bring."""
 
 
 def index_dtype(graph: Graph, ref: ValueRef) -> str:
@@ -51,22 +45,9 @@ def index_dtype(graph: Graph, ref: ValueRef) -> str:
     return dtype
 
 
-def steps_from(here: IndexedSchedule, counted: str) -> Iterator[tuple[str, IndexedSchedule]]:
-    """The named changes of a schedule; ``counted``: what there are ``runs`` of."""
-    yield Sentence("more {things}", things=counted), evolve(here, runs=here.runs * 2)
-    yield Sentence("fewer {things}", things=counted), evolve(here, runs=here.runs // 2)
-    yield "larger tile", evolve(here, bytes=here.bytes * 2)
-    yield "smaller tile", evolve(here, bytes=here.bytes // 2)
-
-
-def size_refusal(schedule: IndexedSchedule, unit: int) -> str | None:
-    """Why a schedule makes no tile; tiles have whole units of ``unit`` bytes."""
-    most = most_of("DataCopyPadIn", "blockCount")
-    if not 16 <= schedule.runs <= most or schedule.runs % 16:
-        return f"A tile has 16 to {most} indices, whole blocks of them."
-    if schedule.bytes < 4096 or schedule.bytes % unit:
-        return "A tile has at least 4 KB."
-    return None
+def more_or_fewer(things: str) -> Scaled:
+    """The changes of what there are so many of in a tile."""
+    return Scaled(Sentence("more {things}", things=things), Sentence("fewer {things}", things=things))
 
 
 class Indices:

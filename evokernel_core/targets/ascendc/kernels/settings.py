@@ -1,79 +1,18 @@
-"""Schedules from stored strategies, which other versions of EvoKernel and other people may have written."""
+"""What settings of stored strategies say, whichever family they are of."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
-from typing import Self, TypeVar, get_type_hints
+from typing import TypeVar
 
-from attrs import NOTHING, Attribute, asdict, fields, frozen
-
+from evokernel_core.compiler.schedule import Stages
 from evokernel_core.domain.errors import StrategyError
-from evokernel_core.domain.kernel import STRATEGY_VERSION, Setting, Strategy
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.targets.ascendc.ir.legality import MOST_STAGES
 
 T = TypeVar("T")
-_MOST = (1 << 31) - 1
-"""Numbers of schedules become constants of 32 bits."""
-
-_FORMULA = frozenset({"eager_rounding", "online", "reduction", "cut", "family"})
-"""Settings that change what is computed, or where it is rounded; others change what lies where, and when."""
-
-
-def formula_of(strategy: Strategy) -> frozenset[tuple[str, Setting]]:
-    """What of a strategy decides its results' last bits, of all kernels of a program. Two strategies of one
-    formula that differ in tiles fail alike where a result is wrong."""
-    chosen = (
-        (key, value) for key, value in strategy.all_settings().items() if key.rsplit(".", 1)[-1] in _FORMULA
-    )
-    return frozenset([("", strategy.family), *chosen])
-
-
-def rounds_like_torch(strategy: Strategy) -> int:
-    """How many kernels of a strategy round between operations as PyTorch does."""
-    return sum(
-        value is True for key, value in strategy.all_settings().items() if key.endswith("eager_rounding")
-    )
-
-
-@frozen
-class Settings:
-    """A schedule whose fields are the settings of its strategies."""
-
-    @classmethod
-    def of(cls, strategy: Strategy) -> Self:
-        """The schedule of a strategy. Settings that this version does not know are left out, those which
-        the strategy lacks are what they are by default. Raises StrategyError for what is no schedule."""
-        require_known(strategy)
-        given, kinds = dict(strategy.settings), get_type_hints(cls)
-        values = {
-            field.name: _value(kinds[field.name], field.name, given[field.name])
-            for field in fields(cls)
-            if field.name in given
-        }
-        for field in fields(cls):
-            if field.name not in values and field.default is NOTHING:
-                raise StrategyError(
-                    "A {family} strategy lacks {name}; draft it anew.",
-                    family=strategy.family,
-                    name=repr(field.name),
-                )
-        return cls(**values)
-
-    def settings(self) -> dict[str, Setting]:
-        """What a strategy stores of the schedule."""
-        return asdict(self, value_serializer=_stored)
-
-
-def require_known(strategy: Strategy) -> None:
-    """Raises StrategyError where a newer version gave the settings a meaning that this one does not know."""
-    if not 1 <= strategy.version <= STRATEGY_VERSION:
-        raise StrategyError(
-            "A {family} strategy of version {version} is not for this EvoKernel, which reads up to {newest}.",
-            family=strategy.family,
-            version=strategy.version,
-            newest=STRATEGY_VERSION,
-        )
+BUFFERS = Stages(1, MOST_STAGES)
+"""As many as a queue has."""
 
 
 def chosen(strategy: Strategy, name: str, table: Mapping[str, T]) -> T:
@@ -87,21 +26,3 @@ def chosen(strategy: Strategy, name: str, table: Mapping[str, T]) -> T:
             value=repr(value),
         )
     return table[value]
-
-
-def _stored(_: object, attribute: Attribute[object] | None, value: Setting) -> Setting:
-    return str(value) if isinstance(value, Enum) else value
-
-
-def _value(kind: type, name: str, value: Setting) -> object:
-    try:
-        if issubclass(kind, Enum):
-            return kind(value)
-    except ValueError as error:
-        raise StrategyError(
-            "A strategy has {name} {value}; draft it anew.", name=name, value=repr(value)
-        ) from error
-    low, high = (1, MOST_STAGES) if name.endswith("buffers") else (0, _MOST)
-    if type(value) is not kind or (isinstance(value, int) and not low <= value <= high):
-        raise StrategyError("A strategy has {name} {value}; draft it anew.", name=name, value=repr(value))
-    return value

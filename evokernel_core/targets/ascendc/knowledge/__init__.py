@@ -26,6 +26,7 @@ from evokernel_core.targets.ascendc.knowledge.practices import (
     practices_for,
     with_constants,
 )
+from evokernel_core.targets.ascendc.source import KERNEL
 
 __all__ = [
     "KernelKind",
@@ -59,7 +60,7 @@ def rules(units: Cores, chip: Chip) -> tuple[Experience, ...]:
 def common_knowledge(kind: KernelKind, chip: Chip) -> tuple[Experience, ...]:
     """Rules, cards of what the kind's exemplar calls, and the exemplar: the same for all tasks of a kind."""
     typical = nearest(kind)
-    known = used_cards([source_of(typical, chip).op_kernel_cpp], kind.units)
+    known = used_cards([source_of(typical, chip).files[KERNEL]], kind.units)
     return (*rules(kind.units, chip), *(card.experience for card in known), exemplar(typical, chip))
 
 

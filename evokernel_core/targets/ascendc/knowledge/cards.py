@@ -17,7 +17,7 @@ from evokernel_core.hardware.ascend.api import api_row, api_rows, most_of
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.knowledge.facts import fact_lines, names_of
 from evokernel_core.targets.ascendc.knowledge.items import item
-from evokernel_core.twin.lexer import Kind, tokenize
+from evokernel_core.twin.lexer import CppTokenKind, tokenize
 
 FOLDER = Path(__file__).parent
 LIMIT = re.compile(r"\{(\w+)\.(\w+)\}")
@@ -61,7 +61,9 @@ def cards() -> tuple[Card, ...]:
 
 def used_cards(texts: Iterable[str], cores: Cores) -> tuple[Card, ...]:
     """The cards of what kernels on such cores always need, and of what these texts of kernels name."""
-    words = frozenset(token.text for text in texts for token in tokenize(text) if token.kind is Kind.NAME)
+    words = frozenset(
+        token.text for text in texts for token in tokenize(text) if token.kind is CppTokenKind.NAME
+    )
     found = [card for card in cards() if cores in card.cores and (card.always or _is_used(card, words))]
     explained = {key for card in found if card.is_topic for key in card.rows}
     return tuple(card for card in found if card.is_topic or not _is_explained(card.rows[0], explained))

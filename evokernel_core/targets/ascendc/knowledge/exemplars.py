@@ -73,12 +73,12 @@ def source_of(typical: Typical, chip: Chip) -> KernelSource:
 def exemplar(typical: Typical, chip: Chip) -> Experience:
     """The two files of a typical task's kernel, as an item."""
     source = source_of(typical, chip)
-    body = f"tiling.h:\n{source.tiling_h}\nop_kernel.cpp:\n{source.op_kernel_cpp}"
+    body = "\n".join(f"{name}:\n{text}" for name, text in source.files.items())
     title = Sentence(
         "{family} kernel on {cores}: {about}",
         family=Sentence(typical.family),
         cores=Sentence(typical.cores.value),
         about=typical.about,
     )
-    payload = json.dumps({"tiling_h": source.tiling_h, "op_kernel_cpp": source.op_kernel_cpp}, sort_keys=True)
+    payload = json.dumps({"target": source.target, "files": dict(source.files)}, sort_keys=True)
     return item(ExperienceKind.EXEMPLAR, title, body, payload=payload)

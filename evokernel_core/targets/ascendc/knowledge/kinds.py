@@ -13,7 +13,7 @@ from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.products import multiply_adds
 from evokernel_core.targets.ascendc.author import initial, launched
 from evokernel_core.targets.ascendc.kernels.family import Cores
-from evokernel_core.targets.ascendc.planned import Launched
+from evokernel_core.targets.ascendc.programs import Launched
 
 
 @frozen

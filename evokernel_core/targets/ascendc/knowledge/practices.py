@@ -15,7 +15,7 @@ from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Latency
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.hardware.roofline import launch_us, roofline_parts
+from evokernel_core.hardware.roofline import roofline_parts
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.knowledge.cards import CORES
 from evokernel_core.targets.ascendc.knowledge.items import item
@@ -81,7 +81,7 @@ def bindings_of(latency: Latency, chip: Chip) -> tuple[str, ...]:
 
 
 def _bindings(latency: Latency, chip: Chip) -> Iterator[str]:
-    started_us = launch_us(chip, latency.block_dim)
+    started_us = chip.launch_of(latency.block_dim)
     if started_us >= _MOST_OF_IT * latency.us:
         yield LAUNCH
     if latency.balance < _BALANCED:
@@ -98,5 +98,5 @@ def expected_bindings(task: KernelTask, chip: Chip) -> tuple[str, ...]:
     """What will bind the first kernel of a task, by the bounds of its bytes, products and elements."""
     parts = roofline_parts(task, chip)
     largest = max(parts, key=parts.__getitem__)
-    is_small = parts[largest] < launch_us(chip, 1)
+    is_small = parts[largest] < chip.launch_of(1)
     return (*([LAUNCH] if is_small else []), _PARTS[largest])

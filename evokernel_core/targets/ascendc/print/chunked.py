@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from textwrap import indent
 
+from evokernel_core.compiler.fusion.program import Place, Stage
 from evokernel_core.compiler.shapes.sizes import extent, product
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.targets.ascendc.fusion.launches import Barrier, Order
 from evokernel_core.targets.ascendc.fusion.micro_batches import Chunked
-from evokernel_core.targets.ascendc.fusion.program import Place, Stage
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.kernels.rendering import Symbolic, symbols_of
 from evokernel_core.targets.ascendc.print.scheduling import BATCHED

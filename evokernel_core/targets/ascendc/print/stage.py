@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from attrs import evolve
 
+from evokernel_core.compiler.target import Family
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.nodes import Kernel, Memory
 from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
-from evokernel_core.targets.ascendc.kernels.family import Added, Beside, Family, Printed, StageText
+from evokernel_core.targets.ascendc.kernels.family import Added, Beside, Made, Printed, StageText
 from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
 from evokernel_core.targets.ascendc.print.fetching_class import class_of
 from evokernel_core.targets.ascendc.print.statements import in_lines
@@ -19,7 +20,7 @@ from evokernel_core.targets.ascendc.print.vector_kernel import arguments_of, sta
 
 def text_of(family: Family, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
     """The kernel under a name in snake case: printed from the IR, or what the family's templates give."""
-    made = family.text(task, strategy, chip, name)
+    made: Made = family.text(task, strategy, chip, name)
     match made:
         case Kernel():
             return stage_text(made, task, name)

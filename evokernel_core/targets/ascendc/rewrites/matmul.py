@@ -14,9 +14,8 @@ from evokernel_core.compiler.ops import FLOATS, SPLIT_K_MM
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.tensor import ITEM_SIZE, evaluate_dim
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.ascend.chip import Chip, chip_of
 from evokernel_core.hardware.ascend.isa import FRACTAL
-from evokernel_core.hardware.roofline import launch_us
 from evokernel_core.targets.ascendc.rewrites.pitched import aligned_operands, largest_tile
 
 _LEAST_DEPTH = 1024
@@ -36,7 +35,7 @@ def rewrite_product(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | N
         return None
     m, n = (evaluate_dim(dim, writer.sizes) for dim in spec.shape)
     k = evaluate_dim(writer.shape(left)[1], writer.sizes)
-    parts = split_count(m, n, k, ITEM_SIZE[spec.dtype], writer.chip)
+    parts = split_count(m, n, k, ITEM_SIZE[spec.dtype], chip_of(writer.device))
     if parts < 2:
         aligned = aligned_operands(left, right, writer)
         return None if aligned is None else writer.keep(evolve(node, args=aligned))
@@ -75,7 +74,7 @@ def _product_us(m: int, n: int, k: int, size: int, parts: int, chip: Chip) -> fl
     if parts == 1:
         return max(cycles / chip.mhz, loaded)
     added = 2 * parts * m * n * 4 / (_SUMS_RATE * chip.gm.l2_bytes_us)
-    return max(cycles / chip.mhz, loaded) + launch_us(chip) + added
+    return max(cycles / chip.mhz, loaded) + chip.launch_us + added
 
 
 REWRITES: Mapping[str, Rewrite] = {"aten.mm.default": rewrite_product}

@@ -18,9 +18,8 @@ from evokernel_core.compiler.shapes.views import PERMUTATIONS
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim, evaluate_dim
 from evokernel_core.hardware.ascend.api import most_of
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.ascend.chip import Chip, chip_of
 from evokernel_core.hardware.ascend.isa import FRACTAL, REQUEST_BYTES
-from evokernel_core.hardware.roofline import launch_us
 
 _PANEL_BYTES = 640
 """Of a row, what is loaded at once where rows run along k."""
@@ -53,7 +52,7 @@ class _Operand:
     def copy_us(self, chip: Chip) -> float:
         rate = _COPY_RATE * chip.gm.memory_bytes_us
         read = self.rows * self.length * self.size
-        return launch_us(chip) + (read + self.rows * _whole(self.length, self.size) * self.size) / rate
+        return chip.launch_us + (read + self.rows * _whole(self.length, self.size) * self.size) / rate
 
     def requests(self, tile: int, copied: bool) -> float:
         """For a tile's rows or columns and one element along k."""
@@ -80,7 +79,7 @@ def aligned_operands(
     choices = [
         (a, b) for a in (False, True) for b in (False, True) if a <= sides[0].moves and b <= sides[1].moves
     ]
-    times = {copied: _product_us(sides, copied, (m, n, k), writer.chip) for copied in choices}
+    times = {copied: _product_us(sides, copied, (m, n, k), chip_of(writer.device)) for copied in choices}
     best = min(times, key=times.__getitem__)
     if times[best] >= _LEAST_GAIN * times[False, False]:
         return None

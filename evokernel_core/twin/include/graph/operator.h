@@ -71,8 +71,8 @@ public:
 
     template <typename T> graphStatus GetAttr(const char *name, T &value) const
     {
-        const auto found = attributes_.find(name);
-        const T *held = found == attributes_.end() ? nullptr : std::any_cast<T>(&found->second);
+        const auto entry = attributes_.find(name);
+        const T *held = entry == attributes_.end() ? nullptr : std::any_cast<T>(&entry->second);
         if (held == nullptr) {
             return GRAPH_FAILED;
         }
@@ -89,8 +89,8 @@ private:
     using Descriptions = std::map<std::string, TensorDesc>;
     static TensorDesc Found(const Descriptions &all, const std::string &name)
     {
-        const auto found = all.find(name);
-        return found == all.end() ? TensorDesc() : found->second;
+        const auto entry = all.find(name);
+        return entry == all.end() ? TensorDesc() : entry->second;
     }
     static graphStatus Set(Descriptions &all, const std::string &name, const TensorDesc &desc)
     {

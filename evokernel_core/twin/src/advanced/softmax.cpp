@@ -402,19 +402,19 @@ bool AdjustRows(const LocalRef &rows, const LocalRef &max, uint32_t from, Scalar
         return false;
     }
     const Matrix matrix{rows, m, k, nz};
-    bool found = false;
+    bool changed = false;
     for (uint32_t row = 0; row < m; ++row) {
         uint32_t bits = 0;
         std::memcpy(&bits, TheCore().ub + max.address + row * step * DTypeBytes(max.dtype), DTypeBytes(max.dtype));
         if (bits == from) {
-            found = true;
+            changed = true;
             check.Simple(k, width, 1);
             const bool undefined = Undefined(max, row * step, 1);
             matrix.SetRow(row, std::vector<float>(k, static_cast<float>(to.value)),
                           std::vector<uint8_t>(k, undefined ? 1 : 0));
         }
     }
-    return found;
+    return changed;
 }
 
 }  // namespace evokernel::twin

@@ -44,8 +44,8 @@ std::string Load(const char *path)
 template <typename T> std::vector<T> List(wire::Reader &reader)
 {
     std::vector<T> list(reader.Raw<uint32_t>());
-    for (T &item : list) {
-        item = reader.Raw<T>();
+    for (T &element : list) {
+        element = reader.Raw<T>();
     }
     return list;
 }

@@ -322,8 +322,8 @@ uint32_t NumberOf(const char *name)
     if (cached.name == name) {
         return cached.number;
     }
-    const auto found = self.numbers.find(name);
-    if (found == self.numbers.end()) {
+    const auto position = self.numbers.find(name);
+    if (position == self.numbers.end()) {
         const auto length = static_cast<uint32_t>(::strnlen(name, kLongestName));
         if (self.names_bytes + sizeof(length) + length > kNamesBytes) {
             Violation("there are too many names at once");
@@ -335,7 +335,7 @@ uint32_t NumberOf(const char *name)
         self.names.push_back(name);
         self.numbers.emplace(name, cached.number);
     } else {
-        cached = {name, found->second};
+        cached = {name, position->second};
     }
     return cached.number;
 }

@@ -24,9 +24,9 @@ std::string Formatted(const char *format, va_list arguments)
 {
     char *text = nullptr;
     const int length = ::vasprintf(&text, format, arguments);
-    const std::string found(length < 0 ? "" : text, length < 0 ? 0 : static_cast<size_t>(length));
+    const std::string copied(length < 0 ? "" : text, length < 0 ? 0 : static_cast<size_t>(length));
     std::free(length < 0 ? nullptr : text);
-    return found;
+    return copied;
 }
 
 // A read: it has no result to wait for where elements have no values.

@@ -38,12 +38,12 @@ aclError NeedStream(const char *api, aclrtStream stream)
 
 Event *Find(const char *api, aclrtEvent event)
 {
-    const auto found = Events().find(event);
-    if (found == Events().end()) {
+    const auto record = Events().find(event);
+    if (record == Events().end()) {
         Fail(ACL_ERROR_RT_PARAM_INVALID, "%s gets an event that was never created or is destroyed.", api);
         return nullptr;
     }
-    return &found->second;
+    return &record->second;
 }
 
 double ModelledUs()
@@ -113,20 +113,20 @@ aclError aclrtDestroyEvent(aclrtEvent event)
 }
 aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream)
 {
-    Event *found = Find("aclrtRecordEvent", event);
-    if (found == nullptr) {
+    Event *record = Find("aclrtRecordEvent", event);
+    if (record == nullptr) {
         return ACL_ERROR_RT_PARAM_INVALID;
     }
-    *found = {true, ModelledUs()};
+    *record = {true, ModelledUs()};
     return NeedStream("aclrtRecordEvent", stream);
 }
 aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream)
 {
-    Event *found = Find("aclrtResetEvent", event);
-    if (found == nullptr) {
+    Event *record = Find("aclrtResetEvent", event);
+    if (record == nullptr) {
         return ACL_ERROR_RT_PARAM_INVALID;
     }
-    *found = {};
+    *record = {};
     return NeedStream("aclrtResetEvent", stream);
 }
 aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event)
@@ -141,16 +141,16 @@ aclError aclrtSynchronizeEvent(aclrtEvent event)
 aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t) { return aclrtSynchronizeEvent(event); }
 aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status)
 {
-    const Event *found = Find("aclrtQueryEvent", event);
-    *status = found != nullptr && found->recorded ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY;
-    return found == nullptr ? ACL_ERROR_RT_PARAM_INVALID : ACL_SUCCESS;
+    const Event *record = Find("aclrtQueryEvent", event);
+    *status = record != nullptr && record->recorded ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY;
+    return record == nullptr ? ACL_ERROR_RT_PARAM_INVALID : ACL_SUCCESS;
 }
 aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *status)
 {
-    const Event *found = Find("aclrtQueryEventStatus", event);
-    *status = found != nullptr && found->recorded ? ACL_EVENT_RECORDED_STATUS_COMPLETE
+    const Event *record = Find("aclrtQueryEventStatus", event);
+    *status = record != nullptr && record->recorded ? ACL_EVENT_RECORDED_STATUS_COMPLETE
                                                   : ACL_EVENT_RECORDED_STATUS_NOT_READY;
-    return found == nullptr ? ACL_ERROR_RT_PARAM_INVALID : ACL_SUCCESS;
+    return record == nullptr ? ACL_ERROR_RT_PARAM_INVALID : ACL_SUCCESS;
 }
 aclError aclrtEventElapsedTime(float *milliseconds, aclrtEvent start, aclrtEvent end)
 {
@@ -167,11 +167,11 @@ aclError aclrtEventElapsedTime(float *milliseconds, aclrtEvent start, aclrtEvent
 }
 aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *microseconds)
 {
-    const Event *found = Find("aclrtEventGetTimestamp", event);
-    if (found == nullptr || !found->recorded) {
+    const Event *record = Find("aclrtEventGetTimestamp", event);
+    if (record == nullptr || !record->recorded) {
         return ACL_ERROR_RT_PARAM_INVALID;
     }
-    *microseconds = static_cast<uint64_t>(found->us);
+    *microseconds = static_cast<uint64_t>(record->us);
     return ACL_SUCCESS;
 }
 }

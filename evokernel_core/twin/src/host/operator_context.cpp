@@ -24,8 +24,8 @@ constexpr int kBits = 1000;  // elements of less than a byte
 template <size_t count>
 std::string NameOf(const Named (&names)[count], int32_t number, const char *prefix)
 {
-    const auto found = std::find_if(names, names + count, [number](const Named &each) { return each.number == number; });
-    return found == names + count ? "UNDEFINED" : std::string(prefix) + found->name;
+    const auto named = std::find_if(names, names + count, [number](const Named &each) { return each.number == number; });
+    return named == names + count ? "UNDEFINED" : std::string(prefix) + named->name;
 }
 
 }  // namespace
@@ -110,13 +110,13 @@ namespace {
 
 std::vector<AnchorInstanceInfo> Instances(const std::vector<Parameter> &parameters)
 {
-    std::vector<AnchorInstanceInfo> found;
+    std::vector<AnchorInstanceInfo> instances;
     size_t start = 0;
     for (const Parameter &parameter : parameters) {
-        found.emplace_back(start, parameter.tensors.size());
+        instances.emplace_back(start, parameter.tensors.size());
         start += parameter.tensors.size();
     }
-    return found;
+    return instances;
 }
 
 fe::PlatFormInfos *TheChip()

@@ -42,8 +42,8 @@ template <typename Items, typename Write>
 std::string List(const Items &items, Write write)
 {
     std::string text = "[";
-    for (const auto &item : items) {
-        text += (text.size() > 1 ? ", " : "") + write(item);
+    for (const auto &element : items) {
+        text += (text.size() > 1 ? ", " : "") + write(element);
     }
     return text + "]";
 }
@@ -88,7 +88,7 @@ std::string Text(const ops::OpAttrDef &attribute)
 
 std::string Text(ops::OpDef &operation)
 {
-    const auto text = [](const auto &item) { return Text(item); };
+    const auto text = [](const auto &element) { return Text(element); };
     const auto &configs = operation.AICore().configs_;
     return "{\"type\": " + Quoted(operation.type_) + ", \"inputs\": " + List(operation.inputs_, text) +
            ", \"outputs\": " + List(operation.outputs_, text) + ", \"attributes\": " +
@@ -98,11 +98,11 @@ std::string Text(ops::OpDef &operation)
            }) + "}";
 }
 
-std::string Text(const evokernel::twin::TemplateOf &found)
+std::string Text(const evokernel::twin::TemplateOf &choice)
 {
     const auto number = [](uint64_t value) { return std::to_string(value); };
-    return "{\"name\": " + Quoted(found.name) + ", \"first_key\": " + number(found.first_key) +
-           ", \"parameters\": " + List(found.parameters, [number](const auto &parameter) {
+    return "{\"name\": " + Quoted(choice.name) + ", \"first_key\": " + number(choice.first_key) +
+           ", \"parameters\": " + List(choice.parameters, [number](const auto &parameter) {
                return "[" + number(parameter.kind) + ", " + number(parameter.bits) + ", " +
                       List(parameter.values, number) + "]";
            }) + "}";
@@ -119,9 +119,9 @@ int Describe()
             return "[" + Quoted(field.type) + ", " + Quoted(field.name) + ", " + std::to_string(field.count) + "]";
         }) + "}";
     };
-    const auto known = [](const auto &item) { return Text(item); };
+    const auto known = [](const auto &element) { return Text(element); };
     const auto pair = [](const auto &entry) { return "[" + Quoted(entry.first) + ", " + Quoted(entry.second) + "]"; };
-    std::cout << "\n{\"operators\": " << List(operations, [](const auto &item) { return Text(*item); })
+    std::cout << "\n{\"operators\": " << List(operations, [](const auto &element) { return Text(*element); })
               << ", \"structures\": " << List(Layouts(), structure) << ", \"tilings\": " << List(Tilings(), pair)
               << ", \"templates\": " << List(evokernel::twin::Templates(), known)
               << ", \"reads_values\": " << List(FunctionsOf(), [](const auto &entry) {
@@ -323,11 +323,11 @@ int Shapes(const char *path)
     }
     const auto sizes = [](const TensorOf *tensor) {
         const gert::Shape &shape = tensor->shape.GetOriginShape();
-        std::vector<int64_t> found(shape.GetDimNum());
-        for (size_t i = 0; i < found.size(); ++i) {
-            found[i] = shape.GetDim(i);
+        std::vector<int64_t> dims(shape.GetDimNum());
+        for (size_t i = 0; i < dims.size(); ++i) {
+            dims[i] = shape.GetDim(i);
         }
-        return List(found, [](int64_t size) { return std::to_string(size); });
+        return List(dims, [](int64_t size) { return std::to_string(size); });
     };
     std::cout << "\n{\"outputs\": "
               << List(node.outputs, [sizes](const Parameter &output) { return List(output.tensors, sizes); }) << "}"

@@ -106,11 +106,11 @@ uint64_t FirstKey(const TilingDeclareParams &declared, const TilingSelectParams 
 
 bool DeclareTemplate(const char *name, const TilingDeclareParams &declared, const TilingSelectParams &selected)
 {
-    evokernel::twin::TemplateOf found{name, {}, FirstKey(declared, selected)};
+    evokernel::twin::TemplateOf chosen{name, {}, FirstKey(declared, selected)};
     for (const ParamStruct &parameter : declared) {
-        found.parameters.push_back({parameter.paramType, parameter.bitWidth, Allowed(parameter)});
+        chosen.parameters.push_back({parameter.paramType, parameter.bitWidth, Allowed(parameter)});
     }
-    evokernel::twin::Templates().push_back(std::move(found));
+    evokernel::twin::Templates().push_back(std::move(chosen));
     return true;
 }
 

@@ -78,10 +78,10 @@ void LearnNames(const uint8_t *bytes, uint32_t size)
             wire::Violation("there are too many names, or one is too long");
         }
         const std::string name(reinterpret_cast<const char *>(reader.Take(length)), length);
-        const auto [found, fresh] = self.known.emplace(name, static_cast<uint32_t>(self.names.size()));
-        self.names.push_back(found->first.c_str());
+        const auto [entry, fresh] = self.known.emplace(name, static_cast<uint32_t>(self.names.size()));
+        self.names.push_back(entry->first.c_str());
         if (fresh) {
-            self.numbers.emplace(found->first.c_str(), found->second);
+            self.numbers.emplace(entry->first.c_str(), entry->second);
         }
     }
 }
@@ -158,11 +158,11 @@ Reader Pump(Slot &slot, uint32_t number, Command command, uint32_t bytes, Batch 
 uint32_t NumberOfSlot(const Core &core)
 {
     Judge &self = The();
-    const auto [found, fresh] = self.slots.emplace(&core, static_cast<uint32_t>(self.all.size()));
+    const auto [entry, fresh] = self.slots.emplace(&core, static_cast<uint32_t>(self.all.size()));
     if (fresh) {
         self.all.emplace_back();
     }
-    return found->second;
+    return entry->second;
 }
 
 // A callback of a Matmul object on the core that needs it.
@@ -307,11 +307,11 @@ uint32_t Keep(std::unique_ptr<matmul::Object> object)
 
 matmul::Object &Kept(uint32_t handle)
 {
-    const auto found = The().objects.find(handle);
-    if (found == The().objects.end()) {
+    const auto entry = The().objects.find(handle);
+    if (entry == The().objects.end()) {
         wire::Violation("a Matmul object is named that does not exist");
     }
-    return *found->second;
+    return *entry->second;
 }
 
 // Its end may run work of this core, so that it leaves the table first.

@@ -41,11 +41,6 @@ struct options {
     struct watch watch;
 };
 
-void fail(const char *what) {
-    fprintf(stderr, "evokernel-launcher: %s: %s\n", what, strerror(errno));
-    _exit(FAILED);
-}
-
 static void refuse(const char *what) {
     errno = EINVAL;
     fail(what);

@@ -3,7 +3,9 @@
 #define EVOKERNEL_LAUNCHER_H
 #include <stdint.h>
 
-enum { FAILED = 120, MAX_FOLDERS = 64, MAX_KEPT = 16 };
+#include "failure.h"
+
+enum { MAX_FOLDERS = 64, MAX_KEPT = 16 };
 
 /* Whose system calls are allowed: a candidate starts nothing; a compiler starts its own parts. */
 enum profile { CANDIDATE, COMPILER };
@@ -21,9 +23,6 @@ struct watch {
     uint64_t quota, files; /* growth of the writable folders; 0: not counted */
     const struct confinement *where;
 };
-
-/* Prints what failed and why, and ends with status 120. */
-void fail(const char *what) __attribute__((noreturn));
 
 int landlock_abi(void); /* 0: this kernel of Linux has none */
 void restrict_files(int abi, const struct confinement *c, const char *program);

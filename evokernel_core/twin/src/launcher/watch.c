@@ -23,14 +23,14 @@ struct usage { uint64_t bytes, files; };
 static void count(int folder, int depth, uint64_t most, struct usage *total) {
     DIR *entries = fdopendir(folder);
     if (!entries) { close(folder); return; }
-    for (struct dirent *item; total->files <= most && (item = readdir(entries));) {
+    for (struct dirent *name; total->files <= most && (name = readdir(entries));) {
         struct stat what;
-        if (!strcmp(item->d_name, ".") || !strcmp(item->d_name, "..")) continue;
-        if (fstatat(folder, item->d_name, &what, AT_SYMLINK_NOFOLLOW)) continue; /* gone meanwhile */
+        if (!strcmp(name->d_name, ".") || !strcmp(name->d_name, "..")) continue;
+        if (fstatat(folder, name->d_name, &what, AT_SYMLINK_NOFOLLOW)) continue; /* gone meanwhile */
         total->files++;
         total->bytes += (uint64_t)what.st_blocks * BLOCK_BYTES;
         if (!S_ISDIR(what.st_mode) || depth == DEEPEST) continue;
-        int inner = openat(folder, item->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int inner = openat(folder, name->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (inner >= 0) count(inner, depth + 1, most, total);
     }
     closedir(entries);

@@ -72,8 +72,8 @@ Machine::~Machine()
 
 bool Machine::Begin(const Job &job)
 {
-    const auto found = Owners().find(&TheCore());
-    Machine *owner = found == Owners().end() ? nullptr : found->second;
+    const auto entry = Owners().find(&TheCore());
+    Machine *owner = entry == Owners().end() ? nullptr : entry->second;
     if (owner == this && core_ == &TheCore() && serial_ == job.serial) {
         return true;
     }

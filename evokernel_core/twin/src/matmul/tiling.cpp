@@ -140,20 +140,20 @@ struct Split {
 // Fewer cores only where that costs nothing; an even number of them because a block of a mixed launch has two.
 // Among equals narrow parts where there is a bias, of which each core then reads less, and flat ones elsewhere:
 // rows of C stay whole.
-bool Better(const Split &found, const Split &best, bool with_bias)
+bool Better(const Split &other, const Split &best, bool with_bias)
 {
-    if (best.cores == 0 || found.cycles < best.cycles * 0.999) {
+    if (best.cores == 0 || other.cycles < best.cycles * 0.999) {
         return true;
     }
-    if (found.cycles > best.cycles * 1.001) {
+    if (other.cycles > best.cycles * 1.001) {
         return false;
     }
-    const bool even = found.cores % 2 == 0;
+    const bool even = other.cores % 2 == 0;
     const bool best_even = best.cores % 2 == 0;
-    if (even != best_even || found.cores != best.cores) {
-        return even != best_even ? even : found.cores < best.cores;
+    if (even != best_even || other.cores != best.cores) {
+        return even != best_even ? even : other.cores < best.cores;
     }
-    return with_bias ? found.single.n < best.single.n : found.single.m < best.single.m;
+    return with_bias ? other.single.n < best.single.n : other.single.m < best.single.m;
 }
 
 // A matrix in a core's own memory is all there is of it.
@@ -171,17 +171,17 @@ bool SplitOverCores(const TilingRequest &request, Sizes *sizes)
     for (int32_t k_parts = 1; k_parts <= (request.split_k ? request.cores : 1); ++k_parts) {
         for (int32_t m_parts = 1; m_parts * k_parts <= request.cores; ++m_parts) {
             for (int32_t n_parts = 1; m_parts * n_parts * k_parts <= request.cores; ++n_parts) {
-                Split found;
-                found.single.m = given.m > 0 ? given.m : Share(all.m, WholeOnCore(request.a) ? 1 : m_parts, unit_m);
-                found.single.n = given.n > 0 ? given.n : Share(all.n, WholeOnCore(request.b) ? 1 : n_parts, unit_n);
-                found.single.k = given.k > 0 ? given.k : Share(all.k, k_parts, unit_k);
-                const int64_t cores = int64_t{Ceil(all.m, found.single.m)} * Ceil(all.n, found.single.n) *
-                                      (request.split_k || given.k > 0 ? Ceil(all.k, found.single.k) : 1);
-                found.cores = static_cast<int32_t>(std::min<int64_t>(cores, 1 << 20));
-                found.cycles = CoreCycles(request, found.single) * Raggedness(all, found.single);
-                if (found.cores <= request.cores && SingleAllowed(request, found.single) &&
-                    Better(found, best, request.has_bias)) {
-                    best = found;
+                Split trial;
+                trial.single.m = given.m > 0 ? given.m : Share(all.m, WholeOnCore(request.a) ? 1 : m_parts, unit_m);
+                trial.single.n = given.n > 0 ? given.n : Share(all.n, WholeOnCore(request.b) ? 1 : n_parts, unit_n);
+                trial.single.k = given.k > 0 ? given.k : Share(all.k, k_parts, unit_k);
+                const int64_t cores = int64_t{Ceil(all.m, trial.single.m)} * Ceil(all.n, trial.single.n) *
+                                      (request.split_k || given.k > 0 ? Ceil(all.k, trial.single.k) : 1);
+                trial.cores = static_cast<int32_t>(std::min<int64_t>(cores, 1 << 20));
+                trial.cycles = CoreCycles(request, trial.single) * Raggedness(all, trial.single);
+                if (trial.cores <= request.cores && SingleAllowed(request, trial.single) &&
+                    Better(trial, best, request.has_bias)) {
+                    best = trial;
                 }
             }
         }

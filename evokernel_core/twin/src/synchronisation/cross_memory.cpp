@@ -218,12 +218,12 @@ Turns *FindTurns(const GlobalRef &workspace, const LocalRef &local, const char *
     if (!OnVectorCore(api, at) || !CheckLocal(local, TurnBytes() + kSlot, api, at)) {
         return nullptr;
     }
-    const auto found = TheState().turns.find(workspace.address);
-    if (found == TheState().turns.end()) {
+    const auto entry = TheState().turns.find(workspace.address);
+    if (entry == TheState().turns.end()) {
         ReportError("event-misuse", at, "%s uses a workspace that InitDetermineComputeWorkspace did not prepare.", api);
         return nullptr;
     }
-    return &found->second;
+    return &entry->second;
 }
 
 struct TurnWait {
@@ -323,8 +323,8 @@ bool AllArrived(void *context)
 {
     const auto &wait = *static_cast<GroupArrival *>(context);
     for (uint32_t i = 0; i < wait.arrivers; ++i) {
-        const auto found = wait.group->arrivals.find(i);
-        if (found == wait.group->arrivals.end() || found->second.size() <= wait.round) {
+        const auto entry = wait.group->arrivals.find(i);
+        if (entry == wait.group->arrivals.end() || entry->second.size() <= wait.round) {
             return false;
         }
     }

@@ -108,12 +108,12 @@ bool BehindVectorBarrier(const CoreState &core, const Access &earlier)
 // What another core had done when it wrote what this core polled.
 void LearnFromWriter(CoreState &core, const Access &writer)
 {
-    const auto found = TheDetector().live.find(writer.core);
+    const auto position = TheDetector().live.find(writer.core);
     Knowledge knowledge{writer.core, {}, nullptr};
-    if (found == TheDetector().live.end()) {
+    if (position == TheDetector().live.end()) {
         knowledge.clock.fill(~uint32_t{0});
     } else {
-        CoreState &other = *found->second;
+        CoreState &other = *position->second;
         other.Inherit(writer.pipe);
         knowledge.clock = other.known[static_cast<int>(writer.pipe)];
         knowledge.clock[static_cast<size_t>(writer.pipe)] = writer.epoch;
@@ -291,9 +291,9 @@ void Flag(Core &core, Pipe from, Pipe to, int64_t id, bool set)
         state->flags[key] = state->Release(from);
         return;
     }
-    const auto found = state->flags.find(key);
-    if (found != state->flags.end()) {
-        state->Acquire(to, found->second);
+    const auto position = state->flags.find(key);
+    if (position != state->flags.end()) {
+        state->Acquire(to, position->second);
     }
 }
 

@@ -83,8 +83,8 @@ private:
     {
         const std::vector<const TraceEvent *> &row = rows_[static_cast<int>(event.cause)];
         const auto over = [&event](const TraceEvent *other) { return other->start + other->cycles <= event.start; };
-        const auto found = std::find_if(row.rbegin(), row.rend(), over);
-        return found == row.rend() ? nullptr : *found;
+        const auto covering = std::find_if(row.rbegin(), row.rend(), over);
+        return covering == row.rend() ? nullptr : *covering;
     }
 
     void Arrow(const TraceEvent &event)

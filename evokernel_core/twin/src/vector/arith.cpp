@@ -58,11 +58,11 @@ template <Api kApi, typename T, typename F> void Each(const Numbers<T> &numbers,
 // Largest magnitude bits: infinity or NaN compare at or above 0x7F800000.
 bool AnyInfinity(const float *values, size_t n)
 {
-    uint32_t found = 0;
+    uint32_t infinite = 0;
     for (size_t i = 0; i < n; ++i) {
-        found |= static_cast<uint32_t>((BitsOf(values[i]) & 0x7FFFFFFFu) == 0x7F800000u);
+        infinite |= static_cast<uint32_t>((BitsOf(values[i]) & 0x7FFFFFFFu) == 0x7F800000u);
     }
-    return found != 0;
+    return infinite != 0;
 }
 
 bool Overflowed(const float *a, const float *b, const float *d, size_t n)

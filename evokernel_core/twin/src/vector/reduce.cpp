@@ -44,12 +44,12 @@ float TreeSum(const float *values, uint32_t n, bool half_type)
 struct Extreme {
     float value = 0;
     uint32_t index = 0;
-    bool found = false;
+    bool is_set = false;
 };
 
 void Offer(Extreme &best, Reduce op, float value, uint32_t index)
 {
-    const bool better = !best.found || (op == Reduce::Max ? value > best.value : value < best.value) ||
+    const bool better = !best.is_set || (op == Reduce::Max ? value > best.value : value < best.value) ||
                         (std::isnan(value) && !std::isnan(best.value));
     if (better) {
         best = Extreme{value, index, true};
@@ -82,7 +82,7 @@ bool RangeUndefined(const Operand &src, const Walk &walk, uint32_t repeat, uint3
     return false;
 }
 
-// Reduces lanes [first, end) of a repeat. `found` is false where none is active.
+// Reduces lanes [first, end) of a repeat. `is_set` is false where none is active.
 Extreme ReduceLanes(Reduce op, const float *values, const Walk &walk, uint32_t repeat, uint32_t first, uint32_t end,
                     bool half_type)
 {
@@ -99,7 +99,7 @@ Extreme ReduceLanes(Reduce op, const float *values, const Walk &walk, uint32_t r
     for (uint32_t lane = first; lane < end; ++lane) {
         const bool on = walk.Active(repeat, lane);
         active[lane - first] = on ? values[lane] : 0.0F;
-        best.found = best.found || on;
+        best.is_set = best.is_set || on;
     }
     best.value = TreeSum(active, end - first, half_type);
     return best;
@@ -267,7 +267,7 @@ void BlockReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form
             const uint32_t first = b * per_block;
             const Extreme result = ReduceLanes(op, values, walk, r, first, first + per_block, width == 2);
             const uint32_t place = dst.address + r * static_cast<uint32_t>(dst_repeat) * unit + b * width;
-            if (!result.found) {
+            if (!result.is_set) {
                 continue;  // a block with no active lane leaves its result alone
             }
             LocalRef element = dst;
@@ -310,7 +310,7 @@ void PairReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form 
         LoadFloats(from, walk, r, values);
         for (uint32_t pair = 0; pair < walk.lanes / 2; ++pair) {
             const Extreme result = ReduceLanes(op, values, walk, r, 2 * pair, 2 * pair + 2, width == 2);
-            if (result.found) {
+            if (result.is_set) {
                 const uint32_t place = dst.address + r * step + pair * width;
                 PutFloat(place, result.value, width);
                 SetState(place, width, !defined && RangeUndefined(from, walk, r, 2 * pair, 2 * pair + 2));
@@ -405,13 +405,13 @@ Extreme ReduceEverything(Reduce op, const Operand &from, const Walk &walk, bool 
         const Extreme part = ReduceLanes(op, values, walk, r, 0, walk.lanes, half_type);
         if (op == Reduce::Sum) {
             parts.push_back(part.value);
-        } else if (part.found) {
+        } else if (part.is_set) {
             Offer(best, op, part.value, r * walk.lanes + part.index);
         }
     }
     if (op == Reduce::Sum) {
         best.value = SumOfParts(std::move(parts), counted, half_type);
-        best.found = true;
+        best.is_set = true;
     }
     return best;
 }

@@ -19,9 +19,9 @@ void LaneValues(DType type, const uint8_t *tile, uint32_t n, double *values)
     const auto convert = [&](auto zero, auto value_of) {
         using T = decltype(zero);
         for (uint32_t lane = 0; lane < n; ++lane) {
-            T item;
-            std::memcpy(&item, tile + lane * sizeof(T), sizeof(T));
-            values[lane] = value_of(item);
+            T element;
+            std::memcpy(&element, tile + lane * sizeof(T), sizeof(T));
+            values[lane] = value_of(element);
         }
     };
     switch (type) {

@@ -109,8 +109,8 @@ void RunRepeats(const VecCall &call, const Plan &plan, At at)
         if (RowOf(call.op).Has(kReadsDst)) {
             LoadTile(plan.dst, plan.walk, r, dst);
         }
-        const bool found = Compute(call, Lanes{src0, plan.two ? src1 : nullptr, dst, plan.walk.LastLane(r)});
-        overflow = overflow || (found && plan.walk.full);
+        const bool exceeded = Compute(call, Lanes{src0, plan.two ? src1 : nullptr, dst, plan.walk.LastLane(r)});
+        overflow = overflow || (exceeded && plan.walk.full);
         StoreTile(plan.dst, plan.walk, r, dst);
     }
     if (overflow) {

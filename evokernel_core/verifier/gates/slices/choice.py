@@ -12,7 +12,7 @@ from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.sentence import Sentence, joined
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
-from evokernel_core.twin.run import Part, Run
+from evokernel_core.twin.run import Run, TensorPart
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import cases
 from evokernel_core.verifier.gates.slices.independence import independent_symbols
@@ -37,7 +37,7 @@ SEED_BITS = 31
 
 
 @frozen
-class Choice:
+class ChosenSlices:
     """Slices of a full size: by symbol the runs of indices that are looked at, and how inputs are drawn."""
 
     runs: tuple[tuple[str, tuple[Run, ...]], ...]
@@ -45,7 +45,7 @@ class Choice:
     """The task's symbols where only what is chosen is there."""
     seed: int
 
-    def part(self, spec: TensorSpec, sizes: Mapping[str, int]) -> Part:
+    def part(self, spec: TensorSpec, sizes: Mapping[str, int]) -> TensorPart:
         """What of a tensor is chosen."""
         known = dict(self.runs)
         shape = spec.sizes(sizes)
@@ -53,7 +53,7 @@ class Choice:
             known[dim] if isinstance(dim, str) and dim in known else ((0, size),) if size else ()
             for dim, size in zip(spec.shape, shape, strict=True)
         )
-        return Part(ITEM_SIZE[spec.dtype], shape, runs)
+        return TensorPart(ITEM_SIZE[spec.dtype], shape, runs)
 
     def words(self, task: KernelTask) -> Sentence:
         """What is looked at, for a verdict."""
@@ -71,7 +71,7 @@ class Choice:
         return Sentence("chosen slices ({places})", places=joined(places, by=", "))
 
 
-def choose(task: KernelTask, draw: Draw, enough: int = 0) -> Choice | Sentence:
+def choose(task: KernelTask, draw: Draw, enough: int = 0) -> ChosenSlices | Sentence:
     """The slices of a draw, or why there are none; ``enough``: other bytes of
     them than ``ENOUGH``, beyond the least."""
     if any(operand.kind is not InputKind.SCALAR and _is_index(operand.spec) for operand in task.graph.inputs):
@@ -89,16 +89,16 @@ def choose(task: KernelTask, draw: Draw, enough: int = 0) -> Choice | Sentence:
 
 def _choice(
     task: KernelTask, names: tuple[str, ...], sizes: Mapping[str, int], inner: int, numbers: Random
-) -> Choice:
+) -> ChosenSlices:
     """So many slices, anywhere."""
     runs = tuple(
         (name, _runs(task.sizes[name], sizes[name], PLACES if name == names[0] else inner, numbers))
         for name in names
     )
-    return Choice(runs, tuple(sizes.items()), numbers.getrandbits(SEED_BITS))
+    return ChosenSlices(runs, tuple(sizes.items()), numbers.getrandbits(SEED_BITS))
 
 
-def _touched(task: KernelTask, choice: Choice) -> int:
+def _touched(task: KernelTask, choice: ChosenSlices) -> int:
     """Bytes of the tiles that hold what is chosen."""
     inputs = (operand.spec for operand in task.graph.inputs if operand.kind is not InputKind.SCALAR)
     parts = [choice.part(spec, task.sizes) for spec in (*inputs, *task.graph.output_specs())]
@@ -118,7 +118,7 @@ def _is_light(task: KernelTask, sizes: Mapping[str, int], limit: int) -> bool:
     )
 
 
-def _pieces(part: Part) -> tuple[int, int]:
+def _pieces(part: TensorPart) -> tuple[int, int]:
     """How many runs of neighbouring bytes a part has, and their bytes."""
     count, inner = 1, part.item_size
     is_whole = True
@@ -137,7 +137,7 @@ def _grown(
     inner: int,
     numbers: Random,
     enough: int,
-) -> Choice:
+) -> ChosenSlices:
     """As many slices as take a moment: first enough places along each symbol, ``inner`` along all but the
     outermost, then whatever there is room for, the innermost first, whose neighbours lie side by side."""
     choice = _choice(task, names, least, inner, numbers)

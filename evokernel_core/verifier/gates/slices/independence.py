@@ -10,7 +10,15 @@ from attrs import frozen
 from evokernel_core.domain.graph import Arg, InputKind, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim, TensorSpec
-from evokernel_core.verifier.gates.slices.rules import CONSTANT, RULES, SIZED, Along, Call, Mixed, Operand
+from evokernel_core.verifier.gates.slices.rules import (
+    CONSTANT,
+    RULES,
+    SIZED,
+    Mixed,
+    SliceAxis,
+    SlicedNode,
+    SlicedOperand,
+)
 
 
 def independent_symbols(task: KernelTask) -> tuple[str, ...]:
@@ -29,26 +37,26 @@ def names_in(dim: Dim) -> frozenset[str]:
 
 def _cuts(task: KernelTask, symbol: str) -> bool:
     try:
-        places = _Walk(task, symbol).places()
+        places = _SliceWalk(task, symbol).places()
         return all(_is_whole(places[ref], task.graph.spec(ref), symbol) for ref in task.graph.outputs)
     except Mixed:
         return False
 
 
-def _is_whole(place: Along | None, spec: TensorSpec, symbol: str) -> bool:
+def _is_whole(place: SliceAxis | None, spec: TensorSpec, symbol: str) -> bool:
     return place is not None and place.inner == 1 and spec.shape[place.dim] == symbol
 
 
 @frozen
-class _Walk:
+class _SliceWalk:
     """One pass over a graph, which finds where the slices of a symbol lie in each value."""
 
     task: KernelTask
     symbol: str
 
-    def places(self) -> dict[ValueRef, Along | None]:
+    def places(self) -> dict[ValueRef, SliceAxis | None]:
         """By value. Raises Mixed where an operation mixes slices."""
-        result: dict[ValueRef, Along | None] = {}
+        result: dict[ValueRef, SliceAxis | None] = {}
         for operand in self.task.graph.inputs:
             is_scalar = operand.kind is InputKind.SCALAR
             result[ValueRef(operand.name)] = None if is_scalar else self._own_place(operand.spec)
@@ -58,14 +66,14 @@ class _Walk:
                 result[ValueRef(node.name, index)] = place
         return result
 
-    def _own_place(self, spec: TensorSpec) -> Along | None:
+    def _own_place(self, spec: TensorSpec) -> SliceAxis | None:
         """Where the slices lie by the shape alone: of an input, or of a tensor of one value."""
         dims = [dim for dim, size in enumerate(spec.shape) if self.symbol in names_in(size)]
         if len(dims) > 1 or (dims and spec.shape[dims[0]] != self.symbol):
             raise Mixed
-        return Along(dims[0]) if dims else None
+        return SliceAxis(dims[0]) if dims else None
 
-    def _place(self, node: Node, known: dict[ValueRef, Along | None]) -> Along | None:
+    def _place(self, node: Node, known: dict[ValueRef, SliceAxis | None]) -> SliceAxis | None:
         packet = node.op.split(".")[1]
         if packet not in SIZED | CONSTANT and self.symbol in _names(node):
             raise Mixed
@@ -79,7 +87,7 @@ class _Walk:
             raise Mixed
         return places[0] if places else None
 
-    def _alone(self, node: Node, place: Along) -> Along:
+    def _alone(self, node: Node, place: SliceAxis) -> SliceAxis:
         """The place, which no other dimension of the results grows with the symbol beside: one that was
         expanded to as many elements has each slice as often as there are slices."""
         for spec in node.outputs:
@@ -87,13 +95,13 @@ class _Walk:
                 raise Mixed
         return place
 
-    def _call(self, node: Node, known: dict[ValueRef, Along | None]) -> Call:
+    def _call(self, node: Node, known: dict[ValueRef, SliceAxis | None]) -> SlicedNode:
         sizes = self.task.sizes
         operands = {
-            ref: Operand(self.task.graph.spec(ref).sizes(sizes), known[ref]) for ref in node.operands()
+            ref: SlicedOperand(self.task.graph.spec(ref).sizes(sizes), known[ref]) for ref in node.operands()
         }
         shapes = tuple(spec.sizes(sizes) for spec in node.outputs)
-        return Call(node, operands, shapes, sizes[self.symbol])
+        return SlicedNode(node, operands, shapes, sizes[self.symbol])
 
 
 def _names(node: Node) -> frozenset[str]:

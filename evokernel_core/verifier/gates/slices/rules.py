@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 @frozen
-class Along:
+class SliceAxis:
     """Where slices lie in a value: along dimension ``dim``, ``inner`` neighbouring indices to a slice. The
     dimension may hold all slices several times over, as one that a view merged with others does."""
 
@@ -29,11 +29,11 @@ class Along:
 
 
 @frozen
-class Operand:
+class SlicedOperand:
     """An operand of a node: its shape, and where the slices lie in it, None where it has none."""
 
     shape: tuple[int, ...]
-    along: Along | None
+    along: SliceAxis | None
 
 
 class Mixed(Exception):
@@ -41,11 +41,11 @@ class Mixed(Exception):
 
 
 @frozen
-class Call:
+class SlicedNode:
     """A node with its operands by name, the shapes of its results, and how many slices there are."""
 
     node: Node
-    values: Mapping[ValueRef, Operand]
+    values: Mapping[ValueRef, SlicedOperand]
     shapes: tuple[tuple[int, ...], ...]
     slices: int
 
@@ -56,7 +56,7 @@ class Call:
         given = dict(zip((position.name for position in order), self.node.args, strict=False))
         return by_name.get(name, given.get(name))
 
-    def operand(self, name: str) -> Operand | None:
+    def operand(self, name: str) -> SlicedOperand | None:
         """The tensor of a parameter, None for one that is left out or a number."""
         value = self.argument(name)
         return self.values[value] if isinstance(value, ValueRef) else None
@@ -77,10 +77,10 @@ class Call:
         return tuple(int(number) % max(rank, 1) for number in numbers if isinstance(number, int))
 
 
-Rule = Callable[[Call], Along]
+Rule = Callable[[SlicedNode], SliceAxis]
 
 
-def _first(call: Call) -> tuple[Operand, Along]:
+def _first(call: SlicedNode) -> tuple[SlicedOperand, SliceAxis]:
     """The first operand, which must have the slices, and where."""
     operand = next((call.values[ref] for ref in call.node.operands()), None)
     if operand is None or operand.along is None:
@@ -88,18 +88,18 @@ def _first(call: Call) -> tuple[Operand, Along]:
     return operand, operand.along
 
 
-def _one(found: list[T]) -> T:
-    if not found or any(item != found[0] for item in found):
+def _one(rules: list[T]) -> T:
+    if not rules or any(rule != rules[0] for rule in rules):
         raise Mixed
-    return found[0]
+    return rules[0]
 
 
-def pointwise(call: Call) -> Along:
+def pointwise(call: SlicedNode) -> SliceAxis:
     """Operands are broadcast against each other."""
     rank = len(call.shapes[0])
     operands = [call.values[ref] for ref in call.node.operands()]
     sliced = [(operand, operand.along) for operand in operands if operand.along is not None]
-    place = _one([Along(along.dim + rank - len(item.shape), along.inner) for item, along in sliced])
+    place = _one([SliceAxis(along.dim + rank - len(operand.shape), along.inner) for operand, along in sliced])
     for operand in operands:
         dim = place.dim - rank + len(operand.shape)
         if operand.along is None and dim >= 0 and operand.shape[dim] != 1:
@@ -110,7 +110,7 @@ def pointwise(call: Call) -> Along:
 def along_dims(*names: str) -> Rule:
     """The shape stays, and what ``names`` say is mixed along."""
 
-    def rule(call: Call) -> Along:
+    def rule(call: SlicedNode) -> SliceAxis:
         operand, along = _first(call)
         if any(along.dim in call.dims(name, len(operand.shape)) for name in names):
             raise Mixed
@@ -119,7 +119,7 @@ def along_dims(*names: str) -> Rule:
     return rule
 
 
-def reduced(call: Call) -> Along:
+def reduced(call: SlicedNode) -> SliceAxis:
     """The dimensions of ``dim`` are reduced, and kept with one element where ``keepdim`` says so."""
     operand, along = _first(call)
     dims = call.dims("dim", len(operand.shape))
@@ -127,10 +127,10 @@ def reduced(call: Call) -> Along:
         raise Mixed
     if call.argument("keepdim") is True:
         return along
-    return Along(along.dim - sum(dim < along.dim for dim in set(dims)), along.inner)
+    return SliceAxis(along.dim - sum(dim < along.dim for dim in set(dims)), along.inner)
 
 
-def reshaped(call: Call) -> Along:
+def reshaped(call: SlicedNode) -> SliceAxis:
     """Elements keep their order: slices lie where as many elements follow one."""
     operand, along = _first(call)
     follow = along.inner * math.prod(operand.shape[along.dim + 1 :])
@@ -139,29 +139,29 @@ def reshaped(call: Call) -> Along:
         behind = math.prod(shape[dim + 1 :])
         inner = follow // max(behind, 1)
         if inner and follow % behind == 0 and size % (inner * call.slices) == 0:
-            return Along(dim, inner)
+            return SliceAxis(dim, inner)
     raise Mixed
 
 
-def permuted(call: Call) -> Along:
+def permuted(call: SlicedNode) -> SliceAxis:
     operand, along = _first(call)
-    return Along(call.dims("dims", len(operand.shape)).index(along.dim), along.inner)
+    return SliceAxis(call.dims("dims", len(operand.shape)).index(along.dim), along.inner)
 
 
-def transposed(call: Call) -> Along:
+def transposed(call: SlicedNode) -> SliceAxis:
     operand, along = _first(call)
     rank = len(operand.shape)
     named = call.node.op == "aten.transpose.int"
     one, other = (call.dims(name, rank)[0] for name in ("dim0", "dim1")) if named else (0, rank - 1)
-    return Along({one: other, other: one}.get(along.dim, along.dim), along.inner)
+    return SliceAxis({one: other, other: one}.get(along.dim, along.dim), along.inner)
 
 
-def expanded(call: Call) -> Along:
+def expanded(call: SlicedNode) -> SliceAxis:
     operand, along = _first(call)
-    return Along(along.dim + len(call.shapes[0]) - len(operand.shape), along.inner)
+    return SliceAxis(along.dim + len(call.shapes[0]) - len(operand.shape), along.inner)
 
 
-def joined(call: Call) -> Along:
+def joined(call: SlicedNode) -> SliceAxis:
     """Tensors one behind the other along another dimension."""
     operands = [call.values[ref] for ref in call.node.operands()]
     places = [operand.along for operand in operands]
@@ -171,19 +171,19 @@ def joined(call: Call) -> Along:
     return place
 
 
-def chosen(call: Call) -> Along:
+def chosen(call: SlicedNode) -> SliceAxis:
     """One index of another dimension, which goes."""
     operand, along = _first(call)
     (dim,) = call.dims("dim", len(operand.shape))
     if dim == along.dim:
         raise Mixed
-    return Along(along.dim - (dim < along.dim), along.inner)
+    return SliceAxis(along.dim - (dim < along.dim), along.inner)
 
 
 def last_dims(count: int) -> Rule:
     """The last ``count`` dimensions are mixed, those before are apart."""
 
-    def rule(call: Call) -> Along:
+    def rule(call: SlicedNode) -> SliceAxis:
         operand, along = _first(call)
         if along.dim >= len(operand.shape) - count or len(call.shapes[0]) != len(operand.shape):
             raise Mixed
@@ -192,31 +192,31 @@ def last_dims(count: int) -> Rule:
     return rule
 
 
-def padded(call: Call) -> Along:
+def padded(call: SlicedNode) -> SliceAxis:
     pads = call.argument("pad")
     return last_dims(len(pads) // 2 if isinstance(pads, tuple) else 1)(call)
 
 
-def layer_normalised(call: Call) -> Along:
+def layer_normalised(call: SlicedNode) -> SliceAxis:
     call.whole("weight", "bias")
     shape = call.argument("normalized_shape")
     return last_dims(len(shape) if isinstance(shape, tuple) else 1)(call)
 
 
-def convolved(call: Call) -> Along:
+def convolved(call: SlicedNode) -> SliceAxis:
     """Images are apart; weights belong to all of them."""
     call.whole("weight", "bias")
     return _outermost(call)
 
 
-def _outermost(call: Call) -> Along:
+def _outermost(call: SlicedNode) -> SliceAxis:
     _, along = _first(call)
     if along.dim != 0:
         raise Mixed
     return along
 
 
-def multiplied(call: Call) -> Along:
+def multiplied(call: SlicedNode) -> SliceAxis:
     """Rows of the left matrix, columns of the right one, or the products of a batch."""
     left, right = call.operand("self"), call.operand("mat2")
     if left is None or right is None:
@@ -229,18 +229,18 @@ def multiplied(call: Call) -> Along:
         places.append(operand.along)
     if any(place is not None and place.dim < batch for place in places):
         return _one([place for place in places if place is not None] if None not in places else [])
-    found = [place for place in places if place is not None]
-    if len(found) != 1:
+    known = [place for place in places if place is not None]
+    if len(known) != 1:
         raise Mixed
-    return found[0]
+    return known[0]
 
 
-def linear(call: Call) -> Along:
+def linear(call: SlicedNode) -> SliceAxis:
     call.whole("weight", "bias")
     return last_dims(1)(call)
 
 
-def attended(call: Call) -> Along:
+def attended(call: SlicedNode) -> SliceAxis:
     """Batches and heads are apart."""
     operands = [call.operand(name) for name in ("query", "key", "value")]
     if call.argument("attn_mask") is not None:

@@ -30,7 +30,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from evokernel_core import __version__
 from evokernel_core.logs import get_logger
 from evokernel_core.verifier.service_worker import private_stdout
-from evokernel_core.verifier.serving.fleet.host import Host
+from evokernel_core.verifier.serving.fleet.host import RayHost
 from evokernel_core.verifier.serving.fleet.own import close_folder, private_folder_of_ray
 
 log = get_logger(__name__)
@@ -71,7 +71,7 @@ class Driver:
         self._ids = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._strangers: set[str] = set()
-        self._actor = ray.remote(Host)
+        self._actor = ray.remote(RayHost)
 
     async def run(self, lines: asyncio.Queue[str]) -> None:
         """Until an empty line. Raises RayError in a group when the cluster is gone."""

@@ -13,7 +13,7 @@ from evokernel_core import __version__
 from evokernel_core.verifier.workers import Child, Died, worker_command
 
 
-class Host:
+class RayHost:
     """Runs in a process that Ray started on the machine with the device."""
 
     def __init__(self, factory: str, arguments: str) -> None:

@@ -10,23 +10,23 @@ from evokernel_core.compiler.problems.argmax import ARG_REDUCTIONS, read_arg_red
 from evokernel_core.targets.ascendc.kernels.argmax.argmax_kernel import build
 from evokernel_core.targets.ascendc.kernels.argmax.argmax_schedule import (
     ArgSchedule,
-    neighbours,
+    cell,
+    notes,
     schedules,
-    strategy_of,
+    steps,
     why_illegal,
 )
-from evokernel_core.targets.ascendc.kernels.built import Design, family_of
+from evokernel_core.targets.ascendc.kernels.built import among, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 
-FAMILY = family_of(
-    Design(
-        name="arg",
-        ops=dict.fromkeys(sorted(ARG_REDUCTIONS), "kernel"),
-        read=read_arg_reduction,
-        schedule=ArgSchedule,
-        schedules=tuple(schedules()),
-        neighbours=neighbours,
-        why_illegal=why_illegal,
-        build=build,
-        strategy_of=strategy_of,
-    )
+FAMILY = SearchingFamily(
+    variant=variant_of(build, why_illegal),
+    name="arg",
+    ops=dict.fromkeys(sorted(ARG_REDUCTIONS), "kernel"),
+    read=on_any_chip(read_arg_reduction),
+    schedule_of=ArgSchedule.of,
+    starts=among(schedules()),
+    notes=notes,
+    cell=cell,
+    steps=steps,
 )

@@ -76,7 +76,7 @@ def _lanes(k: Builder, problem: ArgReduction, schedule: ArgSchedule) -> Kernel:
     positions = k.param("positions", outer * lanes)
     share = _repeats_of(ceil_div(positions, CoreCount())) * _REPEAT
     share = k.param("share", share, "positions of a core, whose chunks end where an outer row ends")
-    work = _Search(k, problem, schedule, high * wide, wide)
+    work = _ArgSearch(k, problem, schedule, high * wide, wide)
     with k.cores("core", k.param("shares", ceil_div(positions, share))) as core:
         begin = k.let("begin", core * share, U64)
         end = k.let("end", least(positions, begin + share), U64)
@@ -93,7 +93,7 @@ def _lanes(k: Builder, problem: ArgReduction, schedule: ArgSchedule) -> Kernel:
 def _search_lanes(
     k: Builder,
     schedule: ArgSchedule,
-    work: _Search,
+    work: _ArgSearch,
     chunk: tuple[Expr, Expr, Expr],
     sizes: tuple[Expr, Expr, Constant],
 ) -> None:
@@ -133,7 +133,7 @@ def _short(k: Builder, problem: ArgReduction, schedule: ArgSchedule) -> Kernel:
         k.require(pitch, "<=", least(size, _MOST_PITCH))
         fitting = k.param("fittingRows", least(size // pitch, high))
         tall = k.param("tileRows", ceil_div(share, ceil_div(share, fitting)), "equal tiles", U32)
-    work = _Search(k, problem, schedule, size, high, lanes=high * _REPEAT)
+    work = _ArgSearch(k, problem, schedule, size, high, lanes=high * _REPEAT)
     with k.cores("tile", k.param("tiles", ceil_div(rows, tall))) as tile:
         first = k.let("first", tile * tall, U64)
         left = k.let("left", rows - first, U64)
@@ -165,7 +165,7 @@ def _long(k: Builder, problem: ArgReduction, schedule: ArgSchedule) -> Kernel:
     for length in (rows, columns):
         k.require(length, ">=", 1)
     k.require(columns, "<=", _MOST_COLUMNS)
-    work = _Search(k, problem, schedule, size, _REPEAT)
+    work = _ArgSearch(k, problem, schedule, size, _REPEAT)
     with k.cores("row", rows) as row:
         work.reset(size)
         with k.pieces("column", (0, columns), size) as (column, count):
@@ -180,7 +180,7 @@ def _repeats_of(count: Expr) -> Expr:
     return ceil_div(count, _REPEAT)
 
 
-class _Search:
+class _ArgSearch:
     """What is computed of a tile of ``size`` elements, of which ``lanes`` keep their best values, for
     ``results`` rows or lanes. Of equal values the first stays, and so does the first NaN: it compares false
     with every value."""

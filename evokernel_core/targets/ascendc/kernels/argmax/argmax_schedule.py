@@ -6,16 +6,18 @@ a time. ``short``: several rows a tile, 64 lanes a row. ``long``: one row at a t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from evokernel_core.compiler.problems.argmax import ArgReduction
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
-from evokernel_core.domain.kernel import Strategy
+from evokernel_core.compiler.schedule import Named, OneOf, Range, Scaled, Schedule, Shifted
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
 from evokernel_core.domain.sentence import Sentence
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES
-from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 
 _MOST_ELEMENTS = 8192
 """Lanes of all steps of a copy: an instruction over all of them is one of less than 255 repeats."""
@@ -26,18 +28,42 @@ _NOTES = {
 }
 
 
+def _form(form: str) -> Callable[[ArgSchedule], bool]:
+    return lambda schedule: schedule.form == form
+
+
+_LANES, _SHORT, _LONG = map(_form, _NOTES)
+
+
 @frozen
-class ArgSchedule(Settings):
+class ArgSchedule(Schedule):
     """``form``: see above. Tiles have ``steps`` of ``lanes``; at most ``rows`` rows and ``elements``, rows
     being whole or ``chunked``; or ``elements`` of a row. ``buffers`` of the input."""
 
-    form: str
-    lanes: int = LANES
-    steps: int = 1
-    rows: int = LANES
-    elements: int = 4096
-    chunked: bool = False
-    buffers: int = 2
+    form: Annotated[str, OneOf(tuple(_NOTES))]
+    lanes: Annotated[
+        int,
+        Range(LANES, unit=LANES, when=_LANES),
+        Scaled("twice the lanes", "half the lanes", when=_LANES),
+        Shifted("more lanes", "fewer lanes", 512, when=_LANES),
+    ] = LANES
+    steps: Annotated[
+        int,
+        Range(power_of_two=True, when=_LANES),
+        Scaled("twice the steps a copy", "half the steps a copy", when=_LANES),
+    ] = 1
+    rows: Annotated[
+        int, OneOf((64, 128, 192), when=_SHORT), Shifted("more rows", "fewer rows", LANES, when=_SHORT)
+    ] = LANES
+    elements: Annotated[
+        int,
+        Range(1024, when=_SHORT),
+        Range(512, LANES * LANES, when=_LONG),
+        Shifted("larger tile", "smaller tile", 2048, when=_SHORT),
+        Scaled("double tile", "half tile", when=_LONG),
+    ] = 4096
+    chunked: Annotated[bool, Named({True: "rows in pieces", False: "whole rows"}, when=_SHORT)] = False
+    buffers: Annotated[int, BUFFERS, Named({2: "double buffer", 1: "single buffer"})] = 2
 
 
 def schedules() -> Iterator[ArgSchedule]:
@@ -52,69 +78,40 @@ def schedules() -> Iterator[ArgSchedule]:
         yield ArgSchedule("long", elements=elements)
 
 
-def neighbours(problem: ArgReduction, here: ArgSchedule) -> Iterator[tuple[str, ArgSchedule]]:
+def steps(
+    problem: ArgReduction, here: ArgSchedule, sizes: Mapping[str, int], chip: Chip
+) -> Iterator[tuple[str, ArgSchedule]]:
     """Named changes of a schedule."""
-    if here.form == "lanes":
-        yield "twice the lanes", evolve(here, lanes=here.lanes * 2)
-        yield "half the lanes", evolve(here, lanes=here.lanes // 2)
-        yield "more lanes", evolve(here, lanes=here.lanes + 512)
-        yield "fewer lanes", evolve(here, lanes=here.lanes - 512)
-        yield "twice the steps a copy", evolve(here, steps=here.steps * 2)
-        yield "half the steps a copy", evolve(here, steps=here.steps // 2)
-    elif here.form == "short":
-        yield "more rows", evolve(here, rows=here.rows + LANES)
-        yield "fewer rows", evolve(here, rows=here.rows - LANES)
-        yield "larger tile", evolve(here, elements=here.elements + 2048)
-        yield "smaller tile", evolve(here, elements=here.elements - 2048)
-        yield "whole rows" if here.chunked else "rows in pieces", evolve(here, chunked=not here.chunked)
+    yield from here.neighbours("lanes", "steps", "rows", "elements", "chunked")
+    if here.form == "short":
         yield "rows in tiles", ArgSchedule("long", elements=2048)
-    else:
-        yield "double tile", evolve(here, elements=here.elements * 2)
-        yield "half tile", evolve(here, elements=here.elements // 2)
+    if here.form == "long":
         yield "several rows a tile", ArgSchedule("short")
-    yield "double buffer" if here.buffers == 1 else "single buffer", evolve(here, buffers=3 - here.buffers)
+    yield from here.neighbours("buffers")
 
 
 def why_illegal(problem: ArgReduction, schedule: ArgSchedule) -> str | None:
     """Why a schedule makes no kernel of the problem at all."""
-    if schedule.form not in _NOTES or (schedule.form == "lanes") == problem.lanes.is_one:
+    if _LANES(schedule) == problem.lanes.is_one:
         return "The searched elements lie otherwise than the schedule is for."
-    return {"lanes": _lanes_illegal, "short": _short_illegal, "long": _long_illegal}[schedule.form](schedule)
-
-
-def _lanes_illegal(schedule: ArgSchedule) -> str | None:
     tile = schedule.lanes * schedule.steps
-    if schedule.lanes < LANES or schedule.lanes % LANES or tile % 256:
-        return "A chunk is a whole number of repeats, and its masks whole blocks."
-    if schedule.steps < 1 or schedule.steps & (schedule.steps - 1) or tile > _MOST_ELEMENTS:
-        return f"A copy has a power of two of steps, and {_MOST_ELEMENTS} elements or less."
-    return None
-
-
-def _short_illegal(schedule: ArgSchedule) -> str | None:
-    if schedule.rows not in (64, 128, 192) or schedule.elements < 1024:
-        return "A tile has 64, 128 or 192 rows, whole repeats of row values."
-    if schedule.chunked and schedule.elements < schedule.rows * LANES:
+    if _LANES(schedule) and (tile % 256 or tile > _MOST_ELEMENTS):
+        return f"A copy has whole blocks of masks, and {_MOST_ELEMENTS} elements or less."
+    if _SHORT(schedule) and schedule.chunked and schedule.elements < schedule.rows * LANES:
         return "A tile has a repeat of each row."
     return None
 
 
-def _long_illegal(schedule: ArgSchedule) -> str | None:
-    if 512 <= schedule.elements <= LANES * LANES:
-        return None
-    return "A tile has 512 to 4096 elements, so that one repeat holds one number of each of its repeats."
+def notes(problem: ArgReduction, schedule: ArgSchedule) -> tuple[str, ...]:
+    """The schedule in words."""
+    return _NOTES[schedule.form], Sentence("{buffers} buffer(s) of the input.")
 
 
-def strategy_of(problem: ArgReduction, schedule: ArgSchedule, move: str) -> Strategy:
-    """The schedule in settings and words."""
-    notes = (_NOTES[schedule.form], Sentence("{buffers} buffer(s) of the input.", buffers=schedule.buffers))
-    return Strategy("arg", schedule.settings(), notes, _descriptor(schedule), move)
-
-
-def _descriptor(schedule: ArgSchedule) -> Descriptor:
+def cell(problem: ArgReduction, schedule: ArgSchedule) -> Descriptor:
+    """What a tile is, and what cores share out."""
     dataflow, split = {
         "lanes": (Dataflow.LANES, Split.COLUMNS),
         "short": (Dataflow.BLOCKS if schedule.chunked else Dataflow.PACKED_ROWS, Split.ROWS),
         "long": (Dataflow.STREAMED, Split.ROWS),
     }[schedule.form]
-    return Descriptor(dataflow, Reuse.NONE, split, Algorithm.SINGLE_PASS, Overlap.of(schedule.buffers))
+    return Descriptor(dataflow, Reuse.NONE, split, Algorithm.SINGLE_PASS)

@@ -10,18 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from evokernel_core.compiler.aten import ATTENTION
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
-from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.api import most_of
-from evokernel_core.hardware.ascend.chip import Chip, Memory
+from evokernel_core.hardware.ascend.chip import Chip, CoreMemories
 from evokernel_core.hardware.ascend.isa import FRACTAL, LANES
-from evokernel_core.hardware.roofline import mixed_launch_us
 from evokernel_core.targets.ascendc.kernels.attention.attention_kernel import build
 from evokernel_core.targets.ascendc.kernels.attention.attention_problem import (
     Attention,
@@ -29,17 +26,13 @@ from evokernel_core.targets.ascendc.kernels.attention.attention_problem import (
     fixed_bytes,
     read_attention,
 )
-from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, Sizes
-from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
+from evokernel_core.targets.ascendc.kernels.built import Sizes, always
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily
 
 _MOST_BLOCKS = most_of("Sub", "src0RepStride")
 """32-byte blocks between two repeats of a vector instruction."""
 _HANDOVER = 2000.0
 """Cycles of a step in which the vector cores wait: for the flag, the store and their first load."""
-
-
-def _text(problem: Attention, schedule: AttentionSchedule, task: KernelTask, name: str) -> CubeKernel:
-    return build(problem, schedule)
 
 
 _SHAPES = (
@@ -75,13 +68,8 @@ def _refusal(problem: Attention, schedule: AttentionSchedule, sizes: Sizes, chip
     keys, width = problem.keys.evaluate(sizes), problem.width.evaluate(sizes)
     padded = -(-width // 8) * 8
     parts = 0 if keys <= schedule.keys else schedule.queries // 2 * padded * 4
-    if (
-        schedule.queries % 32
-        or schedule.keys % 64
-        or schedule.chunk % 8
-        or not 8 <= schedule.chunk <= schedule.queries // 2
-    ):
-        return "Tiles are whole repeats, and a vector core has at least one chunk of rows."
+    if schedule.chunk > schedule.queries // 2:
+        return "A vector core has at least one chunk of rows."
     if max(schedule.keys, padded) // 8 > _MOST_BLOCKS:
         return "A row is too long to step over in one repeat."
     if fixed_bytes(problem, schedule) + parts > chip.ub_bytes or padded * 8 > schedule.chunk * schedule.keys:
@@ -89,10 +77,9 @@ def _refusal(problem: Attention, schedule: AttentionSchedule, sizes: Sizes, chip
     return _cube_refusal(schedule, ITEM_SIZE[problem.dtype], chip.memory)
 
 
-def _cube_refusal(schedule: AttentionSchedule, size: int, memory: Memory) -> str | None:
-    steps = (schedule.base_n, schedule.base_k)
-    if min(steps) < 16 or any(length % 16 for length in steps) or schedule.panel_k % schedule.base_k:
-        return "Tiles are whole fractals, and panels whole steps."
+def _cube_refusal(schedule: AttentionSchedule, size: int, memory: CoreMemories) -> str | None:
+    if schedule.panel_k % schedule.base_k:
+        return "Panels are whole steps."
     if 2 * max(schedule.queries, schedule.base_n) * schedule.base_k * size > memory.l0_bytes:
         return "Two steps of an operand do not fit L0."
     if 2 * (schedule.queries + schedule.base_n) * schedule.panel_k * size > memory.l1_bytes:
@@ -105,25 +92,9 @@ def _cube_refusal(schedule: AttentionSchedule, size: int, memory: Memory) -> str
 def _steps(
     problem: Attention, here: AttentionSchedule, sizes: Sizes, chip: Chip
 ) -> Iterator[tuple[str, AttentionSchedule]]:
-    yield "more queries a unit", evolve(here, queries=here.queries * 2)
-    yield "fewer queries a unit", evolve(here, queries=here.queries // 2)
-    yield "more keys a step", evolve(here, keys=here.keys * 2, chunk=max(8, here.chunk // 2))
-    yield "fewer keys a step", evolve(here, keys=here.keys // 2, chunk=here.chunk * 2)
-    yield "more rows in UB", evolve(here, chunk=here.chunk * 2)
-    yield "fewer rows in UB", evolve(here, chunk=here.chunk // 2)
-    yield "one buffer", evolve(here, buffers=1)
-    yield "two buffers", evolve(here, buffers=2)
-    yield "wider tile", evolve(here, base_n=here.base_n * 2)
-    yield "narrower tile", evolve(here, base_n=here.base_n // 2)
-    yield (
-        "deeper step in L0",
-        evolve(here, base_k=here.base_k * 2, panel_k=max(here.panel_k, here.base_k * 2)),
+    yield from here.neighbours(
+        "queries", "keys", "chunk", "buffers", "base_n", "base_k", "panel_k", "c_slots"
     )
-    yield "shallower step in L0", evolve(here, base_k=here.base_k // 2)
-    yield "deeper panel in L1", evolve(here, panel_k=here.panel_k * 2)
-    yield "shallower panel in L1", evolve(here, panel_k=here.panel_k // 2)
-    yield "two results in L0C", evolve(here, c_slots=2)
-    yield "one result in L0C", evolve(here, c_slots=1)
 
 
 @frozen
@@ -153,7 +124,7 @@ def _cost_us(problem: Attention, schedule: AttentionSchedule, sizes: Sizes, chip
     cube = _cube_cycles(problem.dtype, schedule, step, share, chip)
     vector = _vector_cycles(problem, schedule, step, 1 / steps if problem.causal else 0.0, chip)
     busy = math.ceil(units / cores) * steps * max(cube, vector + _HANDOVER) + cube + vector
-    return float(busy / chip.mhz + mixed_launch_us(chip, cores))
+    return float(busy / chip.mhz + chip.mixed_launch_of(cores))
 
 
 def _cube_cycles(dtype: str, schedule: AttentionSchedule, step: _Step, share: float, chip: Chip) -> float:
@@ -192,24 +163,13 @@ def _vector_cycles(
     return max(cycles, copied) if schedule.buffers > 1 else cycles + copied
 
 
-def _strategy(problem: Attention, schedule: AttentionSchedule, move: str) -> Strategy:
-    notes = (
-        Sentence(
-            "Steps of {queries} queries and {keys} keys; scores stay in L2.",
-            queries=schedule.queries,
-            keys=schedule.keys,
-        ),
-        Sentence(
-            "Tiles {width} wide, {depth} deep in L0; {rows} rows in UB at a time.",
-            width=schedule.base_n,
-            depth=schedule.base_k,
-            rows=schedule.chunk,
-        ),
-    )
-    return Strategy("attention", schedule.settings(), notes, _descriptor(problem, schedule), move)
+_NOTES = (
+    Sentence("Steps of {queries} queries and {keys} keys; scores stay in L2."),
+    Sentence("Tiles {width} wide, {depth} deep in L0; {rows} rows in UB at a time."),
+)
 
 
-def _descriptor(problem: Attention, schedule: AttentionSchedule) -> Descriptor:
+def _cell(problem: Attention, schedule: AttentionSchedule) -> Descriptor:
     """Whether the weights of all keys are there at once or step by step, whether scores come to the unified
     buffer together or some rows after others, whether queries are read again for other keys of a step, and
     what a unit is; sizes not known count as long."""
@@ -221,7 +181,6 @@ def _descriptor(problem: Attention, schedule: AttentionSchedule) -> Descriptor:
         Reuse.L0 if schedule.keys <= schedule.base_n else Reuse.L2,
         Split.HEADS if queries is not None and queries <= schedule.queries else Split.ROWS,
         Algorithm.SINGLE_PASS if at_once else Algorithm.ONLINE,
-        Overlap.of(schedule.buffers),
     )
 
 
@@ -234,7 +193,8 @@ FAMILY = SearchingFamily(
     refusal=_refusal,
     cost_us=_cost_us,
     schedule_of=AttentionSchedule.of,
-    strategy_of=_strategy,
-    text_of=_text,
+    notes=always(_NOTES),
+    cell=_cell,
+    text_of=lambda problem, schedule, task, chip, name: build(problem, schedule),
     too_large=Sentence("The values of this attention are too wide for the unified buffer."),
 )

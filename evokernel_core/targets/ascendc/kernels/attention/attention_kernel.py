@@ -22,7 +22,7 @@ from evokernel_core.targets.ascendc.kernels.attention.attention_problem import (
     widest_parts,
 )
 from evokernel_core.targets.ascendc.kernels.attention.softmax import Mask, Rings, Softmax
-from evokernel_core.targets.ascendc.kernels.attention.steps import Step, sizes_of, walk
+from evokernel_core.targets.ascendc.kernels.attention.steps import AttentionStep, sizes_of, walk
 from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_design import start_of
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
@@ -100,7 +100,7 @@ class _Design:
 
     # -- what a step does -----------------------------------------------------------------------
 
-    def scores_of(self, step: Step) -> None:
+    def scores_of(self, step: AttentionStep) -> None:
         """queries * keys^T, into the ring."""
         k, depth, shared = self.k, self.tiling.depth, step.matrix // self.tiling.sharing
         tiles = k.pieces("column", (0, step.keys), self.bases.n)
@@ -115,7 +115,7 @@ class _Design:
                 place = Region(self.rings.scores, column)
                 self._store(place, (step.queries, columns), self.tiling.tile_keys)
 
-    def results_of(self, step: Step) -> None:
+    def results_of(self, step: AttentionStep) -> None:
         """Weights times values: the output itself, or a part of it into the ring."""
         k, width, shared = self.k, self.tiling.width, step.matrix // self.tiling.sharing
         note = "Weights times values: the output where the weights of all keys are there, else a part of it."

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from typing import Annotated
+
+from attrs import evolve, frozen
 
 from evokernel_core.compiler.aten import ATTENTION, attention_arguments
 from evokernel_core.compiler.problems.products import QUANT, Side, loops_of
 from evokernel_core.compiler.problems.reading import below_views
 from evokernel_core.compiler.problems.strided import NOWHERE, behind_views, expanded
+from evokernel_core.compiler.schedule import Named, Range, Scaled, Schedule, Word
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
@@ -15,8 +18,8 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
-from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL
+from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 
 _MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
 """Elements from row to row that one copy into L1 can step over."""
@@ -43,19 +46,36 @@ class Attention:
     room: int
 
 
+def _same_scores(before: AttentionSchedule, after: AttentionSchedule) -> AttentionSchedule:
+    """Rows of a chunk for other keys, so that its scores stay as many."""
+    return evolve(after, chunk=max(8, before.chunk * before.keys // max(after.keys, 1)))
+
+
+def _whole_step(before: AttentionSchedule, after: AttentionSchedule) -> AttentionSchedule:
+    """A panel has a step at least."""
+    return evolve(after, panel_k=max(after.panel_k, after.base_k))
+
+
 @frozen
-class AttentionSchedule(Settings):
+class AttentionSchedule(Schedule):
     """``queries`` x ``keys`` scores in a step, of which a vector core holds ``chunk`` rows at a time in
     ``buffers`` slots; the cube's tile is ``base_n`` wide, ``base_k`` deep in L0, ``panel_k`` in L1."""
 
-    queries: int
-    keys: int
-    chunk: int
-    base_n: int
-    base_k: int
-    panel_k: int
-    buffers: int = 2
-    c_slots: int = 1
+    queries: Annotated[int, Range(32, unit=32), Scaled("more queries a unit", "fewer queries a unit")]
+    keys: Annotated[
+        int, Range(64, unit=64), Scaled("more keys a step", "fewer keys a step", also=_same_scores)
+    ]
+    chunk: Annotated[int, Word("rows"), Range(8, unit=8), Scaled("more rows in UB", "fewer rows in UB")]
+    base_n: Annotated[int, Word("width"), Range(FRACTAL, unit=FRACTAL), Scaled("wider tile", "narrower tile")]
+    base_k: Annotated[
+        int,
+        Word("depth"),
+        Range(FRACTAL, unit=FRACTAL),
+        Scaled("deeper step in L0", "shallower step in L0", also=_whole_step),
+    ]
+    panel_k: Annotated[int, Scaled("deeper panel in L1", "shallower panel in L1")]
+    buffers: Annotated[int, BUFFERS, Named({1: "one buffer", 2: "two buffers"})] = 2
+    c_slots: Annotated[int, Named({2: "two results in L0C", 1: "one result in L0C"})] = 1
 
 
 def fixed_bytes(problem: Attention, schedule: AttentionSchedule) -> int:

@@ -44,7 +44,7 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Tensor,
 )
 from evokernel_core.targets.ascendc.kernels.attention.attention_problem import Attention, AttentionSchedule
-from evokernel_core.targets.ascendc.kernels.attention.steps import FLOATS, Sizes, Step, walk
+from evokernel_core.targets.ascendc.kernels.attention.steps import FLOATS, AttentionSizes, AttentionStep, walk
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 _LANES = Constant("LANES", 64)
@@ -107,7 +107,7 @@ class Softmax:
         self,
         problem: Attention,
         schedule: AttentionSchedule,
-        sizes: Sizes,
+        sizes: AttentionSizes,
         rings: Rings,
         mask: Mask | None,
         widest: int,
@@ -175,7 +175,7 @@ class Softmax:
         rings = (self.rings.scores, self.rings.weights, self.rings.results)
         return evolve(k.kernel(), tensors=tensors, rings=rings)
 
-    def _remember(self, step: Step, first: Var, rows: Var, totals: Var) -> None:
+    def _remember(self, step: AttentionStep, first: Var, rows: Var, totals: Var) -> None:
         k, is_last = self.k, Choice(step.tile + 1, "==", step.tiles, Int(1), Int(0))
         if self.widest:
             k.assign(_BEFORE.row, step.matrix * self.sizes.queries + step.query + first)
@@ -189,7 +189,7 @@ class Softmax:
 
     # -- scores to weights ----------------------------------------------------------------------
 
-    def _soften(self, step: Step, first: Var, rows: Var, slot: Var, totals: Var) -> None:
+    def _soften(self, step: AttentionStep, first: Var, rows: Var, slot: Var, totals: Var) -> None:
         k, ring = self.k, self.rings
         with k.pieces("row", (0, rows), self.chunk) as (row, count):
             pitch = k.let("pitch", round_up(step.keys, FLOATS))
@@ -202,7 +202,7 @@ class Softmax:
             self._soften_chunk(step, (first, row, count, pitch), at(self.totals, totals + row), slot)
             k.store(ring.weights, place, self.outgoing, step.keys, rows=count, apart=apart)
 
-    def _load_mask(self, mask: Mask, step: Step, row: Expr, count: Var, behind: Expr) -> None:
+    def _load_mask(self, mask: Mask, step: AttentionStep, row: Expr, count: Var, behind: Expr) -> None:
         place = (step.query + row) * mask.pitch + step.key
         if mask.start is not None:
             place = mask.start(step.matrix) + place
@@ -221,7 +221,9 @@ class Softmax:
         (tensor, place), (rows, columns) = source, shape
         self.k.load(to, tensor, place, columns, rows=rows, apart=apart, zeros=behind, filler=_LOWEST)
 
-    def _soften_chunk(self, step: Step, rows: tuple[Var, Var, Var, Var], total: Slice, slot: Var) -> None:
+    def _soften_chunk(
+        self, step: AttentionStep, rows: tuple[Var, Var, Var, Var], total: Slice, slot: Var
+    ) -> None:
         k, (first, row, count, pitch) = self.k, rows
         score = self.incoming
         elements = count * pitch
@@ -272,7 +274,7 @@ class Softmax:
             places = at(score, lane), at(score, lane), at(self.masking, lane)
             k.call("Add", *places, some, Converted(count, "uint8_t"), steps, repeats=count)
 
-    def _hide(self, step: Step, row: Expr, count: Var, pitch: Var) -> None:
+    def _hide(self, step: AttentionStep, row: Expr, count: Var, pitch: Var) -> None:
         """Query number i sees the keys 0 to i."""
         k = self.k
         with k.when(step.key + step.keys, ">", step.query + row + 1):

@@ -31,7 +31,7 @@ FLOATS = Constant("FLOATS", 8, "of a block; also the blocks of a repeat")
 
 
 @frozen
-class Sizes:
+class AttentionSizes:
     """What ComputeTiling computes, and the numbers of a schedule: sizes, tiles of queries in each matrix and
     in all (units), matrices that share their keys, whether one step holds all keys; ``half`` the rows of a
     step are a vector core's, which takes a ``chunk`` of them at a time, and ``part_rows`` of the output,
@@ -53,7 +53,7 @@ class Sizes:
     part_rows: Param
 
 
-def sizes_of(k: Builder, problem: Attention, schedule: AttentionSchedule) -> Sizes:
+def sizes_of(k: Builder, problem: Attention, schedule: AttentionSchedule) -> AttentionSizes:
     """The fields of the tiling, and what a call must meet."""
     tile_queries = Constant("TILE_QUERIES", schedule.queries, "rows of one unit")
     tile_keys = Constant("TILE_KEYS", schedule.keys, "keys of one step")
@@ -74,11 +74,11 @@ def sizes_of(k: Builder, problem: Attention, schedule: AttentionSchedule) -> Siz
     k.require(pitch * FLOATS, "<=", room, "values too wide for the unified buffer")
     part_rows = k.param("partRows", least(room // pitch, half) // FLOATS * FLOATS, "in a chunk", U32)
     rest = (tiles, units, sharing, whole_step, pitch, part_rows)
-    return Sizes(tile_queries, tile_keys, half, chunk, queries, keys, depth, width, *rest)
+    return AttentionSizes(tile_queries, tile_keys, half, chunk, queries, keys, depth, width, *rest)
 
 
 @frozen
-class Step:
+class AttentionStep:
     """Where a step begins, how much it holds, and which one it is of all steps of its queries."""
 
     matrix: Var
@@ -91,7 +91,9 @@ class Step:
 
 
 @contextmanager
-def walk(k: Builder, sizes: Sizes, *, causal: bool, with_cube: bool = False) -> Iterator[Step]:
+def walk(
+    k: Builder, sizes: AttentionSizes, *, causal: bool, with_cube: bool = False
+) -> Iterator[AttentionStep]:
     """The steps of a core, of a vector core where it goes ``with_cube`` core. Late queries see more keys
     where attention is causal: the tiles of each next matrix are turned by one then, so that no core has the
     same tile of all its matrices; keys behind the last query of a unit weigh nothing."""
@@ -106,4 +108,4 @@ def walk(k: Builder, sizes: Sizes, *, causal: bool, with_cube: bool = False) -> 
             key = k.let("key", tile * sizes.tile_keys, U64)
             left = k.let("left", seen - key, U64)
             keys = k.let("keys", least(left, sizes.tile_keys))
-            yield Step(matrix, query, key, queries, keys, tile, tiles)
+            yield AttentionStep(matrix, query, key, queries, keys, tile, tiles)

@@ -5,16 +5,16 @@ Neither operand is taken apart in memory: the parts of each number change places
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Annotated
 
 from attrs import frozen
 
 from evokernel_core.compiler.limits import Sharing, sharing
 from evokernel_core.compiler.ops import COMPLEX_MULTIPLY, categories
 from evokernel_core.compiler.problems.reading import input_below, only_node
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.compiler.schedule import Range, Scaled, Schedule, Shifted
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.api import most_of
@@ -34,9 +34,10 @@ from evokernel_core.targets.ascendc.ir.expr import (
     least,
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Kernel
-from evokernel_core.targets.ascendc.kernels.built import Design, family_of
+from evokernel_core.targets.ascendc.kernels.built import always, among, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
-from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 
 _FLOAT = 4
 _SQUARE = 128
@@ -54,11 +55,11 @@ class Paired:
 
 
 @frozen
-class PairedSchedule(Settings):
+class ComplexMultiplySchedule(Schedule):
     """Most float32 elements of a tile with its factors, and how many tiles are under way."""
 
-    tile: int
-    buffers: int
+    tile: Annotated[int, Range(0, unit=_SQUARE), Scaled("larger tiles", "smaller tiles")]
+    buffers: Annotated[int, BUFFERS, Shifted("one more tile under way", "one tile less under way")]
 
 
 def read_paired(task: KernelTask) -> Paired:
@@ -72,32 +73,6 @@ def read_paired(task: KernelTask) -> Paired:
         raise PlanError("The factors of a product of complex numbers are shared in no regular way.")
     names = [input_below(task.graph, ref, Sentence("a product of complex numbers")) for ref in (x, w)]
     return Paired(names[0], names[1], grid)
-
-
-def _strategy(problem: Paired, schedule: PairedSchedule, move: str) -> Strategy:
-    notes = (
-        Sentence(
-            "Tiles of {tile} elements, {buffers} under way.", tile=schedule.tile, buffers=schedule.buffers
-        ),
-        Sentence("The parts of a number stay together; transpositions let them change places."),
-    )
-    cell = Descriptor(
-        Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.TRANSPOSE, Overlap.of(schedule.buffers)
-    )
-    return Strategy("paired", schedule.settings(), notes, cell, move)
-
-
-def _neighbours(problem: Paired, here: PairedSchedule) -> Iterator[tuple[str, PairedSchedule]]:
-    yield "larger tiles", PairedSchedule(here.tile * 2, here.buffers)
-    yield "smaller tiles", PairedSchedule(here.tile // 2, here.buffers)
-    yield "one more tile under way", PairedSchedule(here.tile, here.buffers + 1)
-    yield "one tile less under way", PairedSchedule(here.tile, here.buffers - 1)
-
-
-def _why_illegal(problem: Paired, schedule: PairedSchedule) -> str | None:
-    if schedule.tile % _SQUARE:
-        return f"A tile has whole squares of {_SQUARE} elements."
-    return None
 
 
 _NOTE = """\
@@ -117,7 +92,7 @@ _FROM_FLOATS = 2**32 // _FLOAT - 1
 """A copy of several rows counts the bytes between them in 32 bits."""
 
 
-def build(problem: Paired, schedule: PairedSchedule) -> Kernel:
+def build(problem: Paired, schedule: ComplexMultiplySchedule) -> Kernel:
     """The kernel of a schedule, whose tile has rows and the factors behind them."""
     tile = Constant("TILE", schedule.tile, "most elements of a tile, with its factors")
     k, grid = Builder(_NOTE), problem.grid
@@ -250,16 +225,18 @@ class _Work:
         self._k.call(key, to, taken, by, lanes, Converted(repeats, "uint8_t"), steps, repeats=repeats)
 
 
-FAMILY = family_of(
-    Design(
-        name="paired",
-        ops=categories(COMPLEX_MULTIPLY),
-        read=read_paired,
-        schedule=PairedSchedule,
-        schedules=tuple(PairedSchedule(tile, 2) for tile in _TILES),
-        neighbours=_neighbours,
-        why_illegal=_why_illegal,
-        build=build,
-        strategy_of=_strategy,
-    )
+FAMILY = SearchingFamily(
+    variant=variant_of(build),
+    name="paired",
+    ops=categories(COMPLEX_MULTIPLY),
+    read=on_any_chip(read_paired),
+    schedule_of=ComplexMultiplySchedule.of,
+    starts=among(ComplexMultiplySchedule(tile, 2) for tile in _TILES),
+    notes=always(
+        (
+            Sentence("Tiles of {tile} elements, {buffers} under way."),
+            Sentence("The parts of a number stay together; transpositions let them change places."),
+        )
+    ),
+    cell=always(Descriptor(Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.TRANSPOSE)),
 )

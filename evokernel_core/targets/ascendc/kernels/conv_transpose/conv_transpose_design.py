@@ -25,7 +25,7 @@ from evokernel_core.targets.ascendc.ir.nodes import Buffer, Memory
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Transposed
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_tiling import fields_of
 from evokernel_core.targets.ascendc.kernels.conv_transpose.first_tile import WHOLE
-from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule
+from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import ConvTransposeSchedule
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 STAGES = 2
@@ -47,7 +47,7 @@ _ROWS = _rows_function()
 
 
 @frozen
-class Tile:
+class ConvTransposeTile:
     """One group of one image; the first row of every phase and the first column. ``rows``: of the first
     phase along the height, which has most of them."""
 
@@ -83,10 +83,10 @@ class Runs:
     fractals: Var
 
 
-class Design:
+class ConvTransposeDesign:
     """A transposed convolution in a schedule, and what its kernel is built of."""
 
-    def __init__(self, problem: Transposed, schedule: Schedule, output: str) -> None:
+    def __init__(self, problem: Transposed, schedule: ConvTransposeSchedule, output: str) -> None:
         self.k = Builder(
             "The cube core multiplies the weights of each tap by the slab, shifted to where the tap reads."
         )
@@ -147,7 +147,7 @@ class Design:
 
     # -- tiles, phases and runs -----------------------------------------------------------------
 
-    def tile_of(self, index: Var) -> Tile:
+    def tile_of(self, index: Var) -> ConvTransposeTile:
         """Tiles of a sweep follow each other, down the depth or the height."""
         k, t = self.k, self.t
         if not self.problem.sweeps_depth:
@@ -156,7 +156,7 @@ class Design:
             rows = k.let("tileRows", _ROWS(t["outH"], self.strides[1], 0, row, t["tileH"]))
             across = k.let("across", index // t["tilesH"], U64)
             column = k.let("column", across % t["tilesW"] * t["tileW"])
-            return Tile(k.let("image", across // t["tilesW"], U64), depth, row, column, rows)
+            return ConvTransposeTile(k.let("image", across // t["tilesW"], U64), depth, row, column, rows)
         depth = k.let("depth", index % t["tilesD"] * t["tileD"])
         across = k.let("across", index // t["tilesD"], U64)
         column = k.let("column", across % t["tilesW"] * t["tileW"])
@@ -166,7 +166,7 @@ class Design:
         place = k.let("inHeight", sweep % t["tilesH"], U64)
         row = k.let("row", heights * place // t["tilesH"])
         rows = k.let("tileRows", heights * (place + 1) // t["tilesH"] - row)
-        return Tile(k.let("image", sweep // t["tilesH"], U64), depth, row, column, rows)
+        return ConvTransposeTile(k.let("image", sweep // t["tilesH"], U64), depth, row, column, rows)
 
     def phase_of(self, phase: Var) -> Phase:
         k, (_, height, width) = self.k, self.strides
@@ -185,7 +185,7 @@ class Design:
         count = k.let("taps", taps[0] * taps[1] * taps[2])
         return Phase(place, taps, count, k.let("tapsBefore", before))  # type: ignore[arg-type]
 
-    def runs_of(self, tile: Tile, phase: Phase) -> Runs:
+    def runs_of(self, tile: ConvTransposeTile, phase: Phase) -> Runs:
         k, t, (depth, height, width) = self.k, self.t, self.strides
         planes = k.let("planes", _ROWS(t["outD"], depth, phase.place[0], tile.depth, t["tileD"]))
         rows = k.let("rows", _ROWS(t["outH"], height, phase.place[1], tile.row, tile.rows))
@@ -203,7 +203,7 @@ class Design:
         fractals = k.let("fractals", ceil_div(length, WHOLE))
         return Runs(planes, k.let("runs", count), of_plane, length, fractals)
 
-    def taps_that_read(self, tile: Tile, phase: Phase, runs: Runs) -> tuple[Expr, Expr]:
+    def taps_that_read(self, tile: ConvTransposeTile, phase: Phase, runs: Runs) -> tuple[Expr, Expr]:
         """The taps of a phase that read any input along the depth, from the first to behind the last; the
         planes of others are padding. At least one is left, which gives zeros."""
         k, depth = self.k, self.along[0]

@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL, LANES, REQUEST_BYTES
-from evokernel_core.hardware.roofline import mixed_launch_us
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Sizes, Transposed
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import (
-    Plan,
-    Schedule,
+    ConvTransposePlan,
+    ConvTransposeSchedule,
     fractals_of,
     fractals_of_piece,
     joined_lines,
@@ -37,7 +36,9 @@ _PART_CYCLES = 800
 """Of one part of the weights that is laid out."""
 
 
-def estimate_us(problem: Transposed, schedule: Schedule, symbols: Mapping[str, int], chip: Chip) -> float:
+def estimate_us(
+    problem: Transposed, schedule: ConvTransposeSchedule, symbols: Mapping[str, int], chip: Chip
+) -> float:
     """Modelled microseconds: the slowest of the pipes of the busiest core and of device memory."""
     planned = plan(problem, schedule, symbols)
     if planned is None:
@@ -60,10 +61,12 @@ def estimate_us(problem: Transposed, schedule: Schedule, symbols: Mapping[str, i
         work = _turned_us(busy, read, written, tiles * cores / planned.tiles, chip)
     else:
         work = _direct_us(busy, read, written, schedule, chip)
-    return work + packing + mixed_launch_us(chip, chip.aic)
+    return work + packing + chip.mixed_launch_of(chip.aic)
 
 
-def _direct_us(busy: float, read: float, written: float, schedule: Schedule, chip: Chip) -> float:
+def _direct_us(
+    busy: float, read: float, written: float, schedule: ConvTransposeSchedule, chip: Chip
+) -> float:
     """Where cube cores store what they compute: microseconds of all tiles, from those of the busiest core's
     pipes and the bytes that all cores read and write."""
     moved = max(read, _written_back(read, written, chip)) / chip.gm.memory_bytes_us
@@ -89,7 +92,7 @@ def _written_back(read: float, written: float, chip: Chip) -> float:
 
 
 def _packing_cycles(
-    problem: Transposed, planned: Plan, sizes: Sizes, chip: Chip, schedule: Schedule
+    problem: Transposed, planned: ConvTransposePlan, sizes: Sizes, chip: Chip, schedule: ConvTransposeSchedule
 ) -> float:
     """Until all weights lie in blocks, and cores have waited for those of others."""
     blocks = problem.groups * planned.blocks * math.prod(sizes.kernel)
@@ -102,7 +105,9 @@ def _packing_cycles(
     )
 
 
-def _read_bytes(problem: Transposed, planned: Plan, sizes: Sizes, schedule: Schedule, width: int) -> float:
+def _read_bytes(
+    problem: Transposed, planned: ConvTransposePlan, sizes: Sizes, schedule: ConvTransposeSchedule, width: int
+) -> float:
     """Bytes that device memory moves for the input: rows of neighbouring sweeps come anew, and rows that
     begin at any address are moved in whole pieces."""
     spread = 1 if schedule.turned else problem.axes[2].stride
@@ -114,7 +119,9 @@ def _read_bytes(problem: Transposed, planned: Plan, sizes: Sizes, schedule: Sche
     return rows * (row + (0 if is_aligned else REQUEST_BYTES))
 
 
-def _run(problem: Transposed, planned: Plan, sizes: Sizes, schedule: Schedule) -> int:
+def _run(
+    problem: Transposed, planned: ConvTransposePlan, sizes: Sizes, schedule: ConvTransposeSchedule
+) -> int:
     """Turned outputs that are stored together."""
     _, height, columns = planned.tile
     run = height * columns if planned.is_flat else columns
@@ -126,7 +133,9 @@ def _run(problem: Transposed, planned: Plan, sizes: Sizes, schedule: Schedule) -
     return min(run, whole(-(-run // -(-run // held)))) * phases
 
 
-def _cube_cycles(problem: Transposed, planned: Plan, sizes: Sizes, schedule: Schedule, width: int) -> float:
+def _cube_cycles(
+    problem: Transposed, planned: ConvTransposePlan, sizes: Sizes, schedule: ConvTransposeSchedule, width: int
+) -> float:
     """Cycles of one tile on the cube core, all phases and tiles of channels."""
     axis_d, axis_h, _ = problem.axes
     rows, cube = planned.tile_m // FRACTAL, problem.chip.cube
@@ -168,7 +177,12 @@ def _cube_cycles(problem: Transposed, planned: Plan, sizes: Sizes, schedule: Sch
 
 
 def _vector_cycles(
-    problem: Transposed, planned: Plan, sizes: Sizes, schedule: Schedule, width: int, cost: Cost | None
+    problem: Transposed,
+    planned: ConvTransposePlan,
+    sizes: Sizes,
+    schedule: ConvTransposeSchedule,
+    width: int,
+    cost: Cost | None,
 ) -> float:
     """Cycles of one tile on one of the two vector cores of a cube core."""
     spread = 1 if schedule.turned else problem.axes[2].stride

@@ -16,13 +16,13 @@ from attrs import evolve
 
 from evokernel_core.compiler.aten import CONVOLUTION
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
-from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL, RESERVED_BYTES
-from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes, always
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily
 from evokernel_core.targets.ascendc.kernels.conv_transpose import channels, cube, epilogue
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_estimate import estimate_us
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import (
@@ -30,7 +30,8 @@ from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geomet
     read_transposed,
 )
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import (
-    Schedule,
+    STEP_SLOTS,
+    ConvTransposeSchedule,
     fractals_of_piece,
     memory_of,
     plan,
@@ -53,13 +54,13 @@ _MOST_TURNED = 16
 """Outputs along W that alternate in one turn of results."""
 _LEAST_TURNED = 16
 """Outputs of each phase along W in a turn of results."""
-_STEP_SLOTS = (2, 3)
-"""Steps in L0: each takes two of the six events from the matrix unit to its loads."""
 _CONSTANT_BYTES = 16 * 1024
 """L1 for a block of biases, of at most 256 results, and one of ones."""
 
 
-def _text(problem: Transposed, schedule: Schedule, task: KernelTask, name: str) -> Beside:
+def _text(
+    problem: Transposed, schedule: ConvTransposeSchedule, task: KernelTask, chip: Chip, name: str
+) -> Beside:
     given = {problem.x: "xAddress", problem.weight: "weightAddress", problem.bias: "biasAddress"}
     names = {item: given.get(item, camel(item)) for item in tensors_of(task)}
     behind = None
@@ -105,7 +106,7 @@ def _text(problem: Transposed, schedule: Schedule, task: KernelTask, name: str) 
     return Beside(made, multiplier, around, facts, _added(problem, schedule, behind))
 
 
-def _added(problem: Transposed, schedule: Schedule, behind: EpilogueText | None) -> Added:
+def _added(problem: Transposed, schedule: ConvTransposeSchedule, behind: EpilogueText | None) -> Added:
     """What the text of the vector cores adds to the tiling."""
     end = "resultsEnd" if schedule.turned else "slabsEnd"
     blocks = ("tiling.blockDim = static_cast<uint32_t>(cubeCores);", f"tiling.workspaceBytes = {end};")
@@ -123,7 +124,7 @@ def _added(problem: Transposed, schedule: Schedule, behind: EpilogueText | None)
     )
 
 
-def _constants(problem: Transposed, schedule: Schedule) -> tuple[str, ...]:
+def _constants(problem: Transposed, schedule: ConvTransposeSchedule) -> tuple[str, ...]:
     spread = 1 if schedule.turned else problem.axes[2].stride
     steps = [axis.tap_step for axis in problem.axes]
     if not schedule.turned:
@@ -140,7 +141,7 @@ def _constants(problem: Transposed, schedule: Schedule) -> tuple[str, ...]:
     )
 
 
-def _turned(problem: Transposed, schedule: Schedule) -> tuple[str, ...]:
+def _turned(problem: Transposed, schedule: ConvTransposeSchedule) -> tuple[str, ...]:
     """Of pieces that vector cores turn."""
     fractals, turn_bytes = fractals_of_piece(problem), memory_of(problem, schedule)[1]
     elements = turn_bytes // ITEM_SIZE[problem.dtype]
@@ -172,18 +173,18 @@ def _shares(chip: Chip) -> Iterator[tuple[int, int]]:
     return ((slabs * part, (6 - slabs) * part) for slabs in (4, 3, 5))
 
 
-def _starts(problem: Transposed, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
+def _starts(problem: Transposed, sizes: Sizes, chip: Chip) -> Iterator[ConvTransposeSchedule]:
     for most_m in (128, 64):
         for most_n in (128, 256, 512, 1024):
             for c_slots in (1, 2):
                 for slab_kb, panel_kb in _shares(chip):
-                    for own, steps in itertools.product((False, True), _STEP_SLOTS):
+                    for own, steps in itertools.product((False, True), STEP_SLOTS):
                         tile = (most_m, most_n, c_slots, slab_kb, panel_kb)
-                        yield Schedule(*tile, own_weights=own, step_slots=steps)
-                        yield Schedule(*tile, 3, True, own, steps)
+                        yield ConvTransposeSchedule(*tile, own_weights=own, step_slots=steps)
+                        yield ConvTransposeSchedule(*tile, 3, True, own, steps)
 
 
-def _refusal(problem: Transposed, schedule: Schedule, sizes: Sizes, chip: Chip) -> str | None:
+def _refusal(problem: Transposed, schedule: ConvTransposeSchedule, sizes: Sizes, chip: Chip) -> str | None:
     broken = _broken_rule(problem, schedule)
     if broken is not None:
         return broken
@@ -197,58 +198,36 @@ def _refusal(problem: Transposed, schedule: Schedule, sizes: Sizes, chip: Chip) 
     return "The taps do not fit a slab." if plan(problem, schedule, sizes) is None else None
 
 
-def _broken_rule(problem: Transposed, schedule: Schedule) -> str | None:
+def _broken_rule(problem: Transposed, schedule: ConvTransposeSchedule) -> str | None:
     """Why no convolution can be computed with a schedule."""
-    if min(schedule.most_m, schedule.most_n) < 16 or schedule.most_m % 16 or schedule.most_n % 16:
-        return "Tiles are whole fractals."
-    if schedule.step_slots not in _STEP_SLOTS or schedule.c_slots not in (1, 2):
-        return "L0 holds two or three steps, and L0C one or two results."
     memory = problem.chip.memory
     wide = max(schedule.most_m, schedule.most_n) * BLOCK_BYTES > memory.l0_bytes // 2
-    if wide or schedule.most_m > 256 or schedule.c_slots * schedule.most_m * FRACTAL * 4 > memory.l0c_bytes:
+    if wide or schedule.c_slots * schedule.most_m * FRACTAL * 4 > memory.l0c_bytes:
         return "A block of one operand does not fit L0, or the results L0C."
     if 2 * (schedule.slab_kb + schedule.panel_kb) * 1024 + _CONSTANT_BYTES > memory.l1_bytes - RESERVED_BYTES:
         return "Two slabs and two panels do not fit L1."
-    if min(schedule.slab_kb, schedule.panel_kb) < 16 or not 2 + schedule.turned <= schedule.ring <= 4:
-        return "Slabs and panels hold several fractals, and at least one slab lies ahead."
+    if schedule.ring < 2 + schedule.turned:
+        return "At least one slab lies ahead."
     return None
 
 
-def _steps(problem: Transposed, here: Schedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, Schedule]]:
-    yield "taller tile", evolve(here, most_m=here.most_m * 2)
-    yield "lower tile", evolve(here, most_m=here.most_m // 2)
-    yield "wider tile", evolve(here, most_n=here.most_n * 2)
-    yield "somewhat wider tile", evolve(here, most_n=here.most_n * 5 // 64 * 16)
-    yield "somewhat narrower tile", evolve(here, most_n=here.most_n * 3 // 64 * 16)
-    yield "narrower tile", evolve(here, most_n=here.most_n // 2)
-    yield "two results in L0C", evolve(here, c_slots=2)
-    yield "one result in L0C", evolve(here, c_slots=1)
+def _steps(
+    problem: Transposed, here: ConvTransposeSchedule, sizes: Sizes, chip: Chip
+) -> Iterator[tuple[str, ConvTransposeSchedule]]:
+    yield from here.neighbours("most_m", "most_n", "c_slots")
     for words, part in ((Sentence("pixels"), _part_kib(chip)), (Sentence("weights"), -_part_kib(chip))):
         changed = evolve(here, slab_kb=here.slab_kb + part, panel_kb=here.panel_kb - part)
         yield Sentence("more of L1 for {what}", what=words), changed
-    yield "results turned", evolve(here, turned=True, ring=3)
-    yield "results stored as they are", evolve(here, turned=False, ring=2)
-    yield "weights for each core alone", evolve(here, own_weights=True)
-    yield "weights for all cores", evolve(here, own_weights=False)
-    yield "another step in L0", evolve(here, step_slots=here.step_slots + 1)
-    yield "one step in L0 less", evolve(here, step_slots=here.step_slots - 1)
-    yield "another slab ahead", evolve(here, ring=here.ring + 1)
-    yield "one slab ahead less", evolve(here, ring=here.ring - 1)
+    yield from here.neighbours("turned", "own_weights", "step_slots", "ring")
 
 
-def _strategy(problem: Transposed, schedule: Schedule, move: str) -> Strategy:
-    notes = (
-        Sentence(
-            "Tiles of at most {channels} channels by {pixels} pixels.",
-            channels=schedule.most_m,
-            pixels=schedule.most_n,
-        ),
-        Sentence("Vector cores lay the input of the next tile out while the cube core multiplies."),
-    )
-    return Strategy("transposed", schedule.settings(), notes, _descriptor(schedule), move)
+_NOTES = (
+    Sentence("Tiles of at most {channels} channels by {pixels} pixels."),
+    Sentence("Vector cores lay the input of the next tile out while the cube core multiplies."),
+)
 
 
-def _descriptor(schedule: Schedule) -> Descriptor:
+def _cell(problem: Transposed, schedule: ConvTransposeSchedule) -> Descriptor:
     """Whether pixels or outputs are the rows of the product; and whether all cores read the same laid out
     weights, which L2 then keeps."""
     way = Algorithm.TRANSPOSED_PRODUCT if schedule.turned else Algorithm.MATRIX_PRODUCT
@@ -264,8 +243,9 @@ FAMILY = SearchingFamily(
     steps=_steps,
     refusal=_refusal,
     cost_us=estimate_us,
-    schedule_of=Schedule.of,
-    strategy_of=_strategy,
+    schedule_of=ConvTransposeSchedule.of,
+    notes=always(_NOTES),
+    cell=_cell,
     text_of=_text,
     too_large=Sentence("The taps of the convolution lie too far apart for L1 and the unified buffer."),
 )

@@ -32,7 +32,7 @@ _TYPES = frozenset(("float32", "float16", "bfloat16"))
 
 
 @frozen
-class Axis:
+class ConvTransposeAxis:
     """One spatial dimension."""
 
     stride: int = 1
@@ -109,7 +109,7 @@ class Transposed:
     results: Extent
     inputs: tuple[Extent, Extent, Extent]
     kernel: tuple[Extent, Extent, Extent]
-    axes: tuple[Axis, Axis, Axis]
+    axes: tuple[ConvTransposeAxis, ConvTransposeAxis, ConvTransposeAxis]
     groups: int
     dtype: str
     chip: Chip
@@ -131,7 +131,11 @@ class Transposed:
     @property
     def sweeps_depth(self) -> bool:
         """Whether tiles follow one another along the depth, else along the height."""
-        return self.inputs[0].constant != 1 or self.kernel[0].constant != 1 or self.axes[0] != Axis()
+        return (
+            self.inputs[0].constant != 1
+            or self.kernel[0].constant != 1
+            or self.axes[0] != ConvTransposeAxis()
+        )
 
     @property
     def needs_constant(self) -> bool:
@@ -229,7 +233,7 @@ def _read_convolution(task: KernelTask, node: Node, chip: Chip) -> Transposed:
         raise PlanError("The channels do not divide into the groups for every size.")
     rank = len(shape) - 2
     numbers = [literals(choice, rank) for choice in (strides, paddings, dilations, output_paddings)]
-    axes = [Axis(*values) for values in zip(*numbers, strict=True)]
+    axes = [ConvTransposeAxis(*values) for values in zip(*numbers, strict=True)]
     missing = 3 - rank
     return Transposed(
         input_below(graph, x, Sentence("a convolution")),
@@ -240,7 +244,7 @@ def _read_convolution(task: KernelTask, node: Node, chip: Chip) -> Transposed:
         extent(kernel[1]),
         _three(missing, [extent(dim) for dim in shape[2:]], Extent()),
         _three(missing, [extent(dim) for dim in kernel[2:]], Extent()),
-        _three(missing, axes, Axis()),
+        _three(missing, axes, ConvTransposeAxis()),
         groups,
         dtype,
         chip,

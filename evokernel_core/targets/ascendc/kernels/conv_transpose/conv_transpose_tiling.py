@@ -27,9 +27,13 @@ from evokernel_core.targets.ascendc.ir.expr import (
 )
 from evokernel_core.targets.ascendc.kernels.conv_transpose.behind import TILE_STEP
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Transposed
-from evokernel_core.targets.ascendc.kernels.conv_transpose.first_tile import NEVER, SIDES, WHOLE, Tiles
+from evokernel_core.targets.ascendc.kernels.conv_transpose.first_tile import NEVER, SIDES, WHOLE, TileCursor
 from evokernel_core.targets.ascendc.kernels.conv_transpose.phases import Along, phases_with_taps
-from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule, fractals_of_piece, memory_of
+from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import (
+    ConvTransposeSchedule,
+    fractals_of_piece,
+    memory_of,
+)
 
 _FRACTAL_BYTES = FRACTAL * BLOCK_BYTES
 
@@ -48,7 +52,7 @@ class Fields:
         return self.known[name]
 
 
-class _Tiling(Tiles):
+class _Tiling(TileCursor):
     """How tiles pass through the memories of a core, and what lies in the workspace."""
 
     def rows(self) -> None:
@@ -197,7 +201,7 @@ class _Tiling(Tiles):
         self.add("tileResults", phase * self["tilesM"] * count, "", U64)
 
 
-def fields_of(k: Builder, problem: Transposed, schedule: Schedule) -> Fields:
+def fields_of(k: Builder, problem: Transposed, schedule: ConvTransposeSchedule) -> Fields:
     """Adds the tiling of a legal schedule to a kernel."""
     made = _Tiling(k, problem, schedule)
     spans = made.sizes()

@@ -36,14 +36,14 @@ from evokernel_core.targets.ascendc.ir.expr import (
 from evokernel_core.targets.ascendc.ir.nodes import Kernel, Region, Slice
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_design import (
     STAGES,
-    Design,
+    ConvTransposeDesign,
+    ConvTransposeTile,
     Phase,
     Runs,
-    Tile,
 )
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Transposed
 from evokernel_core.targets.ascendc.kernels.conv_transpose.first_tile import WHOLE
-from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule
+from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import ConvTransposeSchedule
 
 SLAB_READY, SLAB_FREE, RESULT_READY, RESULT_FREE, WEIGHTS_READY = (
     "SLAB_READY", "SLAB_FREE", "RESULT_READY", "RESULT_FREE", "WEIGHTS_READY"
@@ -52,7 +52,7 @@ SLAB_READY, SLAB_FREE, RESULT_READY, RESULT_FREE, WEIGHTS_READY = (
 _SLAB, _PANEL = "slab", "panel"
 
 
-class _Cube(Design):
+class _Cube(ConvTransposeDesign):
     """The kernel of a schedule."""
 
     # -- what a core does -----------------------------------------------------------------------
@@ -91,7 +91,7 @@ class _Cube(Design):
             behind = at(self.slab, stage * self.slab_elements + rows * self.c0)
             k.do(ClearBlocks(behind, t["plane"] - rows, t["chunk"], rows))
 
-    def keep_weights(self, tile: Tile) -> None:
+    def keep_weights(self, tile: ConvTransposeTile) -> None:
         """All weights of a group stay in L1 where they fit."""
         k, t = self.k, self.t
         group = k.let("group", tile.group(self.problem.groups))
@@ -99,14 +99,16 @@ class _Cube(Design):
             blocks = t["kernelTaps"] * t["blocks"] * t["paddedM"]
             k.do(CopyBlocks(whole(self.panel), Region(self.packed, group * t["groupWeights"]), blocks))
 
-    def keep_constant(self, tile: Tile, m: Var, along_m: tuple[Var, Var]) -> None:
+    def keep_constant(self, tile: ConvTransposeTile, m: Var, along_m: tuple[Var, Var]) -> None:
         k, t, (first, rows) = self.k, self.t, along_m
         group = tile.group(self.problem.groups)
         with k.kept(self.bias, group * t["tilesM"] + m):
             place = (group + 1) * t["groupWeights"] - (t["paddedM"] - first) * self.c0
             k.do(CopyBlocks(whole(self.bias), Region(self.packed, place), rows))
 
-    def add_phase(self, index: Var, tile: Tile, numbers: tuple[Var, Var], along_m: tuple[Var, Var]) -> None:
+    def add_phase(
+        self, index: Var, tile: ConvTransposeTile, numbers: tuple[Var, Var], along_m: tuple[Var, Var]
+    ) -> None:
         """Outputs of one phase share their taps."""
         k, t, (m, number), rows = self.k, self.t, numbers, along_m[1]
         phase = self.phase_of(number)
@@ -160,7 +162,7 @@ class _Cube(Design):
         self.k.do(CopyBlocks(target, Region(self.slabs, place), pixels, held, apart, t["plane"] - pixels))
 
     def fetch_panel(
-        self, tile: Tile, phase: Phase, along_m: tuple[Var, Var], along_blocks: tuple[Var, Var],
+        self, tile: ConvTransposeTile, phase: Phase, along_m: tuple[Var, Var], along_blocks: tuple[Var, Var],
         panel: tuple[Var, Var],
     ) -> None:  # fmt: skip
         t, (first_m, rows), (start, held), (first, count) = self.t, along_m, along_blocks, panel
@@ -174,8 +176,8 @@ class _Cube(Design):
     # -- products -------------------------------------------------------------------------------
 
     def add_chunk(
-        self, tile: Tile, phase: Phase, runs: Runs, taps: tuple[Expr, Expr], along_m: tuple[Var, Var],
-        along_blocks: tuple[Var, Var],
+        self, tile: ConvTransposeTile, phase: Phase, runs: Runs, taps: tuple[Expr, Expr],
+        along_m: tuple[Var, Var], along_blocks: tuple[Var, Var],
     ) -> None:  # fmt: skip
         """Taps of a phase in panels: all of them in L1, or passing through it."""
         k, t, rows = self.k, self.t, along_m[1]
@@ -290,7 +292,12 @@ class _Cube(Design):
     # -- results --------------------------------------------------------------------------------
 
     def store(
-        self, tile: Tile, phase: Phase, runs: Runs, numbers: tuple[Var, Var, Var], along_m: tuple[Var, Var]
+        self,
+        tile: ConvTransposeTile,
+        phase: Phase,
+        runs: Runs,
+        numbers: tuple[Var, Var, Var],
+        along_m: tuple[Var, Var],
     ) -> None:
         k, t, (index, m, number), (first, rows) = self.k, self.t, numbers, along_m
         quant = QUANT[self.problem.dtype]
@@ -322,7 +329,7 @@ class _Cube(Design):
             k.do(Fixpipe(Region(self.target, place), source, made, runs.pixels, rows, volume, quant))
 
 
-def build(problem: Transposed, schedule: Schedule, output: str) -> Kernel:
+def build(problem: Transposed, schedule: ConvTransposeSchedule, output: str) -> Kernel:
     """The kernel of the cube cores in a legal schedule, beside what the vector cores' text computes.
     ``output``: the address of what they store, where no vector core does."""
     return _Cube(problem, schedule, output).build()

@@ -28,7 +28,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
 )
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Transposed
 from evokernel_core.targets.ascendc.kernels.conv_transpose.phases import Along, along
-from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import Schedule
+from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import ConvTransposeSchedule
 
 WHOLE = Constant("FRACTAL", FRACTAL)
 NEVER = 1 << 32
@@ -39,10 +39,10 @@ SIDES = "DHW"
 _Three = tuple[Param, Param, Param]
 
 
-class Tiles:
+class TileCursor:
     """Adds the fields one after the other; each is made of those before."""
 
-    def __init__(self, k: Builder, problem: Transposed, schedule: Schedule) -> None:
+    def __init__(self, k: Builder, problem: Transposed, schedule: ConvTransposeSchedule) -> None:
         self.k, self.problem, self.schedule = k, problem, schedule
         self.known: dict[str, Param] = {}
         self.size = ITEM_SIZE[problem.dtype]

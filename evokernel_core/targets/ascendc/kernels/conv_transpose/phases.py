@@ -20,7 +20,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
     ceil_div,
     least,
 )
-from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Axis
+from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import ConvTransposeAxis
 
 
 @frozen
@@ -29,7 +29,7 @@ class Along:
     weights lie in front, ``at`` where the first one reads, seen from the lowest place that any tap of any
     phase reads; ``span`` is how far that lies below the ``highest``."""
 
-    axis: Axis
+    axis: ConvTransposeAxis
     kernel: Expr
     span: Param
     taps: Table
@@ -50,7 +50,7 @@ class Along:
         return self.axis.highest
 
 
-def along(k: Builder, axis: Axis, letter: str, kernel: Param) -> Along:
+def along(k: Builder, axis: ConvTransposeAxis, letter: str, kernel: Param) -> Along:
     """The fields of a dimension, which ComputeTiling fills from the kernel's size."""
     reach = axis.highest * axis.stride - axis.padding + binary("*", kernel - 1, axis.dilation)
     note = "places from the lowest that a tap reads to the highest"
@@ -77,7 +77,7 @@ def phases_with_taps(along: Along) -> Expr:
     return total
 
 
-def _first(axis: Axis, phase: int) -> int | None:
+def _first(axis: ConvTransposeAxis, phase: int) -> int | None:
     """The first tap of a phase in a kernel that is large enough; None where no kernel is."""
     result = (
         tap for tap in range(axis.tap_step) if (phase + axis.padding - tap * axis.dilation) % axis.stride == 0
@@ -85,17 +85,17 @@ def _first(axis: Axis, phase: int) -> int | None:
     return next(result, None)
 
 
-def _place(axis: Axis, phase: int, first: int | None) -> int:
+def _place(axis: ConvTransposeAxis, phase: int, first: int | None) -> int:
     return axis.highest if first is None else (phase + axis.padding - first * axis.dilation) // axis.stride
 
 
-def _taps(axis: Axis, first: int | None, kernel: Expr) -> Expr:
+def _taps(axis: ConvTransposeAxis, first: int | None, kernel: Expr) -> Expr:
     if first is None:
         return Int(0)
     return Choice(kernel, ">", Int(first), ceil_div(kernel - first, axis.tap_step), Int(0))
 
 
-def _below(axis: Axis, first: int | None, kernel: Expr) -> Expr:
+def _below(axis: ConvTransposeAxis, first: int | None, kernel: Expr) -> Expr:
     """Taps whose rest by the step is smaller than that of the phase."""
     rest = first or 0
     return kernel // axis.tap_step * rest + least(Int(rest), kernel % axis.tap_step)

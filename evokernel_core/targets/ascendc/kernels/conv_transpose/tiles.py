@@ -8,15 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Annotated
 
 from attrs import evolve, frozen
 
+from evokernel_core.compiler.schedule import Named, OneOf, Range, Scaled, Schedule, Shifted, Word
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL
 from evokernel_core.targets.ascendc.kernels.conv_transpose.behind import TILE_STEP
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import Sizes, Transposed
-from evokernel_core.targets.ascendc.kernels.settings import Settings
 
 _KEPT_BYTES = 8 * 1024
 """Of the unified buffer, what rows of the input leave for masks and constants."""
@@ -25,23 +26,44 @@ _POOLED_ROW_BYTES = 16 * 1024
 _MOST_ROW = most_of("LoadData2D", "repeatTimes") * FRACTAL
 
 
+STEP_SLOTS = (2, 3)
+"""Steps in L0: each takes two of the six events from the matrix unit to its loads."""
+
+
+def _least_ring(before: ConvTransposeSchedule, after: ConvTransposeSchedule) -> ConvTransposeSchedule:
+    return evolve(after, ring=2 + after.turned)
+
+
 @frozen
-class Schedule(Settings):
+class ConvTransposeSchedule(Schedule):
     """Most output channels and pixels of a tile, results in L0C at a time, kilobytes of L1 for one of two
     slabs and one of two panels of weights, and slabs in the ring of a cube core. ``turned``: pixels are
     the rows of the product, and the vector cores turn the result into rows of outputs. ``own_weights``:
     the vector cores of each cube core lay weights out for it alone, and no core waits for all others.
     ``step_slots``: steps of weights and pixels in L0."""
 
-    most_m: int
-    most_n: int
-    c_slots: int = 1
-    slab_kb: int = 160
-    panel_kb: int = 80
-    ring: int = 2
-    turned: bool = False
-    own_weights: bool = False
-    step_slots: int = 2
+    most_m: Annotated[
+        int, Word("channels"), Range(FRACTAL, 256, unit=FRACTAL), Scaled("taller tile", "lower tile")
+    ]
+    most_n: Annotated[
+        int,
+        Word("pixels"),
+        Range(FRACTAL, unit=FRACTAL),
+        Scaled("wider tile"),
+        Scaled("somewhat wider tile", "somewhat narrower tile", unit=FRACTAL, more=(5, 4), less=(3, 4)),
+        Scaled(down="narrower tile"),
+    ]
+    c_slots: Annotated[int, OneOf((1, 2)), Named({2: "two results in L0C", 1: "one result in L0C"})] = 1
+    slab_kb: Annotated[int, Range(16)] = 160
+    panel_kb: Annotated[int, Range(16)] = 80
+    ring: Annotated[int, Range(2, 4), Shifted("another slab ahead", "one slab ahead less")] = 2
+    turned: Annotated[
+        bool, Named({True: "results turned", False: "results stored as they are"}, also=_least_ring)
+    ] = False
+    own_weights: Annotated[
+        bool, Named({True: "weights for each core alone", False: "weights for all cores"})
+    ] = False
+    step_slots: Annotated[int, OneOf(STEP_SLOTS), Shifted("another step in L0", "one step in L0 less")] = 2
 
     def step_fractals(self, problem: Transposed) -> int:
         """What a step in L0 holds of each operand."""
@@ -53,7 +75,7 @@ class Schedule(Settings):
 
 
 @frozen
-class Plan:
+class ConvTransposePlan:
     """Tiles of one binding of the symbols; see ``tiling.py``. ``rows``: of a slab that are
     laid out for each tile, on average: the others are those of the slab before."""
 
@@ -73,7 +95,9 @@ class Plan:
     rows: float
 
 
-def plan(problem: Transposed, schedule: Schedule, symbols: Mapping[str, int]) -> Plan | None:
+def plan(
+    problem: Transposed, schedule: ConvTransposeSchedule, symbols: Mapping[str, int]
+) -> ConvTransposePlan | None:
     """The tiles, None where no tile fits the buffers or the sizes leave no output."""
     sizes = problem.sizes(symbols)
     if min(*sizes.outputs, sizes.images, sizes.channels, sizes.results) < 1:
@@ -112,7 +136,7 @@ def plan(problem: Transposed, schedule: Schedule, symbols: Mapping[str, int]) ->
     sweeps = max(tiles / counts[0 if problem.sweeps_depth else 1], problem.chip.aic)
     anew = min(1.0, sweeps / tiles)
     fractals = fractals_of(tile, slab[2], is_flat or is_dense)
-    return Plan(
+    return ConvTransposePlan(
         tile_m,
         rows,
         tile,
@@ -130,7 +154,7 @@ def plan(problem: Transposed, schedule: Schedule, symbols: Mapping[str, int]) ->
     )
 
 
-def memory_of(problem: Transposed, schedule: Schedule) -> tuple[int, int]:
+def memory_of(problem: Transposed, schedule: ConvTransposeSchedule) -> tuple[int, int]:
     """Bytes of the unified buffer: of one slot of the input's rows and of one of turned results."""
     if problem.behind is not None:
         return problem.behind.row_bytes, problem.behind.turn_bytes
@@ -147,7 +171,7 @@ def _row_bytes(problem: Transposed) -> int:
     return (problem.chip.ub_bytes - _KEPT_BYTES) // 2 // BLOCK_BYTES * BLOCK_BYTES
 
 
-def turned_outputs(problem: Transposed, schedule: Schedule) -> int:
+def turned_outputs(problem: Transposed, schedule: ConvTransposeSchedule) -> int:
     """Outputs of 16 channels that vector cores turn at a time, at most."""
     if problem.behind is not None:
         return problem.behind.outputs
@@ -159,7 +183,9 @@ def fractals_of_piece(problem: Transposed) -> int:
     return 1 if problem.behind is None else problem.behind.fractals
 
 
-def joined_lines(problem: Transposed, schedule: Schedule, sizes: Sizes, planned: Plan) -> int:
+def joined_lines(
+    problem: Transposed, schedule: ConvTransposeSchedule, sizes: Sizes, planned: ConvTransposePlan
+) -> int:
     """Rows of each phase along the height that vector cores turn at a time, 0 where less than one; see
     ``turns`` in ``tiling.py``."""
     out_w, (depths, stride, phases) = sizes.made[2], problem.alternating
@@ -197,7 +223,7 @@ def fractals_of(tile: tuple[int, int, int], pitch: int, is_dense: bool) -> int:
 
 
 def _first_tile(
-    problem: Transposed, schedule: Schedule, sizes: Sizes, tile_m: int
+    problem: Transposed, schedule: ConvTransposeSchedule, sizes: Sizes, tile_m: int
 ) -> tuple[tuple[int, int, int], bool, bool]:
     """The largest tile, whether it is flat and whether it is dense."""
     held = problem.chip.memory.l0c_bytes // (schedule.c_slots * tile_m * 4) // FRACTAL * FRACTAL
@@ -256,7 +282,11 @@ def _turned_width(columns: int, heights: int, most: int, halo: int) -> tuple[int
 
 
 def _slab(
-    problem: Transposed, schedule: Schedule, sizes: Sizes, tile: tuple[int, int, int], is_flat: bool
+    problem: Transposed,
+    schedule: ConvTransposeSchedule,
+    sizes: Sizes,
+    tile: tuple[int, int, int],
+    is_flat: bool,
 ) -> tuple[tuple[int, int, int], int]:
     axis = problem.axes[2] if schedule.turned else evolve(problem.axes[2], stride=1)
     halo = axis.highest - axis.lowest(sizes.kernel[2])

@@ -23,7 +23,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
     round_up,
 )
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_schedule import RING
-from evokernel_core.targets.ascendc.kernels.convolution.fields import WHOLE, Counts, Tiles
+from evokernel_core.targets.ascendc.kernels.convolution.fields import WHOLE, ConvTiles, Counts
 from evokernel_core.targets.ascendc.kernels.convolution.padding import frame_tile_bytes, is_cut_across
 from evokernel_core.targets.ascendc.kernels.cube import Before
 from evokernel_core.targets.ascendc.kernels.space_to_depth.space_to_depth_kernel import (
@@ -76,7 +76,12 @@ def _framed_height(problem: Convolution, rows: Expr) -> Expr:
 
 
 def chunks_of(
-    k: Builder, problem: Convolution, chunk_kib: int, known: tuple[Counts, Tiles], pitch: Param, chip: Chip
+    k: Builder,
+    problem: Convolution,
+    chunk_kib: int,
+    known: tuple[Counts, ConvTiles],
+    pitch: Param,
+    chip: Chip,
 ) -> Frames:
     """Chunks of whole images, or of pieces of one, small enough that L2 keeps what is framed until it is
     read; ``pitch``: elements of a framed row."""

@@ -23,7 +23,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
     round_up,
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Memory, Node, Region, Ring, Tensor
-from evokernel_core.targets.ascendc.kernels.convolution.convolution_tiling import Tiling
+from evokernel_core.targets.ascendc.kernels.convolution.convolution_tiling import ConvTiling
 from evokernel_core.targets.ascendc.kernels.convolution.fields import WHOLE, Bases
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.targets.ascendc.lowering.program import camel
@@ -35,7 +35,7 @@ LANE = Var("firstPiece")
 
 
 @frozen
-class Place:
+class TapOffset:
     """Where a tile lies: its number among those of ``chunk`` (none: the images lie as they are), its group,
     output channels, image, plane, row and column."""
 
@@ -50,11 +50,11 @@ class Place:
 
 
 @frozen
-class Tile:
+class ConvTile:
     """A tile and its extent: ``pitch`` columns from row to row in L1 and L0, ``columns`` of all rows in whole
     fractals, ``last`` without the gap behind the last."""
 
-    place: Place
+    place: TapOffset
     outputs: Var
     rows: Var
     width: Var
@@ -76,13 +76,13 @@ class Buffers:
 
 
 @frozen
-class Design:
+class ConvDesign:
     """A convolution, and what its kernel is built of."""
 
     k: Builder
     problem: Convolution
     bases: Bases
-    tiling: Tiling
+    tiling: ConvTiling
     x: Tensor
     weight: Tensor
     bias: Tensor | None
@@ -127,7 +127,7 @@ def buffers_of(problem: Convolution, bases: Bases, weights: Buffer, pixels: Buff
     )
 
 
-def extent_of(design: Design, k: Builder, place: Place) -> Tile:
+def extent_of(design: ConvDesign, k: Builder, place: TapOffset) -> ConvTile:
     """The tile at a place: at the ends of a result there is less of it."""
     tiling, tiles = design.tiling, design.tiling.tiles
     _, height, width = tiling.counts.made
@@ -136,10 +136,10 @@ def extent_of(design: Design, k: Builder, place: Place) -> Tile:
     wide = k.let("width", least(width - place.column, tiles.width))
     pitch = k.let("pitch", Choice(tiles.pitch, ">", Int(0), tiles.pitch, round_up(wide, WHOLE)))
     last = k.let("lastColumn", (rows - 1) * pitch + wide)
-    return Tile(place, outputs, rows, wide, pitch, last, k.let("columns", round_up(last, WHOLE)))
+    return ConvTile(place, outputs, rows, wide, pitch, last, k.let("columns", round_up(last, WHOLE)))
 
 
-def tap_of(design: Design, place: Var, *, in_row: bool = False) -> Expr:
+def tap_of(design: ConvDesign, place: Var, *, in_row: bool = False) -> Expr:
     """Where a channel's tap lies from the first pixel on; ``in_row``: of those in a row of the kernel."""
     k, problem, steps = design.k, design.problem, design.tiling.steps
     depth, height, width = problem.kernel
@@ -162,7 +162,7 @@ def tap_of(design: Design, place: Var, *, in_row: bool = False) -> Expr:
     return channel * steps.channel + behind * steps.behind + down * steps.down + across
 
 
-def keep_biases(design: Design, tile: Tile, channel: Expr) -> None:
+def keep_biases(design: ConvDesign, tile: ConvTile, channel: Expr) -> None:
     """Those of a tile's output channels, unless the stage holds them."""
     biases = design.buffers.biases
     if biases is not None and design.bias is not None:
@@ -171,7 +171,7 @@ def keep_biases(design: Design, tile: Tile, channel: Expr) -> None:
             design.k.do(Nd2Nz(whole(biases), source, tile.outputs, Int(1), Int(1)))
 
 
-def begin_with_biases(design: Design, tile: Tile, columns: Var) -> None:
+def begin_with_biases(design: ConvDesign, tile: ConvTile, columns: Var) -> None:
     """A sum begins with the biases of its output channels in so many columns."""
     k, buffers, one = design.k, design.buffers, Span(Int(0), Int(1), Int(1))
     assert buffers.biases is not None
@@ -197,7 +197,7 @@ class Pixels:
     width: Var
 
 
-def _pixels(design: Design, k: Builder, tile: Tile, first: Var) -> Pixels:
+def _pixels(design: ConvDesign, k: Builder, tile: ConvTile, first: Var) -> Pixels:
     tiles = design.tiling.tiles
     columns = tiles.part_columns
 
@@ -210,7 +210,7 @@ def _pixels(design: Design, k: Builder, tile: Tile, first: Var) -> Pixels:
     return Pixels(row, column, rows, k.let("widthOf", cut(least(tile.width - first, columns), tile.width)))
 
 
-def _pixel(design: Design, tile: Tile, part: Pixels) -> tuple[Expr, Expr]:
+def _pixel(design: ConvDesign, tile: ConvTile, part: Pixels) -> tuple[Expr, Expr]:
     """The channel over all images, and the first pixel."""
     place, counts = tile.place, design.tiling.counts
     channel = (place.image * design.problem.groups + place.group) * counts.outputs + place.output
@@ -218,7 +218,7 @@ def _pixel(design: Design, tile: Tile, part: Pixels) -> tuple[Expr, Expr]:
     return channel, row * counts.made[2] + place.column + part.column
 
 
-def store(design: Design, tile: Tile, first: Var) -> None:
+def store(design: ConvDesign, tile: ConvTile, first: Var) -> None:
     """One result, without the gaps between rows."""
     k, problem, counts = design.k, design.problem, design.tiling.counts
     with k.section("StorePixels", "One result, without the gaps between rows."):
@@ -235,7 +235,7 @@ def store(design: Design, tile: Tile, first: Var) -> None:
 
 
 def takes_of(
-    tile_of: Callable[[Builder, Var], Tile], design: Design, *, in_a_row: bool = False
+    tile_of: Callable[[Builder, Var], ConvTile], design: ConvDesign, *, in_a_row: bool = False
 ) -> tuple[Node, ...]:
     """The loops in which vector cores take results up."""
     k = Builder("")

@@ -11,7 +11,6 @@ from evokernel_core.compiler.problems.convolution import Convolution
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL, REQUEST_BYTES
-from evokernel_core.hardware.roofline import launch_us, mixed_launch_us
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_rows_schedule import (
     RowsSchedule,
     halo,
@@ -135,7 +134,7 @@ def bounder(
 
 def _launch_us(behind: Cost | None, chip: Chip) -> float:
     """The launch; vector cores are started beside the cube cores where there is work for them."""
-    return launch_us(chip, chip.aic) if behind is None else mixed_launch_us(chip, chip.aic)
+    return chip.launch_of(chip.aic) if behind is None else chip.mixed_launch_of(chip.aic)
 
 
 def _sizes_with(problem: Convolution, sizes: Mapping[str, int], behind: Cost | None) -> _Sizes:
@@ -169,7 +168,7 @@ def _estimate_us(
         chip,
     )
     taken_us = max(products_us, memory + framing.between_us, framing.busy_us) + _FRICTION * products_us
-    return float(mixed_launch_us(chip, chip.aic) + taken_us + framing.busy_us / framing.chunks)
+    return float(chip.mixed_launch_of(chip.aic) + taken_us + framing.busy_us / framing.chunks)
 
 
 def _products_us(

@@ -30,9 +30,9 @@ from evokernel_core.targets.ascendc.ir.expr import (
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Memory, Region
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_design import (
     LANE,
-    Design,
-    Place,
-    Tile,
+    ConvDesign,
+    ConvTile,
+    TapOffset,
     begin_with_biases,
     buffers_of,
     extent_of,
@@ -43,12 +43,12 @@ from evokernel_core.targets.ascendc.kernels.convolution.convolution_design impor
     tap_of,
 )
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_rows_schedule import RowsSchedule, halo
-from evokernel_core.targets.ascendc.kernels.convolution.convolution_tiling import Tiling
+from evokernel_core.targets.ascendc.kernels.convolution.convolution_tiling import ConvTiling
 from evokernel_core.targets.ascendc.kernels.convolution.fields import (
     WHOLE,
     Bases,
+    ConvTiles,
     Counts,
-    Tiles,
     bases_of,
     counts_of,
     steps_of,
@@ -82,7 +82,7 @@ def build(problem: Convolution, schedule: RowsSchedule, behind: Behind | None = 
     k = Builder(note if is_handed else "Convolutions whose rows stay in L1 for all rows of the kernel.")
     design, ring = _design(k, problem, schedule, is_handed=is_handed)
 
-    def tile_of(builder: Builder, index: Var) -> Tile:
+    def tile_of(builder: Builder, index: Var) -> ConvTile:
         return extent_of(design, builder, _place(design, builder, index))
 
     with k.cores("index", design.tiling.total, in_a_row=True) as index:
@@ -95,7 +95,7 @@ def build(problem: Convolution, schedule: RowsSchedule, behind: Behind | None = 
 
 def _design(
     k: Builder, problem: Convolution, schedule: RowsSchedule, *, is_handed: bool
-) -> tuple[Design, _Ring]:
+) -> tuple[ConvDesign, _Ring]:
     height = Constant("HEIGHT", -(-problem.inner // FRACTAL) * FRACTAL, "of a panel, in whole fractals")
     bases = bases_of(schedule, height)
     x, weight, bias, target = operands(k, problem, bases, is_handed=is_handed)
@@ -110,13 +110,15 @@ def _design(
         Buffer("weights", ctype, size, weights, memory=Memory.L1),
         Buffer("pixels", ctype, size, pixels, _TURNS, memory=Memory.L1, joined=True),
     )
-    return Design(k, problem, bases, tiling, x, weight, bias, target, buffers), ring
+    return ConvDesign(k, problem, bases, tiling, x, weight, bias, target, buffers), ring
 
 
 # -- the tiling -----------------------------------------------------------------------------------
 
 
-def _tiling(k: Builder, problem: Convolution, schedule: RowsSchedule, bases: Bases) -> tuple[Tiling, _Ring]:
+def _tiling(
+    k: Builder, problem: Convolution, schedule: RowsSchedule, bases: Bases
+) -> tuple[ConvTiling, _Ring]:
     counts = counts_of(k, problem)
     width = Size(problem.read[2])
     row = k.param("rowStride", width * problem.phases, "elements of x from row to row")
@@ -127,12 +129,12 @@ def _tiling(k: Builder, problem: Convolution, schedule: RowsSchedule, bases: Bas
     plane = k.param("planeStride", Size(problem.read[1]) * row, note)
     channel = k.param("channelStride", Size(problem.read[0]) * plane)
     steps = steps_of(k, problem, counts, width, (row, plane, channel))
-    return Tiling(counts, steps, tiles, of_outputs, total, None), ring
+    return ConvTiling(counts, steps, tiles, of_outputs, total, None), ring
 
 
 def _tiles(
     k: Builder, problem: Convolution, schedule: RowsSchedule, bases: Bases, counts: Counts, row: Param
-) -> tuple[Tiles, _Ring]:
+) -> tuple[ConvTiles, _Ring]:
     """Wide rows are cut; of narrow ones several make a tile. L1 holds the rows of two tiles."""
     below = Constant("HALO", halo(problem), "rows below a row that its taps reach")
     most = schedule.ring_n // (_TURNS * (1 + below.value)) // FRACTAL * FRACTAL
@@ -166,13 +168,13 @@ def _tiles(
     inner = Constant("INNER", problem.inner, "channels and taps of one row of the kernel")
     taps = Constant("KERNEL_H", problem.kernel[1])
     ring = _Ring(inner, bases.panel_k, taps, below, ring_rows, is_run, at_once)
-    return Tiles(m, tile_w, rows, pitch, part_rows, columns, of_outputs, down, across), ring
+    return ConvTiles(m, tile_w, rows, pitch, part_rows, columns, of_outputs, down, across), ring
 
 
 # -- tiles ----------------------------------------------------------------------------------------
 
 
-def _place(design: Design, k: Builder, index: Var) -> Place:
+def _place(design: ConvDesign, k: Builder, index: Var) -> TapOffset:
     """Tiles of a strip follow each other."""
     tiles, counts, steps, problem = (
         design.tiling.tiles,
@@ -195,10 +197,10 @@ def _place(design: Design, k: Builder, index: Var) -> Place:
         + plane * problem.stride[0] * steps.plane
         + column
     )
-    return Place(group, output, image, plane, row, column, None, source)
+    return TapOffset(group, output, image, plane, row, column, None, source)
 
 
-def _turn(design: Design, ring: _Ring, tile: Tile, turn: tuple[Var, Var]) -> None:
+def _turn(design: ConvDesign, ring: _Ring, tile: ConvTile, turn: tuple[Var, Var]) -> None:
     """One tile: the rows that the one above had not are loaded, and all rows of the kernel multiplied."""
     k, (index, panel), counts = design.k, turn, design.tiling.counts
     place = tile.place
@@ -226,7 +228,7 @@ def _turn(design: Design, ring: _Ring, tile: Tile, turn: tuple[Var, Var]) -> Non
 # -- loads ----------------------------------------------------------------------------------------
 
 
-def _keep_weights(design: Design, ring: _Ring, tile: Tile, channel: Expr) -> None:
+def _keep_weights(design: ConvDesign, ring: _Ring, tile: ConvTile, channel: Expr) -> None:
     """For each row of the kernel a matrix as deep as a whole number of fractals."""
     k, weights = design.k, design.buffers.weights
     with k.kept(weights, channel), k.loop("down", ring.taps) as down:
@@ -235,7 +237,7 @@ def _keep_weights(design: Design, ring: _Ring, tile: Tile, channel: Expr) -> Non
         k.do(Nd2Nz(target, source, tile.outputs, ring.inner, ring.taps * ring.inner))
 
 
-def _fetch_rows(design: Design, ring: _Ring, tile: Tile, ring_row: Var, known: Var) -> None:
+def _fetch_rows(design: ConvDesign, ring: _Ring, tile: ConvTile, ring_row: Var, known: Var) -> None:
     """Rows of the input that the tile needs, but for those that the tile above had: once more where they go
     on at the start of the ring."""
     k = design.k
@@ -252,7 +254,7 @@ def _fetch_rows(design: Design, ring: _Ring, tile: Tile, ring_row: Var, known: V
                 _copy_rows(design, ring, tile, row + line, (place + line, rows))
 
 
-def _copy_rows(design: Design, ring: _Ring, tile: Tile, row: Expr, target: tuple[Expr, Var]) -> None:
+def _copy_rows(design: ConvDesign, ring: _Ring, tile: ConvTile, row: Expr, target: tuple[Expr, Var]) -> None:
     k, steps, (place, rows), one = design.k, design.tiling.steps, target, Int(1)
     with k.loop("ofRuns", ceil_div(ring.inner, steps.run)) as number:
         inner = k.let("inner", number * steps.run)
@@ -274,7 +276,7 @@ def _copy_rows(design: Design, ring: _Ring, tile: Tile, row: Expr, target: tuple
 # -- products -------------------------------------------------------------------------------------
 
 
-def _add_rows(design: Design, ring: _Ring, tile: Tile, ring_row: Var, part: tuple[Var, Var]) -> None:
+def _add_rows(design: ConvDesign, ring: _Ring, tile: ConvTile, ring_row: Var, part: tuple[Var, Var]) -> None:
     """Each row of the kernel, step by step."""
     k, (first, columns) = design.k, part
     gap = design.problem.dilation[1].constant or 1
@@ -288,7 +290,11 @@ def _add_rows(design: Design, ring: _Ring, tile: Tile, ring_row: Var, part: tupl
 
 
 def _add_step(
-    design: Design, ring: _Ring, tile: Tile, at_: tuple[Var, Var, Var], part: tuple[Var, Var, Var, Var]
+    design: ConvDesign,
+    ring: _Ring,
+    tile: ConvTile,
+    at_: tuple[Var, Var, Var],
+    part: tuple[Var, Var, Var, Var],
 ) -> None:
     """Pixels that go on at the start of the ring are loaded and multiplied apart."""
     k, buffers, (ring_row, down, start), (before, columns, place, count) = design.k, design.buffers, at_, part
@@ -312,7 +318,7 @@ def _add_step(
         k.fence("M")
 
 
-def _is_cut(ring: _Ring, tile: Tile, ring_row: Var) -> Condition:
+def _is_cut(ring: _Ring, tile: ConvTile, ring_row: Var) -> Condition:
     """Whether rows of a tile go on at the start of the ring: those of the next row of the kernel are cut
     elsewhere, so that a product waits for those in front of it."""
     return Condition(ring_row + tile.rows + ring.below, ">", ring.rows)

@@ -4,32 +4,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Annotated, ClassVar
 
 from attrs import evolve, frozen
 
 from evokernel_core.compiler.problems.convolution import Convolution
+from evokernel_core.compiler.schedule import Range, Scaled, Schedule, Word
 from evokernel_core.domain.tensor import ITEM_SIZE
-from evokernel_core.hardware.ascend.chip import Chip, Memory
+from evokernel_core.hardware.ascend.chip import Chip, CoreMemories
 from evokernel_core.hardware.ascend.isa import FRACTAL
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_schedule import (
+    IN_FRACTALS,
+    OUTPUT_CHANNELS,
+    PARTS,
     bias_bytes,
     step_depth,
     whole,
 )
-from evokernel_core.targets.ascendc.kernels.settings import Settings
+
+
+def _shallower(before: RowsSchedule, after: RowsSchedule) -> RowsSchedule:
+    """A step of twice the pixels is half as deep."""
+    is_wider = after.part_n > before.part_n
+    return evolve(after, base_k=whole(after.base_k // 2)) if is_wider else after
 
 
 @frozen
-class RowsSchedule(Settings):
+class RowsSchedule(Schedule):
     """A tile of the result is ``base_m`` output channels by ``parts`` times ``part_n`` pixels. L1 holds
     ``ring_n`` pixels of the input for each channel and tap of one row: the rows of two tiles, and those
     below that their taps reach. Weights stay in L1."""
 
-    base_m: int
-    part_n: int
-    parts: int
-    base_k: int
-    ring_n: int
+    family: ClassVar[str] = "convolution_rows"
+    base_m: Annotated[int, Word("channels"), IN_FRACTALS, OUTPUT_CHANNELS]
+    part_n: Annotated[int, IN_FRACTALS, Scaled("more pixels a part", "fewer pixels a part", also=_shallower)]
+    parts: Annotated[int, Range(), PARTS]
+    base_k: Annotated[int, Word("depth"), IN_FRACTALS, Scaled("deeper step in L0", "shallower step in L0")]
+    ring_n: Annotated[int, IN_FRACTALS]
 
     @property
     def base_n(self) -> int:
@@ -55,16 +66,9 @@ def starts(problem: Convolution, chip: Chip) -> Iterator[RowsSchedule]:
             yield RowsSchedule(base_m, part_n, parts, base_k, fitting // FRACTAL * FRACTAL)
 
 
-def steps(problem: Convolution, here: RowsSchedule) -> Iterator[tuple[str, RowsSchedule]]:
+def steps(here: RowsSchedule) -> Iterator[tuple[str, RowsSchedule]]:
     """What one named step away is, legal or not."""
-    yield "more output channels a tile", evolve(here, base_m=here.base_m * 2)
-    yield "fewer output channels a tile", evolve(here, base_m=whole(here.base_m // 2))
-    yield "more pixels a part", evolve(here, part_n=here.part_n * 2, base_k=whole(here.base_k // 2))
-    yield "fewer pixels a part", evolve(here, part_n=here.part_n // 2)
-    yield "two parts a tile", evolve(here, parts=2)
-    yield "one part a tile", evolve(here, parts=1)
-    yield "deeper step in L0", evolve(here, base_k=here.base_k * 2)
-    yield "shallower step in L0", evolve(here, base_k=here.base_k // 2)
+    yield from here.neighbours()
     yield "fewer rows in L1", evolve(here, ring_n=whole(here.ring_n // 2))
 
 
@@ -78,13 +82,10 @@ def refusal(problem: Convolution, schedule: RowsSchedule, chip: Chip) -> str | N
         or problem.dilation[1].constant is None
     ):
         return "The rows of the kernel do not meet the same rows of the input."
-    lengths = (schedule.base_m, schedule.part_n, schedule.base_k, schedule.ring_n)
-    if min(lengths) < FRACTAL or any(length % FRACTAL for length in lengths) or schedule.parts < 1:
-        return "Tiles are whole fractals."
     return _too_large(problem, schedule, chip.memory)
 
 
-def _too_large(problem: Convolution, schedule: RowsSchedule, memory: Memory) -> str | None:
+def _too_large(problem: Convolution, schedule: RowsSchedule, memory: CoreMemories) -> str | None:
     size, inner = ITEM_SIZE[problem.dtype], problem.inner
     if schedule.ring_n < 2 * (1 + halo(problem)) * FRACTAL:
         return "L1 does not hold the rows of two tiles."

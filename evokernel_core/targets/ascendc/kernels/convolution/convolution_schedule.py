@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import product
+from typing import Annotated
 
 from attrs import evolve, frozen
 
 from evokernel_core.compiler.problems.convolution import Convolution
+from evokernel_core.compiler.schedule import Named, Range, Scaled, Schedule, Shifted, Word
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.api import most_of
-from evokernel_core.hardware.ascend.chip import Chip, Memory
+from evokernel_core.hardware.ascend.chip import Chip, CoreMemories
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL
-from evokernel_core.targets.ascendc.kernels.settings import Settings
 
 MOST_SLOTS = 4
 RING = 3
@@ -23,8 +24,15 @@ _MOST_REPEATED_WEIGHTS = most_of("DataCopyNd2Nz", "srcDValue")
 """Depth of the largest matrix in L1 that one instruction addresses."""
 
 
+IN_FRACTALS = Range(FRACTAL, unit=FRACTAL)
+OUTPUT_CHANNELS = Scaled(
+    "more output channels a tile", "fewer output channels a tile", unit=FRACTAL, rounds_up=True
+)
+PARTS = Named({2: "two parts a tile", 1: "one part a tile"})
+
+
 @frozen
-class ConvolutionSchedule(Settings):
+class ConvolutionSchedule(Schedule):
     """A tile of the result is ``base_m`` output channels by ``parts`` times ``part_n`` pixels; each part
     has its own result in L0C. ``base_k`` is the depth of a step in L0 and ``panel_k`` that of one of
     ``slots`` panels in L1. Weights ``stay`` in L1 or come in panels. ``flat``: rows are read in one run
@@ -32,16 +40,16 @@ class ConvolutionSchedule(Settings):
     of the same pixels. ``chunk_kib``: what vector cores frame before cube cores read it, 0 where x is read
     as it lies in memory."""
 
-    base_m: int
-    part_n: int
-    parts: int
-    base_k: int
-    panel_k: int
-    slots: int = 2
-    stay: bool = False
-    flat: bool = False
-    outputs_first: bool = False
-    chunk_kib: int = 0
+    base_m: Annotated[int, Word("channels"), IN_FRACTALS, OUTPUT_CHANNELS]
+    part_n: Annotated[int, IN_FRACTALS, Scaled("more pixels a part", "fewer pixels a part")]
+    parts: Annotated[int, Range(), PARTS]
+    base_k: Annotated[int, Word("depth"), IN_FRACTALS, Scaled("deeper step in L0", "shallower step in L0")]
+    panel_k: Annotated[int, Range(FRACTAL, unit=FRACTAL)]
+    slots: Annotated[int, Range(2, MOST_SLOTS), Shifted("one more panel in L1", "one panel less in L1")] = 2
+    stay: Annotated[bool, Named({True: "weights stay in L1", False: "weights come in panels"})] = False
+    flat: Annotated[bool, Named({True: "rows in one run", False: "rows one by one"})] = False
+    outputs_first: Annotated[bool, Named(dict.fromkeys((True, False), "tiles in the other order"))] = False
+    chunk_kib: Annotated[int, Scaled("larger chunks in L2", "smaller chunks in L2")] = 0
 
     @property
     def base_n(self) -> int:
@@ -101,12 +109,7 @@ def steps(
     problem: Convolution, here: ConvolutionSchedule, chip: Chip
 ) -> Iterator[tuple[str, ConvolutionSchedule]]:
     """What one named step away is, legal or not."""
-    yield "more output channels a tile", evolve(here, base_m=here.base_m * 2)
-    yield "fewer output channels a tile", evolve(here, base_m=whole(here.base_m // 2))
-    yield "more pixels a part", evolve(here, part_n=here.part_n * 2)
-    yield "fewer pixels a part", evolve(here, part_n=here.part_n // 2)
-    yield "two parts a tile", evolve(here, parts=2)
-    yield "one part a tile", evolve(here, parts=1)
+    yield from here.neighbours("base_m", "part_n", "parts")
     yield "two parts of half the pixels", evolve(here, parts=2, part_n=here.part_n // 2)
     for name, panel_k in (
         (Sentence("deeper panels in L1"), here.panel_k * 2),
@@ -115,28 +118,13 @@ def steps(
     ):
         base_k = step_depth(problem, here.base_m, here.part_n, max(panel_k, 1), chip)
         yield name, evolve(here, panel_k=panel_k, base_k=base_k)
-    yield "one more panel in L1", evolve(here, slots=here.slots + 1)
-    yield "one panel less in L1", evolve(here, slots=here.slots - 1)
-    yield "deeper step in L0", evolve(here, base_k=here.base_k * 2)
-    yield "shallower step in L0", evolve(here, base_k=here.base_k // 2)
-    yield "weights come in panels" if here.stay else "weights stay in L1", evolve(here, stay=not here.stay)
-    yield "rows one by one" if here.flat else "rows in one run", evolve(here, flat=not here.flat)
-    yield "tiles in the other order", evolve(here, outputs_first=not here.outputs_first)
-    yield "larger chunks in L2", evolve(here, chunk_kib=here.chunk_kib * 2)
-    yield "smaller chunks in L2", evolve(here, chunk_kib=here.chunk_kib // 2)
+    yield from here.neighbours("slots", "base_k", "stay", "flat", "outputs_first", "chunk_kib")
 
 
 def refusal(problem: Convolution, schedule: ConvolutionSchedule, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
-    lengths = (schedule.base_m, schedule.part_n, schedule.base_k)
-    if min(lengths) < FRACTAL or any(length % FRACTAL for length in lengths) or schedule.parts < 1:
-        return "Tiles are whole fractals."
-    if (
-        schedule.panel_k < schedule.base_k
-        or schedule.panel_k % FRACTAL
-        or not 2 <= schedule.slots <= MOST_SLOTS
-    ):
-        return "Panels hold a step, and there are two to four of them."
+    if schedule.panel_k < schedule.base_k:
+        return "Panels hold a step."
     if schedule.flat and not has_rows(problem):
         return "Rows of the result do not follow each other in the input."
     if (schedule.chunk_kib > 0) != (problem.frame is not None) or schedule.chunk_kib > _most_chunk_kib(chip):
@@ -149,7 +137,7 @@ def _most_chunk_kib(chip: Chip) -> int:
     return chip.l2_bytes // 2 // RING // 1024
 
 
-def _too_large(problem: Convolution, schedule: ConvolutionSchedule, memory: Memory) -> str | None:
+def _too_large(problem: Convolution, schedule: ConvolutionSchedule, memory: CoreMemories) -> str | None:
     size, depth = ITEM_SIZE[problem.dtype], depth_of(problem)
     if 2 * max(schedule.base_m, schedule.part_n) * schedule.base_k * size > memory.l0_bytes:
         return "Two steps of an operand do not fit L0."

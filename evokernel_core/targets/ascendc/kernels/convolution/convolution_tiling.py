@@ -12,9 +12,9 @@ from evokernel_core.targets.ascendc.kernels.convolution.chunks import Frames, ch
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_schedule import ConvolutionSchedule
 from evokernel_core.targets.ascendc.kernels.convolution.fields import (
     Bases,
+    ConvTiles,
     Counts,
-    Steps,
-    Tiles,
+    TapStrides,
     counts_of,
     steps_of,
     tiles_of,
@@ -22,13 +22,13 @@ from evokernel_core.targets.ascendc.kernels.convolution.fields import (
 
 
 @frozen
-class Tiling:
+class ConvTiling:
     """All of them; ``frames`` where images are framed; ``of_outputs`` counts the tiles of the same output
     channels, of a chunk where there are any, ``total`` all."""
 
     counts: Counts
-    steps: Steps
-    tiles: Tiles
+    steps: TapStrides
+    tiles: ConvTiles
     of_outputs: Expr
     total: Param
     frames: Frames | None
@@ -36,7 +36,7 @@ class Tiling:
 
 def tiling_of(
     k: Builder, problem: Convolution, schedule: ConvolutionSchedule, bases: Bases, chip: Chip
-) -> Tiling:
+) -> ConvTiling:
     """The fields; tiles of framed images need the pitch of their rows, and chunks of them the tiles."""
     counts = counts_of(k, problem)
     if problem.frame is None:
@@ -59,6 +59,6 @@ def tiling_of(
         total = k.param("tiles", frames.chunks * frames.of_chunk)
     plane = k.param("planeStride", height * row, "from plane to plane, and from channel to channel")
     channel = k.param("channelStride", depth * plane)
-    return Tiling(
+    return ConvTiling(
         counts, steps_of(k, problem, counts, width, (row, plane, channel)), tiles, of_outputs, total, frames
     )

@@ -53,7 +53,7 @@ class Counts:
 
 
 @frozen
-class Steps:
+class TapStrides:
     """Elements of x from row to row, plane to plane and channel to channel; from tap to tap, across, down and
     behind; how many taps at equal distances one copy fetches, and how far they lie from each other."""
 
@@ -68,7 +68,7 @@ class Steps:
 
 
 @frozen
-class Tiles:
+class ConvTiles:
     """A tile: output channels, rows and their width, ``pitch`` columns apart where they are so in memory too,
     else 0; parts of it; how many there are."""
 
@@ -115,7 +115,7 @@ def tiles_of(
     bases: Bases,
     counts: Counts,
     row: Param,
-) -> Tiles:
+) -> ConvTiles:
     """Wide rows are cut; of narrow ones several make a tile."""
     (_, height, width), n, parts = counts.made, bases.n, bases.parts
 
@@ -141,12 +141,12 @@ def tiles_of(
     columns = k.param("partColumns", wide(cut, part_rows * held), note, U32)
     down = k.param("tilesRows", ceil_div(height, rows), "", U32)
     across = k.param("tilesW", ceil_div(width, tile_w), "", U32)
-    return Tiles(m, tile_w, rows, pitch, part_rows, columns, of_outputs, down, across)
+    return ConvTiles(m, tile_w, rows, pitch, part_rows, columns, of_outputs, down, across)
 
 
 def steps_of(
     k: Builder, problem: Convolution, counts: Counts, width: Expr, strides: tuple[Param, Param, Param]
-) -> Steps:
+) -> TapStrides:
     row, plane, channel = strides
     down = k.param("tapStepH", Size(problem.dilation[1]) * row, "elements of x from tap to tap")
     behind = k.param("tapStepD", Size(problem.dilation[0]) * plane)
@@ -162,7 +162,7 @@ def steps_of(
         number, step = _run(problem, counts, (behind, down, across), channel)
     many = Choice(step, ">", MOST_PITCH, Int(1), number)
     run = k.param("run", many, "taps that one copy can fetch", U32)
-    return Steps(row, plane, channel, across, down, behind, run, k.param("runStep", step))
+    return TapStrides(row, plane, channel, across, down, behind, run, k.param("runStep", step))
 
 
 def _run(

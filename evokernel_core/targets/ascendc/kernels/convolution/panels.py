@@ -24,9 +24,9 @@ from evokernel_core.targets.ascendc.ir.nodes import Buffer, Memory, Region
 from evokernel_core.targets.ascendc.kernels.convolution.chunks import framing
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_design import (
     LANE,
-    Design,
-    Place,
-    Tile,
+    ConvDesign,
+    ConvTile,
+    TapOffset,
     begin_with_biases,
     buffers_of,
     extent_of,
@@ -59,7 +59,7 @@ def build(
     k = Builder(note if is_handed else "Convolutions as products of weights and shifted pixels.")
     design = _design(k, problem, schedule, chip, is_handed=is_handed)
 
-    def tile_of(builder: Builder, index: Var) -> Tile:
+    def tile_of(builder: Builder, index: Var) -> ConvTile:
         return extent_of(design, builder, _place(design, schedule, builder, index))
 
     with k.cores("index", design.tiling.total) as index:
@@ -76,7 +76,7 @@ def build(
 
 def _design(
     k: Builder, problem: Convolution, schedule: ConvolutionSchedule, chip: Chip, *, is_handed: bool
-) -> Design:
+) -> ConvDesign:
     bases = bases_of(schedule, Constant("PANEL_K", schedule.panel_k, "depth of one step in L1"))
     x, weight, bias, target = operands(k, problem, bases, is_handed=is_handed)
     tiling = tiling_of(k, problem, schedule, bases, chip)
@@ -91,7 +91,7 @@ def _design(
         Buffer("weights", ctype, size, weights, stages, memory=Memory.L1),
         Buffer("pixels", ctype, size, pixels, schedule.slots, memory=Memory.L1),
     )
-    return Design(k, problem, bases, tiling, x, weight, bias, target, buffers)
+    return ConvDesign(k, problem, bases, tiling, x, weight, bias, target, buffers)
 
 
 def _depth(problem: Convolution) -> Constant:
@@ -101,7 +101,7 @@ def _depth(problem: Convolution) -> Constant:
 # -- tiles ----------------------------------------------------------------------------------------
 
 
-def _place(design: Design, schedule: ConvolutionSchedule, k: Builder, index: Var) -> Place:
+def _place(design: ConvDesign, schedule: ConvolutionSchedule, k: Builder, index: Var) -> TapOffset:
     """Tiles of the same output channels follow each other, or those of the same pixels."""
     tiling, frames = design.tiling, design.tiling.frames
     tiles, counts = tiling.tiles, tiling.counts
@@ -135,10 +135,10 @@ def _place(design: Design, schedule: ConvolutionSchedule, k: Builder, index: Var
         + row * problem.stride[1] * steps.row
         + column
     )
-    return Place(group, output, image, plane, row, column, None, source)
+    return TapOffset(group, output, image, plane, row, column, None, source)
 
 
-def _place_in_chunk(design: Design, k: Builder, output: Var, rest: Var, chunk: Var) -> Place:
+def _place_in_chunk(design: ConvDesign, k: Builder, output: Var, rest: Var, chunk: Var) -> TapOffset:
     """Chunks are whole images or pieces of one; its pixels lie in a ring of chunks."""
     tiling, frames, problem = design.tiling, design.tiling.frames, design.problem
     assert frames is not None
@@ -169,10 +169,10 @@ def _place_in_chunk(design: Design, k: Builder, output: Var, rest: Var, chunk: V
         + inside
     )
     image = k.let("image", own + chunk // frames.pieces * frames.images, U64)
-    return Place(group, output, image, plane, row, column, chunk, source)
+    return TapOffset(group, output, image, plane, row, column, chunk, source)
 
 
-def _has_pixels(design: Design, place: Place) -> Condition:
+def _has_pixels(design: ConvDesign, place: TapOffset) -> Condition:
     """Pieces of images end beyond them, and the last chunk has fewer of them."""
     counts, (_, height, width) = design.tiling.counts, design.tiling.counts.made
     inside: Expr = Choice(place.column, "<", width, Int(1), Int(0))
@@ -184,7 +184,7 @@ def _has_pixels(design: Design, place: Place) -> Condition:
 # -- panels ---------------------------------------------------------------------------------------
 
 
-def _panels(design: Design, schedule: ConvolutionSchedule, tile: Tile) -> None:
+def _panels(design: ConvDesign, schedule: ConvolutionSchedule, tile: ConvTile) -> None:
     """Results beside each other take turns at each panel, so that one is stored while the next is
     computed."""
     k, most, depth = design.k, design.bases.panel_k, design.tiling.counts.depth
@@ -203,7 +203,7 @@ def _panels(design: Design, schedule: ConvolutionSchedule, tile: Tile) -> None:
 
 
 def _load(
-    design: Design, schedule: ConvolutionSchedule, tile: Tile, panel: Var, along: tuple[Var, Var]
+    design: ConvDesign, schedule: ConvolutionSchedule, tile: ConvTile, panel: Var, along: tuple[Var, Var]
 ) -> None:
     k, tiling, place, buffers = design.k, design.tiling, tile.place, design.buffers
     start, count = along
@@ -224,7 +224,7 @@ def _load(
     _load_pixels(design, tile, start, count)
 
 
-def _load_pixels(design: Design, tile: Tile, start: Var, count: Var) -> None:
+def _load_pixels(design: ConvDesign, tile: ConvTile, start: Var, count: Var) -> None:
     """A row of the panel for each channel and tap, those at equal distances in one copy."""
     k, run = design.k, design.tiling.steps.run
     note = "One row of the panel for each channel and tap: the pixels that the tap meets."
@@ -239,7 +239,7 @@ def _load_pixels(design: Design, tile: Tile, start: Var, count: Var) -> None:
             _copy_taps(design, tile, (place - start) * design.block, source, taps, height)
 
 
-def _copy_taps(design: Design, tile: Tile, place: Expr, source: Var, taps: Var, height: Var) -> None:
+def _copy_taps(design: ConvDesign, tile: ConvTile, place: Expr, source: Var, taps: Var, height: Var) -> None:
     """Taps at equal distances: rows of the panel below each other."""
     k, steps, panel = design.k, design.tiling.steps, at(design.buffers.pixels, place)
     problem, one = design.problem, Int(1)
@@ -258,9 +258,9 @@ def _copy_taps(design: Design, tile: Tile, place: Expr, source: Var, taps: Var, 
 
 
 def _add_steps(
-    design: Design,
+    design: ConvDesign,
     schedule: ConvolutionSchedule,
-    tile: Tile,
+    tile: ConvTile,
     along: tuple[Var, Var],
     part: tuple[Var, Var],
 ) -> None:

@@ -26,8 +26,12 @@ from evokernel_core.targets.ascendc.ir.expr import (
     round_up,
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Enumerator, Kernel, Number, Operand, Ratio, Tensor
-from evokernel_core.targets.ascendc.kernels.embedding_bag.embedding_bag_problem import MOST_RUN, Bag
-from evokernel_core.targets.ascendc.kernels.indexed import IndexedSchedule, Indices
+from evokernel_core.targets.ascendc.kernels.embedding_bag.embedding_bag_problem import (
+    MOST_RUN,
+    Bag,
+    EmbeddingBagSchedule,
+)
+from evokernel_core.targets.ascendc.kernels.indexed import Indices
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
@@ -48,7 +52,7 @@ _AMONG = Function(
 )
 
 
-def build(problem: Bag, schedule: IndexedSchedule) -> Kernel:
+def build(problem: Bag, schedule: EmbeddingBagSchedule) -> Kernel:
     """The kernel of a legal schedule."""
     return _Combining(problem, schedule).kernel()
 
@@ -56,7 +60,7 @@ def build(problem: Bag, schedule: IndexedSchedule) -> Kernel:
 class _Combining:
     """Indices stay known from bag to bag as far as there is room for them."""
 
-    def __init__(self, problem: Bag, schedule: IndexedSchedule) -> None:
+    def __init__(self, problem: Bag, schedule: EmbeddingBagSchedule) -> None:
         self._problem, self._k = problem, Builder(_NOTES[problem.mode])
         k, width, ctype = self._k, ITEM_SIZE[problem.dtype], CPP_TYPE[problem.dtype]
         self._block = Constant("BLOCK", BLOCK_BYTES // width, "elements")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from attrs import evolve, frozen
 
-from evokernel_core.compiler.lowering.plan import Plan, PlanInput, PlanOutput, plan_channels, plan_matrix
+from evokernel_core.compiler.lowering.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.compiler.lowering.values import Domain
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, ValueRef
@@ -28,6 +28,7 @@ from evokernel_core.targets.ascendc.kernels.fused.programs import whole_program
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE, instruction_lines
 from evokernel_core.targets.ascendc.lowering.program import camel
+from evokernel_core.targets.ascendc.lowering.queues import plan_channels, plan_matrix
 
 _TILE_STEP = 256
 """Tiles are whole repeats, and their masks whole 32-byte blocks."""

@@ -15,7 +15,6 @@ from evokernel_core.compiler.lowering.values import REDUCTIONS, Domain
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES, REQUEST_BYTES
-from evokernel_core.hardware.roofline import launch_us
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram
 from evokernel_core.targets.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, Form
@@ -74,7 +73,7 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
     if kernel.exchanged:  # cores begin anew after each pass
         turns = work.tiles / work.tiles_of_a_row
         fill += (loads[0].cycles / work.tiles + _MEETING) * (len(programs) - 1) * turns
-    return (cycles + fill) / chip.mhz + launch_us(chip, work.cores)
+    return (cycles + fill) / chip.mhz + chip.launch_of(work.cores)
 
 
 def _pass_cycles(load: Copies, vector: float, work: Work, chip: Chip) -> float:

@@ -7,18 +7,19 @@ from collections.abc import Mapping
 from attrs import evolve, field, frozen
 
 from evokernel_core.compiler.lowering.opset import fused_ops
-from evokernel_core.compiler.lowering.plan import plan
+from evokernel_core.compiler.target import Move
 from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES
-from evokernel_core.targets.ascendc.kernels.family import Made, Move
+from evokernel_core.targets.ascendc.kernels.family import Made
 from evokernel_core.targets.ascendc.kernels.fused import fused_schedule as schedules
 from evokernel_core.targets.ascendc.kernels.fused.fused_estimate import estimate_us
 from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.targets.ascendc.kernels.fused.tile import build, made
+from evokernel_core.targets.ascendc.lowering.queues import plan
 
 _STRATEGIES = frozenset({"pointwise", "rowwise", "columnwise", "piecewise"})
 

@@ -9,7 +9,8 @@ from itertools import product
 from attrs import evolve
 
 from evokernel_core.compiler.lowering.decisions import rounding_decides
-from evokernel_core.compiler.lowering.plan import Plan, plan
+from evokernel_core.compiler.lowering.plan import Plan
+from evokernel_core.compiler.target import Move
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
@@ -18,7 +19,6 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES, RESERVED_BYTES
-from evokernel_core.targets.ascendc.kernels.family import Move
 from evokernel_core.targets.ascendc.kernels.fused import steps
 from evokernel_core.targets.ascendc.kernels.fused.access import invariant_columns
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
@@ -28,6 +28,7 @@ from evokernel_core.targets.ascendc.kernels.fused.pairs import online_pairs, pas
 from evokernel_core.targets.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, Form, Schedule
 from evokernel_core.targets.ascendc.kernels.fused.shared import in_pieces, point_bytes
 from evokernel_core.targets.ascendc.kernels.fused.tile import build, structure
+from evokernel_core.targets.ascendc.lowering.queues import plan
 
 _ROOM = 32
 """Sizes up to which those of the user's file may grow."""

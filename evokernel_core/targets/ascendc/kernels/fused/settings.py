@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 from attrs import frozen
 
-from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.compiler import schedule as described
+from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 
 
 class Form(StrEnum):
@@ -43,7 +45,7 @@ IN_LANES = frozenset({Form.LANES, Form.STEPS, Form.CHANNELS})
 
 
 @frozen
-class Schedule(Settings):
+class Schedule(described.Schedule):
     """``tile``: float32 elements of one tile register. ``buffers``: of each queue, 1 or 2.
     ``rows``: most rows of a packed tile. ``reduction``: how a packed tile's rows are reduced: row by
     row (``block``), all rows at once where they are whole repeats (``tile``), or by folding columns
@@ -59,7 +61,7 @@ class Schedule(Settings):
 
     form: Form
     tile: int
-    buffers: int = 2
+    buffers: Annotated[int, BUFFERS] = 2
     rows: int = 64
     columns: int = 0
     reduction: str = "block"

@@ -56,7 +56,7 @@ class Storage:
     def _queue(self, owner: PlanInput | PlanOutput) -> Buffer:
         elements, _ = self._capacity(owner.domain)
         size, stages = ITEM_SIZE[owner.dtype], self._kernel.buffers_of(owner)
-        return Buffer(f"{camel(owner.name)}Tile", CPP_TYPE[owner.dtype], size, elements, stages)
+        return Buffer(f"{camel(owner.name)}Local", CPP_TYPE[owner.dtype], size, elements, stages)
 
     def _capacity(self, domain: Domain) -> tuple[Expr, int]:
         name, elements = capacity(self._kernel, domain)

@@ -10,23 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from attrs import evolve
-
 from evokernel_core.compiler.ops import GATHER, categories
 from evokernel_core.compiler.shapes.sizes import product
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
-from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.builder import Builder, at
 from evokernel_core.targets.ascendc.ir.expr import U32, U64, Constant, CoreCount, Int, Size, ceil_div, least
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel
-from evokernel_core.targets.ascendc.kernels.built import form_of
-from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
+from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.gather import gather_vector
-from evokernel_core.targets.ascendc.kernels.gather.gather_problem import Take, TakeSchedule, read_take
-from evokernel_core.targets.ascendc.kernels.indexed import Indices, size_refusal, steps_from
+from evokernel_core.targets.ascendc.kernels.gather.gather_problem import GatherSchedule, Take, read_take
+from evokernel_core.targets.ascendc.kernels.indexed import Indices
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
 
 _NOTE = "Copies runs of the source to where the indices say, element for element as they are."
@@ -35,20 +32,16 @@ _SECTOR_BYTES = 64
 """What is read of memory at least."""
 
 
-def _why_illegal(problem: Take, schedule: TakeSchedule) -> str | None:
-    return (
-        gather_vector.why_illegal(problem, schedule)
-        if schedule.picks
-        else size_refusal(schedule, BLOCK_BYTES)
-    )
+def _why_illegal(problem: Take, schedule: GatherSchedule) -> str | None:
+    return gather_vector.why_illegal(problem) if schedule.picks else None
 
 
-def build(problem: Take, schedule: TakeSchedule) -> Kernel:
+def build(problem: Take, schedule: GatherSchedule) -> Kernel:
     """The kernel of a legal schedule."""
     return gather_vector.build(problem, schedule) if schedule.picks else _copies(problem, schedule)
 
 
-def _copies(problem: Take, schedule: TakeSchedule) -> Kernel:
+def _copies(problem: Take, schedule: GatherSchedule) -> Kernel:
     """Runs go from device memory to device memory by way of the unified buffer."""
     k, width = Builder(_NOTE), problem.width
     source = k.input("source", parameter(problem.source), RAW[width], width, bypass_l2=schedule.bypass_l2)
@@ -96,9 +89,9 @@ def _copies(problem: Take, schedule: TakeSchedule) -> Kernel:
     return k.kernel()
 
 
-_BUILT = form_of(build, _why_illegal)
+_BUILT = variant_of(build, _why_illegal)
 _PICKS = tuple(
-    TakeSchedule(runs, size, picks=True)
+    GatherSchedule(runs, size, picks=True)
     for runs, size in (
         (1024, 16384),
         (512, 16384),
@@ -111,7 +104,7 @@ _PICKS = tuple(
 """Schedules of the vector unit to choose the first one from, the usual one in front."""
 
 
-def _cost_us(problem: Take, schedule: TakeSchedule, sizes: Sizes, chip: Chip) -> float:
+def _cost_us(problem: Take, schedule: GatherSchedule, sizes: Sizes, chip: Chip) -> float:
     again = _again_bytes(problem, sizes, chip) if schedule.bypass_l2 else 0.0
     return _BUILT.cost_us(problem, schedule, sizes, chip) + again / chip.gm.memory_bytes_us
 
@@ -125,13 +118,13 @@ def _again_bytes(problem: Take, sizes: Sizes, chip: Chip) -> float:
     return float((chosen - distinct) * run * max(0.0, 1 - distinct * run / chip.l2_bytes))
 
 
-def _starts(problem: Take, sizes: Sizes, chip: Chip) -> Iterator[TakeSchedule]:
+def _starts(problem: Take, sizes: Sizes, chip: Chip) -> Iterator[GatherSchedule]:
     yield from _PICKS
     if not _are_slower(problem, sizes, chip):
         for runs in (128, 512, 1024, 2048):
             for size in (16384, 32768, 65536):
-                yield TakeSchedule(runs, size)
-                yield TakeSchedule(runs, size, bypass_l2=True)
+                yield GatherSchedule(runs, size)
+                yield GatherSchedule(runs, size, bypass_l2=True)
 
 
 def _are_slower(problem: Take, sizes: Sizes, chip: Chip) -> bool:
@@ -144,35 +137,18 @@ def _are_slower(problem: Take, sizes: Sizes, chip: Chip) -> bool:
     return _BUILT.cost_us(problem, usual, sizes, chip) < least
 
 
-def _steps(problem: Take, here: TakeSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, TakeSchedule]]:
-    for name, item in steps_from(here, Sentence("runs")):
-        yield name, evolve(here, runs=item.runs, bytes=item.bytes)
-    yield "copies" if here.picks else "vector unit", evolve(here, picks=not here.picks, bypass_l2=False)
-    if not here.picks:
-        yield "toggle L2 bypass", evolve(here, bypass_l2=not here.bypass_l2)
-
-
-def _strategy(problem: Take, schedule: TakeSchedule, move: str) -> Strategy:
-    past = Sentence("Runs pass L2 by.") if schedule.bypass_l2 else Sentence("Runs come through L2.")
-    notes = (
-        Sentence("Tiles of {runs} runs and {bytes} bytes.", runs=schedule.runs, bytes=schedule.bytes),
-        Sentence("Two tiles and two sets of indices."),
-        past,
-    )
+def _notes(problem: Take, schedule: GatherSchedule) -> Iterator[str]:
     if schedule.picks:
-        notes = (
-            Sentence(
-                "{runs} elements at a time are picked from {bytes} bytes of rows.",
-                runs=schedule.runs,
-                bytes=schedule.bytes,
-            ),
-            Sentence("Vector unit."),
-            Sentence("Rows come through L2."),
-        )
-    return Strategy("take", schedule.settings(), notes, _descriptor(schedule), move)
+        yield Sentence("{runs} elements at a time are picked from {bytes} bytes of rows.")
+        yield Sentence("Vector unit.")
+        yield Sentence("Rows come through L2.")
+    else:
+        yield Sentence("Tiles of {runs} runs and {bytes} bytes.")
+        yield Sentence("Two tiles and two sets of indices.")
+        yield Sentence("Runs pass L2 by.") if schedule.bypass_l2 else Sentence("Runs come through L2.")
 
 
-def _descriptor(schedule: TakeSchedule) -> Descriptor:
+def _cell(problem: Take, schedule: GatherSchedule) -> Descriptor:
     if schedule.picks:
         return Descriptor(Dataflow.PICKED, Reuse.UB, Split.ROWS, Algorithm.TABLE, Overlap.PIPELINED)
     reuse = Reuse.NONE if schedule.bypass_l2 else Reuse.L2
@@ -180,15 +156,13 @@ def _descriptor(schedule: TakeSchedule) -> Descriptor:
 
 
 FAMILY = SearchingFamily(
+    variant=_BUILT,
     name="take",
     ops=categories(GATHER),
     read=on_any_chip(read_take),
+    schedule_of=GatherSchedule.of,
     starts=_starts,
-    steps=_steps,
-    refusal=_BUILT.refusal,
-    rough=_BUILT.rough,
+    notes=_notes,
+    cell=_cell,
     cost_us=_cost_us,
-    schedule_of=TakeSchedule.of,
-    strategy_of=_strategy,
-    text_of=lambda found, item, task, name: _BUILT.build(found, item),
 )

@@ -31,7 +31,7 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Operand,
     Ratio,
 )
-from evokernel_core.targets.ascendc.kernels.gather.gather_problem import Take, TakeSchedule
+from evokernel_core.targets.ascendc.kernels.gather.gather_problem import GatherSchedule, Take
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
@@ -42,21 +42,14 @@ _MOST_PLACE = (1 << 31) - 1
 _HALF = Number("HALF", 0.5, "keeps what is exact away from rounding")
 
 
-def why_illegal(problem: Take, schedule: TakeSchedule) -> str | None:
+def why_illegal(problem: Take) -> str | None:
     """Why a schedule makes no kernel."""
     if _run_of(problem) is None:
         return "The vector unit picks elements and short runs of 2, 4 or 8 bytes by one index each."
-    if (
-        schedule.runs % LANES
-        or not 4 * LANES <= schedule.runs <= 4096
-        or schedule.bytes % 512
-        or schedule.bytes < 4096
-    ):
-        return "A chunk is 256 to 4096 elements, whole repeats, from at least 4 KB of rows."
     return None
 
 
-def build(problem: Take, schedule: TakeSchedule) -> Kernel:
+def build(problem: Take, schedule: GatherSchedule) -> Kernel:
     """The kernel of a legal schedule."""
     return _Picking(problem, schedule).kernel()
 
@@ -78,7 +71,7 @@ def _run_of(problem: Take) -> int | None:
 class _Picking:
     """Places are bytes from where the rows that are in the unified buffer begin."""
 
-    def __init__(self, problem: Take, schedule: TakeSchedule) -> None:
+    def __init__(self, problem: Take, schedule: GatherSchedule) -> None:
         self._problem, self._k = problem, Builder(_NOTE)
         k, width = self._k, _width_of(problem)
         address, dtype, size = problem.indices[0]

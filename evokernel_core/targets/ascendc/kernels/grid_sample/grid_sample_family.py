@@ -5,19 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from attrs import evolve
-
 from evokernel_core.compiler.ops import GRID_SAMPLE, categories
 from evokernel_core.compiler.problems.grid_sample import Sampling, read_sampling
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
-from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
-from evokernel_core.targets.ascendc.kernels.built import form_of
-from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
+from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.grid_sample.bordered import Bordered, elements_of, why_unbordered
 from evokernel_core.targets.ascendc.kernels.grid_sample.grid_sample_kernel import Sampler, SamplingSchedule
 from evokernel_core.targets.ascendc.kernels.grid_sample.places import LANES
@@ -40,19 +37,10 @@ _MOST_TRIED = 3
 
 
 def _why_illegal(problem: Sampling, schedule: SamplingSchedule) -> str | None:
-    if (
-        schedule.piece < LANES
-        or schedule.piece % LANES
-        or schedule.places < schedule.piece
-        or schedule.places % LANES
-    ):
-        return "Places are taken in whole repeats, and pieces of them are no larger."
-    if min(schedule.elements, schedule.channels) < 1:
-        return "A band has at least one element, and a core a channel."
+    if schedule.places < schedule.piece:
+        return "Pieces of the places are no larger than all of them."
     if not schedule.run:
         return None
-    if schedule.run < LANES or schedule.run % LANES:
-        return "Places are gathered in whole repeats."
     block = BLOCK_BYTES // ITEM_SIZE[problem.dtype]
     return why_unbordered(problem, schedule.elements, block, whole=schedule.whole)
 
@@ -62,12 +50,12 @@ def build(problem: Sampling, schedule: SamplingSchedule) -> Kernel:
     return (Bordered if schedule.run else Sampler)(problem, schedule).build()
 
 
-_FORM = form_of(build, _why_illegal)
+_VARIANT = variant_of(build, _why_illegal)
 
 
 def _cost_us(problem: Sampling, schedule: SamplingSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds; planes that every run of places loads again come from L2 where it holds them."""
-    return _FORM.cost_us(problem, schedule, sizes, _with_hits(problem, schedule, sizes, chip))
+    return _VARIANT.cost_us(problem, schedule, sizes, _with_hits(problem, schedule, sizes, chip))
 
 
 def _with_hits(problem: Sampling, schedule: SamplingSchedule, sizes: Sizes, chip: Chip) -> Chip:
@@ -173,61 +161,36 @@ def _least_bytes(problem: Sampling, places: int, elements: int, buffers: int) ->
 def _steps(
     problem: Sampling, here: SamplingSchedule, sizes: Sizes, chip: Chip
 ) -> Iterator[tuple[str, SamplingSchedule]]:
-    yield "more places", evolve(here, places=here.places * 2)
-    yield "fewer places", evolve(here, places=here.places // 2, piece=min(here.piece, here.places // 2))
-    yield "more places located at a time", evolve(here, piece=min(here.piece * 2, here.places))
-    yield "fewer places located at a time", evolve(here, piece=here.piece // 2)
-    if not here.whole:
-        yield "larger bands", evolve(here, elements=here.elements * 2)
-        yield "smaller bands", evolve(here, elements=here.elements // 2)
-    if here.run:
-        yield "more places gathered at a time", evolve(here, run=here.run * 2)
-        yield "fewer places gathered at a time", evolve(here, run=here.run // 2 // LANES * LANES or LANES)
-    yield "more channels", evolve(here, channels=here.channels * 2)
-    yield "fewer channels", evolve(here, channels=max(1, here.channels // 2))
-    yield "one more band under way", evolve(here, buffers=here.buffers + 1)
-    yield "one band less under way", evolve(here, buffers=here.buffers - 1)
+    yield from here.neighbours("places", "piece", "elements", "run", "channels", "buffers")
 
 
-def _strategy(problem: Sampling, schedule: SamplingSchedule, move: str) -> Strategy:
+def _notes(problem: Sampling, schedule: SamplingSchedule) -> Iterator[str]:
+    yield Sentence("{places} places at a time, located {piece} at a time, for {channels} channels.")
     band = Sentence("Whole planes")
     if not schedule.whole:
         band = Sentence("Bands of {count} elements", count=schedule.elements)
-    notes = (
-        Sentence(
-            "{places} places at a time, located {piece} at a time, for {channels} channels.",
-            places=schedule.places,
-            piece=schedule.piece,
-            channels=schedule.channels,
-        ),
-        Sentence(
-            "{band}, {buffers} under way, from which elements are gathered.",
-            band=band,
-            buffers=schedule.buffers,
-        ),
+    yield Sentence(
+        "{band}, {buffers} under way, from which elements are gathered.", band=band, buffers=schedule.buffers
     )
-    return Strategy("grid_sample", schedule.settings(), notes, _descriptor(schedule), move)
 
 
-def _descriptor(schedule: SamplingSchedule) -> Descriptor:
+def _cell(problem: Sampling, schedule: SamplingSchedule) -> Descriptor:
     """Whether whole planes or bands of them are there, and how the elements around a place are addressed."""
     dataflow = Dataflow.PICKED if schedule.whole else Dataflow.STREAMED
     way = Algorithm.TABLE if schedule.run else Algorithm.DIRECT
-    split = Split.CHANNELS if schedule.channels > 1 else Split.TILES
-    return Descriptor(dataflow, Reuse.UB, split, way, Overlap.of(schedule.buffers))
+    return Descriptor(dataflow, Reuse.UB, Split.CHANNELS if schedule.channels > 1 else Split.TILES, way)
 
 
 FAMILY = SearchingFamily(
+    variant=_VARIANT,
     name="grid_sample",
     ops=categories(GRID_SAMPLE),
     read=on_any_chip(read_sampling),
-    starts=_starts,
-    steps=_steps,
-    refusal=_FORM.refusal,
-    rough=_FORM.rough,
-    cost_us=_cost_us,
     schedule_of=SamplingSchedule.of,
-    strategy_of=_strategy,
-    text_of=lambda found, schedule, task, name: _FORM.build(found, schedule),
+    starts=_starts,
+    notes=_notes,
+    cell=_cell,
+    steps=_steps,
+    cost_us=_cost_us,
     too_large=Sentence("The places and bands of a sampling do not fit the unified buffer."),
 )

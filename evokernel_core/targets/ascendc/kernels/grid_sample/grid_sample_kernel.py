@@ -8,17 +8,21 @@ bands are a zero in front of it or behind it. No copy depends on where places li
 
 from __future__ import annotations
 
-from attrs import frozen
+from operator import attrgetter
+from typing import Annotated
+
+from attrs import evolve, frozen
 
 from evokernel_core.compiler.problems.grid_sample import Sampling
+from evokernel_core.compiler.schedule import Range, Scaled, Schedule, Shifted
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at, read_as
 from evokernel_core.targets.ascendc.ir.expr import U32, U64, Constant, Expr, Int, Size, ceil_div, least
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Enumerator, Kernel, Number, Operand
-from evokernel_core.targets.ascendc.kernels.grid_sample.places import LANES, ZERO, Along, Tap
+from evokernel_core.targets.ascendc.kernels.grid_sample.places import LANES, ZERO, SampleAxis, Tap
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
-from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 _NOTE = """\
@@ -29,20 +33,39 @@ _PAIR_BYTES = 8
 _FAR = Number("FAR", float(1 << 28), "bytes: behind every plane, also when two are added")
 
 
+def _no_larger(before: SamplingSchedule, after: SamplingSchedule) -> SamplingSchedule:
+    """Pieces are no larger than all places."""
+    return evolve(after, piece=min(after.piece, after.places))
+
+
 @frozen
-class SamplingSchedule(Settings):
+class SamplingSchedule(Schedule):
     """``places`` of an image at a time, for ``channels`` of it one after another, each in bands of
     ``elements``, of which ``buffers`` are under way; ``whole``: all of a plane is one band. ``piece``: places
     whose elements and weights are computed at a time. ``run``, unless 0: rows have zeros around them, so that
     one address says all elements around a place, which are gathered of so many places at a time."""
 
-    places: int
-    channels: int
-    elements: int
+    places: Annotated[int, Range(LANES, unit=LANES), Scaled("more places", "fewer places", also=_no_larger)]
+    channels: Annotated[int, Range(), Scaled("more channels", "fewer channels", least=1)]
+    elements: Annotated[int, Range(), Scaled("larger bands", "smaller bands", when=lambda it: not it.whole)]
     whole: bool
-    buffers: int
-    piece: int
-    run: int = 0
+    buffers: Annotated[int, BUFFERS, Shifted("one more band under way", "one band less under way")]
+    piece: Annotated[
+        int,
+        Range(LANES, unit=LANES),
+        Scaled("more places located at a time", "fewer places located at a time", also=_no_larger),
+    ]
+    run: Annotated[
+        int,
+        Range(LANES, unit=LANES, when=attrgetter("run")),
+        Scaled(
+            "more places gathered at a time",
+            "fewer places gathered at a time",
+            unit=LANES,
+            least=LANES,
+            when=attrgetter("run"),
+        ),
+    ] = 0
 
 
 class Sampler:
@@ -153,7 +176,7 @@ class Sampler:
         evens, problem = read_as("uint32_t", self.evens), self.problem
 
         def along(name: str, size: Expr, base: int) -> list[Tap]:
-            axis = Along(self.k, name, size, self.piece, lanes, beside=bool(self.schedule.run))
+            axis = SampleAxis(self.k, name, size, self.piece, lanes, beside=bool(self.schedule.run))
             place = axis.buffer("Number")
             # Masks are made of whole repeats, which must hold numbers.
             self.do("Duplicate", place, ZERO, count=lanes)

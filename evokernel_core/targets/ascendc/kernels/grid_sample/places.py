@@ -23,7 +23,7 @@ class Tap:
     weight: Buffer | None
 
 
-class Along:
+class SampleAxis:
     """The taps along one dimension of ``size`` elements, for ``lanes`` of at most ``most`` places.
     ``beside``: whether the second of two elements is known by the first one, and has no place of its own."""
 

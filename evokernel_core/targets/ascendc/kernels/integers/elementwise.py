@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Annotated
 
 from attrs import frozen
 
+from evokernel_core.compiler.schedule import Named, OneOf, Range, Scaled, Schedule
 from evokernel_core.compiler.shapes.sizes import extent
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import LANES
@@ -36,16 +38,16 @@ from evokernel_core.targets.ascendc.ir.nodes import (
 )
 from evokernel_core.targets.ascendc.kernels.integers.instructions import (
     PAIR,
+    IntegerTiles,
     Places,
     Registers,
     Source,
-    Tiles,
     Writer,
     pick,
     rounding,
 )
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
-from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.targets.ascendc.legalization.division import MOST_BY_DIGITS
 from evokernel_core.targets.ascendc.legalization.graph import Read, WordPlan, Written
@@ -97,12 +99,15 @@ class Integers:
         return sum(ITEM_SIZE[dtype] for dtype in (*loaded, *(output.dtype for output in self.plan.outputs)))
 
 
+TILES = (256, 512, 1024, 2048, 4096, 8192)
+
+
 @frozen
-class IntegerSchedule(Settings):
+class IntegerSchedule(Schedule):
     """``tile`` elements at a time, ``buffers`` for each tensor."""
 
-    tile: int
-    buffers: int = 2
+    tile: Annotated[int, OneOf(TILES), Scaled("double tile", "halve tile")]
+    buffers: Annotated[int, BUFFERS, Range(1, 2), Named({2: "double buffer", 1: "single buffer"})] = 2
 
 
 class Elementwise:
@@ -111,7 +116,7 @@ class Elementwise:
     def __init__(self, problem: Integers, schedule: IntegerSchedule) -> None:
         self.k, self._problem, self._plan = Builder(_NOTE), problem, problem.plan
         self._tile = Constant("TILE", schedule.tile, "most elements of a tile")
-        self._tiles = Tiles(self._tile, problem.registers)
+        self._tiles = IntegerTiles(self._tile, problem.registers)
         self._inputs = {read.name: self._input(read, problem.results) for read in problem.reads}
         self._outputs = [
             self.k.output(f"{name}Out", name, CPP_TYPE[output.dtype], ITEM_SIZE[output.dtype])

@@ -20,7 +20,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
 )
 from evokernel_core.targets.ascendc.ir.nodes import Kernel, Slice
 from evokernel_core.targets.ascendc.kernels.integers.instructions import WORD, Places, Writer, number, pick
-from evokernel_core.targets.ascendc.kernels.integers.integers_problem import IntegerRows, RowsSchedule
+from evokernel_core.targets.ascendc.kernels.integers.integers_problem import IntegerRows, IntegerRowsSchedule
 from evokernel_core.targets.ascendc.kernels.integers.reduction import Limbs, Reduction
 from evokernel_core.targets.ascendc.legalization.limbs import Word
 
@@ -34,7 +34,7 @@ _BATCH = Constant("BATCH", 32, "rows whose results are computed at a time")
 class Fold(Reduction):
     """One kernel."""
 
-    def __init__(self, problem: IntegerRows, schedule: RowsSchedule) -> None:
+    def __init__(self, problem: IntegerRows, schedule: IntegerRowsSchedule) -> None:
         tile = Constant("TILE", schedule.tile, "most elements of a tile")
         super().__init__(problem, schedule, _NOTE, lanes=tile, batch=_BATCH, apart=_BATCH * _BLOCK)
         every, bits = _BATCH * _BLOCK, _BATCH.value.bit_length() - 1
@@ -136,6 +136,6 @@ class Fold(Reduction):
         return target
 
 
-def build(problem: IntegerRows, schedule: RowsSchedule) -> Kernel:
+def build(problem: IntegerRows, schedule: IntegerRowsSchedule) -> Kernel:
     """The kernel of a legal schedule."""
     return Fold(problem, schedule).kernel()

@@ -80,7 +80,7 @@ class Registers:
         return Registers(self.take)
 
 
-class Tiles:
+class IntegerTiles:
     """Tiles of words in one buffer, ``most`` of them."""
 
     def __init__(self, tile: Constant, most: int) -> None:

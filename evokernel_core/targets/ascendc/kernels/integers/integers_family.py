@@ -6,21 +6,18 @@ which are picked apart when they are loaded and joined when they are stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 
-from attrs import evolve
-
 from evokernel_core.compiler.shapes.views import VIEWS
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.kernels.built import form_of
-from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes, always, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily
 from evokernel_core.targets.ascendc.kernels.integers.elementwise import (
+    TILES,
     Integers,
     IntegerSchedule,
     build,
@@ -29,7 +26,6 @@ from evokernel_core.targets.ascendc.kernels.integers.elementwise import (
 from evokernel_core.targets.ascendc.legalization.graph import plan_words, results_of
 from evokernel_core.targets.ascendc.legalization.rules import RULES
 
-_TILES = (256, 512, 1024, 2048, 4096, 8192)
 _MOST_STEPS = 600
 """Instructions of a tile: more would not fit the instruction cache."""
 
@@ -53,36 +49,9 @@ def _planned(key: ById, chip: Chip) -> Integers:
             steps=steps,
             most=_MOST_STEPS,
         )
-    if _TILES[0] * problem.element_bytes > chip.ub_bytes:
+    if TILES[0] * problem.element_bytes > chip.ub_bytes:
         raise PlanError("The integers of the region do not fit the unified buffer.")
     return problem
-
-
-def _neighbours(here: IntegerSchedule) -> Iterator[tuple[str, IntegerSchedule]]:
-    yield "double tile", evolve(here, tile=here.tile * 2)
-    yield "halve tile", evolve(here, tile=here.tile // 2)
-    yield "double buffer" if here.buffers == 1 else "single buffer", evolve(here, buffers=3 - here.buffers)
-
-
-def _why_illegal(problem: Integers, schedule: IntegerSchedule) -> str | None:
-    if schedule.tile not in _TILES or schedule.buffers not in (1, 2):
-        return "The tile has another size."
-    return None
-
-
-def _strategy(problem: Integers, schedule: IntegerSchedule, move: str) -> Strategy:
-    notes = (
-        Sentence(
-            "Tiles of {tile} elements; {registers} registers of 32-bit words.",
-            tile=schedule.tile,
-            registers=problem.registers,
-        ),
-        Sentence("{buffers} buffer(s) a tensor.", buffers=schedule.buffers),
-    )
-    cell = Descriptor(
-        Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.DIRECT, Overlap.of(schedule.buffers)
-    )
-    return Strategy("integers", schedule.settings(), notes, cell, move)
 
 
 def _starts(problem: Integers, sizes: Sizes, chip: Chip) -> tuple[IntegerSchedule, ...]:
@@ -91,25 +60,28 @@ def _starts(problem: Integers, sizes: Sizes, chip: Chip) -> tuple[IntegerSchedul
     result = {
         tile: IntegerSchedule(tile, buffers)
         for buffers in range(1, most + 1)
-        for tile in _TILES
+        for tile in TILES
         if tile * (problem.element_bytes + (buffers - 1) * problem.moved_bytes) <= chip.ub_bytes
     }
     return tuple(result.values())[-max(len(result) - 1, 1) :]
 
 
-_FORM = form_of(build, _why_illegal)
 FAMILY = SearchingFamily(
+    variant=variant_of(build),
     name="integers",
     ops=dict.fromkeys(sorted(RULES), "pointwise") | dict.fromkeys(sorted(VIEWS), "view"),
     read=_read,
     starts=_starts,
-    steps=lambda problem, schedule, sizes, chip: _neighbours(schedule),
-    refusal=_FORM.refusal,
-    rough=_FORM.rough,
-    cost_us=_FORM.cost_us,
     schedule_of=IntegerSchedule.of,
-    strategy_of=_strategy,
+    notes=lambda problem, schedule: (
+        Sentence(
+            "Tiles of {tile} elements; {registers} registers of 32-bit words.",
+            tile=schedule.tile,
+            registers=problem.registers,
+        ),
+        Sentence("{buffers} buffer(s) a tensor."),
+    ),
+    cell=always(Descriptor(Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.DIRECT)),
     alike=_ALIKE,
-    text_of=lambda problem, schedule, task, name: _FORM.build(problem, schedule),
     too_large=Sentence("No tile of the integers fits the unified buffer."),
 )

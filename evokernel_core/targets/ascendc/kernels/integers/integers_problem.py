@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Annotated
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from evokernel_core.compiler.ops import REDUCE_INTEGERS, REDUCED_INTEGERS, SCAN_INTEGERS
 from evokernel_core.compiler.problems.reading import input_below, only_node
+from evokernel_core.compiler.schedule import Named, OneOf, Range, Scaled, Schedule
 from evokernel_core.compiler.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 from evokernel_core.targets.ascendc.legalization.limbs import BITS, Operand, Words, wrapped
 from evokernel_core.targets.ascendc.legalization.wide import WIDTHS, Arithmetic, Whole
 
@@ -49,15 +51,30 @@ class IntegerRows:
         return (wrapped(value), value >> BITS) if self.is_wide else (value,)
 
 
+ROWS = (32, 64, 128, 256, 512)
+"""Rows of a tile that are lanes."""
+TILES = (256, 512, 1024, 2048, 4096, 8192)
+"""The last one is for rows as lanes and for the scalar unit."""
+
+_LANES = Named(
+    {0: Sentence("elements are lanes")}
+    | {count: Sentence("{count} rows are lanes", count=count) for count in ROWS}
+)
+
+
+def _without_rows(before: IntegerRowsSchedule, after: IntegerRowsSchedule) -> IntegerRowsSchedule:
+    return evolve(after, rows=0)
+
+
 @frozen
-class RowsSchedule(Settings):
+class IntegerRowsSchedule(Schedule):
     """``tile`` elements at a time, ``buffers`` of the input; ``scalar``: on the scalar unit, as running ones
     are and short rows may be; ``rows`` of a tile are lanes, where the elements of one are not."""
 
-    tile: int
-    buffers: int = 2
-    scalar: bool = False
-    rows: int = 0
+    tile: Annotated[int, OneOf(TILES), Scaled("double tile", "halve tile")]
+    scalar: Annotated[bool, Named({True: "scalar unit", False: "lanes"}, also=_without_rows)] = False
+    rows: Annotated[int, OneOf((0, *ROWS)), _LANES] = 0
+    buffers: Annotated[int, BUFFERS, Range(1, 2), Named({2: "double buffer", 1: "single buffer"})] = 2
 
 
 @cache

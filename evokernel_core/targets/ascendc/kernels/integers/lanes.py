@@ -10,7 +10,7 @@ from evokernel_core.targets.ascendc.ir.builder import read_as
 from evokernel_core.targets.ascendc.ir.expr import U64, Constant, Expr, Int, ceil_div, greatest, least
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Kernel, Slice
 from evokernel_core.targets.ascendc.kernels.integers.instructions import WORD, Writer, number
-from evokernel_core.targets.ascendc.kernels.integers.integers_problem import IntegerRows, RowsSchedule
+from evokernel_core.targets.ascendc.kernels.integers.integers_problem import IntegerRows, IntegerRowsSchedule
 from evokernel_core.targets.ascendc.kernels.integers.reduction import Reduction
 from evokernel_core.targets.ascendc.legalization.limbs import Word
 
@@ -22,7 +22,7 @@ another. A core has rows that lie one behind the other."""
 class Lanes(Reduction):
     """One kernel."""
 
-    def __init__(self, problem: IntegerRows, schedule: RowsSchedule) -> None:
+    def __init__(self, problem: IntegerRows, schedule: IntegerRowsSchedule) -> None:
         self._most = Constant("MOST_ROWS", schedule.rows, "of a tile")
         most = self._most
         super().__init__(problem, schedule, _NOTE, lanes=most, batch=most, apart=most)
@@ -81,6 +81,6 @@ class Lanes(Reduction):
         writer.call("Gather", target, taken, begins, base)
 
 
-def build(problem: IntegerRows, schedule: RowsSchedule) -> Kernel:
+def build(problem: IntegerRows, schedule: IntegerRowsSchedule) -> Kernel:
     """The kernel of a legal schedule."""
     return Lanes(problem, schedule).kernel()

@@ -13,16 +13,16 @@ from evokernel_core.targets.ascendc.ir.nodes import Buffer, Slice
 from evokernel_core.targets.ascendc.kernels.integers.instructions import (
     PAIR,
     WORD,
+    IntegerTiles,
     Places,
     Registers,
     Source,
-    Tiles,
     Writer,
     number,
 )
 from evokernel_core.targets.ascendc.kernels.integers.integers_problem import (
     IntegerRows,
-    RowsSchedule,
+    IntegerRowsSchedule,
     combination,
 )
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
@@ -43,7 +43,7 @@ class Reduction:
     def __init__(
         self,
         problem: IntegerRows,
-        schedule: RowsSchedule,
+        schedule: IntegerRowsSchedule,
         note: str,
         *,
         lanes: Constant,
@@ -55,7 +55,7 @@ class Reduction:
         self.ctype, self.size = CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype]
         self.names = ("low", "high") if problem.is_wide else ("low",)
         self.tile = Constant("TILE", schedule.tile, "most elements of a tile")
-        self.tiles = Tiles(lanes, registers or registers_of(problem.kind, problem.dtype))
+        self.tiles = IntegerTiles(lanes, registers or registers_of(problem.kind, problem.dtype))
         self._registers = Registers(self.tiles.new)
         self.x = self.k.input("x", parameter(problem.source), self.ctype, self.size)
         self.y = self.k.output("y", "output", self.ctype, self.size)
@@ -128,7 +128,7 @@ def _no_leaf(word: Word, writer: Writer) -> Source:
 def registers_of(kind: str, dtype: str) -> int:
     """How many registers a combination takes."""
     lanes = Constant("LANES", LANES)
-    problem, schedule = IntegerRows("x", kind, False, dtype), RowsSchedule(LANES, 1)
+    problem, schedule = IntegerRows("x", kind, False, dtype), IntegerRowsSchedule(LANES, buffers=1)
     draft = Reduction(problem, schedule, "", lanes=lanes, batch=lanes, apart=lanes, registers=_ANY_NUMBER)
     draft.combine(draft.sums, lambda limb, word, writer: writer.own(word), lanes)
     return draft.tiles.taken

@@ -21,7 +21,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
     least,
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel
-from evokernel_core.targets.ascendc.kernels.integers.integers_problem import IntegerRows, RowsSchedule
+from evokernel_core.targets.ascendc.kernels.integers.integers_problem import IntegerRows, IntegerRowsSchedule
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
@@ -34,7 +34,7 @@ rows that lie one behind the other."""
 _COMBINED = {"sum": "+", "prod": "*", "max": "max", "min": "min"}
 
 
-def build(problem: IntegerRows, schedule: RowsSchedule) -> Kernel:
+def build(problem: IntegerRows, schedule: IntegerRowsSchedule) -> Kernel:
     """The kernel of a legal schedule."""
     k = Builder((_RUNNING if problem.running else _SHORT).format(problem.what))
     ctype, size = CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype]

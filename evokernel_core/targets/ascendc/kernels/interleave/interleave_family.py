@@ -5,18 +5,18 @@ Long runs of every tensor come into the unified buffer, where two transpositions
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Annotated
 
 from attrs import frozen
 
 from evokernel_core.compiler.limits import words_of
 from evokernel_core.compiler.ops import INTERLEAVE, categories
 from evokernel_core.compiler.problems.reading import input_below, only_node
+from evokernel_core.compiler.schedule import Range, Scaled, Schedule, Shifted
 from evokernel_core.compiler.shapes.sizes import Extent, extent, product
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import literal
-from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -35,9 +35,10 @@ from evokernel_core.targets.ascendc.ir.expr import (
     least,
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel
-from evokernel_core.targets.ascendc.kernels.built import Design, family_of
+from evokernel_core.targets.ascendc.kernels.built import always, among, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
-from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 
 _UNIT_BYTES = 512
 """What one repeat of a transposition takes: 16 blocks."""
@@ -55,11 +56,16 @@ class Interleave:
 
 
 @frozen
-class InterleaveSchedule(Settings):
+class InterleaveSchedule(Schedule):
     """Repeats of a transposition that a tile of one tensor takes, and how many tiles are under way."""
 
-    repeats: int
-    buffers: int
+    repeats: Annotated[int, Range(1, _MOST_REPEATS), Scaled("larger tiles", "smaller tiles")]
+    buffers: Annotated[int, BUFFERS, Shifted("one more tile under way", "one tile less under way")]
+
+    @property
+    def bytes(self) -> int:
+        """Of a tensor in a tile."""
+        return self.repeats * _UNIT_BYTES
 
 
 def read_interleave(task: KernelTask) -> Interleave:
@@ -74,34 +80,6 @@ def read_interleave(task: KernelTask) -> Interleave:
     sources = tuple(input_below(task.graph, ref, Sentence("a join of thin tensors")) for ref in refs)
     words = product([*map(extent, spec.shape), Extent(ITEM_SIZE[spec.dtype] // width)])
     return Interleave(sources, words, width, item)
-
-
-def _neighbours(problem: Interleave, here: InterleaveSchedule) -> Iterator[tuple[str, InterleaveSchedule]]:
-    yield "larger tiles", InterleaveSchedule(here.repeats * 2, here.buffers)
-    yield "smaller tiles", InterleaveSchedule(here.repeats // 2, here.buffers)
-    yield "one more tile under way", InterleaveSchedule(here.repeats, here.buffers + 1)
-    yield "one tile less under way", InterleaveSchedule(here.repeats, here.buffers - 1)
-
-
-def _why_illegal(problem: Interleave, schedule: InterleaveSchedule) -> str | None:
-    if not 1 <= schedule.repeats <= _MOST_REPEATS:
-        return f"A transposition repeats from 1 to {_MOST_REPEATS} times."
-    return None
-
-
-def _strategy(problem: Interleave, schedule: InterleaveSchedule, move: str) -> Strategy:
-    notes = (
-        Sentence(
-            "Runs of {bytes} bytes of every tensor, {buffers} under way.",
-            bytes=schedule.repeats * _UNIT_BYTES,
-            buffers=schedule.buffers,
-        ),
-        Sentence("Two transpositions in the unified buffer interleave the runs."),
-    )
-    cell = Descriptor(
-        Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.TRANSPOSE, Overlap.of(schedule.buffers)
-    )
-    return Strategy("interleave", schedule.settings(), notes, cell, move)
 
 
 _NOTE = """\
@@ -195,16 +173,18 @@ def _row_of(problem: Interleave, tensors: Constant, tile_words: Constant, side: 
     return Function("RowOf", (word,), whole % tensors * tile_words + row * side, note)
 
 
-FAMILY = family_of(
-    Design(
-        name="interleave",
-        ops=categories(INTERLEAVE),
-        read=read_interleave,
-        schedule=InterleaveSchedule,
-        schedules=tuple(InterleaveSchedule(repeats, 2) for repeats in (1, 2, 4, 8, 16, 24, 32, 48, 64)),
-        neighbours=_neighbours,
-        why_illegal=_why_illegal,
-        build=build,
-        strategy_of=_strategy,
-    )
+FAMILY = SearchingFamily(
+    variant=variant_of(build),
+    name="interleave",
+    ops=categories(INTERLEAVE),
+    read=on_any_chip(read_interleave),
+    schedule_of=InterleaveSchedule.of,
+    starts=among(InterleaveSchedule(repeats, 2) for repeats in (1, 2, 4, 8, 16, 24, 32, 48, 64)),
+    notes=always(
+        (
+            Sentence("Runs of {bytes} bytes of every tensor, {buffers} under way."),
+            Sentence("Two transpositions in the unified buffer interleave the runs."),
+        )
+    ),
+    cell=always(Descriptor(Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.TRANSPOSE)),
 )

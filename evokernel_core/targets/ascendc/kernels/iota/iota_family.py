@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Annotated
 
 from attrs import frozen
 
 from evokernel_core.compiler.ops import IOTA, categories
 from evokernel_core.compiler.problems.reading import only_node
+from evokernel_core.compiler.schedule import OneOf, Scaled, Schedule
 from evokernel_core.compiler.shapes.sizes import extent
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, literal
-from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.targets.ascendc.ir.builder import Builder
 from evokernel_core.targets.ascendc.ir.expr import U64, Constant, Int, Size, ceil_div, least
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Enumerator, Kernel
-from evokernel_core.targets.ascendc.kernels.built import Design, family_of
-from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.targets.ascendc.kernels.built import always, among, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 _MOST = (1 << 31) - 1
@@ -32,10 +32,10 @@ _NUMBERS_PER_REPEAT = 64
 
 
 @frozen
-class IotaSchedule(Settings):
+class IotaSchedule(Schedule):
     """``tile`` elements at a time."""
 
-    tile: int
+    tile: Annotated[int, OneOf(_TILES), Scaled("double tile", "halve tile")]
 
 
 def _read(task: KernelTask) -> Node:
@@ -45,22 +45,6 @@ def _read(task: KernelTask) -> Node:
     if spec.rank != 1 or spec.dtype not in _DTYPES:
         raise PlanError("Numbers in equal steps of dtype {dtype} are not covered.", dtype=spec.dtype)
     return node
-
-
-def _neighbours(node: Node, here: IotaSchedule) -> Iterator[tuple[str, IotaSchedule]]:
-    yield "double tile", IotaSchedule(here.tile * 2)
-    yield "halve tile", IotaSchedule(here.tile // 2)
-
-
-def _why_illegal(node: Node, schedule: IotaSchedule) -> str | None:
-    return None if schedule.tile in _TILES else "The tile has another size."
-
-
-_CELL = Descriptor(Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.DIRECT, Overlap.NONE)
-
-
-def _strategy(node: Node, schedule: IotaSchedule, move: str) -> Strategy:
-    return Strategy("iota", {"tile": schedule.tile}, ("Tiles round-robin.",), _CELL, move)
 
 
 def build(node: Node, schedule: IotaSchedule) -> Kernel:
@@ -102,16 +86,13 @@ def _most_count(start: int, step: int, most: int) -> int:
     return min(most, max(0, room // abs(step)))
 
 
-FAMILY = family_of(
-    Design(
-        name="iota",
-        ops=categories(IOTA),
-        read=_read,
-        schedule=IotaSchedule,
-        schedules=tuple(map(IotaSchedule, _TILES)),
-        neighbours=_neighbours,
-        why_illegal=_why_illegal,
-        build=build,
-        strategy_of=_strategy,
-    )
+FAMILY = SearchingFamily(
+    variant=variant_of(build),
+    name="iota",
+    ops=categories(IOTA),
+    read=on_any_chip(_read),
+    schedule_of=IotaSchedule.of,
+    starts=among(map(IotaSchedule, _TILES)),
+    notes=always((Sentence("Tiles round-robin."),)),
+    cell=always(Descriptor(Dataflow.STREAMED, Reuse.NONE, Split.ELEMENTS, Algorithm.DIRECT)),
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar
 
-from attrs import evolve, frozen
+from attrs import frozen
 
+from evokernel_core.compiler.schedule import Listed, Range, Schedule, Shifted, Word
 from evokernel_core.compiler.shapes.boxes import Box, Layout
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
-from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
@@ -24,18 +25,23 @@ from evokernel_core.targets.ascendc.kernels.layout.copied import (
     fills_of,
     loops,
 )
-from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 
-FAMILY = "layout_copy"
 _TILES = (4096, 8192, 16384, 24576, 32768, 49152, 65536)
 
 
 @frozen
-class CopySchedule(Settings):
+class CopySchedule(Schedule):
     """Bytes of a tile, and how many are in flight."""
 
-    tile_bytes: int = 32768
-    buffers: int = 2
+    family: ClassVar[str] = "layout_copy"
+    tile_bytes: Annotated[
+        int,
+        Word("bytes"),
+        Range(BLOCK_BYTES, unit=BLOCK_BYTES),
+        Listed("larger tile", "smaller tile", _TILES),
+    ] = 32768
+    buffers: Annotated[int, BUFFERS, Shifted("one more tile in flight", "one tile in flight less")] = 2
 
 
 def starts() -> Iterator[CopySchedule]:
@@ -44,22 +50,8 @@ def starts() -> Iterator[CopySchedule]:
         yield CopySchedule(tile, 4)
 
 
-def steps(here: CopySchedule) -> Iterator[tuple[str, CopySchedule]]:
-    place = min(range(len(_TILES)), key=lambda i: abs(_TILES[i] - here.tile_bytes))
-    if place + 1 < len(_TILES):
-        yield "larger tile", evolve(here, tile_bytes=_TILES[place + 1])
-    if place > 0:
-        yield "smaller tile", evolve(here, tile_bytes=_TILES[place - 1])
-    if here.buffers < 4:
-        yield "one more tile in flight", evolve(here, buffers=here.buffers + 1)
-    if here.buffers > 1:
-        yield "one tile in flight less", evolve(here, buffers=here.buffers - 1)
-
-
 def refusal(layout: Layout, schedule: CopySchedule, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
-    if schedule.tile_bytes < BLOCK_BYTES or schedule.tile_bytes % BLOCK_BYTES:
-        return f"A tile of {schedule.tile_bytes} bytes is no whole blocks."
     used = schedule.tile_bytes * schedule.buffers + len(fills_of(layout)) * FILL_BYTES
     return "The tiles do not fit the unified buffer." if used > chip.ub_bytes else None
 
@@ -111,18 +103,11 @@ def _tile(box: Box, width: int, schedule: CopySchedule, sizes: Mapping[str, int]
 # -- kernel ---------------------------------------------------------------------------------------
 
 
-def strategy_of(schedule: CopySchedule, move: str) -> Strategy:
-    notes = (
-        Sentence(
-            "Rows that lie together on both sides are copied in tiles of {bytes} bytes.",
-            bytes=schedule.tile_bytes,
-        ),
-        Sentence("{buffers} tiles are in flight.", buffers=schedule.buffers),
-    )
-    cell = Descriptor(
-        Dataflow.STREAMED, Reuse.NONE, Split.SEGMENTS, Algorithm.COPY, Overlap.of(schedule.buffers)
-    )
-    return Strategy(FAMILY, schedule.settings(), notes, cell, move)
+NOTES = (
+    Sentence("Rows that lie together on both sides are copied in tiles of {bytes} bytes."),
+    Sentence("{buffers} tiles are in flight."),
+)
+CELL = Descriptor(Dataflow.STREAMED, Reuse.NONE, Split.SEGMENTS, Algorithm.COPY)
 
 
 def kernel(layout: Layout, schedule: CopySchedule) -> Kernel:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
-from attrs import field, frozen
+from collections.abc import Iterator
 
 from evokernel_core.compiler.shapes.boxes import VIEWS, WORK, Layout, read_layout
 from evokernel_core.domain.descriptor import Descriptor
@@ -14,117 +12,90 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
-from evokernel_core.targets.ascendc.kernels.family import Move
+from evokernel_core.targets.ascendc.kernels.built import Sizes
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.layout import copy as copying
-from evokernel_core.targets.ascendc.kernels.layout import transpose as turning
+from evokernel_core.targets.ascendc.kernels.layout import transpose as transposing
 from evokernel_core.targets.ascendc.kernels.layout.copy import CopySchedule
-from evokernel_core.targets.ascendc.kernels.layout.transpose import TurnSchedule
+from evokernel_core.targets.ascendc.kernels.layout.transpose import TransposeSchedule, Transposition
 
-_STRATEGIES = frozenset({copying.FAMILY, turning.FAMILY})
-
-
-@frozen
-class LayoutFamily:
-    """Permutations, slices, joins, paddings and fills of one result."""
-
-    name: str = field(default="layout", init=False)
-    strategies: frozenset[str] = field(default=_STRATEGIES, init=False)
-
-    @property
-    def ops(self) -> Mapping[str, str]:
-        return dict.fromkeys(sorted(WORK), "kernel") | dict.fromkeys(sorted(VIEWS), "view")
-
-    def check(self, task: KernelTask, chip: Chip) -> None:
-        read_layout(task)
-
-    def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        starts = list(_starts(read_layout(task), task.sizes, chip))
-        if not starts:
-            raise PlanError("The parts of the result are filled with more numbers than fit on a core.")
-        return min(starts, key=lambda pair: pair[0])[1]
-
-    def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        result = {step.settings: Move(step.move, step, self.name) for step in _steps(task, strategy, chip)}
-        result.pop(strategy.settings, None)
-        return tuple(result.values())
-
-    def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
-        layout = read_layout(task)
-        if strategy.family == copying.FAMILY:
-            return copying.refusal(layout, CopySchedule.of(strategy), chip)
-        return turning.refusal(_turn(layout, task), TurnSchedule.of(strategy), chip)
-
-    def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-        layout = read_layout(task)
-        if strategy.family == copying.FAMILY:
-            return _copied(layout, CopySchedule.of(strategy), "", chip)
-        turn = turning.turn_of(layout, task.sizes)
-        return None if turn is None else _turned(turn, TurnSchedule.of(strategy), "", chip)
-
-    def descriptor(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Descriptor:
-        if strategy.family == copying.FAMILY:
-            return copying.strategy_of(CopySchedule.of(strategy), "").descriptor
-        return turning.strategy_of(TurnSchedule.of(strategy), "").descriptor
-
-    def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
-        layout = read_layout(task)
-        if strategy.family == copying.FAMILY:
-            return copying.estimate_us(layout, CopySchedule.of(strategy), task.sizes, chip)
-        return turning.estimate_us(_turn(layout, task), TurnSchedule.of(strategy), chip)
-
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> Kernel:
-        layout = read_layout(task)
-        if strategy.family == copying.FAMILY:
-            return copying.kernel(layout, CopySchedule.of(strategy))
-        return turning.kernel(layout, _turn(layout, task), TurnSchedule.of(strategy))
+LayoutSchedule = CopySchedule | TransposeSchedule
+_PARTS = Sentence("The result consists of parts, which are copied and not turned.")
 
 
-def _turn(layout: Layout, task: KernelTask) -> turning.Turn:
-    turn = turning.turn_of(layout, task.sizes)
-    if turn is None:
-        raise PlanError("The result consists of parts, which are copied and not turned.")
-    return turn
+def _schedule_of(strategy: Strategy) -> LayoutSchedule:
+    is_copy = strategy.family == CopySchedule.family
+    return CopySchedule.of(strategy) if is_copy else TransposeSchedule.of(strategy)
 
 
-def _copied(layout: Layout, schedule: CopySchedule, move: str, chip: Chip) -> Strategy | None:
-    return copying.strategy_of(schedule, move) if copying.refusal(layout, schedule, chip) is None else None
+def _transposition(layout: Layout, sizes: Sizes) -> Transposition:
+    result = transposing.transposition_of(layout, sizes)
+    if result is None:
+        raise PlanError(_PARTS)
+    return result
 
 
-def _turned(turn: turning.Turn, schedule: TurnSchedule, move: str, chip: Chip) -> Strategy | None:
-    return turning.strategy_of(schedule, move) if turning.refusal(turn, schedule, chip) is None else None
+def _starts(layout: Layout, sizes: Sizes, chip: Chip) -> Iterator[LayoutSchedule]:
+    yield from copying.starts()
+    transposition = transposing.transposition_of(layout, sizes)
+    if transposition is not None:
+        yield from transposing.starts(transposition, chip)
 
 
-def _starts(layout: Layout, sizes: Mapping[str, int], chip: Chip) -> Iterator[tuple[float, Strategy]]:
-    """The schedules to choose the first one from, each behind its modelled microseconds."""
-    for copy in copying.starts():
-        strategy = _copied(layout, copy, "", chip)
-        if strategy is not None:
-            yield copying.estimate_us(layout, copy, sizes, chip), strategy
-    turn = turning.turn_of(layout, sizes)
-    if turn is not None:
-        for start in turning.starts(turn, chip):
-            yield turning.estimate_us(turn, start, chip), turning.strategy_of(start, "")
-
-
-def _steps(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator[Strategy]:
-    """The legal schedules one step away, the change of method included."""
-    layout = read_layout(task)
-    turn = turning.turn_of(layout, task.sizes)
-    if strategy.family == copying.FAMILY:
-        steps = (
-            (name, _copied(layout, schedule, name, chip))
-            for name, schedule in copying.steps(CopySchedule.of(strategy))
-        )
-        yield from (found for _, found in steps if found is not None)
-        if turn is not None:
-            yield from (
-                turning.strategy_of(start, Sentence("turned in the unified buffer"))
-                for start in turning.starts(turn, chip)
-            )
+def _steps(
+    layout: Layout, here: LayoutSchedule, sizes: Sizes, chip: Chip
+) -> Iterator[tuple[str, LayoutSchedule]]:
+    """The schedules one step away, the change of method included."""
+    if isinstance(here, TransposeSchedule):
+        yield from transposing.steps(_transposition(layout, sizes), here)
+        yield "copied without turning", CopySchedule()
         return
-    assert turn is not None
-    for name, schedule in turning.steps(turn, TurnSchedule.of(strategy)):
-        result = _turned(turn, schedule, name, chip)
-        if result is not None:
-            yield result
-    yield copying.strategy_of(CopySchedule(), Sentence("copied without turning"))
+    yield from here.neighbours()
+    transposition = transposing.transposition_of(layout, sizes)
+    if transposition is not None:
+        for start in transposing.starts(transposition, chip):
+            yield "turned in the unified buffer", start
+
+
+def _refusal(layout: Layout, schedule: LayoutSchedule, sizes: Sizes, chip: Chip) -> str | None:
+    if isinstance(schedule, CopySchedule):
+        return copying.refusal(layout, schedule, chip)
+    transposition = transposing.transposition_of(layout, sizes)
+    return _PARTS if transposition is None else transposing.refusal(transposition, schedule, chip)
+
+
+def _cost_us(layout: Layout, schedule: LayoutSchedule, sizes: Sizes, chip: Chip) -> float:
+    if isinstance(schedule, CopySchedule):
+        return copying.estimate_us(layout, schedule, sizes, chip)
+    return transposing.estimate_us(_transposition(layout, sizes), schedule, chip)
+
+
+def _notes(layout: Layout, schedule: LayoutSchedule) -> tuple[str, ...]:
+    return copying.NOTES if isinstance(schedule, CopySchedule) else transposing.notes(schedule)
+
+
+def _cell(layout: Layout, schedule: LayoutSchedule) -> Descriptor:
+    return copying.CELL if isinstance(schedule, CopySchedule) else transposing.cell(schedule)
+
+
+def _text(layout: Layout, schedule: LayoutSchedule, task: KernelTask, chip: Chip, name: str) -> Kernel:
+    if isinstance(schedule, CopySchedule):
+        return copying.kernel(layout, schedule)
+    return transposing.kernel(layout, _transposition(layout, task.sizes), schedule)
+
+
+FAMILY = SearchingFamily(
+    name="layout",
+    ops=dict.fromkeys(sorted(WORK), "kernel") | dict.fromkeys(sorted(VIEWS), "view"),
+    read=on_any_chip(read_layout),
+    starts=_starts,
+    steps=_steps,
+    refusal=_refusal,
+    cost_us=_cost_us,
+    schedule_of=_schedule_of,
+    notes=_notes,
+    cell=_cell,
+    text_of=_text,
+    too_large=Sentence("The parts of the result are filled with more numbers than fit on a core."),
+    strategies=frozenset({CopySchedule.family, TransposeSchedule.family}),
+)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from typing import Annotated, ClassVar
 
 from attrs import evolve, frozen
 
+from evokernel_core.compiler.schedule import Named, Schedule
 from evokernel_core.compiler.shapes.boxes import Layout
 from evokernel_core.compiler.shapes.sums import ZERO
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
 from evokernel_core.domain.errors import StrategyError
-from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
@@ -27,22 +28,26 @@ from evokernel_core.targets.ascendc.kernels.layout.tiles import (
     transposed,
 )
 from evokernel_core.targets.ascendc.kernels.layout.turned import build
-from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 
-FAMILY = "layout_turn"
 _MOST = most_of("TransDataTo5HD", "repeatTimes") * 8
 """Elements of an axis of a tile: a transposition takes 8 of them a repeat at least."""
 
 
 @frozen
-class TurnSchedule(Settings):
+class TransposeSchedule(Schedule):
     """The most elements of each axis in a tile (joined by commas), whether squares are transposed or
     elements are picked by a table, and how many tiles are loaded and stored at a time."""
 
+    family: ClassVar[str] = "layout_turn"
     tile: str
-    transposes: bool
-    from_buffers: int = 2
-    to_buffers: int = 2
+    transposes: Annotated[bool, Named({True: "squares transposed", False: "elements picked by a table"})]
+    from_buffers: Annotated[
+        int, BUFFERS, Named({2: "two tiles loaded at a time", 3: "three tiles loaded at a time"})
+    ] = 2
+    to_buffers: Annotated[
+        int, BUFFERS, Named({1: "one tile stored at a time", 2: "two tiles stored at a time"})
+    ] = 2
 
     @property
     def most(self) -> tuple[int, ...]:
@@ -52,18 +57,18 @@ class TurnSchedule(Settings):
         except ValueError as error:
             raise StrategyError("A strategy has tile {tile}; draft it anew.", tile=repr(self.tile)) from error
 
-    def with_most(self, most: tuple[int, ...]) -> TurnSchedule:
+    def with_most(self, most: tuple[int, ...]) -> TransposeSchedule:
         return evolve(self, tile=",".join(map(str, most)))
 
 
 @frozen
-class Turn:
+class Transposition:
     """The axes of a box that can be turned, at the sizes of the user's file."""
 
     axes: tuple[Extents, ...]
     width: int
 
-    def sides(self, schedule: TurnSchedule) -> Sides | None:
+    def sides(self, schedule: TransposeSchedule) -> Sides | None:
         """The tile of a schedule, None where the schedule is for another box."""
         if len(schedule.most) != len(self.axes) or min(schedule.most) < 1:
             return None
@@ -71,17 +76,17 @@ class Turn:
         return make(self.axes, schedule.most, self.width)
 
 
-def turn_of(layout: Layout, sizes: Mapping[str, int]) -> Turn | None:
+def transposition_of(layout: Layout, sizes: Mapping[str, int]) -> Transposition | None:
     """The box that method turn works on; None where there are several, or nothing to turn."""
     if len(layout.boxes) != 1 or layout.boxes[0].is_fill or not layout.boxes[0].axes:
         return None
     box = layout.boxes[0]
     if box.left or box.right or box.to_start != ZERO:
         return None
-    return Turn(numeric(box, sizes), layout.width)
+    return Transposition(numeric(box, sizes), layout.width)
 
 
-def refusal(turn: Turn, schedule: TurnSchedule, chip: Chip) -> str | None:
+def refusal(turn: Transposition, schedule: TransposeSchedule, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
     sides = turn.sides(schedule)
     if sides is None:
@@ -93,7 +98,7 @@ def refusal(turn: Turn, schedule: TurnSchedule, chip: Chip) -> str | None:
     return None
 
 
-def _used_bytes(turn: Turn, sides: Sides, schedule: TurnSchedule) -> int:
+def _used_bytes(turn: Transposition, sides: Sides, schedule: TransposeSchedule) -> int:
     used = (
         sides.from_elements * schedule.from_buffers + sides.to_elements * schedule.to_buffers
     ) * turn.width
@@ -102,11 +107,11 @@ def _used_bytes(turn: Turn, sides: Sides, schedule: TurnSchedule) -> int:
     return used if schedule.transposes else used + 3 * 4 * sides.to_elements
 
 
-def starts(turn: Turn, chip: Chip) -> Iterator[TurnSchedule]:
+def starts(turn: Transposition, chip: Chip) -> Iterator[TransposeSchedule]:
     """Per method the schedule that single steps do not improve any more."""
     tile = ",".join(["1"] * len(turn.axes))
     for transposes, stored in ((True, 1), (True, 2), (False, 2)):
-        one = TurnSchedule(tile, transposes, 2, stored)
+        one = TransposeSchedule(tile, transposes, 2, stored)
         if refusal(turn, one, chip) is None:
             result = _climbed(turn, one, chip)
             yield result
@@ -116,7 +121,7 @@ def starts(turn: Turn, chip: Chip) -> Iterator[TurnSchedule]:
 
 
 @lru_cache(maxsize=1024)
-def _climbed(turn: Turn, schedule: TurnSchedule, chip: Chip) -> TurnSchedule:
+def _climbed(turn: Transposition, schedule: TransposeSchedule, chip: Chip) -> TransposeSchedule:
     best = estimate_us(turn, schedule, chip)
     while True:
         neighbours = [
@@ -130,7 +135,7 @@ def _climbed(turn: Turn, schedule: TurnSchedule, chip: Chip) -> TurnSchedule:
         best, schedule = us, other
 
 
-def _neighbours(turn: Turn, schedule: TurnSchedule) -> Iterator[TurnSchedule]:
+def _neighbours(turn: Transposition, schedule: TransposeSchedule) -> Iterator[TransposeSchedule]:
     """One axis longer or shorter, or one longer and another shorter."""
     axes = range(len(turn.axes))
     for i in axes:
@@ -153,7 +158,7 @@ def _replaced(most: tuple[int, ...], axis: int, value: int) -> tuple[int, ...]:
     return (*most[:axis], max(1, value), *most[axis + 1 :])
 
 
-def steps(turn: Turn, here: TurnSchedule) -> Iterator[tuple[str, TurnSchedule]]:
+def steps(turn: Transposition, here: TransposeSchedule) -> Iterator[tuple[str, TransposeSchedule]]:
     for axis, extents in enumerate(turn.axes):
         size = extents.size
         yield (
@@ -168,15 +173,10 @@ def steps(turn: Turn, here: TurnSchedule) -> Iterator[tuple[str, TurnSchedule]]:
             Sentence("tile shorter along axis {axis}", axis=axis),
             here.with_most(_scaled(here.most, axis, size, 0.5)),
         )
-    yield "squares transposed", evolve(here, transposes=True)
-    yield "elements picked by a table", evolve(here, transposes=False)
-    yield "two tiles loaded at a time", evolve(here, from_buffers=2)
-    yield "three tiles loaded at a time", evolve(here, from_buffers=3)
-    yield "one tile stored at a time", evolve(here, to_buffers=1)
-    yield "two tiles stored at a time", evolve(here, to_buffers=2)
+    yield from here.neighbours()
 
 
-def estimate_us(turn: Turn, schedule: TurnSchedule, chip: Chip) -> float:
+def estimate_us(turn: Transposition, schedule: TransposeSchedule, chip: Chip) -> float:
     """Modelled microseconds of a schedule."""
     start = chip.vector.startup_cycles
     sides = turn.sides(schedule)
@@ -194,22 +194,24 @@ def estimate_us(turn: Turn, schedule: TurnSchedule, chip: Chip) -> float:
     return us + (8 * len(turn.axes) + 8) * (start + sides.to_elements / 64) / chip.mhz  # the table
 
 
-def strategy_of(schedule: TurnSchedule, move: str) -> Strategy:
-    notes = (
-        Sentence(
-            "Tiles of {tile} elements are loaded and stored in long runs.",
-            tile=schedule.tile.replace(",", " x "),
-        ),
+def notes(schedule: TransposeSchedule) -> tuple[str, ...]:
+    """The schedule in words."""
+    tile = schedule.tile.replace(",", " x ")
+    return (
+        Sentence("Tiles of {tile} elements are loaded and stored in long runs.", tile=tile),
         Sentence("Squares are transposed in the unified buffer.")
         if schedule.transposes
         else Sentence("A table made once says which element goes where."),
     )
+
+
+def cell(schedule: TransposeSchedule) -> Descriptor:
+    """Whether transpositions or a table say which element goes where."""
     way = Algorithm.TRANSPOSE if schedule.transposes else Algorithm.TABLE
-    cell = Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way, Overlap.of(schedule.from_buffers))
-    return Strategy(FAMILY, schedule.settings(), notes, cell, move)
+    return Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way)
 
 
-def kernel(layout: Layout, turn: Turn, schedule: TurnSchedule) -> Kernel:
+def kernel(layout: Layout, turn: Transposition, schedule: TransposeSchedule) -> Kernel:
     """The kernel of a legal schedule."""
     sides = turn.sides(schedule)
     assert sides is not None

@@ -55,7 +55,7 @@ _NONE = Enumerator("RoundMode::CAST_NONE")
 
 
 @frozen
-class _Axis:
+class _TransposedAxis:
     """``tile``: elements of the axis in a whole tile; distances in the input, of which ``back`` says that
     they lead backwards, in the result, and in the tile as it is loaded and as it is stored."""
 
@@ -160,7 +160,7 @@ class _Tiling:
         self._made = list(self._taken)
         (self._square if squared else self._gather)()
         local = self._tiles, self._sources, back, results, self._taken, self._made
-        self.axes = tuple(map(_Axis, self._sizes, *local))
+        self.axes = tuple(map(_TransposedAxis, self._sizes, *local))
 
     def _field(self, name: str, value: Expr, note: str = "") -> Expr:
         """A field where only the call knows the value, else a named number."""
@@ -255,7 +255,7 @@ def _piece(k: Builder, tiling: _Tiling, tile: Var) -> _Piece:
     return _Piece(tuple(counts), k.let("source", source, U64), k.let("result", result, U64))
 
 
-def _away(offset: Expr, steps: Expr, axis: _Axis) -> Expr:
+def _away(offset: Expr, steps: Expr, axis: _TransposedAxis) -> Expr:
     """A place in the input so many steps along an axis from another."""
     away = steps * axis.source
     return offset - away if axis.back else offset + away
@@ -497,7 +497,7 @@ class _Table(_Turner):
             if tiling.axes[i].tile != Int(1):
                 self._add_digit(tiling.axes[i])
 
-    def _add_digit(self, axis: _Axis) -> None:
+    def _add_digit(self, axis: _TransposedAxis) -> None:
         """Adds the place of the lowest digit, which counts an axis, and drops it."""
         stride = axis.taken * self._words
         forth, back = Converted(stride, "int32_t"), _minus(stride * axis.tile)

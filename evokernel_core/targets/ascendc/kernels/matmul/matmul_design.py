@@ -48,7 +48,7 @@ class Bases:
 
 
 @frozen
-class Tiling:
+class MatmulTiling:
     """What ComputeTiling computes: sizes, the tiles that they are cut into, how many tiles there are, and
     where k is cut, how deep a part is and how many there are."""
 
@@ -67,7 +67,7 @@ class Tiling:
 
 
 @frozen
-class Operand:
+class OperandPanels:
     """One side: its tensor, elements from row to row, where its matrix begins (none where there is one
     alone), and where it lies in L1 and in L0."""
 
@@ -80,7 +80,7 @@ class Operand:
 
 
 @frozen
-class Tile:
+class MatmulTile:
     """One tile of the result."""
 
     matrix: Var
@@ -91,7 +91,7 @@ class Tile:
 
 
 @frozen
-class Part:
+class ResultPart:
     """A turn of the panels along k, and those columns of a tile that are one of its results."""
 
     panel: Var
@@ -102,19 +102,19 @@ class Part:
 
 
 @frozen
-class Design:
+class MatmulDesign:
     """A product, and what its kernel is built of."""
 
     k: Builder
     problem: Product
-    tiling: Tiling
+    tiling: MatmulTiling
     bases: Bases
-    a: Operand
-    b: Operand
+    a: OperandPanels
+    b: OperandPanels
     result: Buffer
     target: Tensor | Ring
 
-    def tile(self, k: Builder, index: Var) -> Tile:
+    def tile(self, k: Builder, index: Var) -> MatmulTile:
         """Tiles run down a strip and then to the right, so that those at work at a time share rows and
         columns."""
         sizes = self.tiling
@@ -127,9 +127,9 @@ class Design:
         row = k.let("row", (top + inside % height) * sizes.tile_m, U64)
         column = k.let("column", inside // height * sizes.tile_n, U64)
         rows = k.let("rows", least(sizes.m - row, sizes.tile_m))
-        return Tile(matrix, row, column, rows, k.let("columns", least(sizes.n - column, sizes.tile_n)))
+        return MatmulTile(matrix, row, column, rows, k.let("columns", least(sizes.n - column, sizes.tile_n)))
 
-    def load(self, tile: Tile, start: Var, depth: Var) -> None:
+    def load(self, tile: MatmulTile, start: Var, depth: Var) -> None:
         """A panel of each operand into L1. Rows of memory run along k, or across it."""
         k, a, b = self.k, self.a, self.b
         across = (start, depth, tile.row, tile.rows)
@@ -144,7 +144,7 @@ class Design:
             source = self._place(b, tile, tile.column + first, start)
             k.do(Nd2Nz(at(b.panel, first * self.bases.panel_k), source, count, depth, b.pitch))
 
-    def _place(self, operand: Operand, tile: Tile, row: Expr, column: Expr) -> Region:
+    def _place(self, operand: OperandPanels, tile: MatmulTile, row: Expr, column: Expr) -> Region:
         """Where a row and a column of memory lie in the matrix of a tile."""
         place = row * operand.pitch + column
         if operand.start is not None:
@@ -152,7 +152,7 @@ class Design:
             place = operand.start(tile.matrix if splits is None else tile.matrix // splits) + place
         return Region(operand.tensor, place)
 
-    def add_steps(self, tile: Tile, part: Part) -> None:
+    def add_steps(self, tile: MatmulTile, part: ResultPart) -> None:
         """The panels of a turn are added to a sum."""
         note = "The panels of a turn, step by step, into one of the sums."
         steps = self.k.pieces("place", (0, part.depth), self.bases.k)
@@ -160,7 +160,7 @@ class Design:
             self._load_step(tile, Span(place, count, part.depth), part)
             self._multiply(tile, part, count)
 
-    def _load_step(self, tile: Tile, along: Span, part: Part) -> None:
+    def _load_step(self, tile: MatmulTile, along: Span, part: ResultPart) -> None:
         k, a, b = self.k, self.a, self.b
         rows = Span(Int(0), tile.rows, tile.rows)
         sides = (along, rows) if a.side.transposed else (rows, along)
@@ -173,26 +173,26 @@ class Design:
             some = Span(part.first, part.columns, tile.columns)
             k.do(LoadData(whole(b.step), whole(b.panel), along, some, turned=True))
 
-    def _multiply(self, tile: Tile, part: Part, depth: Index) -> None:
+    def _multiply(self, tile: MatmulTile, part: ResultPart, depth: Index) -> None:
         operands = whole(self.result), whole(self.a.step), whole(self.b.step)
         self.k.do(Mmad(*operands, tile.rows, part.columns, expr(depth), self.a.side.transposed))
 
-    def add_zeros(self, name: str, tile: Tile, part: Part) -> None:
+    def add_zeros(self, name: str, tile: MatmulTile, part: ResultPart) -> None:
         """A sum over nothing, as a method under a name."""
         with self.k.section(name, "A sum over nothing: the product of one fractal of zeros."):
             for operand, count in ((self.a, tile.rows), (self.b, part.columns)):
                 self.k.do(InitConst(whole(operand.step), ceil_div(count, _FRACTAL)))
             self._multiply(tile, part, BLOCK_BYTES // self.a.tensor.item_bytes)
 
-    def store(self, tile: Tile, part: Part) -> None:
+    def store(self, tile: MatmulTile, part: ResultPart) -> None:
         """A whole result."""
         self._store(tile, part, tile.rows, part.columns, Int(0))
 
-    def store_row(self, tile: Tile, part: Part, row: Var, columns: Expr) -> None:
+    def store_row(self, tile: MatmulTile, part: ResultPart, row: Var, columns: Expr) -> None:
         """The first columns of one row of a result."""
         self._store(tile, part, Int(1), columns, row)
 
-    def _store(self, tile: Tile, part: Part, rows: Expr, columns: Expr, row: Expr) -> None:
+    def _store(self, tile: MatmulTile, part: ResultPart, rows: Expr, columns: Expr, row: Expr) -> None:
         offset, pitch, sizes = expr(0), columns, self.tiling
         if isinstance(self.target, Tensor):
             pitch = sizes.n
@@ -202,7 +202,7 @@ class Design:
         self.k.do(Fixpipe(target, source, rows, columns, tile.rows, pitch, quant, relu))
 
 
-def design_of(k: Builder, problem: Product, schedule: MatmulSchedule, *, is_handed: bool) -> Design:
+def design_of(k: Builder, problem: Product, schedule: MatmulSchedule, *, is_handed: bool) -> MatmulDesign:
     """What the kernel of a schedule is built of; ``is_handed``: vector cores take its results."""
     bases = Bases(
         Constant("BASE_M", schedule.base_m, "rows of one result in L0C"),
@@ -217,10 +217,10 @@ def design_of(k: Builder, problem: Product, schedule: MatmulSchedule, *, is_hand
     b = _operand(k, problem, problem.b, ("b", Memory.L0B), (bases.parts, bases.n, bases))
     result = Buffer("result", "float", 4, bases.m * bases.n, schedule.results, memory=Memory.L0C)
     target = _target(k, problem, schedule, bases, is_handed=is_handed)
-    return Design(k, problem, tiling, bases, a, b, result, target)
+    return MatmulDesign(k, problem, tiling, bases, a, b, result, target)
 
 
-def _tiling(k: Builder, problem: Product, bases: Bases) -> Tiling:
+def _tiling(k: Builder, problem: Product, bases: Bases) -> MatmulTiling:
     m, n, depth = (k.param(name, Size(getattr(problem, name))) for name in ("m", "n", "k"))
     batch = Int(1) if problem.batch.is_one else Size(problem.batch)
     for size in (m, n, depth, *([batch] if isinstance(batch, Size) else [])):
@@ -237,7 +237,7 @@ def _tiling(k: Builder, problem: Product, bases: Bases) -> Tiling:
     part_n = k.param("partN", _equal(tile_n, parts), "columns of one result", U32)
     strip = k.param("strip", least(bases.strip, tiles_m))
     tiles = k.param("tiles", batch * (splits or 1) * tiles_m * tiles_n)
-    return Tiling(m, n, depth, tiles_m, tiles_n, tile_m, tile_n, part_n, strip, tiles, splits, k_part)
+    return MatmulTiling(m, n, depth, tiles_m, tiles_n, tile_m, tile_n, part_n, strip, tiles, splits, k_part)
 
 
 def _equal(length: Param, count: Param) -> Expr:
@@ -251,14 +251,14 @@ def _operand(
     side: Side,
     name: tuple[str, Memory],
     width: tuple[Expr, Constant, Bases],
-) -> Operand:
+) -> OperandPanels:
     (letter, memory), (parts, base, bases) = name, width
     ctype, size = CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype]
     tensor = k.input(letter, camel(side.name), ctype, size)
     pitch = k.param(f"{letter}Pitch", Size(side.pitch), "elements from one row of memory to the next")
     panel = Buffer(f"{letter}Panel", ctype, size, parts * base * bases.panel_k, _SLOTS, memory=Memory.L1)
     step = Buffer(f"{letter}Step", ctype, size, base * bases.k, _SLOTS, memory=memory)
-    return Operand(side, tensor, pitch, start_of(k, side, letter), panel, step)
+    return OperandPanels(side, tensor, pitch, start_of(k, side, letter), panel, step)
 
 
 def start_of(k: Builder, side: Side, letter: str) -> Function | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import field, frozen
+from attrs import frozen
 
 from evokernel_core.compiler.lowering.opset import fused_ops
 from evokernel_core.compiler.problems.products import (
@@ -23,25 +23,19 @@ from evokernel_core.compiler.problems.products import (
 )
 from evokernel_core.compiler.problems.strided import FRONTS
 from evokernel_core.compiler.shapes.views import PERMUTATIONS
-from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
-from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
+from evokernel_core.targets.ascendc.kernels.built import Sizes, told
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily
 from evokernel_core.targets.ascendc.kernels.cube import Behind, CubeKernel
 from evokernel_core.targets.ascendc.kernels.epilogue.epilogue_cost import Cost, cost_of
 from evokernel_core.targets.ascendc.kernels.epilogue.tiles import Epilogue, EpilogueText, read_epilogue, write
-from evokernel_core.targets.ascendc.kernels.family import Move
 from evokernel_core.targets.ascendc.kernels.matmul import matmul_schedule as schedules
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_kernel import build
-from evokernel_core.targets.ascendc.kernels.matmul.matmul_schedule import (
-    MOST_HANDED,
-    MatmulSchedule,
-    descriptor_of,
-    strategy_of,
-)
+from evokernel_core.targets.ascendc.kernels.matmul.matmul_schedule import MOST_HANDED, MatmulSchedule
 
 
 @frozen
@@ -79,59 +73,14 @@ def read_matmul(task: KernelTask, chip: Chip) -> Matmul:
     return Matmul(product_of(task, node), epilogue, cost_of(kernel, epilogue.source, chip))
 
 
-@frozen
-class MatmulFamily:
-    """Basic cube instructions, without the Matmul object."""
+def _broken(problem: Matmul, schedule: MatmulSchedule, sizes: Sizes, chip: Chip) -> str | None:
+    return told(next(broken_rules(build(problem.product, schedule).kernel, chip, sizes), None))
 
-    name: str = field(default="matmul", init=False)
-    strategies: frozenset[str] = field(default=frozenset({"matmul"}), init=False)
 
-    @property
-    def ops(self) -> Mapping[str, str]:
-        return dict.fromkeys(sorted(PRODUCTS | TRIANGLES), "kernel") | dict.fromkeys(
-            sorted(PERMUTATIONS | FRONTS), "view"
-        )
-
-    def check(self, task: KernelTask, chip: Chip) -> None:
-        read_matmul(task, chip)
-
-    def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        return strategy_of(read_matmul(task, chip).best(task.sizes, chip), "")
-
-    def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        problem, here = read_matmul(task, chip), MatmulSchedule.of(strategy)
-        legal = {
-            schedule: name
-            for name, schedule in schedules.steps(here)
-            if schedule != here and problem.refusal(schedule, chip) is None
-        }
-        ranked = sorted(legal, key=lambda schedule: problem.estimate_us(schedule, task.sizes, chip))
-        return tuple(Move(legal[item], strategy_of(item, legal[item]), self.name) for item in ranked)
-
-    def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
-        problem, schedule = read_matmul(task, chip), MatmulSchedule.of(strategy)
-        reason = problem.refusal(schedule, chip)
-        if reason is not None:
-            return reason
-        kernel = build(problem.product, schedule).kernel
-        broken = next(broken_rules(kernel, chip, task.sizes), None)
-        return None if broken is None else f"{broken.rule} of {broken.place}: {broken.reason}"
-
-    def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-        legal = self.why_illegal(task, strategy, chip) is None
-        return strategy_of(MatmulSchedule.of(strategy), "") if legal else None
-
-    def descriptor(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Descriptor:
-        return descriptor_of(MatmulSchedule.of(strategy))
-
-    def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
-        return read_matmul(task, chip).estimate_us(MatmulSchedule.of(strategy), task.sizes, chip)
-
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> CubeKernel:
-        problem, schedule = read_matmul(task, chip), MatmulSchedule.of(strategy)
-        if problem.refusal(schedule, chip) is not None:
-            raise PlanError("The strategy does not fit the memories of a cube core; draft it anew.")
-        return build(problem.product, schedule, _behind(problem.epilogue, schedule, chip))
+def _text(problem: Matmul, schedule: MatmulSchedule, task: KernelTask, chip: Chip, name: str) -> CubeKernel:
+    if schedule.why_out_of_range() or problem.refusal(schedule, chip):
+        raise PlanError("The strategy does not fit the memories of a cube core; draft it anew.")
+    return build(problem.product, schedule, _behind(problem.epilogue, schedule, chip))
 
 
 def _behind(epilogue: Epilogue | None, schedule: MatmulSchedule, chip: Chip) -> Behind | None:
@@ -148,3 +97,21 @@ def _behind(epilogue: Epilogue | None, schedule: MatmulSchedule, chip: Chip) -> 
         return write(epilogue, kernel, class_name, lines, "tiling_.n", memory)
 
     return Behind(written, epilogue.reads_numbers)
+
+
+FAMILY = SearchingFamily(
+    name="matmul",
+    ops=dict.fromkeys(sorted(PRODUCTS | TRIANGLES), "kernel")
+    | dict.fromkeys(sorted(PERMUTATIONS | FRONTS), "view"),
+    read=read_matmul,
+    first=lambda problem, sizes, chip: problem.best(sizes, chip),
+    steps=lambda problem, here, sizes, chip: schedules.steps(here),
+    refusal=lambda problem, schedule, sizes, chip: problem.refusal(schedule, chip),
+    broken=_broken,
+    cost_us=lambda problem, schedule, sizes, chip: problem.estimate_us(schedule, sizes, chip),
+    schedule_of=MatmulSchedule.of,
+    notes=lambda problem, schedule: schedules.notes(schedule),
+    cell=lambda problem, schedule: schedules.descriptor_of(schedule),
+    text_of=_text,
+    ranks=True,
+)

@@ -21,7 +21,12 @@ from evokernel_core.targets.ascendc.ir.expr import (
 )
 from evokernel_core.targets.ascendc.ir.nodes import Node
 from evokernel_core.targets.ascendc.kernels.cube import Behind, CubeKernel
-from evokernel_core.targets.ascendc.kernels.matmul.matmul_design import Design, Part, Tile, design_of
+from evokernel_core.targets.ascendc.kernels.matmul.matmul_design import (
+    MatmulDesign,
+    MatmulTile,
+    ResultPart,
+    design_of,
+)
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_schedule import MatmulSchedule
 
 _LANE = Var("firstPiece")
@@ -42,7 +47,7 @@ def build(problem: Product, schedule: MatmulSchedule, behind: Behind | None = No
     return CubeKernel(k.kernel(), _takes(design) if is_handed else (), behind)
 
 
-def _takes(design: Design) -> tuple[Node, ...]:
+def _takes(design: MatmulDesign) -> tuple[Node, ...]:
     """The loops in which vector cores take results up."""
     k, sizes = Builder(""), design.tiling
     with k.cores("index", sizes.tiles) as index:
@@ -52,7 +57,7 @@ def _takes(design: Design) -> tuple[Node, ...]:
     return k.kernel().body
 
 
-def _sums(design: Design, tile: Tile) -> None:
+def _sums(design: MatmulDesign, tile: MatmulTile) -> None:
     """The sums of a tile: results beside each other take turns at each panel, so that one is stored while
     the next is computed."""
     k, most = design.k, design.bases.panel_k
@@ -67,19 +72,19 @@ def _sums(design: Design, tile: Tile) -> None:
         else:
             design.load(tile, start, depth)
         with k.pieces("first", (0, tile.columns), design.tiling.part_n) as (first, columns):
-            _results(design, tile, Part(panel, panels, depth, first, columns))
+            _results(design, tile, ResultPart(panel, panels, depth, first, columns))
 
 
-def _may_be_empty(design: Design) -> bool:
+def _may_be_empty(design: MatmulDesign) -> bool:
     return bool(design.problem.splits) or design.problem.triangle is not None
 
 
-def _unless_empty(design: Design, begin: Expr, end: Expr, value: Expr, otherwise: int) -> Expr:
+def _unless_empty(design: MatmulDesign, begin: Expr, end: Expr, value: Expr, otherwise: int) -> Expr:
     """A value that is another one where nothing lies between the two."""
     return Choice(begin, "<", end, value, Int(otherwise)) if _may_be_empty(design) else value
 
 
-def _range(design: Design, tile: Tile) -> tuple[Expr, Expr]:
+def _range(design: MatmulDesign, tile: MatmulTile) -> tuple[Expr, Expr]:
     """Where the sums of a tile begin and end along k."""
     k, sizes, triangle = design.k, design.tiling, design.problem.triangle
     if sizes.splits is not None and sizes.k_part is not None:
@@ -91,7 +96,7 @@ def _range(design: Design, tile: Tile) -> tuple[Expr, Expr]:
     return Int(0), k.let("end", Choice(dropped.left, dropped.sign, dropped.right, Int(0), sizes.k), U64)
 
 
-def _results(design: Design, tile: Tile, part: Part) -> None:
+def _results(design: MatmulDesign, tile: MatmulTile, part: ResultPart) -> None:
     """One of a tile's results in one turn."""
     triangle = design.problem.triangle
     if triangle is None:
@@ -102,7 +107,7 @@ def _results(design: Design, tile: Tile, part: Part) -> None:
         _lower(design, tile, part, triangle)
 
 
-def _whole(design: Design, tile: Tile, part: Part) -> None:
+def _whole(design: MatmulDesign, tile: MatmulTile, part: ResultPart) -> None:
     k = design.k
     with k.sum(part.panel, _LANE):
         design.add_steps(tile, part)
@@ -122,7 +127,7 @@ def _edge(triangle: Triangle) -> tuple[Expr, Expr]:
     return (Int(0), diagonal) if triangle.diagonal > 0 else (diagonal, Int(0))
 
 
-def _is_dropped(tile: Tile, triangle: Triangle) -> Condition:
+def _is_dropped(tile: MatmulTile, triangle: Triangle) -> Condition:
     """Whether nothing of a tile is kept: not even the last column of its first row, or the first of its
     last."""
     across, down = _edge(triangle)
@@ -131,7 +136,7 @@ def _is_dropped(tile: Tile, triangle: Triangle) -> Condition:
     return Condition(tile.column + across + 1, ">", tile.row + tile.rows + down)
 
 
-def _is_cut(tile: Tile, part: Part, triangle: Triangle) -> Condition:
+def _is_cut(tile: MatmulTile, part: ResultPart, triangle: Triangle) -> Condition:
     """Whether some of a result is dropped: the first column of its last row, or the last of its first."""
     across, down = _edge(triangle)
     column = tile.column + part.first + across
@@ -140,7 +145,7 @@ def _is_cut(tile: Tile, part: Part, triangle: Triangle) -> Condition:
     return Condition(column + part.columns, ">", tile.row + down + 1)
 
 
-def _upper(design: Design, tile: Tile, part: Part, triangle: Triangle) -> None:
+def _upper(design: MatmulDesign, tile: MatmulTile, part: ResultPart, triangle: Triangle) -> None:
     """A result, and then zeros over what is dropped of it: Fixpipe stores from a first column on."""
     k = design.k
     _whole(design, tile, part)
@@ -152,7 +157,7 @@ def _upper(design: Design, tile: Tile, part: Part, triangle: Triangle) -> None:
             _store_fronts(design, tile, part, triangle)
 
 
-def _lower(design: Design, tile: Tile, part: Part, triangle: Triangle) -> None:
+def _lower(design: MatmulDesign, tile: MatmulTile, part: ResultPart, triangle: Triangle) -> None:
     """Zeros where some of a result is dropped, while its operands travel, and then what is kept."""
     k, is_cut = design.k, _is_cut(tile, part, triangle)
     with k.when(part.panel, "==", 0), k.where(is_cut):
@@ -170,7 +175,7 @@ def _lower(design: Design, tile: Tile, part: Part, triangle: Triangle) -> None:
                 design.store(tile, part)
 
 
-def _store_fronts(design: Design, tile: Tile, part: Part, triangle: Triangle) -> None:
+def _store_fronts(design: MatmulDesign, tile: MatmulTile, part: ResultPart, triangle: Triangle) -> None:
     k, (across, down) = design.k, _edge(triangle)
     note = "Of each row what lies in front of the edge, over what was stored before."
     with k.section("StoreFronts", note):

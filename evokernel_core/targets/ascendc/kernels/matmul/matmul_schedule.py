@@ -6,22 +6,21 @@ import math
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import product
+from typing import Annotated
 
 from attrs import evolve, frozen
 
 from evokernel_core.compiler.problems.products import Product, Side, Triangle
+from evokernel_core.compiler.schedule import Named, Range, Scaled, Schedule, Shifted, Word
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL, REQUEST_BYTES
-from evokernel_core.hardware.roofline import launch_us, mixed_launch_us
 from evokernel_core.targets.ascendc.kernels.epilogue.epilogue_cost import Cost
 from evokernel_core.targets.ascendc.kernels.lowest import lowest
-from evokernel_core.targets.ascendc.kernels.settings import Settings
 
 _MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
 _WHOLE_HEIGHT = 65536
@@ -39,35 +38,63 @@ _STRIPS = (1, 2, 4, 8, _WHOLE_HEIGHT)
 _BASES = (16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256)
 
 
+def _one_result(schedule: MatmulSchedule) -> bool:
+    return schedule.parts == 1
+
+
+def _whole_step(before: MatmulSchedule, after: MatmulSchedule) -> MatmulSchedule:
+    """A panel has a step at least."""
+    return evolve(after, panel_k=max(after.panel_k, after.base_k))
+
+
+_IN_FRACTALS = Range(FRACTAL, unit=FRACTAL)
+_ORDERS = Named(
+    {count: Sentence("tiles in strips of {count}", count=count) for count in _STRIPS[:-1]}
+    | {_WHOLE_HEIGHT: Sentence("tiles in whole columns")}
+)
+
+
 @frozen
-class MatmulSchedule(Settings):
+class MatmulSchedule(Schedule):
     """A tile of the result is ``parts`` results of ``base_m`` x ``base_n`` beside each other. Steps are
     ``base_k`` deep in L0 and ``panel_k`` in L1, ``results`` fit L0C at a time. Tiles go down a strip of
     ``strip`` tiles and then to the right."""
 
-    base_m: int
-    base_n: int
-    base_k: int
-    panel_k: int
-    parts: int = 1
-    results: int = 1
-    strip: int = 1
+    base_m: Annotated[
+        int,
+        _IN_FRACTALS,
+        Shifted("one row of fractals more", "one row of fractals less", FRACTAL),
+        Scaled("taller tile", "lower tile"),
+    ]
+    base_n: Annotated[int, _IN_FRACTALS, Scaled("wider results", "narrower results")]
+    base_k: Annotated[
+        int,
+        Word("depth"),
+        _IN_FRACTALS,
+        Scaled(down="shallower step in L0"),
+        Scaled("deeper step in L0", also=_whole_step),
+    ]
+    panel_k: Annotated[
+        int, Word("panel"), Range(FRACTAL), Scaled("deeper panel in L1", "shallower panel in L1")
+    ]
+    parts: Annotated[int, Range()] = 1
+    results: Annotated[
+        int, Range(), Named({2: "two results in L0C", 1: "one result in L0C"}, when=_one_result)
+    ] = 1
+    strip: Annotated[int, Range(), _ORDERS] = 1
+
+    @property
+    def tile(self) -> str:
+        return f"{self.base_m} x {self.base_n * self.parts}"
 
 
-def strategy_of(schedule: MatmulSchedule, move: str) -> Strategy:
-    tile = f"{schedule.base_m} x {schedule.base_n * schedule.parts}"
-    notes = (
-        Sentence(
-            "Tiles of {tile}, {depth} deep in L0 and {panel} in L1.",
-            tile=tile,
-            depth=schedule.base_k,
-            panel=schedule.panel_k,
-        ),
-        Sentence("One result is stored while the next is computed.")
-        if schedule.results > 1
-        else Sentence("One result in L0C."),
-    )
-    return Strategy("matmul", schedule.settings(), notes, descriptor_of(schedule), move)
+def notes(schedule: MatmulSchedule) -> Iterator[str]:
+    """A schedule in words."""
+    yield Sentence("Tiles of {tile}, {depth} deep in L0 and {panel} in L1.")
+    if schedule.results > 1:
+        yield Sentence("One result is stored while the next is computed.")
+    else:
+        yield Sentence("One result in L0C.")
 
 
 def descriptor_of(schedule: MatmulSchedule) -> Descriptor:
@@ -81,13 +108,10 @@ def descriptor_of(schedule: MatmulSchedule) -> Descriptor:
 
 
 def refusal(problem: Product, schedule: MatmulSchedule, chip: Chip, behind: Cost | None = None) -> str | None:
-    """Why a schedule breaks a rule of the hardware; None where it is legal."""
+    """Why a schedule with its fields in range breaks a rule of the hardware; None where it is legal."""
     size, memory = ITEM_SIZE[problem.dtype], chip.memory
     bases = (schedule.base_m, schedule.base_n, schedule.base_k)
-    if min(*bases, schedule.panel_k) < FRACTAL or min(schedule.strip, schedule.parts, schedule.results) < 1:
-        return "A tile has at least one fractal in each direction."
     rules = (
-        (any(length % FRACTAL for length in bases), "Tiles are whole fractals."),
         (schedule.panel_k % schedule.base_k, "Panels are whole steps."),
         (
             2 * max(bases[:2]) * schedule.base_k * size > memory.l0_bytes,
@@ -166,32 +190,18 @@ def of_shape(problem: Product, shape: MatmulSchedule, chip: Chip) -> Iterator[Ma
 
 def steps(here: MatmulSchedule) -> Iterator[tuple[str, MatmulSchedule]]:
     """The named changes of a schedule, legal or not."""
-    yield "taller tile", evolve(here, base_m=here.base_m * 2)
-    yield "lower tile", evolve(here, base_m=here.base_m // 2)
-    yield "wider results", evolve(here, base_n=here.base_n * 2)
-    yield "narrower results", evolve(here, base_n=here.base_n // 2)
+    yield from here.neighbours("base_m", "base_n")
     if here.parts == 1:
         yield "tile of two results", evolve(here, parts=2, results=2)
         shallow = evolve(here, parts=2, results=2, panel_k=here.panel_k // 2)
         yield "tile of two results in shallower panels", shallow
-        yield "two results in L0C", evolve(here, results=2)
-        yield "one result in L0C", evolve(here, results=1)
     else:
         yield "tile of one result", evolve(here, parts=1)
         together = evolve(here, base_n=here.base_n * 2, base_k=here.base_k // 2, parts=1, results=1)
         yield "tile of one wide result", together
+    yield from here.neighbours("results")
     yield "tile turned", evolve(here, base_m=here.base_n, base_n=here.base_m)
-    yield "one row of fractals more", evolve(here, base_m=here.base_m + FRACTAL)
-    yield "one row of fractals less", evolve(here, base_m=here.base_m - FRACTAL)
-    yield "deeper panel in L1", evolve(here, panel_k=here.panel_k * 2)
-    yield "shallower panel in L1", evolve(here, panel_k=here.panel_k // 2)
-    yield "shallower step in L0", evolve(here, base_k=here.base_k // 2)
-    deeper = here.base_k * 2
-    yield "deeper step in L0", evolve(here, base_k=deeper, panel_k=max(here.panel_k, deeper))
-    for strip in _STRIPS:
-        whole = Sentence("tiles in whole columns")
-        words = whole if strip == _WHOLE_HEIGHT else Sentence("tiles in strips of {count}", count=strip)
-        yield words, evolve(here, strip=strip)
+    yield from here.neighbours("panel_k", "base_k", "strip")
 
 
 # -- what it costs --------------------------------------------------------------------------------
@@ -340,8 +350,8 @@ def _taken_us(
         moved += math.prod(problem.evaluate(sizes)[:3]) * behind.read
     written = _written_bytes(problem, behind.written if behind is not None else 0, sizes, chip)
     memory = (moved + written) / chip.gm.memory_bytes_us
-    launch = launch_us if behind is None else mixed_launch_us
-    return _together(cycles / chip.mhz, memory) + launch(chip, cut.cores)
+    launch = chip.launch_of(cut.cores) if behind is None else chip.mixed_launch_of(cut.cores)
+    return _together(cycles / chip.mhz, memory) + launch
 
 
 def _spread(strip: int, cut: _Cut) -> float:

@@ -14,15 +14,14 @@ from collections.abc import Iterator
 
 from evokernel_core.compiler.aten import AVERAGE_POOLS, MAX_POOLS
 from evokernel_core.compiler.problems.pooling import CONVOLUTIONS, Window, read_window
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
-from evokernel_core.targets.ascendc.kernels.built import form_of
-from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.targets.ascendc.kernels.family import StageText
+from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.pooling import pooling_planes_schedule as planes
 from evokernel_core.targets.ascendc.kernels.pooling import pooling_rows_schedule as rows
 from evokernel_core.targets.ascendc.kernels.pooling.planes import build as build_planes
@@ -33,55 +32,47 @@ from evokernel_core.targets.ascendc.kernels.pooling.pooling_rows_schedule import
 from evokernel_core.targets.ascendc.kernels.settings import chosen
 
 _OPS = MAX_POOLS | AVERAGE_POOLS | CONVOLUTIONS
-Schedule = WindowSchedule | PlaneSchedule
-_ROWS = form_of(build, rows.why_illegal)
-_PLANES = form_of(build_planes, planes.why_illegal)
-_KINDS: dict[str, type[Schedule]] = {"rows": WindowSchedule, "planes": PlaneSchedule}
+AnySchedule = WindowSchedule | PlaneSchedule
+_ROWS = variant_of(build, rows.why_illegal)
+_PLANES = variant_of(build_planes, planes.why_illegal)
+_KINDS: dict[str, type[AnySchedule]] = {"rows": WindowSchedule, "planes": PlaneSchedule}
 
 
 def _read(task: KernelTask) -> Window:
     return read_window(task, _OPS)
 
 
-def schedule_of(strategy: Strategy) -> Schedule:
+def schedule_of(strategy: Strategy) -> AnySchedule:
     """The schedule that a strategy describes."""
-    kind: type[Schedule] = chosen(strategy, "lanes", _KINDS)
+    kind: type[AnySchedule] = chosen(strategy, "lanes", _KINDS)
     return kind.of(strategy)
 
 
-def _strategy(window: Window, schedule: Schedule, move: str) -> Strategy:
-    overlap = Overlap.of(schedule.buffers)
+def _notes(window: Window, schedule: AnySchedule) -> Iterator[str]:
     if isinstance(schedule, PlaneSchedule):
-        cell = Descriptor(Dataflow.LANES, Reuse.UB, Split.CHANNELS, Algorithm.TRANSPOSE, overlap)
-        notes = [
-            Sentence("Tiles of {count} elements of the result of sixteen planes.", count=schedule.positions),
-            Sentence("Sixteen planes at a time are turned, so that neighbours lie blocks apart."),
-        ]
-        return Strategy("windowed", {"lanes": "planes", **schedule.settings()}, tuple(notes), cell, move)
-    way = Algorithm.TRANSPOSE if window.is_across else Algorithm.DIRECT
-    cell = Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way, overlap)
-    notes = [
-        Sentence(
-            "Tiles of {rows} rows and {columns} columns of the result.",
-            rows=schedule.rows,
-            columns=schedule.columns,
-        ),
-        Sentence("Rows of a window are combined as they lie in memory."),
-    ]
+        yield Sentence("Tiles of {count} elements of the result of sixteen planes.")
+        yield Sentence("Sixteen planes at a time are turned, so that neighbours lie blocks apart.")
+        return
+    yield Sentence("Tiles of {rows} rows and {columns} columns of the result.")
+    yield Sentence("Rows of a window are combined as they lie in memory.")
     if window.is_across:
-        notes.append(
-            Sentence("Sixteen rows at a time are turned, so that columns of a window lie blocks apart.")
-        )
-    return Strategy("windowed", {"lanes": "rows", **schedule.settings()}, tuple(notes), cell, move)
+        yield Sentence("Sixteen rows at a time are turned, so that columns of a window lie blocks apart.")
 
 
-def _starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
+def _cell(window: Window, schedule: AnySchedule) -> Descriptor:
+    if isinstance(schedule, PlaneSchedule):
+        return Descriptor(Dataflow.LANES, Reuse.UB, Split.CHANNELS, Algorithm.TRANSPOSE)
+    way = Algorithm.TRANSPOSE if window.is_across else Algorithm.DIRECT
+    return Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way)
+
+
+def _starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[AnySchedule]:
     if not window.finds:
         yield from _rows_starts(window, sizes, chip)
     yield from _plane_starts(window, sizes, chip)
 
 
-def _plane_starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
+def _plane_starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[AnySchedule]:
     problem = planes.planes_of(window, sizes)
 
     def fits(schedule: PlaneSchedule) -> bool:
@@ -93,18 +84,18 @@ def _plane_starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[Schedule
     return planes.starts(problem, chip.aiv, fits) if problem.apply else iter(())
 
 
-def _rows_starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
+def _rows_starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[AnySchedule]:
     def fits(schedule: WindowSchedule) -> bool:
         return rows.why_illegal(window, schedule) is None and least_bytes(window, schedule) <= chip.ub_bytes
 
     return rows.starts(window, sizes, fits)
 
 
-def _steps(window: Window, here: Schedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, Schedule]]:
+def _steps(window: Window, here: AnySchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, AnySchedule]]:
     """Named steps; a change of lanes goes to the best schedule of the others."""
     if isinstance(here, PlaneSchedule):
-        yield from planes.steps(here)
-        others: Iterator[Schedule] = iter(()) if window.finds else _rows_starts(window, sizes, chip)
+        yield from here.neighbours()
+        others: Iterator[AnySchedule] = iter(()) if window.finds else _rows_starts(window, sizes, chip)
         name = Sentence("rows in lanes")
     else:
         yield from rows.steps(here, window)
@@ -115,7 +106,7 @@ def _steps(window: Window, here: Schedule, sizes: Sizes, chip: Chip) -> Iterator
         yield name, min(legal, key=lambda schedule: _cost_us(window, schedule, sizes, chip))
 
 
-def _refusal(window: Window, schedule: Schedule, sizes: Sizes, chip: Chip) -> str | None:
+def _refusal(window: Window, schedule: AnySchedule, sizes: Sizes, chip: Chip) -> str | None:
     if isinstance(schedule, PlaneSchedule):
         return _PLANES.refusal(planes.planes_of(window, sizes), schedule, sizes, chip)
     if window.finds:
@@ -123,19 +114,19 @@ def _refusal(window: Window, schedule: Schedule, sizes: Sizes, chip: Chip) -> st
     return _ROWS.refusal(window, schedule, sizes, chip)
 
 
-def _rough(window: Window, schedule: Schedule, sizes: Sizes, chip: Chip) -> str | None:
+def _rough(window: Window, schedule: AnySchedule, sizes: Sizes, chip: Chip) -> str | None:
     if isinstance(schedule, PlaneSchedule):
         return _PLANES.rough(planes.planes_of(window, sizes), schedule, sizes, chip)
     return _ROWS.rough(window, schedule, sizes, chip)
 
 
-def _cost_us(window: Window, schedule: Schedule, sizes: Sizes, chip: Chip) -> float:
+def _cost_us(window: Window, schedule: AnySchedule, sizes: Sizes, chip: Chip) -> float:
     if isinstance(schedule, PlaneSchedule):
         return _PLANES.cost_us(planes.planes_of(window, sizes), schedule, sizes, chip)
     return _ROWS.cost_us(window, schedule, sizes, chip)
 
 
-def _text(window: Window, schedule: Schedule, task: KernelTask, name: str) -> StageText | Kernel:
+def _text(window: Window, schedule: AnySchedule, task: KernelTask, chip: Chip, name: str) -> Kernel:
     if isinstance(schedule, PlaneSchedule):
         return _PLANES.build(planes.planes_of(window, task.sizes), schedule)
     return _ROWS.build(window, schedule)
@@ -151,7 +142,8 @@ FAMILY = SearchingFamily(
     rough=_rough,
     cost_us=_cost_us,
     schedule_of=schedule_of,
-    strategy_of=_strategy,
+    notes=_notes,
+    cell=_cell,
     text_of=_text,
     too_large=Sentence("A window's rows do not fit the unified buffer."),
     slowest_adapted=1.02,

@@ -8,16 +8,18 @@ plane is one in blocks. What a tile reads of a plane is one piece of memory, how
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Annotated
 
 from attrs import evolve, frozen
 
 from evokernel_core.compiler.problems.pooling import Axis, Combine, Window
+from evokernel_core.compiler.schedule import Listed, Named, OneOf, Schedule, Word
 from evokernel_core.compiler.shapes.sizes import ONE
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
-from evokernel_core.targets.ascendc.kernels.candidates import Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes
 from evokernel_core.targets.ascendc.kernels.pooling.lanes import BLOCK, GROUP, MOST_REPEATED, padded
-from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 
 _SHARES = (32, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512, 640, 768, 896, 1024)
 _BESIDE, _BURST = 384, 128
@@ -25,11 +27,12 @@ _BESIDE, _BURST = 384, 128
 
 
 @frozen
-class PlaneSchedule(Settings):
+class PlaneSchedule(Schedule):
     """Tiles of at most ``positions`` elements of a plane's result, in ``buffers`` buffers of the input."""
 
-    positions: int
-    buffers: int = 2
+    positions: Annotated[int, Word("count"), OneOf(_SHARES), Listed("larger tile", "smaller tile", _SHARES)]
+    buffers: Annotated[int, BUFFERS, Named({1: "one buffer", 2: "two buffers"})] = 2
+    lanes: Annotated[str, OneOf(("planes",))] = "planes"
 
 
 @frozen
@@ -158,18 +161,6 @@ def _work(problem: Planes, tile: tuple[int, int], cores: int) -> int:
     return -(-tiles // cores) * (inside + rows * columns + _BESIDE)
 
 
-def steps(here: PlaneSchedule) -> Iterator[tuple[str, PlaneSchedule]]:
-    """Named steps, legal or not."""
-    place = _SHARES.index(here.positions)
-    if place + 1 < len(_SHARES):
-        yield "larger tile", evolve(here, positions=_SHARES[place + 1])
-    if place > 0:
-        yield "smaller tile", evolve(here, positions=_SHARES[place - 1])
-    yield "one buffer" if here.buffers > 1 else "two buffers", evolve(here, buffers=3 - here.buffers)
-
-
 def why_illegal(problem: Planes, schedule: PlaneSchedule) -> str | None:
     """Why a schedule makes no kernel."""
-    if not problem.apply:
-        return "The planes of the window cannot lie side by side."
-    return None if schedule.positions in _SHARES else "No tile has so many elements."
+    return None if problem.apply else "The planes of the window cannot lie side by side."

@@ -40,14 +40,14 @@ from evokernel_core.targets.ascendc.kernels.pooling.lanes import (
     padded,
 )
 from evokernel_core.targets.ascendc.kernels.pooling.pooling_rows_schedule import WindowSchedule
-from evokernel_core.targets.ascendc.kernels.pooling.pooling_rows_tile import Tile
+from evokernel_core.targets.ascendc.kernels.pooling.pooling_rows_tile import PoolingTile
 
 _BANK = 65536
 """Bytes of a bank of the unified buffer (README of bank_conflict_ub): in one an instruction may not read and
 write the same bank group at a time."""
 
 
-class Rows(Tile):
+class PoolingRows(PoolingTile):
     """The kernel of one window and schedule."""
 
     def lanes(self) -> None:
@@ -375,11 +375,11 @@ def _spans(taps: int) -> Iterator[tuple[int, int]]:
 
 def least_bytes(window: Window, schedule: WindowSchedule) -> int:
     """Bytes of the buffers that share no memory, for which no kernel must be built."""
-    made = Rows(window, schedule)
+    made = PoolingRows(window, schedule)
     lasting = (made.taken, made.slab, made.made, *((made.near, made.other) if made.across else ()))
     return sum(buffer.bytes * buffer.stages for buffer in dict.fromkeys(lasting))
 
 
 def build(window: Window, schedule: WindowSchedule) -> Kernel:
     """The kernel of a legal schedule."""
-    return Rows(window, schedule).kernel()
+    return PoolingRows(window, schedule).kernel()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from typing import Annotated
 
 from attrs import evolve, frozen
 
 from evokernel_core.compiler.problems.pooling import Combine, Window
+from evokernel_core.compiler.schedule import Listed, Named, OneOf, Range, Schedule
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.hardware.ascend.api import most_of
-from evokernel_core.targets.ascendc.kernels.candidates import Sizes
-from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.targets.ascendc.kernels.built import Sizes
+from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 
 _ROWS = (1, 2, 4, 8, 16, 32, 48, 64, 128)
 _COLUMNS = (1, 8, 16, 32, 64, 96, 128, 192, 256, 320, 384, 512, 768, 1024, 1536, 2016)
@@ -25,12 +27,13 @@ _LOW, _HIGH = 3, 2
 
 
 @frozen
-class WindowSchedule(Settings):
+class WindowSchedule(Schedule):
     """A tile of ``rows`` x ``columns`` of the result, in ``buffers`` buffers of each queue."""
 
-    rows: int
-    columns: int
-    buffers: int = 2
+    rows: Annotated[int, Range(1, most_of("Max", "repeatTime")), Listed("more rows", "fewer rows", _ROWS)]
+    columns: Annotated[int, Range()]
+    buffers: Annotated[int, BUFFERS, Named({1: "one buffer", 2: "two buffers"})] = 2
+    lanes: Annotated[str, OneOf(("rows",))] = "rows"
 
 
 def columns_of(window: Window) -> tuple[int, ...]:
@@ -68,16 +71,11 @@ def _widths(height: int, widths: Iterable[int]) -> Iterator[WindowSchedule]:
 
 def steps(here: WindowSchedule, window: Window) -> Iterator[tuple[str, WindowSchedule]]:
     """Named steps, legal or not."""
-    for field, table, more, less in (
-        ("rows", _ROWS, Sentence("more rows"), Sentence("fewer rows")),
-        ("columns", columns_of(window), Sentence("wider tile"), Sentence("narrower tile")),
-    ):
-        given = getattr(here, field)
-        for name, offset in ((more, 1), (less, -1)):
-            place = table.index(given) + offset if given in table else -1
-            if 0 <= place < len(table):
-                yield name, evolve(here, **{field: table[place]})
-    yield "one buffer" if here.buffers > 1 else "two buffers", evolve(here, buffers=3 - here.buffers)
+    yield from here.neighbours("rows")
+    across = Listed(Sentence("wider tile"), Sentence("narrower tile"), columns_of(window))
+    for name, columns in across.values(here.columns):
+        yield name, evolve(here, columns=columns)
+    yield from here.neighbours("buffers")
 
 
 def why_illegal(window: Window, schedule: WindowSchedule) -> str | None:
@@ -85,6 +83,4 @@ def why_illegal(window: Window, schedule: WindowSchedule) -> str | None:
     held = (schedule.rows - 1) * window.rows.stride + window.rows.reach
     if held > most_of("DataCopyPadIn", "blockCount"):
         return "A tile has more rows than a copy takes."
-    if not 1 <= schedule.rows <= most_of("Max", "repeatTime") or schedule.columns < 1:
-        return "A tile has at least one row and column, and no more rows than an instruction repeats."
     return None

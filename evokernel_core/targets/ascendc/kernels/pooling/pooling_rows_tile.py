@@ -39,7 +39,7 @@ _TURN = 128
 """float32 elements of one turn over the bank groups (architecture page 2201: 16 groups of 32 bytes)."""
 
 
-class Tile(LaneKernel):
+class PoolingTile(LaneKernel):
     """A kernel whose tiles are rows and columns of a slice of the result. ``lead``: most columns that are
     loaded in front of a tile's first window, to start at an aligned address; ``pitch``: most elements from
     row to row of the input; ``apart_out``: elements from row to row of the result."""

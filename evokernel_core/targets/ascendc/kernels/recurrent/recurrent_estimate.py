@@ -10,7 +10,6 @@ from attrs import frozen
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import FRACTAL, LANES
-from evokernel_core.hardware.roofline import mixed_launch_us
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_problem import Recurrence, RecurrentSchedule
 
 LAG = 2
@@ -52,7 +51,7 @@ def estimate_us(
     first = waits + tick.product + tick.gates + (rounds - 1) * max(tick.product, vector)
     busy = rounds * cube + hop * (cores > 1), rounds * vector
     ticks = length + (LAG * (problem.chains - 1) if problem.stacked else 0)
-    return ticks * max(first, *busy) / chip.mhz + mixed_launch_us(chip, cores)
+    return ticks * max(first, *busy) / chip.mhz + chip.mixed_launch_of(cores)
 
 
 def _tick(

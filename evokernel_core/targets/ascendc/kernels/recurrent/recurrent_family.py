@@ -8,19 +8,15 @@ vector cores are at one step, the cube cores multiply what the layers take from 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from attrs import field, frozen
-
 from evokernel_core.compiler.ops import RECURRENCE, categories
-from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.kernels.family import Beside, Cores, KernelFacts, Move, Printed, StageText
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
+from evokernel_core.targets.ascendc.kernels.family import Beside, Cores, KernelFacts, Printed, StageText
 from evokernel_core.targets.ascendc.kernels.recurrent import gates
 from evokernel_core.targets.ascendc.kernels.recurrent import recurrent_schedule as schedules
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_estimate import LAG, estimate_us
@@ -28,11 +24,6 @@ from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_problem import (
     Recurrence,
     RecurrentSchedule,
     read_recurrence,
-)
-from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_schedule import (
-    descriptor_of,
-    refusal,
-    strategy_of,
 )
 from evokernel_core.targets.ascendc.kernels.rendering import (
     addresses,
@@ -46,73 +37,34 @@ from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 _RESULTS = ("outputs", "last_states", "last_cells")
 
 
-@frozen
-class RecurrentFamily:
-    """Cube and vector cores of one layer take turns, step by step."""
+def _text(
+    problem: Recurrence, schedule: RecurrentSchedule, task: KernelTask, chip: Chip, name: str
+) -> Beside:
+    if schedule.why_out_of_range() or schedules.refusal(problem, schedule, chip):
+        raise PlanError("The strategy does not fit the memories of a core; draft it anew.")
+    parameters = _parameters(problem, task)
+    context = {
+        "class_name": class_name(name, ""),
+        "s": schedule,
+        "kind": problem.kind,
+        "gates": problem.gates,
+        "chains": problem.chains,
+        "stacked": problem.stacked,
+        "lag": LAG if problem.stacked else 0,
+        "type": CPP_TYPE[problem.dtype],
+        "item_bytes": ITEM_SIZE[problem.dtype],
+        "carries": problem.carries,
+        "batch_first": problem.batch_first,
+        **_sizes(problem, task),
+        **parameters,
+    }
+    # every core waits for the states of all hidden units
+    facts = KernelFacts(Cores.BOTH, waits_for_all=True, uses_workspace=True)
 
-    name: str = field(default="recurrent", init=False)
-    strategies: frozenset[str] = field(default=frozenset({"recurrent"}), init=False)
+    def around(vectors: Printed) -> StageText:
+        return kernel_text("recurrent", name, facts, vectors=vectors, **context)
 
-    @property
-    def ops(self) -> Mapping[str, str]:
-        return categories(RECURRENCE)
-
-    def check(self, task: KernelTask, chip: Chip) -> None:
-        read_recurrence(task)
-
-    def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        problem = read_recurrence(task)
-        return strategy_of(problem, schedules.best(problem, task.sizes, chip), "")
-
-    def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        problem, here = read_recurrence(task), RecurrentSchedule.of(strategy)
-        legal: dict[RecurrentSchedule, str] = {}
-        for name, schedule in schedules.steps(problem, here, task.sizes, chip.memory):
-            if schedule != here and refusal(problem, schedule, chip) is None:
-                legal.setdefault(schedule, name)
-        ranked = sorted(legal, key=lambda schedule: estimate_us(problem, schedule, task.sizes, chip))
-        return tuple(Move(legal[item], strategy_of(problem, item, legal[item]), self.name) for item in ranked)
-
-    def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
-        return refusal(read_recurrence(task), RecurrentSchedule.of(strategy), chip)
-
-    def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-        problem, schedule = read_recurrence(task), RecurrentSchedule.of(strategy)
-        return strategy_of(problem, schedule, "") if refusal(problem, schedule, chip) is None else None
-
-    def descriptor(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Descriptor:
-        return descriptor_of(read_recurrence(task), RecurrentSchedule.of(strategy))
-
-    def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
-        return estimate_us(read_recurrence(task), RecurrentSchedule.of(strategy), task.sizes, chip)
-
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> Beside:
-        problem, schedule = read_recurrence(task), RecurrentSchedule.of(strategy)
-        if refusal(problem, schedule, chip) is not None:
-            raise PlanError("The strategy does not fit the memories of a core; draft it anew.")
-        parameters = _parameters(problem, task)
-        context = {
-            "class_name": class_name(name, ""),
-            "s": schedule,
-            "kind": problem.kind,
-            "gates": problem.gates,
-            "chains": problem.chains,
-            "stacked": problem.stacked,
-            "lag": LAG if problem.stacked else 0,
-            "type": CPP_TYPE[problem.dtype],
-            "item_bytes": ITEM_SIZE[problem.dtype],
-            "carries": problem.carries,
-            "batch_first": problem.batch_first,
-            **_sizes(problem, task),
-            **parameters,
-        }
-        # every core waits for the states of all hidden units
-        facts = KernelFacts(Cores.BOTH, waits_for_all=True, uses_workspace=True)
-
-        def around(vectors: Printed) -> StageText:
-            return kernel_text("recurrent", name, facts, vectors=vectors, **context)
-
-        return Beside(gates.build(problem, schedule, parameters), class_name(name, "Gates"), around, facts)
+    return Beside(gates.build(problem, schedule, parameters), class_name(name, "Gates"), around, facts)
 
 
 def _sizes(problem: Recurrence, task: KernelTask) -> dict[str, Any]:
@@ -153,3 +105,19 @@ def _parameters(problem: Recurrence, task: KernelTask) -> dict[str, Any]:
         "cube_parameters": addresses(*on_cube),
         "cube_arguments": ", ".join(on_cube),
     }
+
+
+FAMILY = SearchingFamily(
+    name="recurrent",
+    ops=categories(RECURRENCE),
+    read=on_any_chip(read_recurrence),
+    first=schedules.best,
+    steps=lambda problem, here, sizes, chip: schedules.steps(problem, here, sizes, chip.memory),
+    refusal=lambda problem, schedule, sizes, chip: schedules.refusal(problem, schedule, chip),
+    cost_us=estimate_us,
+    schedule_of=RecurrentSchedule.of,
+    notes=schedules.notes,
+    cell=schedules.descriptor_of,
+    text_of=_text,
+    ranks=True,
+)

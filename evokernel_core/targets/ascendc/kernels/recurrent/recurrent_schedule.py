@@ -12,20 +12,20 @@ from evokernel_core.compiler.ops import GATES
 from evokernel_core.compiler.shapes.sizes import extent
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
-from evokernel_core.hardware.ascend.chip import Chip, Memory
+from evokernel_core.hardware.ascend.chip import Chip, CoreMemories
 from evokernel_core.hardware.ascend.isa import FRACTAL, RESERVED_BYTES
-from evokernel_core.hardware.roofline import launch_us
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_estimate import estimate_us
-from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_problem import Recurrence, RecurrentSchedule
+from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_problem import (
+    MOST_BATCH,
+    Recurrence,
+    RecurrentSchedule,
+)
 
 _FLOAT = 4
 _REACHED = {2: 0.33, 4: 0.44}
 """The share of the cube cores' rate that a large product reaches, by bytes of an element (fitted)."""
-_MOST_BATCH = 128
-"""Sequences of a tile: strides of the instructions that turn rows into columns hold them."""
 _STATES_SHARE = 8
 """The part of L1 that states take at a time, twice."""
 
@@ -46,7 +46,7 @@ def layers_together(
     What is the lowest one's input takes a product of all steps in front of the kernel."""
     size = ITEM_SIZE[dtype]
     macs_a_us = _REACHED[size] * chip.aic * FRACTAL**2 * chip.cube.depth_a_cycle(size) * chip.mhz
-    product = launch_us(chip) + steps * batch * GATES[kind] * hidden**2 / macs_a_us
+    product = chip.launch_us + steps * batch * GATES[kind] * hidden**2 / macs_a_us
 
     def cost(count: int) -> float:
         names = tuple(map(str, range(count)))
@@ -65,20 +65,16 @@ def layers_together(
 def refusal(problem: Recurrence, schedule: RecurrentSchedule, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
     fractal = 32 // ITEM_SIZE[problem.dtype]
-    if min(schedule.batch, schedule.hidden, schedule.base_k) < 16 or any(
-        length % 16 for length in (schedule.batch, schedule.hidden, schedule.base_k)
-    ):
-        return "Tiles are whole fractals."
-    if schedule.hidden % (2 * fractal) or schedule.batch > _MOST_BATCH:
+    if schedule.hidden % (2 * fractal):
         return "Each vector core turns whole fractals."
-    if schedule.panel_k % schedule.base_k or schedule.states_k % schedule.panel_k or schedule.panels < 3:
-        return "Panels are whole steps, and two of weights are in flight."
+    if schedule.panel_k % schedule.base_k or schedule.states_k % schedule.panel_k:
+        return "Panels are whole steps."
     if buffer_bytes(problem, schedule) > chip.ub_bytes:
         return "The gates of a unit do not fit the unified buffer."
     return _cube_refusal(schedule, problem.gates * schedule.hidden, ITEM_SIZE[problem.dtype], chip.memory)
 
 
-def _cube_refusal(schedule: RecurrentSchedule, sums: int, size: int, memory: Memory) -> str | None:
+def _cube_refusal(schedule: RecurrentSchedule, sums: int, size: int, memory: CoreMemories) -> str | None:
     """``sums``: rows of one product; ``size``: bytes of an element."""
     kept = schedule.kept * schedule.panel_k * sums * size
     if (
@@ -108,8 +104,8 @@ def buffer_bytes(problem: Recurrence, schedule: RecurrentSchedule) -> int:
 def _starts(problem: Recurrence, sizes: Mapping[str, int], chip: Chip) -> Iterator[RecurrentSchedule]:
     hidden, batch = problem.hidden.evaluate(sizes), problem.batch.evaluate(sizes)
     tiles = {-(-batch // count // 16) * 16 for count in range(1, -(-batch // 16) + 1)}
-    wanted = sorted({size for size in tiles if size <= _MOST_BATCH}, reverse=True)[:4]
-    for rows in {*wanted, min(_MOST_BATCH, max(tiles))}:
+    wanted = sorted({size for size in tiles if size <= MOST_BATCH}, reverse=True)[:4]
+    for rows in {*wanted, min(MOST_BATCH, max(tiles))}:
         for wide in (16, 32, 48, 64, 96, 128):
             for base_k in (128, 64, 32, 16):
                 for factor in (4, 2, 1):
@@ -118,7 +114,7 @@ def _starts(problem: Recurrence, sizes: Mapping[str, int], chip: Chip) -> Iterat
 
 
 def _filled(
-    problem: Recurrence, schedule: RecurrentSchedule, hidden: int, memory: Memory
+    problem: Recurrence, schedule: RecurrentSchedule, hidden: int, memory: CoreMemories
 ) -> RecurrentSchedule:
     """As deep panels of states as they are deep or fit, and as many panels of weights as L1 holds beside.
     Shallower ones, and a panel of weights in L0, where all weights then stay in the core."""
@@ -140,53 +136,32 @@ def _filled(
 
 
 def steps(
-    problem: Recurrence, here: RecurrentSchedule, sizes: Mapping[str, int], memory: Memory
+    problem: Recurrence, here: RecurrentSchedule, sizes: Mapping[str, int], memory: CoreMemories
 ) -> Iterator[tuple[str, RecurrentSchedule]]:
     """Named schedules one step away, legal or not."""
     unit = max(16, 64 // ITEM_SIZE[problem.dtype])
-    changes = {
-        Sentence("more hidden units a core"): {"hidden": here.hidden + unit},
-        Sentence("fewer hidden units a core"): {"hidden": here.hidden - unit},
-        Sentence("more sequences a core"): {"batch": here.batch * 2},
-        Sentence("fewer sequences a core"): {"batch": here.batch // 32 * 16},
-        Sentence("deeper step in L0"): {
-            "base_k": here.base_k * 2,
-            "panel_k": max(here.panel_k, here.base_k * 2),
-        },
-        Sentence("shallower step in L0"): {"base_k": here.base_k // 2},
-        Sentence("deeper panel in L1"): {"panel_k": here.panel_k * 2},
-        Sentence("shallower panel in L1"): {"panel_k": here.panel_k // 2},
-    }
     hidden = problem.hidden.evaluate(sizes)
-    for name, change in changes.items():
-        item = evolve(here, **change)
-        if min(item.batch, item.hidden, item.base_k, item.panel_k) > 0:
-            yield name, _filled(problem, item, hidden, memory)
+
+    def filled(item: RecurrentSchedule) -> RecurrentSchedule:
+        is_open = min(item.batch, item.hidden, item.base_k, item.panel_k) > 0
+        return _filled(problem, item, hidden, memory) if is_open else item
+
+    yield "more hidden units a core", filled(evolve(here, hidden=here.hidden + unit))
+    yield "fewer hidden units a core", filled(evolve(here, hidden=here.hidden - unit))
+    for name, schedule in here.neighbours():
+        yield name, filled(schedule)
 
 
-def strategy_of(problem: Recurrence, schedule: RecurrentSchedule, move: str) -> Strategy:
-    notes = [
-        Sentence(
-            "Units of {hidden} hidden units and {batch} sequences; all cores meet once a step.",
-            hidden=schedule.hidden,
-            batch=schedule.batch,
-        ),
-        Sentence(
-            "Steps of {depth} in L0; L1 holds {panels} panel(s) of weights, {panel} deep.",
-            depth=schedule.base_k,
-            panels=schedule.panels,
-            panel=schedule.panel_k,
-        ),
-    ]
+def notes(problem: Recurrence, schedule: RecurrentSchedule) -> Iterator[str]:
+    """A schedule in words."""
+    yield Sentence("Units of {hidden} hidden units and {batch} sequences; all cores meet once a step.")
+    yield Sentence("Steps of {depth} in L0; L1 holds {panels} panel(s) of weights, {panel} deep.")
     if schedule.kept:
-        notes.append(Sentence("One panel of weights more stays in L0."))
+        yield Sentence("One panel of weights more stays in L0.")
     if problem.stacked:
-        notes.append(
-            Sentence(
-                "{chains} layers side by side, each two steps behind the one below.", chains=problem.chains
-            )
+        yield Sentence(
+            "{chains} layers side by side, each two steps behind the one below.", chains=problem.chains
         )
-    return Strategy("recurrent", schedule.settings(), tuple(notes), descriptor_of(problem, schedule), move)
 
 
 def descriptor_of(problem: Recurrence, schedule: RecurrentSchedule) -> Descriptor:

@@ -25,7 +25,7 @@ SMOOTH = {"smooth_linear": 1, "smooth_cubic": 2}
 
 
 @frozen
-class Axis:
+class ResizeAxis:
     """``sources`` elements resized to ``results``, each of which steps over ``step`` of them. ``kind``: one
     of RESIZE_KINDS, or IDENTITY."""
 
@@ -70,14 +70,14 @@ class Window:
     span: int
     ahead: int
 
-    def start(self, axis: Axis, run: int) -> int:
+    def start(self, axis: ResizeAxis, run: int) -> int:
         """The first source of run number ``run``."""
         guess = run * self.length * axis.sources // axis.results
         return min(max(guess + self.ahead, 0), axis.sources - self.span)
 
 
 @lru_cache(maxsize=256)
-def _reaches(axis: Axis) -> tuple[Any, Any]:
+def _reaches(axis: ResizeAxis) -> tuple[Any, Any]:
     """The first and the last source of each result."""
     number = np.arange(axis.results, dtype=np.float32)
     step, half = np.float32(axis.step), np.float32(0.5)
@@ -95,7 +95,7 @@ def _reaches(axis: Axis) -> tuple[Any, Any]:
 
 
 @lru_cache(maxsize=4096)
-def window_of(axis: Axis, length: int) -> Window:
+def window_of(axis: ResizeAxis, length: int) -> Window:
     """What runs of ``length`` results need."""
     first, last = _reaches(axis)
     begins = np.arange(0, axis.results, length)
@@ -132,7 +132,7 @@ class Phases:
         """Sources that make a result."""
         return len(self.weights[0])
 
-    def overhang(self, axis: Axis) -> tuple[int, int]:
+    def overhang(self, axis: ResizeAxis) -> tuple[int, int]:
         """How many sources the taps reach beyond both ends."""
         phase = (axis.results - 1) % self.p
         last = (axis.results - 1) // self.p * self.q + max(self.offsets[: phase + 1]) + self.taps - 1
@@ -147,7 +147,7 @@ class End:
     weights: tuple[tuple[int, float], ...]
 
 
-def ends_of(axis: Axis, phases: Phases) -> Iterator[End]:
+def ends_of(axis: ResizeAxis, phases: Phases) -> Iterator[End]:
     """The results whose taps lie beyond the ends: the outermost sources stand for what is there, or nothing
     does, and all others weigh more."""
     for result in range(axis.results):
@@ -164,7 +164,7 @@ def ends_of(axis: Axis, phases: Phases) -> Iterator[End]:
         yield End(result, tuple((source, weight / total) for source, weight in weights.items()))
 
 
-def most_ahead(axis: Axis, phases: Phases, window: Window) -> int:
+def most_ahead(axis: ResizeAxis, phases: Phases, window: Window) -> int:
     """How far, at most, the first period of a run begins behind the part of the source that it needs."""
     runs = range(-(-axis.results // window.length))
     places = (run * window.length // phases.p * phases.q for run in runs)
@@ -172,7 +172,7 @@ def most_ahead(axis: Axis, phases: Phases, window: Window) -> int:
 
 
 @lru_cache(maxsize=256)
-def phases_of(axis: Axis) -> Phases | None:
+def phases_of(axis: ResizeAxis) -> Phases | None:
     """The phases of a regular ratio; None where every result has weights of its own, or none are weighted
     alike."""
     if axis.kind == IDENTITY or axis.aligned:
@@ -193,7 +193,7 @@ def phases_of(axis: Axis) -> Phases | None:
     return problem if _agrees(axis, problem) else None
 
 
-def _smooth_phases(axis: Axis, p: int, q: int) -> Phases | None:
+def _smooth_phases(axis: ResizeAxis, p: int, q: int) -> Phases | None:
     """The same of results that weigh all sources within the support: those on which the profile is positive
     or negative, and as many for each phase."""
     profile = _triangle if axis.kind == "smooth_linear" else _antialiased_keys
@@ -224,7 +224,7 @@ def _is_whole(value: float) -> bool:
     return round(value) >= 1 and abs(value - round(value)) < 1e-6
 
 
-def _place(axis: Axis, number: int, step: float) -> float:
+def _place(axis: ResizeAxis, number: int, step: float) -> float:
     if axis.kind == "nearest":
         return number * step
     return (number + 0.5) * step - (0 if axis.kind in NEAREST else 0.5)
@@ -242,7 +242,7 @@ def _keys(d: float, a: float = -0.75) -> float:
     return ((a + 2) * d - (a + 3)) * d * d + 1 if d <= 1 else ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
 
 
-def _agrees(axis: Axis, problem: Phases) -> bool:
+def _agrees(axis: ResizeAxis, problem: Phases) -> bool:
     """Whether the places that PyTorch computes in float32 are those of the phases."""
     number = np.arange(axis.results)
     exact = number // problem.p * problem.q + np.array(problem.offsets)[number % problem.p]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from attrs import evolve, frozen
 
+from evokernel_core.compiler.schedule import Range, Scaled, Schedule, Shifted
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at
@@ -20,30 +23,32 @@ from evokernel_core.targets.ascendc.ir.expr import (
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Enumerator, Operand, Slice, Tensor
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
-from evokernel_core.targets.ascendc.kernels.resize.axis import Axis, Window, window_of
+from evokernel_core.targets.ascendc.kernels.resize.axis import ResizeAxis, Window, window_of
 from evokernel_core.targets.ascendc.kernels.resize.resize_problem import Resize
 from evokernel_core.targets.ascendc.kernels.resize.tables import LANES, Tables
-from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 REPEAT = Constant("REPEAT", LANES, "float32 elements")
 
 
 @frozen
-class ResizeSchedule(Settings):
+class ResizeSchedule(Schedule):
     """A tile has ``columns`` columns and ``rows`` rows of results, of which ``joined`` rows are stored at a
     time; ``buffers`` tiles are under way. ``phased``: all rows of a phase are weighed together; then so many
     rows of a phase are stored at a time, ``woven`` with those of the others or one phase after another."""
 
-    columns: int
-    rows: int
-    joined: int
-    buffers: int
+    columns: Annotated[int, Range()]
+    rows: Annotated[int, Range(), Scaled("more rows", "fewer rows", least=1)]
+    joined: Annotated[
+        int, Range(), Scaled("more rows stored at a time", "fewer rows stored at a time", least=1)
+    ]
+    buffers: Annotated[int, BUFFERS, Shifted("one more tile under way", "one tile less under way")]
     phased: bool = False
     woven: bool = False
 
 
-def start_of(axis: Axis, window: Window, run: Expr) -> Expr:
+def start_of(axis: ResizeAxis, window: Window, run: Expr) -> Expr:
     """Where the part of the source begins that run number ``run`` of results needs."""
     if window.span >= axis.sources:
         return Int(0)

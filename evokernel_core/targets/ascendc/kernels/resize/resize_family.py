@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from attrs import evolve
 
 from evokernel_core.compiler.ops import RESIZE, categories
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
-from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, REQUEST_BYTES
-from evokernel_core.targets.ascendc.kernels.built import form_of
-from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
+from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.reloads import with_hits
 from evokernel_core.targets.ascendc.kernels.resize.axis import phases_of, window_of
 from evokernel_core.targets.ascendc.kernels.resize.phased import phases_of_rows, why_no_phases
@@ -36,8 +35,6 @@ _HEIGHTS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128)
 
 
 def _why_illegal(problem: Resize, schedule: ResizeSchedule) -> str | None:
-    if min(schedule.columns, schedule.rows, schedule.joined) < 1:
-        return "A tile has at least one result."
     if is_rows_only(problem):
         is_one = schedule.joined == 1 and not schedule.phased
         return None if is_one else "Rows that lie in memory as they are are stored one by one."
@@ -59,7 +56,7 @@ def _why_no_planes(problem: Resize, schedule: ResizeSchedule) -> str | None:
     return None
 
 
-_FORM = form_of(build, _why_illegal)
+_VARIANT = variant_of(build, _why_illegal)
 
 
 def _cost_us(problem: Resize, schedule: ResizeSchedule, sizes: Sizes, chip: Chip) -> float:
@@ -67,7 +64,7 @@ def _cost_us(problem: Resize, schedule: ResizeSchedule, sizes: Sizes, chip: Chip
     rows, planes = problem.rows, problem.planes.evaluate(sizes)
     loaded = window_of(rows, schedule.rows).span * -(-rows.results // schedule.rows)
     once = planes * rows.sources * problem.columns.sources * ITEM_SIZE[problem.dtype]
-    return _FORM.cost_us(problem, schedule, sizes, with_hits(chip, once, loaded / rows.sources))
+    return _VARIANT.cost_us(problem, schedule, sizes, with_hits(chip, once, loaded / rows.sources))
 
 
 def _starts(problem: Resize, sizes: Sizes, chip: Chip) -> Iterator[ResizeSchedule]:
@@ -133,36 +130,25 @@ def _widths(problem: Resize) -> list[int]:
 def _steps(
     problem: Resize, here: ResizeSchedule, sizes: Sizes, chip: Chip
 ) -> Iterator[tuple[str, ResizeSchedule]]:
-    yield "more rows", evolve(here, rows=here.rows * 2)
-    yield "fewer rows", evolve(here, rows=max(1, here.rows // 2))
+    yield from here.neighbours("rows")
     yield "wider tiles", evolve(here, columns=min(here.columns * 2, problem.columns.results))
     yield "narrower tiles", evolve(here, columns=max(8, here.columns // 16 * 8))
     if phases_of_rows(problem) is not None:
         other = evolve(here, phased=not here.phased, woven=False)
         yield "rows one by one" if here.phased else "rows phase by phase", other
         yield "rows of phases apart" if here.woven else "rows woven", evolve(here, woven=not here.woven)
-    yield "more rows stored at a time", evolve(here, joined=here.joined * 2)
-    yield "fewer rows stored at a time", evolve(here, joined=max(1, here.joined // 2))
-    yield "one more tile under way", evolve(here, buffers=here.buffers + 1)
-    yield "one tile less under way", evolve(here, buffers=here.buffers - 1)
+    yield from here.neighbours("joined", "buffers")
 
 
-def _strategy(problem: Resize, schedule: ResizeSchedule, move: str) -> Strategy:
-    notes = (
-        Sentence(
-            "Tiles of {columns} columns and {rows} rows, {buffers} under way.",
-            columns=schedule.columns,
-            rows=schedule.rows,
-            buffers=schedule.buffers,
-        ),
-        _how(problem, schedule),
+def _notes(problem: Resize, schedule: ResizeSchedule) -> tuple[str, ...]:
+    return Sentence("Tiles of {columns} columns and {rows} rows, {buffers} under way."), _how(
+        problem, schedule
     )
-    return Strategy("resize", schedule.settings(), notes, _descriptor(schedule), move)
 
 
-def _descriptor(schedule: ResizeSchedule) -> Descriptor:
+def _cell(problem: Resize, schedule: ResizeSchedule) -> Descriptor:
     way = Algorithm.POLYPHASE if schedule.phased else Algorithm.DIRECT
-    return Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way, Overlap.of(schedule.buffers))
+    return Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way)
 
 
 def _how(problem: Resize, schedule: ResizeSchedule) -> str:
@@ -174,16 +160,15 @@ def _how(problem: Resize, schedule: ResizeSchedule) -> str:
 
 
 FAMILY = SearchingFamily(
+    variant=_VARIANT,
     name="resize",
     ops=categories(RESIZE),
     read=on_any_chip(read_resize),
-    starts=_starts,
-    steps=_steps,
-    refusal=_FORM.refusal,
-    rough=_FORM.rough,
-    cost_us=_cost_us,
     schedule_of=ResizeSchedule.of,
-    strategy_of=_strategy,
-    text_of=lambda found, schedule, task, name: _FORM.build(found, schedule),
+    starts=_starts,
+    notes=_notes,
+    cell=_cell,
+    steps=_steps,
+    cost_us=_cost_us,
     too_large=Sentence("The tables of a resizing and one tile do not fit the unified buffer."),
 )

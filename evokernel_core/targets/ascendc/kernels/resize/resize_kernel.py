@@ -9,7 +9,7 @@ from evokernel_core.targets.ascendc.kernels.resize.phased import Phased
 from evokernel_core.targets.ascendc.kernels.resize.planes import Planes
 from evokernel_core.targets.ascendc.kernels.resize.resize_common import ResizeSchedule
 from evokernel_core.targets.ascendc.kernels.resize.resize_problem import Resize
-from evokernel_core.targets.ascendc.kernels.resize.resize_rows import Rows
+from evokernel_core.targets.ascendc.kernels.resize.resize_rows import ResizeRows
 
 
 def is_rows_only(problem: Resize) -> bool:
@@ -17,9 +17,9 @@ def is_rows_only(problem: Resize) -> bool:
     return problem.columns.kind == IDENTITY
 
 
-def _form(problem: Resize, schedule: ResizeSchedule) -> Rows | Planes:
+def _form(problem: Resize, schedule: ResizeSchedule) -> ResizeRows | Planes:
     if is_rows_only(problem):
-        return Rows(problem, schedule)
+        return ResizeRows(problem, schedule)
     return (Phased if schedule.phased else Planes)(problem, schedule)
 
 

@@ -10,7 +10,7 @@ from evokernel_core.compiler.shapes.sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.targets.ascendc.kernels.resize.axis import IDENTITY, Axis
+from evokernel_core.targets.ascendc.kernels.resize.axis import IDENTITY, ResizeAxis
 
 
 @frozen
@@ -20,8 +20,8 @@ class Resize:
     source: str
     dtype: str
     planes: Extent
-    rows: Axis
-    columns: Axis
+    rows: ResizeAxis
+    columns: ResizeAxis
 
 
 def read_resize(task: KernelTask) -> Resize:
@@ -43,7 +43,7 @@ def read_resize(task: KernelTask) -> Resize:
             raise PlanError("Resized rows and columns must have sizes that are known beforehand.")
         assert isinstance(step, float)
         same = sources == results and step == 1.0
-        axes.append(Axis(sources, results, IDENTITY if same else kind, aligned, step))
+        axes.append(ResizeAxis(sources, results, IDENTITY if same else kind, aligned, step))
     (ref,) = node.operands()
     source = input_below(task.graph, ref, Sentence("a resizing"))
     return Resize(source, spec.dtype, extent(spec.shape[0]), *axes)

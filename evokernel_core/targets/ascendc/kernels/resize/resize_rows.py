@@ -11,7 +11,7 @@ from evokernel_core.targets.ascendc.kernels.resize.resize_problem import Resize
 _NOTE = "Resizes the rows of planes: each result is a weighted sum of rows, which are as they lie in memory."
 
 
-class Rows(Resizing):
+class ResizeRows(Resizing):
     """Rows as they lie in memory: a tile is a run of columns of one plane."""
 
     def __init__(self, problem: Resize, schedule: ResizeSchedule) -> None:

@@ -7,7 +7,7 @@ from evokernel_core.compiler.ops import NEAREST
 from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at
 from evokernel_core.targets.ascendc.ir.expr import Constant, Expr, Index, Int
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Enumerator, Number, Operand
-from evokernel_core.targets.ascendc.kernels.resize.axis import IDENTITY, SMOOTH, Axis
+from evokernel_core.targets.ascendc.kernels.resize.axis import IDENTITY, SMOOTH, ResizeAxis
 
 LANES = 64
 _CUBIC, _SMOOTH_CUBIC = -0.75, -0.5
@@ -18,7 +18,7 @@ class Tables:
     """``first``: the number of each result's first tap, int32, made positive by the axis' shift. ``weights``:
     for each tap those of all results, one tap behind the other; None where none are needed."""
 
-    def __init__(self, k: Builder, name: str, axis: Axis, length: int) -> None:
+    def __init__(self, k: Builder, name: str, axis: ResizeAxis, length: int) -> None:
         self._k, self._name, self._axis = k, name, axis
         self.length = Constant(f"{name.upper()}_ENTRIES", -(-length // LANES) * LANES, "of its tables")
         self.first = Buffer(f"{name}First", "int32_t", 4, self.length)

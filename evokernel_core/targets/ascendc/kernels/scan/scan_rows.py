@@ -40,7 +40,7 @@ A tile is transposed so that its segments become lanes of vectors: a scan is the
 all segments. The sums of the segments are scanned over the lanes, and added to all steps."""
 
 
-class Rows(Scanning):
+class ScanRows(Scanning):
     """``turned``: elements of a tile by step and lane, with a row more where results lie one step aside.
     ``totals`` and the two halves of ``sums`` are lanes beside identities, which shifts move in; they lie half
     a turn of the banks from the steps that they are combined with, so that both are read at once."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
+from typing import Annotated
 
 from attrs import evolve, frozen
 
 from evokernel_core.compiler.problems.scan import Scan, block_of, row_block_of
+from evokernel_core.compiler.schedule import Listed, Named, OneOf, Range, Scaled, Schedule
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
-from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES
-from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 
 _MOST_STEPS = 240
 """A repeat count is at most 255."""
@@ -31,16 +33,35 @@ _TILES = (2048, 4096, 8192, 12288, 16384)
 _WIDTHS = (64, 128, 256, 512)
 
 
+_IN_ROWS = attrgetter("lanes")
+
+
+def _in_columns(schedule: ScanSchedule) -> bool:
+    return not schedule.lanes
+
+
 @frozen
-class ScanSchedule(Settings):
+class ScanSchedule(Schedule):
     """``lanes`` of so many ``steps`` for scans in rows; for those in columns elements of a ``tile``, and the
     ``width`` that its rows have at least. ``out_buffers``: tiles that wait to be written."""
 
-    lanes: int = 0
-    steps: int = 0
-    tile: int = 0
-    width: int = 512
-    out_buffers: int = 1
+    lanes: Annotated[
+        int, OneOf(_LANES, when=_IN_ROWS), Scaled("more lanes", "fewer lanes", when=_IN_ROWS)
+    ] = 0
+    steps: Annotated[int, Range(1, _MOST_STEPS, when=_IN_ROWS)] = 0
+    tile: Annotated[
+        int,
+        OneOf(_TILES, when=_in_columns),
+        Listed("larger tile", "smaller tile", _TILES, when=_in_columns),
+    ] = 0
+    width: Annotated[
+        int,
+        OneOf(_WIDTHS, when=_in_columns),
+        Scaled("wider rows", "narrower rows", when=_in_columns),
+    ] = 512
+    out_buffers: Annotated[
+        int, BUFFERS, Named({2: "two tiles to be written", 1: "one tile to be written"})
+    ] = 1
 
 
 def starts(scan: Scan, sizes: Mapping[str, int], chip: Chip) -> Iterator[ScanSchedule]:
@@ -97,22 +118,18 @@ def longest_lane(scan: Scan, schedule: ScanSchedule) -> int:
     return schedule.lanes * schedule.steps // SIDE // row_block_of(scan) * row_block_of(scan)
 
 
-def neighbours(scan: Scan, here: ScanSchedule) -> Iterator[tuple[str, ScanSchedule]]:
+def steps(
+    scan: Scan, here: ScanSchedule, sizes: Mapping[str, int], chip: Chip
+) -> Iterator[tuple[str, ScanSchedule]]:
     """Named changes of a schedule."""
-    yield "two tiles to be written", evolve(here, out_buffers=2)
-    yield "one tile to be written", evolve(here, out_buffers=1)
+    yield from here.neighbours("out_buffers")
     if not scan.in_rows:
-        place = _TILES.index(here.tile)
-        yield "larger tile", evolve(here, tile=_TILES[min(place + 1, len(_TILES) - 1)])
-        yield "smaller tile", evolve(here, tile=_TILES[max(place - 1, 0)])
-        yield "wider rows", evolve(here, width=here.width * 2)
-        yield "narrower rows", evolve(here, width=here.width // 2)
+        yield from here.neighbours("tile", "width")
         return
     block = block_of(scan)
     yield "more steps a lane", evolve(here, steps=here.steps + 2 * block)
     yield "fewer steps a lane", evolve(here, steps=here.steps - 2 * block)
-    yield "more lanes", evolve(here, lanes=here.lanes * 2)
-    yield "fewer lanes", evolve(here, lanes=here.lanes // 2)
+    yield from here.neighbours("lanes")
     halved = max(here.steps // block // 2, 1) | 1
     yield "more lanes of fewer steps", evolve(here, lanes=here.lanes * 2, steps=halved * block)
     doubled = here.steps // block * 2 - 1
@@ -123,36 +140,24 @@ def why_illegal(scan: Scan, schedule: ScanSchedule) -> str | None:
     """Why a schedule makes no kernel of the problem at all."""
     if scan.in_rows != bool(schedule.lanes):
         return "The schedule is for scans that lie otherwise."
-    if scan.in_rows:
-        if (
-            schedule.lanes not in _LANES
-            or not 0 < schedule.steps <= _MOST_STEPS
-            or schedule.steps % block_of(scan)
-        ):
-            return "A tile has a power of two of lanes, and whole blocks of steps."
-    elif schedule.tile not in _TILES or schedule.width not in _WIDTHS:
-        return "The tile has another size."
+    if scan.in_rows and schedule.steps % block_of(scan):
+        return "A lane has whole blocks of steps."
     return None
 
 
-def strategy_of(scan: Scan, schedule: ScanSchedule, move: str) -> Strategy:
-    """A schedule in words, and the step that led to it."""
-    shape = (
-        Sentence(
-            "Tiles of {lanes} segments of {steps} elements, transposed so that segments are lanes.",
-            lanes=schedule.lanes,
-            steps=schedule.steps,
+def notes(scan: Scan, schedule: ScanSchedule) -> Iterator[str]:
+    """A schedule in words."""
+    if schedule.lanes:
+        yield Sentence(
+            "Tiles of {lanes} segments of {steps} elements, transposed so that segments are lanes."
         )
-        if schedule.lanes
-        else Sentence(
-            "Tiles of {tile} elements, rows of {width} or more; neighbouring scans are lanes.",
-            tile=schedule.tile,
-            width=schedule.width,
-        )
-    )
-    # segments of one row wait for the sums before them, lanes of neighbouring scans for nothing
+    else:
+        yield Sentence("Tiles of {tile} elements, rows of {width} or more; neighbouring scans are lanes.")
+    yield Sentence("One tile travels while another is computed.")
+
+
+def cell(scan: Scan, schedule: ScanSchedule) -> Descriptor:
+    """Segments of one row wait for the sums before them, lanes of neighbouring scans for nothing."""
     dataflow, split = (Dataflow.BLOCKS, Split.ROWS) if schedule.lanes else (Dataflow.LANES, Split.COLUMNS)
     way = Algorithm.TRANSPOSE if schedule.lanes else Algorithm.SINGLE_PASS
-    cell = Descriptor(dataflow, Reuse.UB, split, way, Overlap.PIPELINED)
-    notes = (shape, Sentence("One tile travels while another is computed."))
-    return Strategy("scan", schedule.settings(), notes, cell, move)
+    return Descriptor(dataflow, Reuse.UB, split, way, Overlap.PIPELINED)

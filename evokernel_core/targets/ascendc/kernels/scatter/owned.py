@@ -18,7 +18,6 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, LANES
-from evokernel_core.hardware.roofline import launch_us
 from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at, read_as
 from evokernel_core.targets.ascendc.ir.expr import (
     U32,
@@ -48,7 +47,7 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Tensor,
     Told,
 )
-from evokernel_core.targets.ascendc.kernels.candidates import Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
 from evokernel_core.targets.ascendc.kernels.scatter.scatter_problem import (
     ATOMICS,
@@ -57,7 +56,7 @@ from evokernel_core.targets.ascendc.kernels.scatter.scatter_problem import (
     NEUTRAL,
     SUMMED,
     Put,
-    PutSchedule,
+    ScatterSchedule,
 )
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
@@ -78,7 +77,7 @@ _PLACE = 20.0
 _SIGNED = "int64_t"
 
 
-def why_illegal(problem: Put, schedule: PutSchedule) -> str | None:
+def why_illegal(problem: Put, schedule: ScatterSchedule) -> str | None:
     """Why a schedule makes no kernel."""
     if schedule.picks or schedule.held or problem.parts > 1 or not problem.copies:
         return "Only whole runs that are put into one result are dealt out by their places."
@@ -86,17 +85,12 @@ def why_illegal(problem: Put, schedule: PutSchedule) -> str | None:
         return f"Places are dealt out as floats, which are exact below {_MOST_EXACT}."
     if schedule.runs % LANES or not LANES <= schedule.runs <= _MOST_RUNS:
         return "Indices are looked at in whole repeats."
-    if (
-        schedule.bytes < 4096
-        or schedule.bytes % 512
-        or schedule.sums % 512
-        or (schedule.sums and problem.kind not in ATOMICS)
-    ):
-        return "A tile has at least 4 KB, and sums are held only where runs are combined."
+    if schedule.sums % 512 or (schedule.sums and problem.kind not in ATOMICS):
+        return "Sums are held in whole blocks, and only where runs are combined."
     return None
 
 
-def build(problem: Put, schedule: PutSchedule) -> Kernel:
+def build(problem: Put, schedule: ScatterSchedule) -> Kernel:
     """The kernel of a legal schedule."""
     if schedule.sums:
         return _Held(problem, schedule).kernel()
@@ -108,7 +102,7 @@ class _Owned:
 
     what = ""
 
-    def __init__(self, problem: Put, schedule: PutSchedule) -> None:
+    def __init__(self, problem: Put, schedule: ScatterSchedule) -> None:
         self._problem, self._k = problem, Builder(self.what)
         k, width = self._k, ITEM_SIZE[problem.dtype]
         self._width, self._ctype = width, RAW[width] if problem.kind == LAST else SUMMED[problem.dtype]
@@ -137,7 +131,7 @@ class _Owned:
         tensor = self._k.input(f"indices{number}", parameter(source), ctype, width)
         return tensor, Buffer(f"index{number}", ctype, width, self._chunk, 2)
 
-    def _deal(self, schedule: PutSchedule) -> None:
+    def _deal(self, schedule: ScatterSchedule) -> None:
         """Cuts runs into segments and places into ranges, of which every core has as many."""
         k, problem, width = self._k, self._problem, self._width
         self._size = k.param("size", Size(problem.size), "runs of each outer iteration", _SIGNED)
@@ -297,7 +291,7 @@ class _Chosen(_Owned):
 A core owns a range of places: the vector unit finds the entries that go there among all of them.
 Every place then takes one run: that of its last entry, or of the source where it has none."""
 
-    def __init__(self, problem: Put, schedule: PutSchedule) -> None:
+    def __init__(self, problem: Put, schedule: ScatterSchedule) -> None:
         super().__init__(problem, schedule)
         most = Constant("MOST_OWNED", MOST_OWNED, "places of a range")
         self._chosen = Buffer("chosen", "int32_t", 4, most)
@@ -346,7 +340,7 @@ class _Sent(_Owned):
 A core owns a range of places: the vector unit finds the entries that go there among all of them.
 It copies or clears the range, to which those entries are then sent, in their order."""
 
-    def __init__(self, problem: Put, schedule: PutSchedule) -> None:
+    def __init__(self, problem: Put, schedule: ScatterSchedule) -> None:
         super().__init__(problem, schedule)
         self._clear = Buffer("clear", self._ctype, self._width, self._most)
 
@@ -385,7 +379,7 @@ class _Held(_Owned):
 A core owns a range of places: the vector unit finds the entries that go there among all of them.
 The runs of the range stay in the unified buffer, where those of the entries are combined with them."""
 
-    def __init__(self, problem: Put, schedule: PutSchedule) -> None:
+    def __init__(self, problem: Put, schedule: ScatterSchedule) -> None:
         super().__init__(problem, schedule)
         self._sums = Buffer("sums", self._ctype, self._width, self._room)
 
@@ -419,7 +413,7 @@ def _float(value: Index) -> Converted:
     return Converted(expr(value), "float")
 
 
-def cost_us(problem: Put, schedule: PutSchedule, sizes: Sizes, chip: Chip) -> float:
+def cost_us(problem: Put, schedule: ScatterSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds: the slower of memory and the busiest core."""
     outer, size, count, run = (
         getattr(problem, key).evaluate(sizes) for key in ("outer", "size", "count", "run")
@@ -463,12 +457,12 @@ def cost_us(problem: Put, schedule: PutSchedule, sizes: Sizes, chip: Chip) -> fl
             rounds * chunks * (chip.mte.load_latency_cycles + own * widest / chip.mte.load_bytes_per_cycle)
         )
     busy = looked + max(scalar, copies, stored, moved_cycles) + rounds * 4 * chip.mte.load_latency_cycles
-    return float(busy / chip.mhz + launch_us(chip, cores))
+    return float(busy / chip.mhz + chip.launch_of(cores))
 
 
-def starts(problem: Put) -> Iterator[PutSchedule]:
+def starts(problem: Put) -> Iterator[ScatterSchedule]:
     """Schedules to choose the first one from."""
     for runs in (512, 1024, 2048):
         for size in (8192, 16384, 32768):
             for sums in (0, 65536, 98304) if problem.kind in ATOMICS else (0,):
-                yield PutSchedule(runs, size, owned=True, sums=sums)
+                yield ScatterSchedule(runs, size, owned=True, sums=sums)

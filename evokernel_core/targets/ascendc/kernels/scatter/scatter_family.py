@@ -17,7 +17,6 @@ from attrs import evolve
 
 from evokernel_core.compiler.ops import LAST, SCATTER, SCATTER_PARTS, categories
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
-from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
@@ -40,9 +39,9 @@ from evokernel_core.targets.ascendc.ir.expr import (
     least,
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel, Number
-from evokernel_core.targets.ascendc.kernels.built import form_of
-from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.targets.ascendc.kernels.indexed import Indices, size_refusal, steps_from
+from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
+from evokernel_core.targets.ascendc.kernels.indexed import Indices
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
 from evokernel_core.targets.ascendc.kernels.scatter import owned as scatter_owned
 from evokernel_core.targets.ascendc.kernels.scatter import sorted as scatter_sorted
@@ -53,7 +52,7 @@ from evokernel_core.targets.ascendc.kernels.scatter.scatter_problem import (
     NEUTRAL,
     SUMMED,
     Put,
-    PutSchedule,
+    ScatterSchedule,
     read_put,
 )
 
@@ -67,57 +66,47 @@ _WORDS = {
 }
 
 
-def _why_illegal(problem: Put, schedule: PutSchedule) -> str | None:
+def _why_illegal(problem: Put, schedule: ScatterSchedule) -> str | None:
     if schedule.held:
         return scatter_sorted.why_illegal(problem, schedule)
     if not (problem.elements if schedule.picks else problem.copies):
         return _NOT_COPIED
     if schedule.owned:
         return scatter_owned.why_illegal(problem, schedule)
-    return "Sums are held of places that a core owns." if schedule.sums else size_refusal(schedule, 512)
+    return "Sums are held of places that a core owns." if schedule.sums else None
 
 
-def _neighbours(
-    problem: Put, here: PutSchedule, sizes: Sizes, chip: Chip
-) -> Iterator[tuple[str, PutSchedule]]:
-    for name, item in steps_from(here, Sentence("indices a tile")):
-        yield name, evolve(here, runs=item.runs, bytes=item.bytes)
-    yield from scatter_sorted.steps(here)
-    other = evolve(here, picks=not here.picks, owned=False, held=0, sums=0)
-    yield "copies" if here.picks else "scalar unit", other
+def _steps(
+    problem: Put, here: ScatterSchedule, sizes: Sizes, chip: Chip
+) -> Iterator[tuple[str, ScatterSchedule]]:
+    yield from here.neighbours("runs", "bytes", "held")
+    if not here.held:
+        yield "sorted by places", ScatterSchedule(512, 8192, held=1024)
+    yield from here.neighbours("picks")
     if here.owned:
         yield "segments of runs", evolve(here, owned=False, sums=0)
         yield "sums held" if not here.sums else "sums sent", evolve(here, sums=0 if here.sums else 65536)
     else:
-        yield "ranges of places", PutSchedule(1024, 16384, owned=True)
+        yield "ranges of places", ScatterSchedule(1024, 16384, owned=True)
 
 
-def _starts(problem: Put, sizes: Sizes, chip: Chip) -> Iterator[PutSchedule]:
+def _starts(problem: Put, sizes: Sizes, chip: Chip) -> Iterator[ScatterSchedule]:
     for runs in (256, 1024, 4080):
         for size in (16384, 32768, 65536):
-            yield PutSchedule(runs, size)
-            yield PutSchedule(runs, size, picks=True)
+            yield ScatterSchedule(runs, size)
+            yield ScatterSchedule(runs, size, picks=True)
     yield from scatter_owned.starts(problem)
     yield from scatter_sorted.starts()
 
 
-def _strategy(problem: Put, schedule: PutSchedule, move: str) -> Strategy:
-    dealt = (
-        (Sentence("Entries in {parts} parts, each with a result of its own.", parts=problem.parts),)
-        if problem.parts
-        else ()
-    )
-    notes = (
-        Sentence(
-            "Tiles of {bytes} bytes, {runs} indices at a time.", bytes=schedule.bytes, runs=schedule.runs
-        ),
-        _order(schedule),
-        *dealt,
-    )
-    return Strategy("put", schedule.settings(), notes, _descriptor(schedule), move)
+def _notes(problem: Put, schedule: ScatterSchedule) -> Iterator[str]:
+    yield Sentence("Tiles of {bytes} bytes, {runs} indices at a time.")
+    yield _order(schedule)
+    if problem.parts:
+        yield Sentence("Entries in {parts} parts, each with a result of its own.", parts=problem.parts)
 
 
-def _descriptor(schedule: PutSchedule) -> Descriptor:
+def _cell(problem: Put, schedule: ScatterSchedule) -> Descriptor:
     split = Split.RANGES if schedule.owned else Split.SEGMENTS
     if schedule.held:
         return Descriptor(Dataflow.PICKED, Reuse.UB, split, Algorithm.SORT, Overlap.PIPELINED)
@@ -128,14 +117,14 @@ def _descriptor(schedule: PutSchedule) -> Descriptor:
     )
 
 
-def _order(schedule: PutSchedule) -> str:
+def _order(schedule: ScatterSchedule) -> str:
     """How values come to their places, in words."""
     if schedule.held:
         return f"Sorts {schedule.held} elements at a time by their places."
     return "Each core writes a range of places." if schedule.owned else "Writes in the order of indices."
 
 
-def build(problem: Put, schedule: PutSchedule) -> Kernel:
+def build(problem: Put, schedule: ScatterSchedule) -> Kernel:
     """The kernel of a legal schedule: runs are copied in the order of indices or by their places, elements
     are written by the scalar unit or sorted by the vector unit."""
     if schedule.owned:
@@ -150,7 +139,7 @@ class _Putting:
 
     what = ""
 
-    def __init__(self, problem: Put, schedule: PutSchedule) -> None:
+    def __init__(self, problem: Put, schedule: ScatterSchedule) -> None:
         self._problem, self._item = problem, schedule
         self._k = k = Builder(self._note())
         self._width = ITEM_SIZE[problem.dtype]
@@ -281,7 +270,7 @@ class _Runs(_Putting):
 
     what = "runs"
 
-    def __init__(self, problem: Put, schedule: PutSchedule) -> None:
+    def __init__(self, problem: Put, schedule: ScatterSchedule) -> None:
         super().__init__(problem, schedule)
         k, width = self._k, self._width
         self._run = k.param("run", Size(problem.run), "elements")
@@ -371,10 +360,10 @@ class _Runs(_Putting):
             self._k.fence()  # the next one may go to the same place
 
 
-_BUILT = form_of(build, _why_illegal)
+_BUILT = variant_of(build, _why_illegal)
 
 
-def _rough(problem: Put, schedule: PutSchedule, sizes: Sizes, chip: Chip) -> str | None:
+def _rough(problem: Put, schedule: ScatterSchedule, sizes: Sizes, chip: Chip) -> str | None:
     if not schedule.owned and not schedule.held:
         return _BUILT.rough(problem, schedule, sizes, chip)
     reason = _why_illegal(problem, schedule)
@@ -383,7 +372,7 @@ def _rough(problem: Put, schedule: PutSchedule, sizes: Sizes, chip: Chip) -> str
     return reason
 
 
-def _cost_us(problem: Put, schedule: PutSchedule, sizes: Sizes, chip: Chip) -> float:
+def _cost_us(problem: Put, schedule: ScatterSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds."""
     if schedule.owned:
         return scatter_owned.cost_us(problem, schedule, sizes, chip)
@@ -391,15 +380,15 @@ def _cost_us(problem: Put, schedule: PutSchedule, sizes: Sizes, chip: Chip) -> f
 
 
 FAMILY = SearchingFamily(
+    variant=_BUILT,
     name="put",
     ops=categories(SCATTER, SCATTER_PARTS),
     read=on_any_chip(read_put),
+    schedule_of=ScatterSchedule.of,
     starts=_starts,
-    steps=_neighbours,
-    refusal=_BUILT.refusal,
-    rough=_rough,
+    notes=_notes,
+    cell=_cell,
+    steps=_steps,
     cost_us=_cost_us,
-    schedule_of=PutSchedule.of,
-    strategy_of=_strategy,
-    text_of=lambda found, item, task, name: _BUILT.build(found, item),
+    rough=_rough,
 )

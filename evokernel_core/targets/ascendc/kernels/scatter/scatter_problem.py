@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from operator import attrgetter
+from typing import Annotated
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.compiler.ops import LAST, SCATTER, SCATTER_PARTS
 from evokernel_core.compiler.problems.reading import input_below, only_node
+from evokernel_core.compiler.schedule import Named, Range, Scaled, Schedule
 from evokernel_core.compiler.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef, literal
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.targets.ascendc.kernels.indexed import IndexedSchedule, index_dtype
+from evokernel_core.targets.ascendc.kernels.indexed import MOST_INDICES, index_dtype, more_or_fewer
 
 SUMMED = {"float32": "float", "int32": "int32_t", "int64": "int64_t"}
 """What is combined with what is there, and its C++ type; int64 only element by element."""
@@ -66,17 +69,37 @@ class Put:
         return self.kind == LAST
 
 
-@frozen
-class PutSchedule(IndexedSchedule):
-    """How values come to their places. ``picks``: the scalar unit puts single elements into a tile of the
-    unified buffer. ``held``, unless 0: the vector unit sorts so many of them at a time by their places in a
-    tile, which has a float for every 4 ``bytes``. ``owned``: a core finds the runs that go to its own range
-    of places, which is in ``sums`` bytes of the unified buffer where it combines them there. Otherwise every
-    run is a copy, of which a core makes a segment."""
+def _in_order(schedule: ScatterSchedule) -> bool:
+    return not (schedule.held or schedule.owned or schedule.sums)
 
-    picks: bool = False
+
+def _by_segments(before: ScatterSchedule, after: ScatterSchedule) -> ScatterSchedule:
+    return evolve(after, owned=False, held=0, sums=0)
+
+
+@frozen
+class ScatterSchedule(Schedule):
+    """Tiles of at most ``runs`` runs, each with its index, and ``bytes`` bytes, and how values come to their
+    places. ``picks``: the scalar unit puts single elements into a tile of the unified buffer. ``held``,
+    unless 0: the vector unit sorts so many of them at a time by their places in a tile, which has a float for
+    every 4 ``bytes``. ``owned``: a core finds the runs that go to its own range of places, which is in
+    ``sums`` bytes of the unified buffer where it combines them there. Otherwise every run is a copy, of which
+    a core makes a segment."""
+
+    runs: Annotated[
+        int,
+        Range(16, MOST_INDICES, unit=16, when=_in_order),
+        more_or_fewer(Sentence("indices a tile")),
+    ]
+    bytes: Annotated[
+        int, Range(4096, unit=512, when=lambda it: not it.held), Scaled("larger tile", "smaller tile")
+    ]
+    picks: Annotated[bool, Named({True: "scalar unit", False: "copies"}, also=_by_segments)] = False
     owned: bool = False
-    held: int = 0
+    held: Annotated[
+        int,
+        Scaled("more entries sorted at a time", "fewer entries sorted at a time", when=attrgetter("held")),
+    ] = 0
     sums: int = 0
 
 

@@ -10,13 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from attrs import evolve
-
 from evokernel_core.compiler.ops import LAST
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES
-from evokernel_core.hardware.roofline import launch_us
 from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at, read_as, whole
 from evokernel_core.targets.ascendc.ir.expr import (
     U32,
@@ -52,7 +49,7 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Slice,
     Told,
 )
-from evokernel_core.targets.ascendc.kernels.candidates import Sizes
+from evokernel_core.targets.ascendc.kernels.built import Sizes
 from evokernel_core.targets.ascendc.kernels.merging import (
     NUMBERS,
     PAIR,
@@ -67,7 +64,12 @@ from evokernel_core.targets.ascendc.kernels.merging import (
     merge,
 )
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
-from evokernel_core.targets.ascendc.kernels.scatter.scatter_problem import NEUTRAL, SUMMED, Put, PutSchedule
+from evokernel_core.targets.ascendc.kernels.scatter.scatter_problem import (
+    NEUTRAL,
+    SUMMED,
+    Put,
+    ScatterSchedule,
+)
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 _FLOAT = 4
@@ -85,7 +87,7 @@ _TENSORS = Enumerator("SELMODE::VSEL_TENSOR_TENSOR_MODE")
 _SCALAR = Enumerator("SELMODE::VSEL_TENSOR_SCALAR_MODE")
 
 
-def why_illegal(problem: Put, schedule: PutSchedule) -> str | None:
+def why_illegal(problem: Put, schedule: ScatterSchedule) -> str | None:
     """Why a schedule makes no kernel."""
     width = ITEM_SIZE[problem.dtype]
     if not problem.elements or len(problem.places) != 1 or width not in (2, 4):
@@ -107,7 +109,7 @@ def why_illegal(problem: Put, schedule: PutSchedule) -> str | None:
     return None
 
 
-def ub_bytes(problem: Put, schedule: PutSchedule) -> int:
+def ub_bytes(problem: Put, schedule: ScatterSchedule) -> int:
     """Bytes of all buffers, without the kernel."""
     tile, held, width = schedule.bytes // _FLOAT, schedule.held, ITEM_SIZE[problem.dtype]
     entries = 2 * schedule.runs * (ITEM_SIZE[problem.places[0][1]] + width)
@@ -117,7 +119,7 @@ def ub_bytes(problem: Put, schedule: PutSchedule) -> int:
     return entries + (2 * tile + held + RUN.value) * width + work * _FLOAT
 
 
-def _mask_words(schedule: PutSchedule) -> int:
+def _mask_words(schedule: ScatterSchedule) -> int:
     """Bits of all elements, in whole blocks."""
     return ((schedule.bytes // _FLOAT + schedule.held + schedule.runs) // 256 + 2) * 8
 
@@ -132,7 +134,7 @@ def _several(problem: Put) -> bool:
     return not problem.parts and not problem.shared
 
 
-def build(problem: Put, schedule: PutSchedule) -> Kernel:
+def build(problem: Put, schedule: ScatterSchedule) -> Kernel:
     """The kernel of a legal schedule."""
     return _Sorted(problem, schedule).kernel()
 
@@ -142,7 +144,7 @@ class _Sorted:
     numbers of the tile's own elements, in order; ``runs``: pairs of what is held, and then all pairs. A key
     is a place with its sign changed, since the greatest is sorted to the front."""
 
-    def __init__(self, problem: Put, schedule: PutSchedule) -> None:
+    def __init__(self, problem: Put, schedule: ScatterSchedule) -> None:
         ends = "the last one of each place stays" if problem.kind == LAST else "those of one place are summed"
         what = "Entries that go to a tile are sorted by their places, with its own elements in front of those"
         self._problem, self._k = problem, Builder(f"{what}\nof the same place: {ends}.")
@@ -471,7 +473,7 @@ def _mode(name: str) -> Enumerator:
     return Enumerator(f"RoundMode::CAST_{name}")
 
 
-def cost_us(problem: Put, schedule: PutSchedule, sizes: Sizes, chip: Chip) -> float:
+def cost_us(problem: Put, schedule: ScatterSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds of the tiles of the busiest core, which ComputeTiling cuts alike."""
     outer, size, count = (getattr(problem, key).evaluate(sizes) for key in ("outer", "size", "count"))
     parts, width = max(problem.parts, 1), ITEM_SIZE[problem.dtype]
@@ -488,11 +490,13 @@ def cost_us(problem: Put, schedule: PutSchedule, sizes: Sizes, chip: Chip) -> fl
         for ranges in cuts
     )
     moved = (1 + parts) * outer * size * width + outer * count * (width + 8)
-    launched = launch_us(chip, min(units * least, chip.aiv))
+    launched = chip.launch_of(min(units * least, chip.aiv))
     return float(max(work / chip.mhz, moved / chip.gm.memory_bytes_us) + launched)
 
 
-def _tile_cycles(schedule: PutSchedule, rows: int, count: int, size: int, ranges: int, chip: Chip) -> float:
+def _tile_cycles(
+    schedule: ScatterSchedule, rows: int, count: int, size: int, ranges: int, chip: Chip
+) -> float:
     """Cycles of a tile: what it looks at, chunk by chunk, and what it sorts, flush by flush."""
     looked, mine = rows * count, rows * count / ranges
     own = rows * size / ranges
@@ -504,21 +508,9 @@ def _tile_cycles(schedule: PutSchedule, rows: int, count: int, size: int, ranges
     return looking + sorting + chip.mte.load_latency_cycles * 2
 
 
-def starts() -> Iterator[PutSchedule]:
+def starts() -> Iterator[ScatterSchedule]:
     """Schedules to choose the first one from."""
     for runs in (512, 1024):
         for tile in (1024, 1408, 2048, 2752, 4032):
             for held in (1024, 1536, 2048, 3072):
-                yield PutSchedule(runs, tile * _FLOAT, held=held)
-
-
-def steps(here: PutSchedule) -> Iterator[tuple[str, PutSchedule]]:
-    """The named changes of a schedule of this form, and the one that leads to it."""
-    if not here.held:
-        yield (
-            "sorted by places",
-            PutSchedule(512, 2048 * _FLOAT, held=1024),
-        )
-        return
-    yield "more entries sorted at a time", evolve(here, held=here.held * 2)
-    yield "fewer entries sorted at a time", evolve(here, held=here.held // 2)
+                yield ScatterSchedule(runs, tile * _FLOAT, held=held)

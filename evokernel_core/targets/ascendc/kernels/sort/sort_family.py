@@ -15,15 +15,13 @@ from attrs import evolve
 
 from evokernel_core.compiler.limits import SORTED_KEPT, SORTED_TILES
 from evokernel_core.compiler.ops import SORT, categories
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
-from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES
-from evokernel_core.hardware.roofline import launch_us
-from evokernel_core.targets.ascendc.kernels.built import form_of
-from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
+from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.machine import tile_start
 from evokernel_core.targets.ascendc.kernels.merging import RUN
 from evokernel_core.targets.ascendc.kernels.sort.sort_kernel import build
@@ -32,29 +30,22 @@ from evokernel_core.targets.ascendc.kernels.sort.sort_problem import Sort, SortS
 _PAIR = 8
 
 
-def _strategy(problem: Sort, schedule: SortSchedule, move: str) -> Strategy:
-    form = Sentence("Whole rows in a tile.")
-    if schedule.best:
-        form = Sentence("The best {count} of a row so far.", count=schedule.best)
-    form = Sentence("Sorted tiles are merged in the workspace.") if schedule.merges else form
-    notes = (
-        Sentence(
-            "Tiles of {elements} elements, {buffers} buffer(s) of the input.",
-            elements=schedule.elements,
-            buffers=schedule.buffers,
-        ),
-        form,
-    )
-    return Strategy("sort", schedule.settings(), notes, _descriptor(schedule), move)
-
-
-def _descriptor(schedule: SortSchedule) -> Descriptor:
-    overlap = Overlap.of(schedule.buffers)
+def _notes(problem: Sort, schedule: SortSchedule) -> Iterator[str]:
+    yield Sentence("Tiles of {elements} elements, {buffers} buffer(s) of the input.")
     if schedule.merges:
-        return Descriptor(Dataflow.STREAMED, Reuse.L2, Split.ROWS, Algorithm.MERGE, overlap)
+        yield Sentence("Sorted tiles are merged in the workspace.")
+    elif schedule.best:
+        yield Sentence("The best {count} of a row so far.")
+    else:
+        yield Sentence("Whole rows in a tile.")
+
+
+def _cell(problem: Sort, schedule: SortSchedule) -> Descriptor:
+    if schedule.merges:
+        return Descriptor(Dataflow.STREAMED, Reuse.L2, Split.ROWS, Algorithm.MERGE)
     if schedule.best:
-        return Descriptor(Dataflow.STREAMED, Reuse.UB, Split.ROWS, Algorithm.SELECTION, overlap)
-    return Descriptor(Dataflow.RESIDENT_ROWS, Reuse.UB, Split.ROWS, Algorithm.SORT, overlap)
+        return Descriptor(Dataflow.STREAMED, Reuse.UB, Split.ROWS, Algorithm.SELECTION)
+    return Descriptor(Dataflow.RESIDENT_ROWS, Reuse.UB, Split.ROWS, Algorithm.SORT)
 
 
 def _starts(problem: Sort, sizes: Sizes, chip: Chip) -> Iterator[SortSchedule]:
@@ -67,21 +58,15 @@ def _starts(problem: Sort, sizes: Sizes, chip: Chip) -> Iterator[SortSchedule]:
 
 def _steps(problem: Sort, here: SortSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, SortSchedule]]:
     """Named neighbours of a schedule."""
-    yield "double tile", evolve(here, elements=here.elements * 2)
-    yield "half tile", evolve(here, elements=here.elements // 2)
-    yield "double buffer" if here.buffers == 1 else "single buffer", evolve(here, buffers=3 - here.buffers)
+    yield from here.neighbours()
     yield "whole rows", evolve(here, best=0, merges=False)
 
 
 def _why_illegal(problem: Sort, schedule: SortSchedule) -> str | None:
     """Why a schedule makes no kernel."""
     columns, keep = problem.columns.constant, problem.keep.constant
-    if (
-        schedule.elements not in SORTED_TILES
-        or schedule.best not in (0, *SORTED_KEPT)
-        or schedule.best > schedule.elements
-    ):
-        return f"A tile has {SORTED_TILES[0]} to {SORTED_TILES[-1]} elements, a power of two."
+    if schedule.best > schedule.elements:
+        return "No more elements are kept than a tile has."
     if schedule.best and (schedule.merges or keep is None or keep > schedule.best):
         return f"{problem.keep.cpp()} elements of a row may be more than the {schedule.best} that are kept."
     if not schedule.best and not schedule.merges and (columns is None or columns > schedule.elements):
@@ -123,21 +108,19 @@ def _cost_us(problem: Sort, schedule: SortSchedule, sizes: Sizes, chip: Chip) ->
     tile = max(load, vector) if schedule.buffers == 2 else load + vector
     cycles = math.ceil(tiles / cores) * (tiles_a_row * tile + stored)
     moved = rows * (columns * size + keep * (size + 8))
-    return max(cycles / chip.mhz, moved / chip.gm.memory_bytes_us) + launch_us(chip, cores)
+    return max(cycles / chip.mhz, moved / chip.gm.memory_bytes_us) + chip.launch_of(cores)
 
-
-_FORM = form_of(build, _why_illegal)
 
 FAMILY = SearchingFamily(
+    variant=variant_of(build, _why_illegal),
     name="sort",
     ops=categories(SORT),
     read=on_any_chip(read_sort),
-    starts=_starts,
-    steps=_steps,
-    refusal=_FORM.refusal,
-    rough=lambda found, schedule, sizes, chip: _why_illegal(found, schedule),
-    cost_us=_cost_us,
     schedule_of=SortSchedule.of,
-    strategy_of=_strategy,
-    text_of=lambda found, item, task, name: _FORM.build(found, item),
+    starts=_starts,
+    notes=_notes,
+    cell=_cell,
+    steps=_steps,
+    cost_us=_cost_us,
+    rough=lambda problem, schedule, sizes, chip: _why_illegal(problem, schedule),
 )

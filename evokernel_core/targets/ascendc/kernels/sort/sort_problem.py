@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 from attrs import frozen
 
+from evokernel_core.compiler.limits import SORTED_KEPT, SORTED_TILES
 from evokernel_core.compiler.ops import SORT
+from evokernel_core.compiler.schedule import Named, OneOf, Scaled, Schedule, Word
 from evokernel_core.compiler.shapes.sizes import Extent, extent
 from evokernel_core.compiler.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.targets.ascendc.kernels.settings import Settings
+from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 
 RESULTS = ("values", "indices")
 _FLOATS = frozenset({"float32", "float16", "bfloat16"})
@@ -35,13 +38,13 @@ class Sort:
 
 
 @frozen
-class SortSchedule(Settings):
+class SortSchedule(Schedule):
     """Tiles of ``elements``. Of rows that no tile holds, ``best`` elements are kept from tile to tile, or
     all in the workspace where it ``merges``. Without either a tile holds whole rows."""
 
-    elements: int
-    best: int = 0
-    buffers: int = 2
+    elements: Annotated[int, OneOf(SORTED_TILES), Scaled("double tile", "half tile")]
+    best: Annotated[int, Word("count"), OneOf((0, *SORTED_KEPT))] = 0
+    buffers: Annotated[int, BUFFERS, Named({2: "double buffer", 1: "single buffer"})] = 2
     merges: bool = False
 
 

@@ -7,26 +7,26 @@ Elements are moved as bits, whatever their type.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Annotated
 
 from attrs import frozen
 
 from evokernel_core.compiler.limits import WIDTH_UNIT
 from evokernel_core.compiler.ops import SPACE_TO_DEPTH, categories
 from evokernel_core.compiler.problems.reading import input_below, only_node
+from evokernel_core.compiler.schedule import Scaled, Schedule, Word
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, extent, product
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.graph import literal
-from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.targets.ascendc.ir.builder import Builder
 from evokernel_core.targets.ascendc.ir.expr import Int, Size
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
-from evokernel_core.targets.ascendc.kernels.built import Design, family_of
+from evokernel_core.targets.ascendc.kernels.built import always, among, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
-from evokernel_core.targets.ascendc.kernels.settings import Settings
 from evokernel_core.targets.ascendc.kernels.space_to_depth.space_to_depth_kernel import (
     BITS,
     Frame,
@@ -55,10 +55,10 @@ class Framed:
 
 
 @frozen
-class PhasesSchedule(Settings):
+class SpaceToDepthSchedule(Schedule):
     """Most bytes of a tile; two tiles are under way, in and (with several phases) out."""
 
-    tile_bytes: int
+    tile_bytes: Annotated[int, Word("bytes"), Scaled("larger tiles", "smaller tiles")]
 
 
 def read_phases(task: KernelTask) -> Framed:
@@ -85,26 +85,13 @@ def read_phases(task: KernelTask) -> Framed:
     )
 
 
-def _neighbours(problem: Framed, here: PhasesSchedule) -> Iterator[tuple[str, PhasesSchedule]]:
-    yield "larger tiles", PhasesSchedule(here.tile_bytes * 2)
-    yield "smaller tiles", PhasesSchedule(here.tile_bytes // 2)
-
-
-def _why_illegal(problem: Framed, schedule: PhasesSchedule) -> str | None:
+def _why_illegal(problem: Framed, schedule: SpaceToDepthSchedule) -> str | None:
     if schedule.tile_bytes < problem.phases * WIDTH_UNIT * problem.size:
         return "A tile has at least one block of each phase."
     return None
 
 
-_CELL = Descriptor(Dataflow.BLOCKS, Reuse.NONE, Split.TILES, Algorithm.POLYPHASE, Overlap.PIPELINED)
-
-
-def _strategy(problem: Framed, schedule: PhasesSchedule, move: str) -> Strategy:
-    notes = (Sentence("Tiles of at most {bytes} bytes, two under way.", bytes=schedule.tile_bytes),)
-    return Strategy("phases", schedule.settings(), notes, _CELL, move)
-
-
-def build(problem: Framed, schedule: PhasesSchedule) -> Kernel:
+def build(problem: Framed, schedule: SpaceToDepthSchedule) -> Kernel:
     """The kernel of a legal schedule: what convolutions need of their input before the cube cores read it."""
     phases, bits = problem.phases, BITS[problem.size]
     k = Builder("Images in a frame of zeros" + (", their rows cut into phases." if phases > 1 else "."))
@@ -130,16 +117,13 @@ def build(problem: Framed, schedule: PhasesSchedule) -> Kernel:
     return k.kernel()
 
 
-FAMILY = family_of(
-    Design(
-        name="phases",
-        ops=categories(SPACE_TO_DEPTH),
-        read=read_phases,
-        schedule=PhasesSchedule,
-        schedules=tuple(PhasesSchedule(kib * 1024) for kib in (8, 16, 32, 40, 64, 88)),
-        neighbours=_neighbours,
-        why_illegal=_why_illegal,
-        build=build,
-        strategy_of=_strategy,
-    )
+FAMILY = SearchingFamily(
+    variant=variant_of(build, _why_illegal),
+    name="phases",
+    ops=categories(SPACE_TO_DEPTH),
+    read=on_any_chip(read_phases),
+    schedule_of=SpaceToDepthSchedule.of,
+    starts=among(SpaceToDepthSchedule(kib * 1024) for kib in (8, 16, 32, 40, 64, 88)),
+    notes=always((Sentence("Tiles of at most {bytes} bytes, two under way."),)),
+    cell=always(Descriptor(Dataflow.BLOCKS, Reuse.NONE, Split.TILES, Algorithm.POLYPHASE, Overlap.PIPELINED)),
 )

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from attrs import frozen
 
 from evokernel_core.compiler.problems.reading import input_below, only_node
 from evokernel_core.compiler.shapes.sizes import Extent, extent, product
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import literal
-from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.targets.ascendc.ir.builder import Builder, read_as
 from evokernel_core.targets.ascendc.ir.expr import U64, Choice, Constant, Expr, Int, Size, least
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Kernel
-from evokernel_core.targets.ascendc.kernels.built import Design, family_of
-from evokernel_core.targets.ascendc.kernels.layout import copy as copying
-from evokernel_core.targets.ascendc.kernels.layout.copy import CopySchedule
+from evokernel_core.targets.ascendc.kernels.built import always, among, variant_of
+from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
+from evokernel_core.targets.ascendc.kernels.layout.copy import CopySchedule, starts
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
 
 OPS = frozenset({"aten.triu.default", "aten.tril.default"})
@@ -39,6 +40,13 @@ class Triangle:
     width: int
 
 
+@frozen
+class TrilSchedule(CopySchedule):
+    """That of a copy, of what is kept of each row."""
+
+    family: ClassVar[str] = "triangle"
+
+
 def read_triangle(task: KernelTask) -> Triangle:
     """The one triangle of a task. Raises PlanError where the task is anything else."""
     node = only_node(task, OPS, Sentence("The kernel is more than one triangle of matrices."))
@@ -53,19 +61,7 @@ def read_triangle(task: KernelTask) -> Triangle:
     return Triangle(source, upper, shift + (not upper), product(sizes[:-2]), sizes[-2], sizes[-1], width)
 
 
-def _strategy(problem: Triangle, schedule: CopySchedule, move: str) -> Strategy:
-    notes = (
-        Sentence(
-            "The kept part of each row is copied in tiles of {bytes} bytes, the rest is zeros.",
-            bytes=schedule.tile_bytes,
-        ),
-        Sentence("{buffers} tiles are in flight.", buffers=schedule.buffers),
-    )
-    cell = Descriptor(Dataflow.STREAMED, Reuse.NONE, Split.ROWS, Algorithm.COPY, Overlap.of(schedule.buffers))
-    return Strategy("triangle", schedule.settings(), notes, cell, move)
-
-
-def build(problem: Triangle, schedule: CopySchedule) -> Kernel:
+def build(problem: Triangle, schedule: TrilSchedule) -> Kernel:
     """The kernel of a schedule. What lies beside the triangle is not read, so that it may be anything."""
     width, ctype = problem.width, RAW[problem.width]
     tile, fill = Constant("TILE", schedule.tile_bytes // width), Constant("FILL", _FILL_BYTES // width)
@@ -101,16 +97,18 @@ def _second(row: Expr, first: int) -> Expr:
     return row + shift if first >= 0 else Choice(row, ">", shift, row - shift, Int(0))
 
 
-FAMILY = family_of(
-    Design(
-        name="triangle",
-        ops=dict.fromkeys(sorted(OPS), "kernel"),
-        read=read_triangle,
-        schedule=CopySchedule,
-        schedules=tuple(copying.starts()),
-        neighbours=lambda found, here: copying.steps(here),
-        why_illegal=lambda found, item: None,
-        build=build,
-        strategy_of=_strategy,
-    )
+FAMILY = SearchingFamily(
+    variant=variant_of(build),
+    name="triangle",
+    ops=dict.fromkeys(sorted(OPS), "kernel"),
+    read=on_any_chip(read_triangle),
+    schedule_of=TrilSchedule.of,
+    starts=among(TrilSchedule(start.tile_bytes, start.buffers) for start in starts()),
+    notes=always(
+        (
+            Sentence("The kept part of each row is copied in tiles of {bytes} bytes, the rest is zeros."),
+            Sentence("{buffers} tiles are in flight."),
+        )
+    ),
+    cell=always(Descriptor(Dataflow.STREAMED, Reuse.NONE, Split.ROWS, Algorithm.COPY)),
 )

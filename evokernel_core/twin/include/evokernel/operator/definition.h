@@ -190,9 +190,9 @@ private:
     template <typename Item>
     static Item &Named(std::deque<Item> &items, const char *name)
     {
-        for (Item &item : items) {
-            if (item.name_ == name) {
-                return item;
+        for (Item &entry : items) {
+            if (entry.name_ == name) {
+                return entry;
             }
         }
         return items.emplace_back(name);

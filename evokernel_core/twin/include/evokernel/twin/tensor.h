@@ -59,9 +59,9 @@ struct __attribute__((packed)) TensorPlace {
     operator TBuffAddr() const { return TBuffAddr{dataLen, bufferAddr, nullptr, logicPos}; }
     TensorPlace &operator=(const TBuffAddr &place)
     {
-        const twin::LocalRef found =
+        const twin::LocalRef view =
             twin::AllocStatic(static_cast<TPosition>(place.logicPos), place.bufferAddr, place.dataLen, twin::LastPlace());
-        std::memcpy(static_cast<void *>(this), &found, sizeof(*this));
+        std::memcpy(static_cast<void *>(this), &view, sizeof(*this));
         return *this;
     }
 };

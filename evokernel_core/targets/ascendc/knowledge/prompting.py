@@ -1,0 +1,145 @@
+"""AscendC in words: what a model or a coding agent is told of its interface, and all that can be looked up.
+
+The system message is that of a kind of cores and a chip: the same text for all tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from attrs import frozen
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from evokernel_core.compiler.knowledge import Shipped
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.experience import Experience
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import Latency
+from evokernel_core.hardware.ascend.api import interface_words, most_of
+from evokernel_core.hardware.ascend.api.rows import COSTS
+from evokernel_core.hardware.ascend.chip import Chip, chip_of
+from evokernel_core.hardware.ascend.isa import RESERVED_BYTES
+from evokernel_core.hardware.device import Device
+from evokernel_core.targets.ascendc.audit.rules.tiling import MAX_BYTES
+from evokernel_core.targets.ascendc.audit.text import KEYWORDS
+from evokernel_core.targets.ascendc.kernels.family import Cores
+from evokernel_core.targets.ascendc.knowledge import common_knowledge, further_cards
+from evokernel_core.targets.ascendc.knowledge.cards import cards
+from evokernel_core.targets.ascendc.knowledge.kinds import KernelKind, kind_of
+from evokernel_core.targets.ascendc.knowledge.practices import (
+    bindings_of,
+    expected_bindings,
+    practices,
+    practices_for,
+)
+from evokernel_core.targets.ascendc.source import FILES
+
+
+@frozen
+class LaunchWords:
+    """How kernels on some cores are launched and built: words of the system message."""
+
+    block_dim: str
+    core_num: str
+    qualifier: str
+    idiom: str
+
+
+_ON_VECTORS = (
+    "A class with Init, Process, CopyIn, Compute and CopyOut; split rows or elements evenly over the cores "
+    "and let the last one take the tail."
+)
+_ON_CUBES = (
+    "A class with Init and Process, and methods that load panels into L1, steps into L0, multiply and store; "
+    "equal tiles in whole fractals, spread over the cores."
+)
+_LAUNCHES: Mapping[Cores, LaunchWords] = {
+    Cores.VECTOR: LaunchWords("vector cores, 1 to coreNum", "as many as it has", "__vector__", _ON_VECTORS),
+    Cores.CUBE: LaunchWords(
+        "cube cores, 1 to coreNum / 2", "twice as many as its cube cores", "__cube__", _ON_CUBES
+    ),
+    Cores.BOTH: LaunchWords(
+        "cube cores with two vector cores each, 1 to coreNum / 2",
+        "twice as many as its cube cores",
+        "__mix__(1, 2)",
+        f"On cube cores: {_ON_CUBES} On vector cores: {_ON_VECTORS}",
+    ),
+}
+
+
+@frozen
+class AscendCKnowledge:
+    """``compiler.knowledge.Knowledge``, whose kinds are ``KernelKind``s."""
+
+    def words(self) -> frozenset[str]:
+        return KEYWORDS | interface_words()
+
+    def kind_of(self, task: KernelTask, device: Device) -> KernelKind:
+        return kind_of(task, chip_of(device))
+
+    def system_message(self, kind: KernelKind, device: Device, *, structured: bool | None) -> str:
+        return system_message(kind.units, chip_of(device), structured=structured)
+
+    def interface(self, workers: str, device: Device) -> str:
+        if workers.upper() not in Cores.__members__:
+            raise UsageError(
+                "There are no {workers} cores; choose one of: {known}.",
+                workers=repr(workers),
+                known=", ".join(name.lower() for name in Cores.__members__),
+            )
+        return system_message(Cores[workers.upper()], chip_of(device), structured=None)
+
+    def common(self, kind: KernelKind, device: Device) -> tuple[Experience, ...]:
+        return common_knowledge(kind, chip_of(device))
+
+    def further(
+        self,
+        task: KernelTask,
+        kind: KernelKind,
+        latency: Latency | None,
+        kernels: Sequence[str],
+        device: Device,
+    ) -> tuple[Experience, ...]:
+        chip = chip_of(device)
+        binding = bindings_of(latency, chip) if latency else expected_bindings(task, chip)
+        return *practices_for(binding, kind.units, chip), *further_cards(task, kind, kernels)
+
+    def shipped(self, device: Device) -> tuple[Shipped, ...]:
+        chip = chip_of(device)
+        return (
+            *(Shipped(card.experience, card.names) for card in cards()),
+            *(Shipped(practice.on(chip)) for practice in practices()),
+        )
+
+
+def system_message(units: Cores, chip: Chip, *, structured: bool | None) -> str:
+    """What is told of cores of that kind: the same text for all tasks. ``structured`` None: nothing of the
+    form of an answer."""
+    reserved_bytes = RESERVED_BYTES if units is Cores.BOTH else 0
+    values = {
+        "units": units,
+        "chip": chip,
+        "ub_bytes": chip.ub_bytes - reserved_bytes,
+        "reserved_bytes": reserved_bytes,
+        "launch": _LAUNCHES[units],
+        "tiling_bytes": MAX_BYTES,
+        "repeats": most_of("Add", "repeatTime"),
+        "mmad_limit": most_of("Mmad", "m"),
+        "classes": [name for name in COSTS if name],
+        "structured": structured,
+        "files": FILES,
+    }
+    return _environment().get_template("system.md.jinja").render(values)
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("evokernel_core.targets.ascendc.knowledge", "prompts"),
+        undefined=StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )

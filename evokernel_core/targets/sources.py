@@ -1,0 +1,50 @@
+"""The files of which a kernel of each target consists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.targets.ascendc import source as ascendc
+
+FILES: Mapping[str, tuple[str, ...]] = MappingProxyType({ascendc.TARGET: ascendc.FILES})
+"""By the target's name, in the order in which they are read."""
+DEFAULT = ascendc.TARGET
+"""Of what names no target."""
+MAIN_FILES = frozenset({ascendc.KERNEL})
+"""Those with the device code, which people read first."""
+
+
+def files_of(target: str) -> tuple[str, ...]:
+    """The names of the files of a target's kernels. Raises UsageError for a target that is not known."""
+    if target not in FILES:
+        raise UsageError(
+            "The target {target} is not known here; update EvoKernel, or use one of: {known}.",
+            target=repr(target[:60]),
+            known=", ".join(FILES),
+        )
+    return FILES[target]
+
+
+def main_file(target: str) -> str:
+    """The one with the device code. Raises UsageError for a target that is not known."""
+    return next(name for name in files_of(target) if name in MAIN_FILES)
+
+
+def main_first(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of a kernel's files as people read them."""
+    return tuple(sorted(names, key=lambda name: name not in MAIN_FILES))
+
+
+def require_known(source: KernelSource) -> None:
+    """Raises UsageError for a kernel of an unknown target, or with other files than its target's."""
+    names = files_of(source.target)
+    if source.files.keys() != set(names):
+        raise UsageError(
+            "A kernel for {target} has the files {names}, and this one has {given}; give exactly those.",
+            target=source.target,
+            names=" and ".join(names),
+            given=" and ".join(source.files),
+        )

@@ -1,0 +1,305 @@
+"""What figures rest on, in words: for hints, hovers and titles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evokernel_core.domain.region import Region
+from evokernel_core.domain.verdict import Latency, LatencySource
+from evokernel_core.hardware.accuracy import MODEL_ERROR
+from evokernel_core.synthesis.offers import Estimate, better_us
+from evokernel_core.vendor.rival import Rival
+from evokernel_server.documents.packages import Installed
+from evokernel_server.documents.workspace import Document, Tracked
+from evokernel_server.offers.overlaps import choice
+from evokernel_server.offers.pending import microseconds, percent
+from evokernel_server.texts import command_names as names
+from evokernel_server.texts.hyperlinks import command_link
+from evokernel_server.texts.pipes import picture
+from evokernel_server.texts.plain import code, markdown
+from evokernel_server.texts.translations import _, source_word, sourced, told
+
+CAUTION_ABOVE = 10.0
+"""A gain beyond this factor is shown with a word of caution."""
+_MOST_OFFERS = 8
+"""Offers for overlapping code that are listed."""
+
+
+def evidence(tracked: Tracked) -> str:
+    """Markdown: what the figures of a region's hint rest on."""
+    region, estimate = tracked.region, tracked.captured.estimate
+    if estimate is None:
+        return markdown(told(region.reason))
+    lines = [
+        _("**{what}** in {where}", what=markdown(region.op_category), where=code(region.symbol)),
+        "- " + _("op by op now: {us}", us=_estimated(estimate, estimate.now_us)),
+        *_rival_line(estimate.rival),
+        "- " + _("with fused kernels: {us}", us=_estimated(estimate, estimate.after_us)),
+        "- "
+        + _("gain: {share}", share=percent(estimate.gain))
+        + _over(estimate)
+        + _why_not_offered(estimate),
+        "- " + _("bound by bytes and operations: {us}", us=_estimated(estimate, estimate.bound_us)),
+        "- "
+        + _(
+            "{source} on {chip}, not yet verified",
+            source=markdown(source_word(estimate.source)),
+            chip=markdown(estimate.chip),
+        ),
+        *_inputs(region),
+    ]
+    if estimate.after_us > 0 and estimate.now_us / estimate.after_us > CAUTION_ABOVE:
+        lines.append("- " + _("a gain above 10x deserves a second look at what is compared"))
+    return "\n".join(lines)
+
+
+def installed_evidence(installed: Installed) -> str:
+    """Markdown: what the figures of a generated call rest on."""
+    latency = installed.latency
+    if installed.function:
+        return "\n".join(
+            [
+                _(
+                    "**{name}**, as its documentation says; no verifier runs it",
+                    name=markdown(installed.function),
+                ),
+                "- " + _("{figure} on {chip}", figure=_figure(latency), chip=markdown(latency.chip)),
+                _one_by_one(latency),
+                "- " + _("bound: {us}", us=_modelled(latency.roofline_us)),
+            ]
+        )
+    before, over = better_of(installed)
+    return "\n".join(
+        [
+            _(
+                "**{name}**, verified by {verifier}",
+                name=markdown(installed.name),
+                verifier=markdown(installed.verifier),
+            ),
+            _launch(latency),
+            _one_by_one(latency),
+            *_rival_line(installed.rival),
+            "- " + _("{times} as fast", times=ratio(before, latency.us)) + over,
+            _bound(latency),
+        ]
+    )
+
+
+def ready_evidence(tracked: Tracked, latency: Latency) -> str:
+    """Markdown: what the figures of a kernel that waits for review rest on."""
+    region = tracked.region
+    lines = [
+        _(
+            "**{what}** in {where}: a verified kernel waits for review; nothing was edited",
+            what=markdown(region.op_category),
+            where=code(region.symbol),
+        ),
+        _launch(latency),
+        _one_by_one(latency),
+        _bound(latency),
+        *_inputs(region),
+    ]
+    return "\n".join(lines)
+
+
+def _figure(latency: Latency) -> str:
+    return sourced(microseconds(latency.us), latency.source.value)
+
+
+def _modelled(us: float) -> str:
+    return sourced(microseconds(us), LatencySource.MODELLED.value)
+
+
+def _estimated(estimate: Estimate, us: float) -> str:
+    return sourced(microseconds(us), estimate.source)
+
+
+def _launch(latency: Latency) -> str:
+    return "- " + _(
+        "{figure} on {chip}, {count} vector cores",
+        figure=_figure(latency),
+        chip=markdown(latency.chip),
+        count=latency.block_dim,
+    )
+
+
+def _one_by_one(latency: Latency) -> str:
+    return "- " + _("the same ops one by one: {us}", us=_modelled(latency.baseline_us))
+
+
+def _bound(latency: Latency) -> str:
+    us, what = _modelled(latency.roofline_us), markdown(told(latency.bottleneck))
+    return "- " + _("bound: {us}; bottleneck: {what}", us=us, what=what)
+
+
+def region_words(document: Document, tracked: Tracked, links: bool) -> str:
+    """Markdown: the evidence of a region, what else is offered for the same code, and the pipes of its kernel
+    where one is ready."""
+    ready = document.ready.get(tracked.region.id)
+    known = evidence(tracked) if ready is None else ready_evidence(tracked, ready)
+    lines = [known, *_choice(document, tracked, links)]
+    return "\n".join([*lines, *(("", *picture(ready)) if ready else ())])
+
+
+def call_words(installed: Installed) -> str:
+    """Markdown: the evidence of a generated call with its pipes."""
+    return "\n".join([installed_evidence(installed), "", *picture(installed.latency)]).rstrip()
+
+
+def estimate_words(estimate: Estimate) -> str:
+    """The gain in a few words, for titles."""
+    return f"{times_words(estimate)}, {from_to(estimate)}"
+
+
+def latencies(estimate: Estimate, rival: Rival) -> str:
+    """The ops now and the vendor's operator in their place, each figure with its word; how many times as
+    fast that is where the two words are one."""
+    us, word = rival.figures[0]
+    times = f"{ratio(estimate.now_us, us)}, " if word == estimate.source else ""
+    return f"{times}{sourced(microseconds(estimate.now_us), estimate.source)} → {_figures(rival)}"
+
+
+def ratio(before_us: float, after_us: float) -> str:
+    """How many times as fast, with as many digits as that deserves."""
+    times = before_us / after_us
+    return f"{times:,.0f}x" if times >= 9.95 else f"{times:.1f}x" if times >= 1.95 else f"{times:.2f}x"
+
+
+def lines_around(document: Document, tracked: Tracked) -> str:
+    """``lines 3-7: `` where smaller regions are offered among them, so that the two are told apart."""
+    where = around(document, tracked)
+    return _("{where}: ", where=where) if where else ""
+
+
+def around(document: Document, tracked: Tracked) -> str:
+    """The same as words of a sentence: ``lines 3-7``."""
+    if tracked.region.id not in document.holders():
+        return ""
+    first, last = _ends(document, tracked)
+    if last > first:
+        return _("lines {first}-{last}", first=first, last=last)
+    return _("all of line {first}", first=first)
+
+
+def _choice(document: Document, chosen: Tracked, links: bool) -> Iterator[str]:
+    """The kernels of which a person chooses one, the smaller first."""
+    offered = choice(document, chosen)
+    if offered:
+        yield "\n" + _("**Choose one** of these kernels for overlapping lines:")
+    for number, tracked in enumerate(offered[:_MOST_OFFERS], 1):
+        what = f"{markdown(tracked.region.op_category)}, {_place(document, tracked)}"
+        if links and tracked is not chosen and tracked.captured.wins:
+            argument = {"uri": document.uri, "regionId": tracked.region.id, "version": document.version}
+            what = command_link(what, names.GENERATE, argument)
+        here = _(" ← here") if tracked is chosen else ""
+        yield f"{number}. {what}: {_gain_words(tracked)}{here}"
+    if len(offered) > _MOST_OFFERS:
+        yield "\n" + _("and {count} more", count=len(offered) - _MOST_OFFERS)
+
+
+def _place(document: Document, tracked: Tracked) -> str:
+    first, last = _ends(document, tracked)
+    if last > first:
+        return _("lines {first}-{last}", first=first, last=last)
+    return _("line {first}", first=first)
+
+
+def _ends(document: Document, tracked: Tracked) -> tuple[int, int]:
+    """First and last line of a region, from 1."""
+    line_of = document.text.line_of
+    return line_of(tracked.extent.start) + 1, line_of(tracked.extent.end) + 1
+
+
+def _gain_words(tracked: Tracked) -> str:
+    estimate = tracked.captured.estimate
+    if estimate is None:
+        return ""
+    if estimate.rival is not None and estimate.rival_leads:
+        return f"{markdown(estimate.rival.name)}, {latencies(estimate, estimate.rival)}"
+    return markdown(estimate_words(estimate))
+
+
+def times_words(estimate: Estimate) -> str:
+    return f"{gain_words(estimate)}{_over(estimate)}"
+
+
+def gain_words(estimate: Estimate) -> str:
+    """How many times as fast, over the better of the ops one by one and the vendor's operator."""
+    return ratio(better_us(estimate.now_us, estimate.rival, estimate.source), estimate.after_us)
+
+
+def over_words(estimate: Estimate) -> str:
+    """What the gain is over, where that is not the ops one by one; as an aside behind a figure."""
+    rival = estimate.rival
+    better = better_us(estimate.now_us, rival, estimate.source)
+    return beside(rival) if rival is not None and better < estimate.now_us else ""
+
+
+def beside(rival: Rival) -> str:
+    return _("over {name}", name=rival.name)
+
+
+def rival_words(estimate: Estimate, rival: Rival) -> str:
+    """The vendor's operator in place of the ops, by its weightiest figure; a gain where both compare."""
+    us, word = rival.figures[0]
+    after = sourced(microseconds(us), word)
+    if word != estimate.source:
+        return f"{sourced(microseconds(estimate.now_us), estimate.source)} → {after}"
+    gain, figures = ratio(estimate.now_us, us), f"{bare(estimate.now_us)} → {after}"
+    return _("{gain}: {figures}", gain=gain, figures=figures)
+
+
+def from_to(estimate: Estimate) -> str:
+    before = better_us(estimate.now_us, estimate.rival, estimate.source)
+    return f"{bare(before)} → {sourced(microseconds(estimate.after_us), estimate.source)}"
+
+
+def better_of(installed: Installed) -> tuple[float, str]:
+    """The better of the ops one by one and the vendor's operator, and ``over`` which where it is that."""
+    latency, rival = installed.latency, installed.rival
+    before = better_us(latency.baseline_us, rival, latency.source.value)
+    return before, _over_words(rival) if rival is not None and before < latency.baseline_us else ""
+
+
+def _over(estimate: Estimate) -> str:
+    """What a gain is over, where that is not the ops one by one."""
+    rival = estimate.rival
+    better = better_us(estimate.now_us, rival, estimate.source)
+    return _over_words(rival) if rival is not None and better < estimate.now_us else ""
+
+
+def _over_words(rival: Rival) -> str:
+    return _(" over {name}", name=rival.name)
+
+
+def _why_not_offered(estimate: Estimate) -> str:
+    if estimate.wins:
+        return ""
+    return _(
+        ", not offered: that is no more than the model's own error of {error};"
+        " the code actions of kind refactor.rewrite and *Generate NPU Kernel at Cursor* still write it",
+        error=percent(MODEL_ERROR),
+    )
+
+
+def _inputs(region: Region) -> Iterator[str]:
+    if region.task is not None:
+        sizes = region.task.sizes
+        for operand in region.task.graph.inputs:
+            shape = "×".join(str(size) for size in operand.spec.sizes(sizes)) or _("scalar")
+            yield f"- {code(operand.expression or operand.name)}: {operand.spec.dtype} {shape}"
+
+
+def _rival_line(rival: Rival | None) -> Iterator[str]:
+    if rival is not None:
+        row = f" ({markdown(rival.source)})" if rival.source else ""
+        words = _("as one operator, {name}: {figures}", name=code(rival.name), figures=_figures(rival))
+        yield f"- {words}{row}"
+
+
+def _figures(rival: Rival) -> str:
+    return ", ".join(sourced(microseconds(us), word) for us, word in rival.figures)
+
+
+def bare(value: float) -> str:
+    return microseconds(value).removesuffix(" µs")

@@ -1,0 +1,274 @@
+"""Reviews, variants, comparisons and timelines of verified kernels: what the commands gather for a place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import define, evolve, frozen
+
+from evokernel_core.domain.experience import Stage
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.outcome import OutcomeKind
+from evokernel_core.domain.region import Region
+from evokernel_core.domain.sentence import sentence_of
+from evokernel_core.domain.serial import from_data, to_data
+from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.memory.candidates import Stored
+from evokernel_core.memory.store import Memory
+from evokernel_core.vendor.rival import Rival
+from evokernel_server.documents.edits import read_edits
+from evokernel_server.documents.line_index import Text
+from evokernel_server.documents.locations import Spot, spot_of
+from evokernel_server.documents.packages import Installed, read_kernel
+from evokernel_server.errors import Refused
+from evokernel_server.jobs.requests import Kernels
+from evokernel_server.offers.overlaps import REPLACEABLE
+from evokernel_server.offers.pending import microseconds
+from evokernel_server.review.contents import (
+    File,
+    InnerKernel,
+    Review,
+    ReviewedKernel,
+    Variant,
+    Vendor,
+    kernel_of,
+)
+from evokernel_server.review.explanations import what_changed, why_faster
+from evokernel_server.review.selection import NONE, Verified, best_of, latency_of, verified_of
+from evokernel_server.review.timeline import said_page
+from evokernel_server.texts.plain import plain
+from evokernel_server.texts.strategies import steps_between, strategy_changes
+from evokernel_server.texts.translations import _, sourced, told
+
+_TRIES = 5
+"""How often a plan is made anew for a document that changed meanwhile."""
+
+
+@frozen
+class Planned:
+    """What applying would do to a text: the package's name, the text with its call, the guards in words."""
+
+    name: str
+    before: Text
+    after: str
+    version: int
+    guards: tuple[str, ...]
+    rival: Rival | None
+
+
+@define(eq=False)
+class Reviews:
+    """Every method raises EvoKernelError with a sentence for the person."""
+
+    kernels: Kernels
+    chip: Callable[[], str]
+
+    async def review(self, uri: str, region_id: str, name: str, source_id: str = "") -> Review:
+        """The review of the kernel that waits for a decision at a place, else of the best one, or of the one
+        that is named. That it was opened is kept as an outcome."""
+        spot = await spot_of(self.kernels, uri, region_id, name)
+        verified = await self._verified(spot)
+        chosen = await self._chosen(spot, verified, source_id)
+        planned = await self._plan(spot)
+        review = await self._gather(spot, verified, chosen, planned)
+        if spot.installed is None or chosen.source.source_id != spot.installed.source_id:
+            placement = spot.placement(review.name, chosen.source.source_id)
+            await self.kernels.outcomes.record(OutcomeKind.OPENED_DIFF, placement)
+        return review
+
+    async def variants(self, uri: str, region_id: str, name: str) -> tuple[Variant, ...]:
+        """All verified kernels of a place's task, the fastest first and those that were measured before."""
+        spot = await spot_of(self.kernels, uri, region_id, name)
+        verified = await self._verified(spot)
+        if not verified.fit:
+            raise Refused(_(NONE))
+        best = verified.best(spot.wanted)
+        installed = spot.installed.source_id if spot.installed else ""
+        return tuple(
+            Variant(
+                _shown(entry, spot),
+                installed=entry.source.source_id == installed,
+                rejected=entry.source.source_id in verified.rejected,
+                best=best is not None and entry.source.source_id == best.source.source_id,
+            )
+            for entry in verified.fit
+        )
+
+    async def compare(
+        self, uri: str, region_id: str, name: str, source_id: str, other: str
+    ) -> tuple[File, ...]:
+        """The files of two verified kernels of a place: ``source_id``'s before, ``other``'s after."""
+        spot = await spot_of(self.kernels, uri, region_id, name)
+        verified = await self._verified(spot)
+        before, after = (verified.named(choice).source for choice in (source_id, other))
+        return _files(before, after)
+
+    async def timeline(self, uri: str, region_id: str, name: str, source_id: str = "") -> Path:
+        """The page of a verified kernel's timeline; modelled, also for a kernel that was measured."""
+        spot = await spot_of(self.kernels, uri, region_id, name)
+        chosen = await self._chosen(spot, await self._verified(spot), source_id)
+        params = {"region": to_data(spot.region), "source_id": chosen.source.source_id}
+        title = _("EvoKernel: timing {what}", what=spot.region.op_category)
+        async with self.kernels.operations.begin(title, "timed") as shown:
+            answer = await self.kernels.worker.request("timeline", params, cancel=shown.cancel)
+        templates = (answer.get("summary") or {}).get("templates") or ()
+        return await asyncio.to_thread(said_page, Path(str(answer["path"])), templates)
+
+    async def _verified(self, spot: Spot) -> Verified:
+        chip = spot.installed.latency.chip if spot.installed else self.chip()
+        task_id = spot.task.task_id
+
+        def read(memory: Memory) -> Verified:
+            return verified_of(memory.candidates(task_id, chip=chip), frozenset(memory.rejections(task_id)))
+
+        return await self.kernels.store(read)
+
+    async def _chosen(self, spot: Spot, verified: Verified, source_id: str) -> Stored:
+        """The kernel that is asked about. Raises Refused where there is none."""
+        if source_id:
+            return verified.named(source_id)
+        result = verified.of(spot.offered) or verified.best(spot.wanted)
+        if result is None and spot.installed is not None:
+            result = await self._installed(spot.installed, verified)
+        if result is None:
+            raise Refused(_(NONE))
+        return result
+
+    async def _installed(self, installed: Installed, verified: Verified) -> Stored | None:
+        """The installed kernel; as its package tells of it where this memory never saw it."""
+        result = verified.of(installed.source_id)
+        return result or await asyncio.to_thread(_of_package, installed)
+
+    async def _plan(self, spot: Spot) -> Planned:
+        """Plans the edit on the document as it is; anew where it changes meanwhile."""
+        document = spot.document
+        for _turn in range(_TRIES):
+            text, version = document.text, document.version
+            answer = await self.kernels.worker.request_again("plan", _asked(spot, text))
+            if document.version == version:
+                return planned_of(text, version, answer)
+        raise Refused(_("The file changes too fast for a review; ask again when you pause."))
+
+    async def _gather(self, spot: Spot, verified: Verified, chosen: Stored, planned: Planned) -> Review:
+        kernel, document = _shown(chosen, spot), spot.document
+        vendor = _vendor(planned.rival, kernel)
+        old = await self._installed(spot.installed, verified) if spot.installed else None
+        installed = _shown(old, spot) if old else None
+        changes: tuple[str, ...] = ()
+        if old is not None and installed is not None:
+            differences = strategy_changes(old.source.strategy, chosen.source.strategy)
+            steps = steps_between(verified.all, installed.source_id, kernel.source_id)
+            changes = what_changed(installed, kernel, differences, steps)
+        where = f"{spot.region.symbol} ({document.path.name})"
+        return Review(
+            uri=document.uri,
+            file=document.path.name,
+            region_id=spot.region.id,
+            name=spot.name or planned.name,
+            title=plain(_("{what} in {where}", what=spot.region.op_category, where=where)),
+            line=_line(spot, planned),
+            version=planned.version,
+            before=planned.before.content,
+            after=planned.after,
+            guards=planned.guards,
+            why=(*why_faster(kernel, spot.task, chosen.source.strategy, vendor), *changes),
+            kernel=kernel,
+            installed=installed,
+            vendor=vendor,
+            files=_files(old.source if old else None, chosen.source),
+            parts=await self._parts(spot),
+        )
+
+    async def _parts(self, spot: Spot) -> tuple[InnerKernel, ...]:
+        """The regions inside a region that is not replaced yet which have a verified kernel of their own."""
+        around = spot.document.region(spot.region.id)
+        if around is None or spot.name:
+            return ()
+        inside = [
+            region
+            for region in spot.document.regions(*REPLACEABLE)
+            if region is not around and around.extent.holds(region.extent) and region.region.task is not None
+        ]
+        chip = self.chip()
+
+        def read(memory: Memory) -> list[Stored | None]:
+            return [
+                best_of(memory, tracked.region.task.task_id, chip)
+                for tracked in inside
+                if tracked.region.task
+            ]
+
+        result = zip(inside, await self.kernels.store(read), strict=True) if inside else ()
+        line_of = spot.document.text.line_of
+        return tuple(
+            InnerKernel(tracked.region.id, line_of(tracked.extent.start), _part_words(tracked.region, best))
+            for tracked, best in result
+            if best is not None
+        )
+
+
+def _asked(spot: Spot, text: Text) -> dict[str, Any]:
+    """What the worker is to plan: the edit of a text where the kernel is not called yet. Raises Refused."""
+    if spot.name in spot.document.counts():
+        return {"region": to_data(spot.region)}
+    region = spot.document.anchored(spot.region)
+    if region is None:
+        raise Refused(_("The code of this region changed since its kernel was made; generate it again."))
+    return {"region": to_data(region), "text": text.content}
+
+
+def _shown(stored: Stored, spot: Spot) -> ReviewedKernel:
+    """A comparison with other code of the same mathematics says nothing of the code here."""
+    verdict = stored.verdict
+    if verdict.eager is not None and verdict.eager.source_hash != spot.region.source_hash:
+        verdict = evolve(verdict, eager=None)
+    return kernel_of(stored.source, verdict, latency_of(stored), spot.task)
+
+
+def _of_package(installed: Installed) -> Stored | None:
+    kernel = read_kernel(installed)
+    return Stored(*kernel, "", Stage.DRAFT) if kernel is not None else None
+
+
+def planned_of(text: Text, version: int, answer: Mapping[str, Any]) -> Planned:
+    """The text as the edits leave it, which are the ones that applying makes."""
+    after = text
+    for edit in sorted(read_edits(text, answer["edits"]), key=lambda edit: edit.start, reverse=True):
+        after = after.apply(edit)
+    rival = from_data(answer["rival"], Rival) if answer.get("rival") else None
+    guards = tuple(plain(told(sentence_of(sentence))) for sentence in answer["guards"])
+    return Planned(str(answer["name"]), text, after.content, version, guards, rival)
+
+
+def _vendor(rival: Rival | None, kernel: ReviewedKernel) -> Vendor | None:
+    """The operator, with the figure that compares with the kernel's where there is one."""
+    if rival is None:
+        return None
+    same = [figure for figure in rival.figures if figure[1] == kernel.source]
+    us, word = (same or rival.figures)[0]
+    return Vendor(rival.name, us, word)
+
+
+def _line(spot: Spot, planned: Planned) -> int:
+    """The line, from 0, of the call, else of the region's code."""
+    calls = [call for call in spot.document.calls if call.name == spot.name]
+    tracked = spot.document.region(spot.region.id)
+    if calls:
+        return planned.before.line_of(calls[0].extent.start)
+    return planned.before.line_of(tracked.extent.start) if tracked else spot.region.span.line - 1
+
+
+def _part_words(region: Region, best: Stored) -> str:
+    latency = latency_of(best)
+    before = sourced(microseconds(latency.baseline_us), LatencySource.MODELLED.value)
+    after = sourced(microseconds(latency.us), latency.source.value)
+    return f"{region.op_category}: {before} → {after}"
+
+
+def _files(before: KernelSource | None, after: KernelSource) -> tuple[File, ...]:
+    """The files of either kernel, with "" for one that a kernel does not have."""
+    old = before.files if before else {}
+    return tuple(File(name, old.get(name, ""), after.files.get(name, "")) for name in {**after.files, **old})

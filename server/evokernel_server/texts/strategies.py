@@ -1,0 +1,147 @@
+"""What a strategy is, and what changed from one to another, in words.
+
+Everything is read from what a Strategy declares: its family, its archive cell, its settings and its moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from attrs import fields
+
+from evokernel_core.domain.descriptor import Descriptor
+from evokernel_core.domain.kernel import THEN, Setting, Strategy
+from evokernel_core.domain.sentence import Sentence
+from evokernel_core.memory.candidates import Stored
+from evokernel_server.texts.plain import plain
+from evokernel_server.texts.translations import _, marked, told
+
+_AXES: Mapping[str, str] = {
+    "dataflow": marked("data flow"),
+    "reuse": marked("data are read again from"),
+    "split": marked("cores share out"),
+    "algorithm": marked("algorithm"),
+    "overlap": marked("loads and stores beside the computation"),
+    "stages": marked("kernels follow each other as"),
+    "kernels": marked("number of kernels"),
+}
+_SETTINGS: Mapping[str, str] = {
+    "tile": marked("tile"),
+    "buffers": marked("buffers of a queue"),
+    "rows": marked("rows of a tile"),
+    "columns": marked("columns of a tile"),
+    "form": marked("tile layout"),
+    "cores": marked("cores (0: all)"),
+    "one_launch": marked("one launch for all kernels"),
+    "chunks": marked("chunks of images"),
+    "cut": marked("kernels that take images in chunks"),
+    "eager_rounding": marked("rounds between operations as PyTorch does"),
+    "bypass_l2": marked("stores bypass L2"),
+    "keep_columns": marked("columns are repeated once"),
+    "online": marked("online sums in one pass"),
+    "whole": marked("whole rows in the unified buffer"),
+    "stagger": marked("cores start at different places"),
+}
+_MOST_CHANGES = 12
+
+
+def strategy_words(strategy: Strategy) -> tuple[str, ...]:
+    """The schedule in sentences: its own notes, then its archive cell."""
+    axes = _cell(strategy.descriptor).items()
+    cell = "; ".join(_("{name}: {value}", name=_(_AXES[name]), value=_(word)) for name, word in axes)
+    written = _("Written by a language model.")
+    if strategy.family != "model":
+        written = _("Family: {name}.", name=_family_word(strategy.family))
+    return (
+        written,
+        *(plain(told(note)) for note in strategy.notes),
+        *([_("{what}.", what=f"{cell[0].upper()}{cell[1:]}")] if cell else []),
+    )
+
+
+def strategy_changes(old: Strategy, new: Strategy) -> tuple[str, ...]:
+    """What the new strategy has in place of the old one's, a sentence each; empty where they declare the
+    same."""
+    result = [
+        *_family(old, new),
+        *_axes(_cell(old.descriptor), _cell(new.descriptor)),
+        *_settings(old, new),
+    ]
+    left = len(result) - _MOST_CHANGES
+    return (*result[:_MOST_CHANGES], *([_("And {count} further settings.", count=left)] if left > 0 else []))
+
+
+def steps_between(candidates: tuple[Stored, ...], old: str, new: str) -> tuple[str, ...]:
+    """The moves that led from one kernel to another, in order; empty where they did not come from each
+    other."""
+    known = {candidate.source.source_id: candidate for candidate in candidates}
+    moves: list[str] = []
+    at = known.get(new)
+    while at is not None and at.source.source_id != old and len(moves) < len(known):
+        moves.append(move_words(at.source.strategy.move) or _("a step without a name"))
+        at = known.get(at.parent)
+    return tuple(reversed(moves)) if at is not None and at.source.source_id == old else ()
+
+
+def move_words(move: Sentence) -> str:
+    """The name of a step of refinement. Memories of earlier versions have text alone: steps that were made at
+    once are then told apart."""
+    steps = [move] if move.values else [Sentence(step) for step in move.split(THEN)]
+    return plain(_(", then ").join(map(told, steps)))
+
+
+def _family_word(name: str) -> str:
+    return plain(told(Sentence(name)))
+
+
+def _cell(descriptor: Descriptor) -> dict[str, str]:
+    """The axes whose word is known."""
+    words = {field.name: str(getattr(descriptor, field.name)) for field in fields(Descriptor)}
+    if words["dataflow"] == "unknown":
+        return {}
+    return {name: word for name, word in words.items() if word != "unknown"}
+
+
+def _family(old: Strategy, new: Strategy) -> Iterator[str]:
+    if old.family != new.family:
+        yield _("Family: {new} instead of {old}.", new=_family_word(new.family), old=_family_word(old.family))
+
+
+def _axes(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+    for name, word in new.items():
+        if name in old and old[name] != word:
+            yield _instead(_(_AXES[name]).capitalize(), _(word), _(old[name]))
+
+
+def _settings(old: Strategy, new: Strategy) -> Iterator[str]:
+    """Settings mean the same in strategies of one family and version only."""
+    if (old.family, old.version) != (new.family, new.version):
+        return
+    before, after = old.all_settings(), new.all_settings()
+    if old.groups != new.groups:
+        yield _("Operations are grouped into kernels in another way.")
+        return  # the kernels' numbers are others
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            yield _instead(_setting(name), _value(after.get(name)), _value(before.get(name)))
+
+
+def _instead(name: str, new: str, old: str) -> str:
+    return _("{name}: {new} instead of {old}.", name=name, new=new, old=old)
+
+
+def _setting(name: str) -> str:
+    """``0.tile``: a setting of the first kernel of a program."""
+    number, _dot, own = name.rpartition(".")
+    words = _(_SETTINGS[own]) if own in _SETTINGS else own.replace("_", " ")
+    kernel = _("kernel {number}, ", number=int(number) + 1) if number.isdigit() else ""
+    text = plain(f"{kernel}{words}")
+    return text[:1].upper() + text[1:]
+
+
+def _value(value: Setting | None) -> str:
+    if value is None:
+        return _("none")
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    return plain(f"{value:,}" if isinstance(value, int) else str(value))

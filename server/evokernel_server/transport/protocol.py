@@ -1,0 +1,186 @@
+"""The protocol layer: pygls with its known traps closed.
+
+* A reply that arrives for a request whose waiter was cancelled is dropped (openlawlibrary/pygls#621).
+* Documents, cells and folders are kept once, by our own workspace, whose lines end where the protocol says.
+* ``shutdown`` may meet requests in flight without failing on them.
+* What was kept to follow a notification is let go with it: pygls keeps it for good, 2 KB for each edit.
+* Every request is answered, also one that is malformed, early, late or said twice (``gate``).
+* A client's answer or cancellation reaches only what it belongs to: ids of the two sides are kept apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+import uuid
+from collections.abc import Callable, Generator
+from typing import Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInternalError, JsonRpcParseError
+from pygls.protocol import LanguageServerProtocol
+from pygls.protocol.language_server import lsp_method
+
+from evokernel_server.documents.publish import can_pull
+from evokernel_server.transport.gate import Gate, Passed, Rejected, is_id
+
+log = logging.getLogger(__name__)
+
+Handling = Generator[Any, Any, None]
+
+
+class EvoKernelProtocol(LanguageServerProtocol):
+    """Overrides of the built-in handlers; each still calls the feature of the same method."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.gate = Gate()
+        self._own: set[Any] = set()
+        """Ids of our own requests that the client has not answered."""
+        self._writing: set[asyncio.Future[Any]] = set()
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        """pygls asks this for every object in a message, from the innermost on, and gives up the whole
+        message where one fails; here a message is read once, as a whole, when it is handled."""
+        return data
+
+    def handle_message(self, message: Any) -> None:
+        judged = self.gate.judge(message)
+        if isinstance(judged, Rejected):
+            self._reject(judged.id, judged.error)
+        elif isinstance(judged, Passed):
+            self._take(message)
+
+    def _take(self, data: dict[str, Any]) -> None:
+        is_answer = "method" not in data
+        if is_answer and data.get("id") not in self._own:
+            return  # nothing of ours waits for it
+        try:
+            message = super().structure_message(data)
+        except JsonRpcException as error:
+            if is_answer:
+                self._handle_response(data["id"], error=error.to_response_error())
+            elif "id" in data:
+                self._reject(data["id"], error)
+        else:
+            self.gate.note(data)
+            super().handle_message(message)
+
+    def reject_unreadable(self) -> None:
+        """Answers a message that is no JSON, of which nobody can tell the id."""
+        self._reject(None, JsonRpcParseError("The message is no JSON."))
+
+    def _reject(self, number: Any, error: JsonRpcException) -> None:
+        data = {"code": error.code, "message": error.message}
+        self._send_data({"jsonrpc": self.VERSION, "id": number, "error": data})
+
+    def _send_data(self, data: Any) -> None:
+        """A result that cannot be written is answered with an error: silence leaves the client waiting."""
+        try:
+            body = json.dumps(data, default=self._serialize_message).encode(self.CHARSET)
+        except Exception as failure:
+            log.error("A message cannot be written: %s", failure)
+            if not hasattr(data, "method") and getattr(data, "id", None) is not None:
+                self._reject(data.id, JsonRpcInternalError("The answer cannot be written."))
+            return
+        if self.writer is not None:
+            written = self.writer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            if inspect.isawaitable(written):
+                self._writing.add(task := asyncio.ensure_future(written))
+                task.add_done_callback(self._writing.discard)
+
+    def send_request(self, method: str, params: Any = None, callback: Any = None, msg_id: Any = None) -> Any:
+        msg_id = msg_id or str(uuid.uuid4())
+        self._own.add(msg_id)
+        future = super().send_request(method, params, callback, msg_id)
+        future.add_done_callback(lambda _: self._forget(msg_id))
+        return future
+
+    def _forget(self, msg_id: Any) -> None:
+        """A request of ours was answered or taken back: a reply that comes yet is dropped."""
+        self._own.discard(msg_id)
+        self._request_futures.pop(msg_id, None)
+        self._result_types.pop(msg_id, None)
+
+    def _handle_cancel_notification(self, msg_id: Any) -> None:
+        """An id of another kind names no request: not a list, nor ``true``, which Python takes for 1."""
+        if is_id(msg_id) and msg_id not in self._own:
+            super()._handle_cancel_notification(msg_id)
+
+    def _execute_handler(
+        self,
+        msg_id: Any,
+        handler: Callable[..., Any],
+        callback: Callable[[Any], None],
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        super()._execute_handler(msg_id, handler, callback, args, kwargs)
+        future = self._request_futures.get(msg_id)
+        if future is not None:
+            future.add_done_callback(lambda ended: self._let_go(msg_id, ended))
+
+    def _let_go(self, msg_id: Any, future: Any) -> None:
+        if self._request_futures.get(msg_id) is future:
+            del self._request_futures[msg_id]
+
+    def _user(self, method: str) -> Callable[..., Any] | None:
+        handler: Callable[..., Any] | None = self.fm.features.get(method)
+        return handler
+
+    def _pass_on(self, method: str, params: Any) -> Handling:
+        if (handler := self._user(method)) is not None:
+            yield handler, (params,), None
+
+    @lsp_method(types.INITIALIZE)
+    def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:
+        """Announces diagnostics on demand only to clients that can be told to ask again."""
+        result = yield from super().lsp_initialize(params)
+        if not can_pull(params.capabilities):
+            result.capabilities.diagnostic_provider = None
+        return result
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
+    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> Handling:
+        yield from self._pass_on(types.TEXT_DOCUMENT_DID_OPEN, params)
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
+    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> Handling:
+        yield from self._pass_on(types.TEXT_DOCUMENT_DID_CHANGE, params)
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
+    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> Handling:
+        yield from self._pass_on(types.TEXT_DOCUMENT_DID_CLOSE, params)
+
+    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def lsp_notebook_document__did_open(self, params: types.DidOpenNotebookDocumentParams) -> Handling:
+        yield from self._pass_on(types.NOTEBOOK_DOCUMENT_DID_OPEN, params)
+
+    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def lsp_notebook_document__did_change(self, params: types.DidChangeNotebookDocumentParams) -> Handling:
+        yield from self._pass_on(types.NOTEBOOK_DOCUMENT_DID_CHANGE, params)
+
+    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def lsp_notebook_document__did_close(self, params: types.DidCloseNotebookDocumentParams) -> Handling:
+        yield from self._pass_on(types.NOTEBOOK_DOCUMENT_DID_CLOSE, params)
+
+    @lsp_method(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    def lsp_workspace__did_change_workspace_folders(
+        self, params: types.DidChangeWorkspaceFoldersParams
+    ) -> Handling:
+        yield from self._pass_on(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, params)
+
+    @lsp_method(types.SHUTDOWN)
+    def lsp_shutdown(self, *args: Any) -> Handling:
+        self._shutdown = True  # an exit that comes at once is no crash
+        if (handler := self._user(types.SHUTDOWN)) is not None:
+            yield handler, args, None
+        for msg_id, future in list(self._request_futures.items()):
+            if msg_id != self.msg_id and not future.done():
+                future.cancel()
+
+    @lsp_method(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)
+    def lsp_work_done_progress_cancel(self, params: types.WorkDoneProgressCancelParams) -> Handling:
+        yield from self._pass_on(types.WINDOW_WORK_DONE_PROGRESS_CANCEL, params)
