@@ -15,6 +15,10 @@ WRONG = 3
 """What an undefined value is set to where the oracle looks."""
 
 
+_WIDE = r"const (?:u?int64_t \w+ = |uint32_t \w+ = static_cast<uint32_t>)([^;?]+);"
+"""Constants of 64 bits, and those of 32 bits that something wider is converted to."""
+
+
 def integer_width(subject: Subject) -> Iterator[Mutant]:
     """A variable of 64 bits, or an index, that is held in fewer."""
     text = subject.source.files[KERNEL]
@@ -26,13 +30,13 @@ def integer_width(subject: Subject) -> Iterator[Mutant]:
             for place in range(len(subject.task.symbols))
         ),
     )
-    for match in re.finditer(r"const u?int64_t (\w+) = ([^;?]+);", text):
+    for match in re.finditer(_WIDE, text):
         for narrow in ("uint8_t", "uint16_t", "int16_t"):
-            made = match[0].replace(match[2], f"static_cast<{narrow}>({match[2]})")
+            made = match[0].replace(match[1], f"(static_cast<{narrow}>({match[1]}))")
             yield mutant(
                 Kind.WIDTH,
                 subject,
-                f"{match[1]} as {narrow}",
+                f"{match[0].split()[2]} as {narrow}",
                 put(subject.source, match.start(), match.end(), made),
                 aims,
             )
@@ -152,12 +156,12 @@ def dropped_tail(subject: Subject) -> Iterator[Mutant]:
                 put(source, match.start(), match.end(), f"static_cast<uint32_t>({cut} * sizeof({match[2]}))"),
                 odd,
             )
-    for match in re.finditer(r"if \(tail > 0\)", text):
+    for match in re.finditer(r"if \((tail\d*) > 0\)", text):
         yield mutant(
             Kind.TAIL,
             subject,
             "no tail of up to 8",
-            put(source, match.start(), match.end(), "if (tail > 8)"),
+            put(source, match.start(), match.end(), f"if ({match[1]} > 8)"),
             odd,
         )
     for match in re.finditer(r"= (\w+ = )?CeilDiv\(([^,()]+), ([^,()]+)\);", subject.source.files[TILING]):

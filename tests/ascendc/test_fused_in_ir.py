@@ -18,17 +18,22 @@ from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial,
 from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.targets.ascendc.kernels.fused.tile import build, made
 from tests.ascendc.test_piecewise import batch_norm, group_norm
-from tests.ascendc.test_rowwise import EXPECTED
+from tests.ascendc.test_rowwise import EXPECTED, layer_norm
 from tests.ascendc.test_steps import _normalised
 
 
-def rows(builder: Any, make: Any, dtype: str) -> KernelTask:
+def rows(builder: Any, make: Any, dtype: str, columns: int = 70_001) -> KernelTask:
     """A row reduction over rows that are longer than the unified buffer."""
-    graph, shape = builder(), ("n", 70_001)
+    graph, shape = builder(), ("n", columns)
     task: KernelTask = graph.task(
         make(graph, graph.input("x", shape, dtype), shape, dtype), symbols={"n": 100}
     )
     return task
+
+
+def short_rows(builder: Any, dtype: str) -> KernelTask:
+    """A layer norm, whose weights may be repeated over the rows of a tile once and for all."""
+    return rows(builder, layer_norm, dtype, 300)
 
 
 def masked_rows(builder: Any) -> KernelTask:
@@ -91,6 +96,7 @@ def elements(builder: Any, dtype: str, row: bool) -> KernelTask:
 
 FORMS: dict[Any, set[str]] = {
     rows: {"stream", "shared"},
+    short_rows: {"packed", "resident", "stream"},
     masked_rows: {"packed", "resident", "stream", "shared"},
     batch_norm: {"pieces", "shared"},
     group_norm: {"pieces", "shared"},
@@ -104,6 +110,8 @@ TASKS = {
         for make in EXPECTED
         for dtype in ("float32", "float16")
     },
+    "short rows float32": (short_rows, "float32"),
+    "short rows float16": (short_rows, "float16"),
     "masked rows": (masked_rows,),
     "batch norm float32": (batch_norm, "float32"),
     "batch norm float16": (batch_norm, "float16"),

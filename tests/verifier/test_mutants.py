@@ -71,7 +71,7 @@ def test_brackets_and_arguments() -> None:
 
 SEEN = [
     (Kind.TAIL, "copies of whole 16", {"output-not-written", "uninitialised-read"}),
-    (Kind.SYNC, "outputQueue", {"missing-sync"}),
+    (Kind.SYNC, "outputLocalQueue", {"missing-sync"}),
 ]
 
 

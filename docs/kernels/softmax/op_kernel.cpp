@@ -12,8 +12,8 @@ public:
         tiling_ = tiling;
         xInGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(xIn));
         outputOutGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(outputOut));
-        pipe->InitBuffer(xTileQueue, 2, TILE_ELEMENTS * sizeof(float));
-        pipe->InitBuffer(outputTileQueue, 2, TILE_ELEMENTS * sizeof(float));
+        pipe->InitBuffer(xLocalQueue, 2, TILE_ELEMENTS * sizeof(float));
+        pipe->InitBuffer(outputLocalQueue, 2, TILE_ELEMENTS * sizeof(float));
         pipe->InitBuffer(rowValuesBuffer, ROW_CAPACITY * 2 * sizeof(float));
         pipe->InitBuffer(foldEvenBuffer, FOLD_EVEN * sizeof(float));
         pipe->InitBuffer(foldOddBuffer, FOLD_ODD * sizeof(float));
@@ -64,35 +64,35 @@ private:
     {
         const uint64_t row = begin + tile * tiling_.rowsPerTile;
         const uint32_t rows = static_cast<uint32_t>(end - row < tiling_.rowsPerTile ? end - row : tiling_.rowsPerTile);
-        LocalTensor<float> xTile = xTileQueue.AllocTensor<float>();
+        LocalTensor<float> xLocal = xLocalQueue.AllocTensor<float>();
         if (tiling_.columns % 8 == 0) {
-            DataCopyPad(xTile, xInGlobal[row * tiling_.columns],
+            DataCopyPad(xLocal, xInGlobal[row * tiling_.columns],
                 DataCopyExtParams{1, static_cast<uint32_t>(rows * tiling_.columns * sizeof(float)), 0, 0, 0},
                 DataCopyPadExtParams<float>{false, 0, 0, 0});
         } else {
-            DataCopyPad(xTile, xInGlobal[row * tiling_.columns],
+            DataCopyPad(xLocal, xInGlobal[row * tiling_.columns],
                 DataCopyExtParams{static_cast<uint16_t>(rows),
                     static_cast<uint32_t>(tiling_.columns * sizeof(float)),
                     static_cast<uint32_t>((tiling_.columns - tiling_.columns) * sizeof(float)), 0, 0},
                 DataCopyPadExtParams<float>{false, 0, 0, 0});
         }
-        xTileQueue.EnQue(xTile);
+        xLocalQueue.EnQue(xLocal);
     }
 
     __aicore__ inline void Compute(uint32_t rows, uint32_t count)
     {
-        LocalTensor<float> xTile = xTileQueue.DeQue<float>();
+        LocalTensor<float> xLocal = xLocalQueue.DeQue<float>();
         // softmax
-        MaxRows(rowValues, xTile, rows, tiling_.columns, tiling_.pitch);
-        SubRows(xTile, xTile, rowValues, rows, tiling_.pitch);
-        Exp(xTile, xTile, count);
-        SumRows(softmaxSum, xTile, rows, tiling_.columns, tiling_.pitch);
+        MaxRows(rowValues, xLocal, rows, tiling_.columns, tiling_.pitch);
+        SubRows(xLocal, xLocal, rowValues, rows, tiling_.pitch);
+        Exp(xLocal, xLocal, count);
+        SumRows(softmaxSum, xLocal, rows, tiling_.columns, tiling_.pitch);
         Duplicate(row2, 1.0f, rows);
         Div(rowValues[ROW_CAPACITY], row2, softmaxSum, rows);
-        LocalTensor<float> outputTile = outputTileQueue.AllocTensor<float>();
-        MulRows(outputTile, xTile, rowValues[ROW_CAPACITY], rows, tiling_.pitch);
-        xTileQueue.FreeTensor(xTile);
-        outputTileQueue.EnQue(outputTile);
+        LocalTensor<float> outputLocal = outputLocalQueue.AllocTensor<float>();
+        MulRows(outputLocal, xLocal, rowValues[ROW_CAPACITY], rows, tiling_.pitch);
+        xLocalQueue.FreeTensor(xLocal);
+        outputLocalQueue.EnQue(outputLocal);
     }
 
     // BlockReduceMax leaves a number of each block at full rate; the slow part sees the last repeat.
@@ -251,22 +251,22 @@ private:
 
     __aicore__ inline void CopyOut(uint64_t row, uint32_t rows)
     {
-        LocalTensor<float> outputTile = outputTileQueue.DeQue<float>();
+        LocalTensor<float> outputLocal = outputLocalQueue.DeQue<float>();
         if (tiling_.columns % 8 == 0) {
-            DataCopyPad(outputOutGlobal[row * tiling_.columns], outputTile,
+            DataCopyPad(outputOutGlobal[row * tiling_.columns], outputLocal,
                 DataCopyExtParams{1, static_cast<uint32_t>(rows * tiling_.columns * sizeof(float)), 0, 0, 0});
         } else {
-            DataCopyPad(outputOutGlobal[row * tiling_.columns], outputTile,
+            DataCopyPad(outputOutGlobal[row * tiling_.columns], outputLocal,
                 DataCopyExtParams{static_cast<uint16_t>(rows),
                     static_cast<uint32_t>(tiling_.columns * sizeof(float)), 0,
                     static_cast<uint32_t>((tiling_.columns - tiling_.columns) * sizeof(float)), 0});
         }
-        outputTileQueue.FreeTensor(outputTile);
+        outputLocalQueue.FreeTensor(outputLocal);
     }
 
     OpTiling tiling_;
-    TQue<TPosition::VECIN, 2> xTileQueue;
-    TQue<TPosition::VECOUT, 1> outputTileQueue;
+    TQue<TPosition::VECIN, 2> xLocalQueue;
+    TQue<TPosition::VECOUT, 1> outputLocalQueue;
     TBuf<TPosition::VECCALC> rowValuesBuffer;
     TBuf<TPosition::VECCALC> foldEvenBuffer;
     TBuf<TPosition::VECCALC> foldOddBuffer;
