@@ -122,9 +122,9 @@ def foreign_words(folder: Path, manifest: Mapping[str, Any]) -> str:
     names = [_printable(f"{folder.name}/{name}") for name in foreign(folder, manifest)]
     if not names:
         return ""
-    are = "is" if len(names) == 1 else "are"
-    return (
-        f"{', '.join(names)} {are} not part of the package: nothing of it was run; remove what is not yours."
+    return Sentence(
+        "Not part of the package: {names}. Nothing of it was run; remove what is not yours.",
+        names=", ".join(names),
     )
 
 

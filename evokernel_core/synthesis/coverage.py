@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from evokernel_core.domain.region import Region, Span
+from evokernel_core.domain.sentence import Sentence
 
 
 def uncovered(text: str, region: Region) -> str:
@@ -17,16 +18,18 @@ def uncovered(text: str, region: Region) -> str:
     """
     function = _function(ast.parse(text), region.symbol)
     if function is None:
-        return f"The file has no function {region.symbol}."
+        return Sentence("The file has no function {symbol}.", symbol=region.symbol)
     for statement in function.body:
         if not _inside(statement, region.span, text) and not _idle(statement, region.span, text):
-            return f"Line {statement.lineno} works on tensors outside of the region."
+            return Sentence("Line {lineno} works on tensors outside of the region.", lineno=statement.lineno)
     for _, expression in region.site.bindings if region.site else ():
-        return f"The argument {expression} is computed outside of the region."
+        return Sentence("The argument {expression} is computed outside of the region.", expression=expression)
     for argument in region.task.graph.inputs if region.task else ():
         operand = ast.parse(argument.expression, mode="eval").body
         if not _plain(operand) and not _draws(operand):
-            return f"The argument {argument.expression} is computed outside of the region."
+            return Sentence(
+                "The argument {expression} is computed outside of the region.", expression=argument.expression
+            )
     return ""
 
 

@@ -13,6 +13,7 @@ from evokernel_core.capture.calls import serves
 from evokernel_core.capture.text import read_python
 from evokernel_core.domain.errors import CaptureError, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.hardware.roofline import roofline_us
 from evokernel_core.synthesis.coverage import uncovered
 from evokernel_core.synthesis.engine import SynthesisResult
@@ -163,7 +164,7 @@ def whole_forward(session: Session, file: Path, symbol: str, group: int) -> tupl
         region.reason for region in result if region.task is None and region.reason
     ]
     return None, " ".join(dict.fromkeys((*refused, *left_out))) or (
-        f"{symbol} has no code that a kernel could replace."
+        Sentence("{symbol} has no code that a kernel could replace.", symbol=symbol)
     )
 
 

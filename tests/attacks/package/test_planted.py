@@ -216,7 +216,7 @@ def test_what_is_foreign_is_named(folder: Path) -> None:
     (folder / "\x1b[31m").symlink_to("/etc/passwd")
     assert set(foreign(folder, manifest)) == {"__pycache__", "evil.so", "\x1b[31m"}
     said = foreign_words(folder, manifest)
-    assert "softmax_1/evil.so" in said and "are not part of the package" in said and said.isprintable()
+    assert "softmax_1/evil.so" in said and said.startswith("Not part of the package: ") and said.isprintable()
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.hardware.ascend.api import api_row
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL
@@ -23,7 +24,7 @@ from evokernel_core.targets.ascendc.ir.cube import (
 )
 from evokernel_core.targets.ascendc.ir.expr import Expr
 from evokernel_core.targets.ascendc.ir.handing_cube import L0, kept, of_memories, stream_of
-from evokernel_core.targets.ascendc.ir.legality import Broken, wrong_types
+from evokernel_core.targets.ascendc.ir.legality import Broken, refused_sizes, wrong_types
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel, Memory, Node, accesses, flat
 from evokernel_core.targets.ascendc.ir.tile import known_values, walk
 
@@ -41,7 +42,7 @@ def broken_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterat
     yield from _structure(kernel)
     known, unmet = known_values(kernel, sizes, max(1, chip.aic))
     if unmet is not None:
-        reason = f"ComputeTiling refuses the sizes{unmet.note and ': '}{unmet.note}."
+        reason = refused_sizes(unmet.note)
         yield Broken("tiling", "ComputeTiling", reason)
         return
     broken: dict[Broken, None] = {}
@@ -61,7 +62,11 @@ def _memories(kernel: Kernel, chip: Chip) -> Iterator[Broken]:
     for memory, most in room.items():
         taken = sum(item.stages * item.bytes for item in of_memories(kernel, {memory}))
         if taken > most:
-            yield Broken("capacity", memory.value, f"The buffers take {taken} bytes of {most}.")
+            yield Broken(
+                "capacity",
+                memory.value,
+                Sentence("The buffers take {taken} bytes of {most}.", taken=taken, most=most),
+            )
     fetches = [node for node in kernel.nodes if isinstance(node, Fetch)]
     if fetches:
         yield from _events(kernel, fetches)
@@ -80,7 +85,13 @@ def _events(kernel: Kernel, fetches: Sequence[Fetch]) -> Iterator[Broken]:
              "L0A and L0B": sum(item.stages for item in of_memories(kernel, L0))}  # fmt: skip
     for place, count in taken.items():
         if count > _MOST_EVENTS:
-            yield Broken("stages", place, f"{count} events between two units are more than {_MOST_EVENTS}.")
+            yield Broken(
+                "stages",
+                place,
+                Sentence(
+                    "{count} events between two units are more than {most}.", count=count, most=_MOST_EVENTS
+                ),
+            )
 
 
 def _buffers(kernel: Kernel) -> Iterator[Broken]:
@@ -89,9 +100,19 @@ def _buffers(kernel: Kernel) -> Iterator[Broken]:
     for buffer in kernel.buffers:
         unit = BLOCK_BYTES if buffer.memory is Memory.L1 else _FRACTAL_BYTES
         if not 1 <= buffer.stages <= _MOST_EVENTS:
-            yield Broken("stages", buffer.name, f"{buffer.stages} stages are not from 1 to {_MOST_EVENTS}.")
+            yield Broken(
+                "stages",
+                buffer.name,
+                Sentence(
+                    "{stages} stages are not from 1 to {most}.", stages=buffer.stages, most=_MOST_EVENTS
+                ),
+            )
         if buffer.bytes % unit or buffer.bytes < unit:
-            yield Broken("alignment", buffer.name, f"{buffer.bytes} bytes are no multiple of {unit}.")
+            yield Broken(
+                "alignment",
+                buffer.name,
+                Sentence("{bytes} bytes are no multiple of {unit}.", bytes=buffer.bytes, unit=unit),
+            )
         if buffer not in written:
             yield Broken("unwritten-buffer", buffer.name, "Nothing writes what is read.")
         if buffer not in read:
@@ -184,14 +205,24 @@ def _limits(key: str, figures: Mapping[str, int]) -> Iterator[Broken]:
     for name, given in figures.items():
         limit = api_row(key).limit(name)
         if not limit.low <= given <= limit.high:
-            reason = f"{name} is {given}, and takes {limit.low} to {limit.high}."
+            reason = Sentence(
+                "{name} is {given}, and takes {low} to {high}.",
+                name=name,
+                given=given,
+                low=limit.low,
+                high=limit.high,
+            )
             yield Broken("parameter-limit", key, reason)
 
 
 def _fits(buffer: Buffer, elements: int) -> Iterator[Broken]:
     room = buffer.elements.evaluate({}) * (buffer.stages if buffer.joined else 1)
     if elements > room:
-        yield Broken("overflow", buffer.name, f"{elements} elements are more than {room}.")
+        yield Broken(
+            "overflow",
+            buffer.name,
+            Sentence("{elements} elements are more than {room}.", elements=elements, room=room),
+        )
 
 
 def _block(buffer: Buffer) -> int:

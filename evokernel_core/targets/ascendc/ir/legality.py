@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from attrs import frozen
 
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.hardware.ascend.api import ApiRow, TypeRule, api_row
 from evokernel_core.hardware.ascend.api.rows import DTYPES
 from evokernel_core.hardware.ascend.chip import Chip
@@ -58,23 +59,38 @@ class Broken:
     reason: str
 
 
+def refused_sizes(note: str) -> Sentence:
+    """Why ComputeTiling returns false, as far as a requirement says it."""
+    if not note:
+        return Sentence("ComputeTiling refuses the sizes.")
+    return Sentence("ComputeTiling refuses the sizes: {note}.", note=note)
+
+
 def rough_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterator[Broken]:
     """Those of ``broken_rules`` that take no walk over the nodes; kernels that break none can be priced."""
     used = allocation.bytes_of(kernel)
     if used > chip.ub_bytes:
-        reason = f"The buffers take {used} bytes of the {chip.ub_bytes} of the unified buffer."
+        reason = Sentence(
+            "The buffers take {used} bytes of the {ub_bytes} of the unified buffer.",
+            used=used,
+            ub_bytes=chip.ub_bytes,
+        )
         yield Broken("ub-capacity", "kernel", reason)
     most = chip.memory.max_queue_buffers
     for queues in ((Use.INPUT, Use.THROUGH), (Use.OUTPUT,)):
         number = sum(key.stages for key, use in allocation.uses(kernel).items() if use in queues)
         if number > most:
-            reason = f"The queues of one position have {number} buffers, which may be {most}."
+            reason = Sentence(
+                "The queues of one position have {number} buffers, which may be {most}.",
+                number=number,
+                most=most,
+            )
             yield Broken("queue-buffers", "kernel", reason)
     if not _has_tiles(kernel):
         yield Broken("no-tiles", "kernel", "No loop is dealt to cores.")
     _, unmet = known_values(kernel, sizes, chip.aiv)
     if unmet is not None:
-        reason = f"ComputeTiling refuses the sizes{unmet.note and ': '}{unmet.note}."
+        reason = refused_sizes(unmet.note)
         yield Broken("tiling", "ComputeTiling", reason)
 
 
@@ -134,7 +150,11 @@ def _buffers(kernel: Kernel) -> Iterator[Broken]:
         if buffer.idle:
             continue
         if buffer.stages > MOST_STAGES or buffer.stages < 1 or (not use.is_queue and buffer.stages > 1):
-            reason = f"{buffer.stages} stages are not from 1 to {MOST_STAGES}, or nothing copies the buffer."
+            reason = Sentence(
+                "{stages} stages are not from 1 to {most}, or nothing copies the buffer.",
+                stages=buffer.stages,
+                most=MOST_STAGES,
+            )
             yield Broken("queue-stages", buffer.name, reason)
         if buffer.cleared and use is not Use.SCRATCH:
             yield Broken("queue-cleared", buffer.name, "What a queue hands over holds nothing from before.")
@@ -143,7 +163,9 @@ def _buffers(kernel: Kernel) -> Iterator[Broken]:
         if buffer not in read:
             yield Broken("unread-buffer", buffer.name, "Nothing reads what is written.")
         if buffer.bytes % BLOCK_BYTES or buffer.bytes < BLOCK_BYTES:
-            yield Broken("alignment", buffer.name, f"{buffer.bytes} bytes are no whole blocks.")
+            yield Broken(
+                "alignment", buffer.name, Sentence("{bytes} bytes are no whole blocks.", bytes=buffer.bytes)
+            )
 
 
 def _queues(kernel: Kernel) -> Iterator[Broken]:
@@ -253,9 +275,19 @@ def wrong_types(key: str, given: tuple[str, ...]) -> tuple[str, ...]:
     rules, fixed = row.types, _fixed_types(row, target)
     pairs = list(zip(others, (*fixed, *[""] * len(others)), strict=False))
     sources = [own for own, needed in pairs if not needed]
-    found = [f"It takes {needed} where {own} is given." for own, needed in pairs if needed and own != needed]
+    found = [
+        Sentence("It takes {needed} where {own} is given.", needed=needed, own=own)
+        for own, needed in pairs
+        if needed and own != needed
+    ]
     if rules and not any(_matches(rule, target, sources) for rule in rules):
-        found.append(f"It takes no {' and '.join(sources) or 'numbers'} for a result of {target}.")
+        found.append(
+            Sentence(
+                "It takes no {sources} for a result of {target}.",
+                sources=" and ".join(sources) or "numbers",
+                target=target,
+            )
+        )
     return tuple(found)
 
 

@@ -96,7 +96,7 @@ def why_illegal(problem: ArgReduction, schedule: ArgSchedule) -> str | None:
         return "The searched elements lie otherwise than the schedule is for."
     tile = schedule.lanes * schedule.steps
     if _LANES(schedule) and (tile % 256 or tile > _MOST_ELEMENTS):
-        return f"A copy has whole blocks of masks, and {_MOST_ELEMENTS} elements or less."
+        return Sentence("A copy has whole blocks of masks, and {most} elements or less.", most=_MOST_ELEMENTS)
     if _SHORT(schedule) and schedule.chunked and schedule.elements < schedule.rows * LANES:
         return "A tile has a repeat of each row."
     return None

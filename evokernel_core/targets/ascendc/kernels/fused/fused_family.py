@@ -11,6 +11,7 @@ from evokernel_core.compiler.target import Move
 from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES
@@ -57,7 +58,11 @@ class FusedFamily:
     def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
         planned = plan(task, chip)
         if strategy.family != planned.family:
-            return f"The task takes a {planned.family} kernel, and no {strategy.family} one."
+            return Sentence(
+                "The task takes a {wanted} kernel, and no {given} one.",
+                wanted=planned.family,
+                given=strategy.family,
+            )
         return schedules.refusal(planned, Schedule.of(strategy), task, chip)
 
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:

@@ -100,54 +100,76 @@ def refusal(planned: Plan, schedule: Schedule, task: KernelTask, chip: Chip) -> 
     """Why a schedule breaks a rule of the hardware or of its family; None where it is legal."""
     columns = row_room(planned, task)
     if schedule.reduction not in METHODS or schedule.spread not in ("rows", "columns"):
-        return f"There is no reduction {schedule.reduction!r}, or no spread {schedule.spread!r}."
+        return Sentence(
+            "There is no reduction {reduction}, or no spread {spread}.",
+            reduction=repr(schedule.reduction),
+            spread=repr(schedule.spread),
+        )
     if schedule.tile < _TILE_STEP or schedule.tile % _TILE_STEP:
-        return f"A tile of {schedule.tile} elements is not a whole number of {_TILE_STEP}."
+        return Sentence(
+            "A tile of {tile} elements is not a whole number of {tile_step}.",
+            tile=schedule.tile,
+            tile_step=_TILE_STEP,
+        )
     if planned.reductions and schedule.tile > _MOST_TILE:
-        return f"A reduced tile has at most {_MOST_TILE} elements."
+        return Sentence("A reduced tile has at most {most} elements.", most=_MOST_TILE)
     reason = None
     if schedule.packed:
         reason = _packed_refusal(schedule, columns)
     elif schedule.form is Form.STEPS:
         reason = _steps_refusal(planned, schedule)
     elif schedule.form is Form.RESIDENT and columns > schedule.tile:
-        reason = f"A row of {columns} elements does not fit a tile of {schedule.tile}."
+        reason = Sentence(
+            "A row of {columns} elements does not fit a tile of {tile}.", columns=columns, tile=schedule.tile
+        )
     return reason or _buffer_refusal(build(planned, schedule), chip)
 
 
 def _steps_refusal(planned: Plan, schedule: Schedule) -> str | None:
     if schedule.columns > schedule.tile:
-        return f"A step of {schedule.columns} lanes does not fit a tile of {schedule.tile}."
+        return Sentence(
+            "A step of {columns} lanes does not fit a tile of {tile}.",
+            columns=schedule.columns,
+            tile=schedule.tile,
+        )
     if not schedule.whole:
         return None
     count = planned.mid.constant
     if count is None or count > steps.MOST_STEPS:
-        return f"Of a lane's steps, {planned.mid}, not all are known to fit a tile."
+        return Sentence("Of a lane's steps, {mid}, not all are known to fit a tile.", mid=planned.mid)
     if schedule.tile < _least_whole_tile(planned):
-        return f"All {count} steps of a few lanes do not fit a tile of {schedule.tile}."
+        return Sentence(
+            "All {count} steps of a few lanes do not fit a tile of {tile}.", count=count, tile=schedule.tile
+        )
     return None
 
 
 def _packed_refusal(schedule: Schedule, columns: int) -> str | None:
     if columns + 32 > schedule.tile or columns > schedule.columns:
-        return f"A row of {columns} elements does not fit a tile of {schedule.tile}."
+        return Sentence(
+            "A row of {columns} elements does not fit a tile of {tile}.", columns=columns, tile=schedule.tile
+        )
     if schedule.reduction == "tile" and (columns % LANES or columns <= LANES):
-        return f"Rows of {columns} elements are not whole repeats."
+        return Sentence("Rows of {columns} elements are not whole repeats.", columns=columns)
     strided = schedule.reduction == "fold" or schedule.spread == "columns"
     if strided and columns > _MOST_STRIDED:
-        return f"Rows of {columns} elements are further apart than a repeat stride reaches."
+        return Sentence(
+            "Rows of {columns} elements are further apart than a repeat stride reaches.", columns=columns
+        )
     return None
 
 
 def _buffer_refusal(kernel: Kernel, chip: Chip) -> str | None:
     usable = chip.ub_bytes - RESERVED_BYTES
     if kernel.layout.total > usable:
-        return f"The buffers take {kernel.layout.total} of {usable} bytes."
+        return Sentence(
+            "The buffers take {total} of {usable} bytes.", total=kernel.layout.total, usable=usable
+        )
     most = chip.memory.max_queue_buffers
     if sum(kernel.buffers_of(part) for part in (*kernel.queued, *kernel.invariants)) > most:
-        return f"The inputs need more than {most} queue buffers."
+        return Sentence("The inputs need more than {most} queue buffers.", most=most)
     if sum(kernel.buffers_of(output) for output in kernel.plan.outputs) > most:
-        return f"The outputs need more than {most} queue buffers."
+        return Sentence("The outputs need more than {most} queue buffers.", most=most)
     return None
 
 

@@ -66,8 +66,8 @@ class Storage:
     def _scratch(self) -> Iterator[tuple[str, Slice]]:
         """Masks, rows, columns in float32, and tiles of 16 bits."""
         kernel, tile = self._kernel, self.tile
-        for number in range(kernel.masks):
-            yield f"mask{number}", whole(Buffer(f"mask{number}", "uint8_t", 1, tile // 8))
+        for name in (f"mask{number}" for number in range(kernel.masks)):
+            yield name, whole(Buffer(name, "uint8_t", 1, tile // 8))
         for stage, ctype in kernel.stages.items():
             yield stage, whole(Buffer(stage, ctype, 2, tile))
         read_whole = rows_read_whole(kernel.programs) if kernel.schedule.packed else []

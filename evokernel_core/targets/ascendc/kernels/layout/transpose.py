@@ -92,7 +92,9 @@ def refusal(turn: Transposition, schedule: TransposeSchedule, chip: Chip) -> str
     if sides is None:
         return "The schedule does not fit the axes of the box."
     if max(schedule.most) > _MOST and schedule.transposes:
-        return f"A transposition repeats at most {most_of('TransDataTo5HD', 'repeatTimes')} times."
+        return Sentence(
+            "A transposition repeats at most {most} times.", most=most_of("TransDataTo5HD", "repeatTimes")
+        )
     if _used_bytes(turn, sides, schedule) > chip.ub_bytes - RESERVED_BYTES:
         return "The tiles do not fit the unified buffer."
     return None

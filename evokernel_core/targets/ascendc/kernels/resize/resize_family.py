@@ -46,7 +46,7 @@ def _why_no_planes(problem: Resize, schedule: ResizeSchedule) -> str | None:
     if schedule.columns % _unit(problem) and schedule.columns < problem.columns.results:
         return "A part of a row begins at a whole block, and with the first phase."
     if min(schedule.columns, problem.columns.results) > _MOST_TABLE:
-        return f"A tile has at most {_MOST_TABLE} columns."
+        return Sentence("A tile has at most {most} columns.", most=_MOST_TABLE)
     if schedule.phased:
         return why_no_phases(problem, schedule)
     if schedule.woven:

@@ -120,7 +120,7 @@ def _cell(problem: Put, schedule: ScatterSchedule) -> Descriptor:
 def _order(schedule: ScatterSchedule) -> str:
     """How values come to their places, in words."""
     if schedule.held:
-        return f"Sorts {schedule.held} elements at a time by their places."
+        return Sentence("Sorts {held} elements at a time by their places.", held=schedule.held)
     return "Each core writes a range of places." if schedule.owned else "Writes in the order of indices."
 
 
@@ -166,7 +166,7 @@ class _Putting:
         what = f"{self.what} are {_WORDS[self._problem.kind]} others where indices say so"
         if self._problem.parts:
             return f"For each part of the entries, {self.what} that change nothing, of which {what}."
-        return f"A copy of the source in which {what}. Later ones come last."
+        return Sentence("A copy of the source in which {what}. Later ones come last.", what=what)
 
     def _span(self, part: Expr) -> tuple[Index, Index]:
         """The entries of a part."""

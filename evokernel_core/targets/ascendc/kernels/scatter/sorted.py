@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 
 from evokernel_core.compiler.ops import LAST
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES
@@ -101,8 +102,10 @@ def why_illegal(problem: Put, schedule: ScatterSchedule) -> str | None:
         or schedule.held % LANES
         or schedule.held > _MOST_MERGED
     ):
-        return (
-            f"Tiles have {LANES} to {_MOST_MERGED} elements, and as many entries are sorted, whole repeats."
+        return Sentence(
+            "Tiles have {lanes} to {most} elements, and as many entries are sorted, whole repeats.",
+            lanes=LANES,
+            most=_MOST_MERGED,
         )
     if schedule.runs % LANES or not LANES <= schedule.runs < schedule.held:
         return "Entries are looked at in whole repeats, and more of them are held."

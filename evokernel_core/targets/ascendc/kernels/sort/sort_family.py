@@ -68,7 +68,11 @@ def _why_illegal(problem: Sort, schedule: SortSchedule) -> str | None:
     if schedule.best > schedule.elements:
         return "No more elements are kept than a tile has."
     if schedule.best and (schedule.merges or keep is None or keep > schedule.best):
-        return f"{problem.keep.cpp()} elements of a row may be more than the {schedule.best} that are kept."
+        return Sentence(
+            "{keep} elements of a row may be more than the {best} that are kept.",
+            keep=problem.keep.cpp(),
+            best=schedule.best,
+        )
     if not schedule.best and not schedule.merges and (columns is None or columns > schedule.elements):
         return f"Rows of {problem.columns.cpp()} elements may not fit a tile of {schedule.elements}."
     return None
