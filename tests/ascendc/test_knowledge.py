@@ -293,7 +293,7 @@ def test_a_draft_gets_practices_for_what_its_bounds_say(size: int, expected: tup
 
 
 def test_practices_name_the_chip_that_is_asked_about() -> None:
-    slow: Chip = evolve(CHIP, launch_us=77.0)
+    slow: Chip = evolve(CHIP, launch=evolve(CHIP.launch, launch_us=77.0))
     (item,) = practices_for(["launch"], Cores.VECTOR, slow)
     assert "A launch takes 77 us" in item.body
 
