@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evokernel_core.compiler.author import _best_program
 from evokernel_core.compiler.fusion.program import PROGRAM, draft, parted, plan_program
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.serial import dumps
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
-from evokernel_core.targets.ascendc import author
 from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import check, estimate_us, initial, moves, write
 from evokernel_core.targets.ascendc.kernels.fused.fused_family import FusedFamily
@@ -75,7 +75,7 @@ def test_each_kernel_of_a_program_is_drafted_once(
 
     monkeypatch.setattr(FusedFamily, "initial", counted)
     draft.cache_clear()
-    author._best_program.cache_clear()
+    _best_program.cache_clear()
     initial(layers(builder, 3), chip)
     assert drafted
     assert len(drafted) == len(set(drafted))
