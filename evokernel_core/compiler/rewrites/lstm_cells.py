@@ -113,9 +113,9 @@ class _LstmSearch:
             while names[-1] in later and calls[names[-1]].goes_on(names[-1], calls[later[names[-1]]]):
                 names.append(later[names[-1]])
             steps = self._graph.spec(call.x).shape[call.dim]
-            inner = [call.after for name in names[:-1]]
+            inner = [calls[step].after for step in names[:-1]]
             if len(names) >= _LEAST_STEPS and steps == len(names) and all(map(self._stays_inside, inner)):
-                return names, [call for name in names]
+                return names, [calls[step] for step in names]
         return None
 
     def _stays_inside(self, name: str) -> bool:
