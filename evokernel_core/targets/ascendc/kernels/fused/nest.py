@@ -138,8 +138,8 @@ class Nest:
         """Instructions of a program."""
         selector.write(items, program.registers)
 
-    def _reduce(self, count: Expr, item: Instruction, slices: Sequence[Slice]) -> None:
-        self.reduce(REDUCTION_NAMES[item.op], slices[0], slices[1], count)
+    def _reduce(self, count: Expr, instruction: Instruction, slices: Sequence[Slice]) -> None:
+        self.reduce(REDUCTION_NAMES[instruction.op], slices[0], slices[1], count)
 
     def reduce(self, name: str, to: Slice, source: Slice, count: Expr) -> None:
         """Lanes to one number."""
@@ -147,11 +147,11 @@ class Nest:
         assert folds is not None
         reduce_lanes(self.k, name, to, source, count, folds, self.schedule.tile)
 
-    def _shift(self, count: Expr, tile: Expr, item: Instruction, slices: Sequence[Slice]) -> None:
+    def _shift(self, count: Expr, tile: Expr, instruction: Instruction, slices: Sequence[Slice]) -> None:
         """The mean of a row's first tile: what is near zero sums without loss."""
         row, source, _ = slices
-        assert isinstance(item.scalar, State)
+        assert isinstance(instruction.scalar, State)
         with self.k.when(tile, "==", 0):
             self.reduce("Sum", row, source, count)
-            total = self.k.get(f"{item.scalar.name}ed", row, 0, FLOAT)
-            self.k.assign(item.scalar, Arithmetic("/", total, AsFloat(count)))
+            total = self.k.get(f"{instruction.scalar.name}ed", row, 0, FLOAT)
+            self.k.assign(instruction.scalar, Arithmetic("/", total, AsFloat(count)))

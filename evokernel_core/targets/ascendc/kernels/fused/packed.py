@@ -120,7 +120,7 @@ class Packed(Nest):
                 self._load_tile(operand, row, rows)
             self.read_numbers(access.varies, lambda one: row_of(plan, one, row))
             count = k.let("count", rows * self._pitch)
-            body = [item for item in self._program.body if not self._is_hoisted(item)]
+            body = [statement for statement in self._program.body if not self._is_hoisted(statement)]
             self.write(body, self._program, self._on_rows(rows, count))
             for output in plan.outputs:
                 self._store_tile(output, row, rows)
@@ -129,15 +129,15 @@ class Packed(Nest):
         """Columns that are the same in every row, as instructions take them."""
         for operand in self.kernel.invariants:
             self.load(operand, Int(0), self._columns)
-        hoisted = [item for item in self._program.body if self._is_hoisted(item)]
+        hoisted = [statement for statement in self._program.body if self._is_hoisted(statement)]
         self.write(hoisted, self._program, self._on_rows(self._most_rows, self._most_rows * self._pitch))
 
-    def _is_hoisted(self, item: Instruction) -> bool:
+    def _is_hoisted(self, instruction: Instruction) -> bool:
         """Whether an instruction makes what is the same in every tile."""
-        if item.op == "expand_columns" and item.target is not None and item.target.name:
+        if instruction.op == "expand_columns" and instruction.target is not None and instruction.target.name:
             return True
         invariants = {operand.name for operand in self.kernel.invariants}
-        return item.op == "cast_in" and item.sources[0].home in invariants
+        return instruction.op == "cast_in" and instruction.sources[0].home in invariants
 
     # -- copies -------------------------------------------------------------------------------
 
@@ -208,9 +208,9 @@ class Packed(Nest):
         }
         return selector
 
-    def _reduce_rows(self, rows: Expr, item: Instruction, slices: Sequence[Slice]) -> None:
+    def _reduce_rows(self, rows: Expr, instruction: Instruction, slices: Sequence[Slice]) -> None:
         """Each row of a tile to its number, as the schedule says."""
-        name, (to, source), folds = REDUCTION_NAMES[item.op], slices, self.storage.folds
+        name, (to, source), folds = REDUCTION_NAMES[instruction.op], slices, self.storage.folds
         sizes = (rows, self._columns, self._pitch)
         columns = self.plan.inner.constant
         assert folds is not None
@@ -221,15 +221,17 @@ class Packed(Nest):
         else:
             self._over_rows.reduce_by_row(name, (to, source), sizes, folds, self.schedule.tile)
 
-    def _convert(self, rows: Expr, selector: Selector, item: Instruction, slices: Sequence[Slice]) -> None:
+    def _convert(
+        self, rows: Expr, selector: Selector, instruction: Instruction, slices: Sequence[Slice]
+    ) -> None:
         """A conversion; numbers of one byte pass through half."""
         target, source = slices
-        mode, count = mode_of_cast(item), selector.counts[item.domain]
-        if item.domain is Domain.COLUMN and item.detail == "int64":
+        mode, count = mode_of_cast(instruction), selector.counts[instruction.domain]
+        if instruction.domain is Domain.COLUMN and instruction.detail == "int64":
             count = self._columns  # a copy ends with a whole block, which holds fewer of eight bytes
-        stages = [self.storage.places[STAGES["bool"]]] if item.detail in ONE_BYTE else []
+        stages = [self.storage.places[STAGES["bool"]]] if instruction.detail in ONE_BYTE else []
         for to, taken in zip((*stages, target), (source, *stages), strict=True):
-            if item.domain is Domain.FULL:
+            if instruction.domain is Domain.FULL:
                 self._convert_rows(selector, (to, taken), mode, rows)
             else:
                 selector.call("Cast", to, taken, mode, count=count)

@@ -54,9 +54,15 @@ def rows_read_whole(programs: Sequence[TileProgram]) -> list[str]:
     """The names of the row tensors that instructions read in whole repeats or blocks."""
     result: dict[str, None] = {}
     for program in programs:
-        for item in program.instructions:
-            if item.op in ("Compare", "CompareScalar", "expand_rows") or item.op.endswith("Rows"):
-                rows = (source for source in item.sources if source.domain is Domain.ROW and not source.home)
+        for instruction in program.instructions:
+            if instruction.op in ("Compare", "CompareScalar", "expand_rows") or instruction.op.endswith(
+                "Rows"
+            ):
+                rows = (
+                    source
+                    for source in instruction.sources
+                    if source.domain is Domain.ROW and not source.home
+                )
                 result.update(dict.fromkeys(row.name for row in rows if row.kind is Kind.NUMBER))
     return list(result)
 

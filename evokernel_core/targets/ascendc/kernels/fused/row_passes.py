@@ -113,7 +113,9 @@ class RowPasses(Nest):
 
     def _shifts(self) -> Iterator[State]:
         """What the first tiles of rows shift others by."""
-        items = (item for step in self.steps for item in step.program.body if item.op == "shift")
+        items = (
+            statement for step in self.steps for statement in step.program.body if statement.op == "shift"
+        )
         yield from (item.scalar for item in items if isinstance(item.scalar, State))
 
     def finish_row(self, row: Var) -> None:

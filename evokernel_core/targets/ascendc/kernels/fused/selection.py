@@ -52,16 +52,16 @@ class Selector:
             self._write(item, [self.places[registers.name(tensor)] for tensor in tensors])
         self._origin = ""
 
-    def _write(self, item: Instruction, slices: list[Slice]) -> None:
-        if item.op in self.special:
-            self.special[item.op](item, slices)
-        elif item.op in _PLAIN:
-            self.call(item.op, *slices, *_number(item), count=self._count(item))
+    def _write(self, instruction: Instruction, slices: list[Slice]) -> None:
+        if instruction.op in self.special:
+            self.special[instruction.op](instruction, slices)
+        elif instruction.op in _PLAIN:
+            self.call(instruction.op, *slices, *_number(instruction), count=self._count(instruction))
         else:
-            _WRITERS[item.op](self, item, slices)
+            _WRITERS[instruction.op](self, instruction, slices)
 
-    def _count(self, item: Instruction) -> Expr:
-        return self.counts[item.domain]
+    def _count(self, instruction: Instruction) -> Expr:
+        return self.counts[instruction.domain]
 
     def call(self, key: str, target: Slice, *operands: Operand, count: Expr, former: str = "") -> None:
         """An instruction on so many elements."""
@@ -71,43 +71,43 @@ class Selector:
 
     # -- operations that are not one instruction, or take more than tensors and a number ---------
 
-    def _round(self, item: Instruction, slices: list[Slice]) -> None:
-        self.call("Cast", *slices, rounding(item.detail), count=self._count(item))
+    def _round(self, instruction: Instruction, slices: list[Slice]) -> None:
+        self.call("Cast", *slices, rounding(instruction.detail), count=self._count(instruction))
 
-    def _compare(self, item: Instruction, slices: list[Slice]) -> None:
+    def _compare(self, instruction: Instruction, slices: list[Slice]) -> None:
         """Comparisons work on whole repeats."""
-        mode, count = Enumerator(f"CMPMODE::{item.detail}"), round_up(self._count(item), WIDTH)
-        if item.op == "Compare":
+        mode, count = Enumerator(f"CMPMODE::{instruction.detail}"), round_up(self._count(instruction), WIDTH)
+        if instruction.op == "Compare":
             self.call("Compare", *slices, mode, count=count)
         else:
-            self.call("Compares", *slices, *_number(item), mode, count=count, former="CompareScalar")
+            self.call("Compares", *slices, *_number(instruction), mode, count=count, former="CompareScalar")
 
-    def _select(self, item: Instruction, slices: list[Slice]) -> None:
-        mode = _TENSORS if item.op == "Select" else _NUMBER
-        self.call("Select", *slices, *_number(item), mode, count=self._count(item))
+    def _select(self, instruction: Instruction, slices: list[Slice]) -> None:
+        mode = _TENSORS if instruction.op == "Select" else _NUMBER
+        self.call("Select", *slices, *_number(instruction), mode, count=self._count(instruction))
 
-    def _combine_masks(self, item: Instruction, slices: list[Slice]) -> None:
+    def _combine_masks(self, instruction: Instruction, slices: list[Slice]) -> None:
         words = [read_as("uint16_t", one) for one in slices]
-        self.call(item.op, *words, count=round_up(self._count(item), WIDTH) // _WORD_BITS)
+        self.call(instruction.op, *words, count=round_up(self._count(instruction), WIDTH) // _WORD_BITS)
 
-    def _rounded(self, item: Instruction, slices: list[Slice]) -> None:
+    def _rounded(self, instruction: Instruction, slices: list[Slice]) -> None:
         target, source = slices
-        stage, count = self.places[STAGES[item.detail]], self._count(item)
+        stage, count = self.places[STAGES[instruction.detail]], self._count(instruction)
         self.call("Cast", stage, source, rounding("CAST_RINT"), count=count)
         self.call("Cast", target, stage, rounding("CAST_NONE"), count=count)
 
-    def _cast(self, item: Instruction, slices: list[Slice]) -> None:
+    def _cast(self, instruction: Instruction, slices: list[Slice]) -> None:
         """Numbers of one byte pass through half."""
         target, source = slices
-        mode, count = mode_of_cast(item), self._count(item)
-        if item.detail in ONE_BYTE:
+        mode, count = mode_of_cast(instruction), self._count(instruction)
+        if instruction.detail in ONE_BYTE:
             stage = self.places[STAGES["bool"]]
             self.call("Cast", stage, source, mode, count=count)
             source = stage
         self.call("Cast", target, source, mode, count=count)
 
-    def _read(self, item: Instruction, slices: list[Slice]) -> None:
-        number = item.scalar
+    def _read(self, instruction: Instruction, slices: list[Slice]) -> None:
+        number = instruction.scalar
         if isinstance(number, State):
             read = self.k.get(f"{number.name}Read", slices[0], 0, number.ctype)
             self.k.assign(number, read)
@@ -116,12 +116,12 @@ class Selector:
             self.k.get(number.name, slices[0], 0, number.ctype)
 
 
-def _number(item: Instruction) -> tuple[Expr, ...]:
-    return () if item.scalar is None else (item.scalar,)
+def _number(instruction: Instruction) -> tuple[Expr, ...]:
+    return () if instruction.scalar is None else (instruction.scalar,)
 
 
-def mode_of_cast(item: Instruction) -> Enumerator:
-    widens = item.op == "cast_in" and item.detail not in INTEGERS
+def mode_of_cast(instruction: Instruction) -> Enumerator:
+    widens = instruction.op == "cast_in" and instruction.detail not in INTEGERS
     return rounding("CAST_NONE" if widens else "CAST_RINT")
 
 

@@ -104,13 +104,13 @@ class SinglePass(Nest):
         if columns is not None:
             for operand in self.kernel.invariants:
                 self.load(operand, Int(0), columns)
-            hoisted = [item for item in self._program.body if self._is_hoisted(item)]
+            hoisted = [statement for statement in self._program.body if self._is_hoisted(statement)]
             self.write(hoisted, self._program, self.selector(columns, Int(1)))
 
-    def _is_hoisted(self, item: Instruction) -> bool:
+    def _is_hoisted(self, instruction: Instruction) -> bool:
         """Whether an instruction converts what is the same in every row."""
         invariants = {operand.name for operand in self.kernel.invariants}
-        return item.op == "cast_in" and item.sources[0].home in invariants
+        return instruction.op == "cast_in" and instruction.sources[0].home in invariants
 
     def _row(self, row: Var, columns: Param, column: Expr, count: Expr) -> None:
         """A row, or a part of it."""
@@ -123,7 +123,7 @@ class SinglePass(Nest):
 
     def _compute(self, target: Expr, count: Expr) -> None:
         """Compute a tile, and store it."""
-        body = [item for item in self._program.body if not self._is_hoisted(item)]
+        body = [statement for statement in self._program.body if not self._is_hoisted(statement)]
         self.write(body, self._program, self.selector(count, Int(1)))
         for output in self.outputs(Domain.FULL):
             self.store(output, target, count)

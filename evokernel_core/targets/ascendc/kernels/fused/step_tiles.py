@@ -124,9 +124,11 @@ class StepTiles(LaneRuns):
         to, row = slices
         self._over.repeat(to, row, tile.rows, pitch)
 
-    def _fold_steps(self, tile: StepTile, pitch: Expr, item: Instruction, slices: Sequence[Slice]) -> None:
+    def _fold_steps(
+        self, tile: StepTile, pitch: Expr, instruction: Instruction, slices: Sequence[Slice]
+    ) -> None:
         to, source = slices
-        self._over.fold_apart(item.detail, to, source, self.place("accumulator0"), tile.rows, pitch)
+        self._over.fold_apart(instruction.detail, to, source, self.place("accumulator0"), tile.rows, pitch)
 
     def _shift_lanes(
         self, tile: StepTile, pitch: Expr, selector: Selector, _: Instruction, slices: Sequence[Slice]

@@ -41,7 +41,7 @@ def over(
     numbers = () if number is None else (number,)
     places, everything = (source.place for source in sources), rows * columns * BLOCK
     others = [source.pitch for source in sources if source.pitch != to.pitch]
-    if any(item.step != 1 or isinstance(item.pitch, Binary) for item in each):
+    if any(area.step != 1 or isinstance(area.pitch, Binary) for area in each):
         _apart(k, key, each, numbers, rows, columns)
     elif not others and columns == to.pitch:
         k.call(key, to.place, *places, *numbers, everything, repeats=ceil_div(everything, LANES))
@@ -60,21 +60,21 @@ def _apart(
 ) -> None:
     """The same where rows lie apart."""
     kind = "BinaryRepeatParams" if len(each) > 2 else "UnaryRepeatParams"
-    steps = [item.step for item in each]
+    steps = [area.step for area in each]
     steep = rows * BLOCK
-    for slice_ in dict.fromkeys(expr(item.pitch) for item in each):
-        if not isinstance(slice_, Int):
-            steep = Choice(slice_, ">", Int(MOST_STEPS), Int(0), steep)
+    for pitch in dict.fromkeys(expr(area.pitch) for area in each):
+        if not isinstance(pitch, Int):
+            steep = Choice(pitch, ">", Int(MOST_STEPS), Int(0), steep)
     steep = Choice(rows, ">", Int(MOST_STEPS), Int(0), steep)
     with k.when(columns, "<", steep), k.pieces("part", (0, columns), BLOCK) as (column, count):
-        parts = (slice_.at(0, column * slice_.step).place for slice_ in each)
-        pitches = strides(kind, *steps, *(item.pitch for item in each))
+        parts = (area.at(0, column * area.step).place for area in each)
+        pitches = strides(kind, *steps, *(area.pitch for area in each))
         times = Converted(rows, "uint8_t")
         k.call(key, *parts, *numbers, count * BLOCK, times, pitches, repeats=rows)
     with k.otherwise(), k.loop("line", rows) as line:
         repeats, spread = columns // BLOCK, strides(kind, *steps, *(step * BLOCK for step in steps))
-        parts = (slice_.at(line, 0).place for slice_ in each)
+        parts = (area.at(line, 0).place for area in each)
         k.call(key, *parts, *numbers, LANES, Converted(repeats, "uint8_t"), spread, repeats=repeats)
         with k.when(columns % BLOCK, ">", 0):
-            parts = (slice_.at(line, repeats * (BLOCK * slice_.step)).place for slice_ in each)
+            parts = (area.at(line, repeats * (BLOCK * area.step)).place for area in each)
             k.call(key, *parts, *numbers, columns % BLOCK * BLOCK, 1, spread, repeats=1)

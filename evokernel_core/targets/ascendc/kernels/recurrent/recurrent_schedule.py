@@ -142,9 +142,9 @@ def steps(
     unit = max(16, 64 // ITEM_SIZE[problem.dtype])
     hidden = problem.hidden.evaluate(sizes)
 
-    def filled(item: RecurrentSchedule) -> RecurrentSchedule:
-        is_open = min(item.batch, item.hidden, item.base_k, item.panel_k) > 0
-        return _filled(problem, item, hidden, memory) if is_open else item
+    def filled(schedule: RecurrentSchedule) -> RecurrentSchedule:
+        is_open = min(schedule.batch, schedule.hidden, schedule.base_k, schedule.panel_k) > 0
+        return _filled(problem, schedule, hidden, memory) if is_open else schedule
 
     yield "more hidden units a core", filled(evolve(here, hidden=here.hidden + unit))
     yield "fewer hidden units a core", filled(evolve(here, hidden=here.hidden - unit))
