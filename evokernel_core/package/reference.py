@@ -17,6 +17,9 @@ _TAKEN = frozenset({"torch", "reference", "guards", "type", "NAME"})
 _MAKES_TENSORS = frozenset({"full", "scalar_tensor", "arange", "zeros", "ones", "empty"})
 """Operations without a tensor argument: they need to be told the device."""
 
+_LISTS = frozenset({"aten.split.Tensor", "aten.split_with_sizes.default", "aten.unbind.int"})
+"""Operations that answer with a list, also of one tensor."""
+
 _SEEN_OTHERWISE = {"view_as_complex": ".contiguous()", "view_as_real": ".resolve_conj()"}
 """What is called first where a tensor may not lie in memory as PyTorch's operation wants it."""
 
@@ -59,7 +62,7 @@ def statements(task: KernelTask) -> list[str]:
     # a number was traced as a tensor, which most operations of ATen take no number for
     numbers = [python_name(operand.name) for operand in task.graph.inputs if operand.kind is InputKind.SCALAR]
     lines += [f"{name} = torch.scalar_tensor({name}, dtype=torch.float32)" for name in numbers]
-    several = {node.name: len(node.outputs) > 1 for node in task.graph.nodes}
+    several = {node.name: len(node.outputs) > 1 or node.op in _LISTS for node in task.graph.nodes}
     tensors = tensor_inputs(task)
     device = f"{python_name(tensors[0].name)}.device" if tensors else '"cpu"'
     buffers = {

@@ -29,6 +29,7 @@ from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.import_root import import_root
+from evokernel_core.package.reference import statements
 from evokernel_core.package.write import Placed, kernel_name, place_package, read_package, write_package
 from evokernel_core.targets.ascendc.author import write
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial
@@ -382,6 +383,24 @@ def test_the_binding_checks_the_contract(tmp_path: Path, task: KernelTask, sourc
     assert (
         f'TORCH_LIBRARY_FRAGMENT(evokernel, library)\n{{\n    library.def("{kernel_name(task, SITE)}(' in text
     )
+
+
+@pytest.mark.parametrize(
+    ("op", "given", "shape"),
+    [
+        ("split.Tensor", (8, 1), [4, 8]),
+        ("split_with_sizes.default", ([8], 1), [4, 8]),
+        ("unbind.int", (0,), [8]),
+    ],
+)
+def test_a_list_of_one_tensor_is_a_list(
+    op: str, given: tuple[Any, ...], shape: list[int], builder: Any
+) -> None:
+    b = builder()
+    x = b.input("x", [1, 8] if op == "unbind.int" else [4, 8])
+    task = b.task(b.call("relu.default", b.call(op, x, *given, shape=shape), shape=shape))
+    text = "\n    ".join(["def reference(x):", *statements(task)])
+    assert f"relu.default({text.split(' = ')[0].split()[-1]}[0])" in text
 
 
 def test_dtypes_and_infinities_become_python(tmp_path: Path, builder: Any) -> None:
