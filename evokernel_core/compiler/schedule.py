@@ -13,6 +13,7 @@ Storing and reading, neighbours, the legality of ranges, notes and whether copie
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from functools import cache
@@ -39,19 +40,19 @@ def _always(schedule: Any) -> bool:
 
 
 @frozen(kw_only=True)
-class Rule:
+class Rule(ABC):
     """Which values of a field are legal, in schedules of which ``when`` holds."""
 
     when: Callable[[Any], bool] = _always
 
+    @abstractmethod
     def holds(self, value: Any) -> bool:
         """Whether a value is legal."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def legal(self) -> Sentence:
         """The legal values in words."""
-        raise NotImplementedError
 
 
 @frozen
@@ -105,7 +106,7 @@ def _alone(before: Any, after: Any) -> Any:
 
 
 @frozen(kw_only=True)
-class Change:
+class Change(ABC):
     """The named changes of a field, in schedules of which ``when`` holds. ``also``: what else changes; the
     schedule as it was, and with the new value, give the one that is meant."""
 
@@ -113,12 +114,12 @@ class Change:
     also: Callable[[Any, Any], Any] = _alone
 
     @property
-    def names(self) -> tuple[str, ...]:
-        raise NotImplementedError
+    @abstractmethod
+    def names(self) -> tuple[str, ...]: ...
 
+    @abstractmethod
     def values(self, value: Any) -> Iterator[tuple[str, Setting]]:
         """The names with the values that they lead to, legal or not."""
-        raise NotImplementedError
 
 
 @frozen
@@ -135,8 +136,9 @@ class UpOrDown(Change):
     def values(self, value: int) -> Iterator[tuple[str, int]]:
         yield from ((name, other) for name, other in self._both(value) if name)
 
+    @abstractmethod
     def _both(self, value: int) -> Iterator[tuple[str, int]]:
-        raise NotImplementedError
+        """The two names with the values that they lead to."""
 
 
 @frozen

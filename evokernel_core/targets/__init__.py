@@ -21,17 +21,22 @@ def load_target(name: str) -> Target:
         from evokernel_core.targets.ascendc.target import ASCENDC
 
         return ASCENDC
-    raise UsageError(
-        "There is no target called {name}; choose one of: {known}.", name=repr(name), known=", ".join(TARGETS)
-    )
+    raise _unknown(name)
 
 
 def load_knowledge(name: str) -> Knowledge:
-    """What a target tells in words. Raises UsageError for an unknown one."""
-    load_target(name)
-    from evokernel_core.targets.ascendc.knowledge.prompting import AscendCKnowledge
+    """What the target of that name tells in words. Raises UsageError for an unknown one."""
+    if name == "ascendc":
+        from evokernel_core.targets.ascendc.knowledge.prompting import AscendCKnowledge
 
-    return AscendCKnowledge()
+        return AscendCKnowledge()
+    raise _unknown(name)
+
+
+def _unknown(name: str) -> UsageError:
+    return UsageError(
+        "There is no target called {name}; choose one of: {known}.", name=repr(name), known=", ".join(TARGETS)
+    )
 
 
 def author_for(device: str, target: str = TARGETS[0]) -> KernelAuthor:
