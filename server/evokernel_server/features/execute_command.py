@@ -18,7 +18,7 @@ from evokernel_server.errors import Refused
 from evokernel_server.features.inputs import observe_command, shapes_edit, unknown_words
 from evokernel_server.jobs.forgetting import forget
 from evokernel_server.jobs.tasks import spawn
-from evokernel_server.offers.pending import Offer, undecided
+from evokernel_server.offers.pending import NO_KERNEL_WAITS, Offer, undecided
 from evokernel_server.texts import command_names as names
 from evokernel_server.texts.plain import plain
 from evokernel_server.texts.translations import _, told
@@ -222,7 +222,7 @@ def _offer(server: Host, given: Arguments) -> Offer:
     region_id, name = str(given.get("regionId", "")), str(given.get("name", ""))
     offer = server.offers.find(document.path, region_id, name) if document else None
     if offer is None:
-        raise Refused(_("There is no kernel for this place any more."))
+        raise Refused(_(NO_KERNEL_WAITS))
     return offer
 
 

@@ -31,7 +31,7 @@ from evokernel_server.jobs.worker import Cancelled, Worker, WorkerError
 from evokernel_server.offers.acceptance import Acceptance, ChosenKernel, kernel_words, package_names
 from evokernel_server.offers.outcomes import OutcomeLog
 from evokernel_server.offers.overlaps import REPLACEABLE
-from evokernel_server.offers.pending import Offer, Offers, microseconds
+from evokernel_server.offers.pending import NO_KERNEL_WAITS, Offer, Offers, microseconds
 from evokernel_server.offers.ready import Ready
 from evokernel_server.options import Options
 from evokernel_server.texts.hazards import with_help
@@ -238,7 +238,7 @@ class Kernels:
         if offer is not None and source_id in ("", offer.source_id):
             return await self.apply_offer(offer)
         if not source_id:
-            raise Refused(_("There is no kernel for this place any more."))
+            raise Refused(_(NO_KERNEL_WAITS))
         self._need_trust(document)
         name = name or (offer.name if offer is not None and offer.old is not None else "")
         if not name:

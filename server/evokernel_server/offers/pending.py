@@ -25,7 +25,9 @@ from evokernel_server.jobs.tasks import spawn
 from evokernel_server.offers.outcomes import OutcomeLog
 from evokernel_server.offers.placement_state import is_never
 from evokernel_server.options import ServerOptions
-from evokernel_server.texts.translations import _, source_word, sourced
+from evokernel_server.texts.translations import _, marked, source_word, sourced
+
+NO_KERNEL_WAITS = marked("No kernel waits for this place any more: you or another window decided about it.")
 
 _GATHER_S = 0.2
 """Offers that arrive this close together share a message."""
