@@ -11,10 +11,12 @@ import argparse
 import asyncio
 import io
 import json
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
@@ -31,6 +33,7 @@ from evokernel_server.documents.workspace import Document
 from evokernel_server.jobs import worker as editor
 from evokernel_server.trust import Trust
 
+from benchmarks.corpus.entries import Entry, edited_copy, entries
 from evokernel_core.capture import finder
 from evokernel_core.cli import synth
 from evokernel_core.cli.main import cli
@@ -41,6 +44,9 @@ from evokernel_core.synthesis import session as sessions
 from evokernel_core.synthesis.engine import Status, SynthesisResult
 from evokernel_core.synthesis.session import Session
 from evokernel_core.synthesis.worker import Worker, reason_of
+
+OBSERVE_S = 300
+"""Seconds for the program of a corpus' entry."""
 
 
 @frozen
@@ -155,7 +161,11 @@ def of_agent(session: Session, file: Path) -> Rows:
 
 
 def _figures(*figures: float | None) -> tuple[float, ...]:
-    return tuple(round(figure, 2) for figure in figures if figure is not None)
+    """Microseconds, then the gain, as agents are told them: the gain has two digits more, of which a person
+    sees none."""
+    *times, gain = figures
+    told = [*(round(figure, 2) for figure in times if figure is not None)]
+    return (*told, *([] if gain is None else [round(round(gain, 4), 2)]))
 
 
 def _ignore(*_: object) -> None:
@@ -229,28 +239,74 @@ def _lost(planned: Sequence[Row], rows: Sequence[Mapping[str, Any]]) -> Iterator
         yield f"synth: refuses {id}: {reason}"
 
 
+@frozen
+class File:
+    """A model file to ask about, by the interpreter that runs it; the environment's if none is named."""
+
+    name: str
+    path: Path
+    interpreter: str = ""
+
+
+def of_corpus(corpus: Path, pattern: str, folder: Path) -> Iterator[File]:
+    """Copies of a corpus' files below ``folder``, each after its program was observed."""
+    for entry in entries(corpus, pattern):
+        path = edited_copy(entry, folder / entry.name)
+        if entry.driver is not None:
+            observe(entry, folder / entry.name)
+        yield File(entry.name, path, str(entry.interpreter))
+
+
+def observe(entry: Entry, tree: Path) -> None:
+    """Runs an entry's driver under ``evokernel observe``; what it could not learn is missing for all."""
+    run = "from evokernel_core.cli.main import main; main()"
+    command = [sys.executable, "-c", run, "observe", "--workspace", str(tree), "--"]
+    command += [str(entry.interpreter), str(entry.driver)]
+    try:
+        subprocess.run(
+            command,
+            env=entry.environment(tree),
+            cwd=tree,
+            timeout=OBSERVE_S,
+            capture_output=True,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        print(f"{entry.name}: its program did not end in {OBSERVE_S} s", file=sys.stderr)
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
+    args = _arguments()
     results: dict[str, list[str]] = {}
     count = 0
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Memory(Path(folder) / "memory.db") as memory,
-        Session(Settings(), Path.cwd(), memory) as session,
-    ):
-        for file in args.files:
-            rows, results[str(file)] = compare(session, file.absolute())
+    with tempfile.TemporaryDirectory() as folder, Memory(Path(folder) / "memory.db") as memory:
+        files = [File(str(file), file.absolute()) for file in args.files]
+        corpus = of_corpus(args.corpus.absolute(), args.filter, Path(folder)) if args.corpus else ()
+        for file in chain(files, corpus):
+            rows, results[file.name] = _compared(memory, file)
             count += len(rows)
-            print(f"{file}: {len(rows)} rows", *results[str(file)], sep="\n    ")
+            print(f"{file.name}: {len(rows)} rows", *results[file.name], sep="\n    ", flush=True)
     differing = sum(map(bool, results.values()))
     print(f"\n{len(results)} files, {count} rows of each client; {differing} files in which they differ")
     if args.json:
         summary = {"files": len(results), "rows": count, "differing": differing}
         args.json.write_text(json.dumps({"files": results, "summary": summary}, indent=1) + "\n")
     return int(differing > 0)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--corpus", type=Path, help="the corpus of benchmarks/meaning.py, observed first")
+    parser.add_argument("--filter", default="*", help="the entries of the corpus that fit")
+    parser.add_argument("--json", type=Path)
+    return parser.parse_args()
+
+
+def _compared(memory: Memory, file: File) -> tuple[Rows, list[str]]:
+    settings = Settings(interpreter=file.interpreter) if file.interpreter else Settings()
+    with Session(settings, file.path.parent, memory) as session:
+        return compare(session, file.path)
 
 
 if __name__ == "__main__":
