@@ -78,10 +78,20 @@ class GraphInput:
 
 
 @frozen
+class EagerCall:
+    """An operation that eager PyTorch runs, as ``aten.native_group_norm.default``, whatever simpler ones it
+    was taken apart into. ``number`` tells calls of one operation apart, in the order of the program."""
+
+    op: str
+    number: int
+
+
+@frozen
 class Node:
     """One core-ATen call, e.g. op ``aten.add.Tensor``; ``outputs`` has one spec per result.
 
-    ``line`` is the 1-based source line that the call came from, 0 where unknown.
+    ``line`` is the 1-based source line that the call came from, 0 where unknown. ``call`` is the call of
+    eager PyTorch that the node is part of, None where that is not known.
     """
 
     name: str
@@ -90,6 +100,7 @@ class Node:
     kwargs: tuple[tuple[str, Arg], ...]
     outputs: tuple[TensorSpec, ...]
     line: int = 0
+    call: EagerCall | None = None
 
     def operands(self) -> Iterator[ValueRef]:
         """Every value that the node reads, in argument order, nested lists included."""

@@ -18,7 +18,7 @@ from evokernel_core.domain.earlier_sources import named
 from evokernel_core.domain.earlier_strategies import structured
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.files import Files
-from evokernel_core.domain.graph import Arg, DTypeArg, Graph, GraphInput, SymbolicInt, ValueRef
+from evokernel_core.domain.graph import Arg, DTypeArg, Graph, GraphInput, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.kernel import KernelSource, Setting, Strategy
 from evokernel_core.domain.sentence import Sentence, sentence_of
 from evokernel_core.domain.tensor import Dim
@@ -74,6 +74,8 @@ def _make() -> cattrs.Converter:
     value = override(omit_if_default=True)
     inputs = make_dict_unstructure_fn(GraphInput, converter, value=value)
     converter.register_unstructure_hook(GraphInput, inputs)
+    call = override(omit_if_default=True)
+    converter.register_unstructure_hook(Node, make_dict_unstructure_fn(Node, converter, call=call))
     copies = override(omit_if_default=True)
     hook = make_dict_unstructure_fn(Graph, converter, updates=updates, copies=copies)
     converter.register_unstructure_hook(Graph, hook)

@@ -90,7 +90,7 @@ class KernelTask:
     @cached_property
     def spelled_id(self) -> str:
         """sha256 (hex) of the graph as it is spelled: tasks whose values have the same names share it."""
-        nodes = tuple(evolve(node, line=0) for node in self.graph.nodes)
+        nodes = tuple(evolve(node, line=0, call=None) for node in self.graph.nodes)
         inputs = tuple(evolve(operand, expression="", value=None) for operand in self.graph.inputs)
         updates = tuple(evolve(update, expression="") for update in self.graph.updates)
         return _digest(

@@ -15,6 +15,7 @@ from torch._dispatch.python import enable_python_dispatcher
 
 from ..errors import Unsupported
 from ..tracing import random_samples
+from ..tracing.eager_calls import call_of
 from . import attention, compositions, index_put, one_hot, recurrent
 from .embedding_bag import BagsOfRows
 
@@ -142,11 +143,19 @@ ATEN_NAMES: Mapping[str, str] = {
 """What nodes that stand for composite operations are called in a graph."""
 
 
+def _as_call(operation: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with call_of(operation):
+            return rule(*args, **kwargs)
+
+    return run
+
+
 @contextmanager
 def _override(operation: Any, rule: Callable[..., Any]) -> Iterator[None]:
     before = dict(operation.py_kernels)
     operation.py_kernels.pop(_KEY, None)
-    operation.py_impl(_KEY)(rule)
+    operation.py_impl(_KEY)(_as_call(operation, rule))
     operation._dispatch_cache.clear()
     try:
         yield

@@ -13,6 +13,7 @@ from ..decompositions import recurrent
 from ..decompositions.composites import ATEN_NAMES
 from ..errors import Unsupported
 from ..regions.parts import SCALAR, TENSOR, Leaf
+from ..tracing.eager_calls import told
 from ..tracing.export import Traced
 from ..tracing.fusibility import NO_OPS, UNFILLED
 from ..tracing.sizes import InexpressibleSize, sizes_of, spec
@@ -262,6 +263,7 @@ class Converter:
                     spec(result, self.sizes) for result in results if isinstance(result, torch.Tensor)
                 ],
                 "line": line_in(node.meta.get("stack_trace") or "", self._path),
+                "call": told(node),
             }
         )
 
@@ -299,6 +301,7 @@ class Converter:
                 "kwargs": [["dtype", {"dtype": dtype}]],
                 "outputs": [{"shape": shape, "dtype": dtype, "contiguous": True}],
                 "line": line_in(node.meta.get("stack_trace") or "", self._path),
+                "call": told(node),
             }
         )
         return {"ref": label, "index": 0}
@@ -360,7 +363,8 @@ def _copies_in_eager(node: Any, name: str) -> bool:
     """Whether PyTorch copies elements here: what a decomposition copies is part of the operation that it
     stands for, what is written into next is copied whole by the node of that write, and a dropout that drops
     nothing copies in traces alone."""
-    original = str(node.meta.get("original_aten", node.target))
+    call = told(node)
+    original = call["op"] if call else str(node.target)
     is_written = any("_scatter" in str(user.target) for user in node.users)
     is_dropout = "dropout" in str(node.meta.get("torch_fn", ""))
     return name in _EAGER_COPIES and original in _EAGER_COPIES and not (is_written or is_dropout)

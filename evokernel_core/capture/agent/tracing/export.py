@@ -25,6 +25,7 @@ from ..graph.complex_tensors import restored
 from ..loading.source import number_of
 from ..regions.parts import SCALAR, Leaf, ModuleCall, RegionPlan
 from ..torch_compat import assumptions, captured_sizes, export_program, plain_operations
+from .eager_calls import noted
 from .size_guards import Settled, settle
 
 _MAX_ROUNDS = 8
@@ -254,7 +255,7 @@ def _decomposed(program: ExportedProgram, table: dict[Any, Any]) -> Traced:
     values = [node.meta["val"] for node in given]
     modes = [value.fake_mode for value in values if isinstance(value, FakeTensor)]
     mode = modes[0] if modes else nullcontext()
-    with mode, preserve_node_meta(), torch.no_grad(), enable_python_dispatcher():
+    with mode, preserve_node_meta(), noted(), torch.no_grad(), enable_python_dispatcher():
         run = torch.fx.Interpreter(module).run
         graph = make_fx(run, decomposition_table=table)(*values).graph
     traced = [node for node in graph.nodes if node.op == "placeholder"]

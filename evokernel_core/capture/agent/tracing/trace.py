@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 from ..graph.unread import PARAMETER_CLASS, REQUIRES_GRAD
 from ..regions.parts import PARAMETER, SCALAR, Leaf
 from ..torch_compat import output_node, plain_operations
+from .eager_calls import noted
 from .export import Traced, channels, settled_guards, worst
 from .float_sizes import rounded_once
 
@@ -135,7 +136,7 @@ def trace(
             )
             for i, operand in enumerate(inputs)
         ]
-        with preserve_node_meta():
+        with preserve_node_meta(), noted():
             module = make_fx(_functional(call, inputs, results), decomposition_table=table)(*given)
     _without_failed(module.graph)
     nodes = [node for node in module.graph.nodes if node.op == "placeholder"]
