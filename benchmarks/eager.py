@@ -1,115 +1,269 @@
-"""What comes of running the user's own code beside the captured graphs of files, and what that costs.
+"""What the product models for eager PyTorch and for a vendor's calls, beside published times of real chips.
 
-    python benchmarks/eager.py FILE... [--json OUT]
+    python -m benchmarks.eager --rows FILE --kernelbench DIR --suite DIR [--tasks DIR] [--json OUT]
+                               [--picture OUT.svg] [--page OUT.md]
 
-Regions are those of single kernels and of programs. Each is compared as the product does it before a kernel
-of it counts: small sizes at all draws, the file's own at one. Seconds are processor seconds of the agent and
-of its forks, which include the capture of the file anew.
+FILE has a row for each measured case (benchmarks/silicon/rows.py). ``--kernelbench``: the folder with the
+levels' folders of the commit that was measured; ``--suite``: a checkout of the operators' suite. Each row's
+code is captured once (``--tasks`` keeps the graphs for later runs). Compared are problems op by op, operators
+as the vendor's call, and the first draft of our kernel on the row's chip. No measured figure of a catalogue
+is used.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import psutil
+import torch
+from attrs import frozen
+from scipy.stats import spearmanr
 
-from evokernel_core.capture.client import AgentClient, CaptureWay
-from evokernel_core.compiler.coverage import covered_ops, single_ops
-from evokernel_core.domain.errors import CaptureError
-from evokernel_core.domain.region import Region
+from benchmarks.latency.picture import Point, draw
+from benchmarks.silicon.cases import NoCase, model_file
+from benchmarks.silicon.rows import Refused, Row, read_rows
+from evokernel_core.capture.client import AgentClient
+from evokernel_core.compiler.author import KernelAuthor
+from evokernel_core.compiler.coverage import covered_ops
+from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.domain.serial import from_data, to_data
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.ascend.eager import eager_us, fused_us
+from evokernel_core.synthesis.offers import gain_of, is_winner
 from evokernel_core.targets.ascendc.target import ASCENDC
 
+WORTH = 1.19
+"""How many times as fast a kernel is that should not be missed."""
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("files", type=Path, nargs="+")
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
-    rows = []
-    with AgentClient(sys.executable, evaluation=True) as agent:
-        for path in args.files:
-            for row in _rows(agent, path):
-                rows.append(row)
-                print(_told(row), flush=True)
-    found = summary(rows)
-    print(json.dumps(found, indent=2))
+
+@frozen
+class Compared:
+    """Microseconds: measured, as modelled, and of our first draft; None where none is written."""
+
+    row: Row
+    category: str
+    modelled: float
+    ours: float | None
+
+    @property
+    def factor(self) -> float:
+        return math.exp(abs(math.log(self.modelled / self.row.us)))
+
+    @property
+    def is_offered(self) -> bool:
+        return self.ours is not None and is_winner(gain_of(self.modelled, self.ours), "modelled")
+
+
+def main() -> int:
+    args = _arguments()
+    lines = tuple(read_rows(args.rows))
+    rows = [line for line in lines if isinstance(line, Row)]
+    refused = [line for line in lines if isinstance(line, Refused)]
+    for line in refused:
+        print(f"{args.rows}, line {line.line}: left out, {line.reason}", file=sys.stderr)
+    with tempfile.TemporaryDirectory() as folder:
+        tasks = captured(rows, args, Path(args.tasks or folder))
+    compared, left_out = [], {}
+    for row in rows:
+        result = compare(row, tasks[row.id])
+        if isinstance(result, str):
+            left_out[row.id] = result
+        else:
+            compared.append(result)
+    summary = {"rows": len(rows) + len(refused), **summarised(compared), "refused": len(refused)}
+    _print(compared, left_out, summary)
     if args.json:
-        args.json.write_text(json.dumps({"rows": rows, "summary": found}, indent=2))
+        told = [_data(item) for item in compared]
+        args.json.write_text(
+            json.dumps({"summary": summary, "rows": told, "left_out": left_out}, indent=1) + "\n"
+        )
+    if args.picture:
+        points = (Point(item.row.us, item.modelled, "fitted", item.row.id) for item in compared)
+        draw(points, args.picture)
+    if args.page:
+        args.page.write_text(page(compared, left_out, summary))
+    return 0
 
 
-def _rows(agent: AgentClient, path: Path) -> Iterator[dict[str, Any]]:
-    text = path.read_text()
-    ways = {"single": CaptureWay(single_ops(ASCENDC)), "program": CaptureWay(covered_ops(ASCENDC), True)}
-    for name, way in ways.items():
-        try:
-            regions = agent.capture(path, text, way.fusible, whole=way.whole)
-        except CaptureError as error:
-            yield {"file": path.name, "kind": name, "failed": str(error)}
-            continue
-        for region in regions:
-            if region.task is not None:
-                yield {"file": path.name, "kind": name, **_compared(agent, region, text, way)}
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=Path, required=True)
+    parser.add_argument("--kernelbench", type=Path, required=True)
+    parser.add_argument("--suite", type=Path, required=True)
+    parser.add_argument("--tasks", type=Path, help="a folder that keeps captured graphs")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--picture", type=Path)
+    parser.add_argument("--page", type=Path)
+    return parser.parse_args()
 
 
-def _compared(agent: AgentClient, region: Region, text: str, way: CaptureWay) -> dict[str, Any]:
-    before = _seconds(agent)
-    row = {"symbol": region.symbol, "line": region.span.line}
+# --- the code of the rows
+
+
+def captured(rows: Sequence[Row], args: argparse.Namespace, folder: Path) -> Mapping[str, KernelTask | str]:
+    """The graph of each row's function, or why there is none."""
+    folder.mkdir(parents=True, exist_ok=True)
+    known = {op: "kernel" for op in dir(torch.ops.aten) if not op.startswith("_" * 2)} | dict(
+        covered_ops(ASCENDC)
+    )
+    result: dict[str, KernelTask | str] = {}
+    with AgentClient(sys.executable, evaluation=False) as agent:
+        for row in rows:
+            kept = folder / f"{row.id}.json"
+            if not kept.exists():
+                kept.write_text(json.dumps(_capture(agent, row, args, folder, known)))
+            data = json.loads(kept.read_text())
+            result[row.id] = from_data(data["task"], KernelTask) if "task" in data else data["reason"]
+    return result
+
+
+def _capture(
+    agent: AgentClient, row: Row, args: argparse.Namespace, folder: Path, known: Mapping[str, str]
+) -> Mapping[str, Any]:
     try:
-        found = agent.compare(region, text, (way,))
-    except CaptureError as error:
-        return {**row, "failed": str(error)}
+        file = model_file(row, args.kernelbench, args.suite, folder)
+        regions = agent.capture(file, None, known, "Model.forward", whole=True)
+    except (NoCase, EvoKernelError) as error:
+        return {"reason": str(error)}
+    whole = [region for region in regions if region.symbol == "Model.forward"]
+    task = next((region.task for region in whole if region.task is not None), None)
+    if task is None:
+        return {"reason": " ".join(str(region.reason) for region in whole) or "nothing was captured"}
+    return {"task": to_data(task)}
+
+
+# --- what is compared
+
+
+def compare(row: Row, task: KernelTask | str) -> Compared | str:
+    """A row beside the model, or why it is not compared."""
+    if isinstance(task, str):
+        return task
+    modelled = fused_us(task, row.chip) if row.is_operator else eager_us(task, row.chip)
+    if modelled <= 0:
+        return "its graph computes nothing"
+    category = row.op if row.is_operator else f"{row.level} {task.op_category}"
+    return Compared(row, category, modelled, _draft_us(task, row))
+
+
+def _draft_us(task: KernelTask, row: Row) -> float | None:
+    author = KernelAuthor(ASCENDC, row.chip)
+    try:
+        return author.estimate_us(task, author.initial(task))
+    except (EvoKernelError, ArithmeticError):
+        return None
+
+
+def summarised(compared: Sequence[Compared]) -> dict[str, Any]:
+    """The statistics over all rows, and by category."""
+    categories = sorted({item.category for item in compared})
+    by = {name: _statistics([item for item in compared if item.category == name]) for name in categories}
+    wrong = sum(item.is_offered and item.row.us <= (item.ours or math.inf) for item in compared)
+    missed = sum(
+        item.ours is not None and not item.is_offered and item.row.us >= WORTH * item.ours
+        for item in compared
+    )
     return {
-        **row,
-        "compared": list(found.compared),
-        "uncompared": {item.draw: str(item.reason) for item in found.uncompared},
-        "difference": str(found.difference),
-        "seconds": round(_seconds(agent) - before, 3),
+        **_statistics(compared), "wrong_offers": wrong, "missed_offers": missed,
+        "by_category": by, "constants": _constants(compared),
+    }  # fmt: skip
+
+
+def _statistics(compared: Sequence[Compared]) -> dict[str, Any]:
+    factors = [item.factor for item in compared]
+    ratios = [math.log(item.modelled / item.row.us) for item in compared]
+    ours = [item.row.us / item.ours for item in compared if item.ours]
+    correlation = 1.0
+    if len(compared) > 2:
+        correlation = spearmanr([c.modelled for c in compared], [c.row.us for c in compared]).statistic
+    return {
+        "compared": len(compared),
+        "median_factor": round(statistics.median(factors), 3) if factors else None,
+        "spearman": round(float(correlation), 3),
+        "within_1_25": round(sum(factor <= 1.25 for factor in factors) / max(len(factors), 1), 3),
+        "within_1_5": round(sum(factor <= 1.5 for factor in factors) / max(len(factors), 1), 3),
+        "modelled_over_measured": round(math.exp(statistics.fmean(ratios)), 3) if ratios else None,
+        "measured_over_ours": round(statistics.geometric_mean(ours), 2) if ours else None,
     }
 
 
-def _seconds(agent: AgentClient) -> float:
-    """Processor seconds of the agent and of all that it waited for."""
-    assert agent.pid is not None
-    times = psutil.Process(agent.pid).cpu_times()
-    children = psutil.Process(agent.pid).children(recursive=True)
-    others = [child.cpu_times() for child in children]
-    return sum(
-        item.user + item.system + item.children_user + item.children_system for item in (times, *others)
+def _constants(compared: Sequence[Compared]) -> Mapping[str, float]:
+    chips = {item.row.chip.name: item.row.chip for item in compared}
+    return {
+        f"{name}.{key}": value
+        for name, chip in chips.items()
+        for key, value in chip.constants.items()
+        if key.startswith("eager.")
+    }
+
+
+# --- what is told
+
+
+def _data(item: Compared) -> dict[str, Any]:
+    return {
+        "id": item.row.id, "category": item.category, "measured_us": item.row.us,
+        "modelled_us": round(item.modelled, 2), "ours_us": item.ours and round(item.ours, 2),
+        "offered": item.is_offered,
+    }  # fmt: skip
+
+
+def _print(compared: Sequence[Compared], left_out: Mapping[str, str], summary: Mapping[str, Any]) -> None:
+    for line in _table(summary):
+        print(line)
+    for name, reason in left_out.items():
+        print(f"not compared: {name}: {reason}")
+    print(
+        json.dumps({key: value for key, value in summary.items() if key not in ("by_category", "constants")})
     )
 
 
-def _told(row: dict[str, Any]) -> str:
-    where = f"{row['file']}:{row.get('line', '')} {row.get('symbol', '')} ({row['kind']})"
-    if "failed" in row:
-        return f"{where}: failed: {row['failed']}"
-    what = f"differs: {row['difference']}" if row["difference"] else f"{len(row['compared'])} draws equal"
-    silent = f"; not compared: {row['uncompared']}" if row["uncompared"] else ""
-    return f"{where}: {what}{silent}; {row['seconds']:.2f} s"
+def _table(summary: Mapping[str, Any]) -> Iterator[str]:
+    yield "| category | rows | median factor | modelled / measured | measured / our draft |"
+    yield "|---|---|---|---|---|"
+    for name, row in [*summary["by_category"].items(), ("all", summary)]:
+        ours = row["measured_over_ours"] or ""
+        factor, ratio = row["median_factor"], row["modelled_over_measured"]
+        yield f"| {name} | {row['compared']} | {factor} | {ratio} | {ours} |"
 
 
-def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Counts of regions, and seconds a region."""
-    done = [row for row in rows if "seconds" in row]
-    seconds = [row["seconds"] for row in done]
-    return {
-        "regions": len(done),
-        "equal_at_all_draws": sum(not row["difference"] and not row["uncompared"] for row in done),
-        "equal_but_for_what_was_not_compared": sum(
-            not row["difference"] and bool(row["uncompared"]) and bool(row["compared"]) for row in done
-        ),
-        "not_compared": sum(not row["difference"] and not row["compared"] for row in done),
-        "refused": sum(bool(row["difference"]) for row in done),
-        "failed": len(rows) - len(done),
-        "median_s": statistics.median(seconds) if seconds else 0.0,
-        "largest_s": max(seconds, default=0.0),
-    }
+def page(compared: Sequence[Compared], left_out: Mapping[str, str], summary: Mapping[str, Any]) -> str:
+    """The page of docs/results."""
+    problems = [item for item in compared if not item.row.is_operator]
+    parts = {"problems": _statistics(problems)}
+    parts["operators"] = _statistics([item for item in compared if item.row.is_operator])
+    lines = [
+        "# Modelled eager and vendor's calls beside a 910B2", "",
+        f"{summary['rows']} published rows of a real 910B2 (CANN 8.3.RC2), {summary['compared']} compared. "
+        "Problems are modelled op by op, operators as one call of the vendor. No measured figure is used "
+        "as a modelled one. Written by `python -m benchmarks.eager`.", "",
+        "![Modelled against measured](../images/eager.svg)", "",
+        "| rows | compared | median factor | Spearman | within 1.25 | within 1.5 |",
+        "|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for name, row in {**parts, "all": summary}.items():
+        figures = (row[key] for key in ("compared", "median_factor", "spearman", "within_1_25", "within_1_5"))
+        lines.append(f"| {name} | {' | '.join(map(str, figures))} |")
+    lines += [
+        "", f"Wrong offers: {summary['wrong_offers']}; missed: {summary['missed_offers']} (measured at least "
+        f"{WORTH} times our first draft, and not offered).", "", "## By category", "", *_table(summary), "",
+        "## Not compared", "",
+    ]  # fmt: skip
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in left_out.items():
+        by_reason.setdefault(reason[:160], []).append(name)
+    lines += [f"- {', '.join(names)}: {reason}" for reason, names in by_reason.items()]
+    lines += ["", "## Constants", "", "| constant | value |", "|---|---|"]
+    lines += [f"| {key} | {value:g} |" for key, value in summary["constants"].items()]
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -80,17 +80,6 @@ def test_attention_counts_what_a_mask_leaves(queries: int, keys: int, causal: bo
     assert multiply_adds(graph.nodes[0], graph, {}) == 6 * pairs * (4 + 5)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_eager_attention_has_a_softmax_of_its_scores(dtype: str) -> None:
-    graph, chip = attention_of(32, 2048, 2048, 16, False, dtype), load_chip()
-    rates = chip.vector.elements_per_cycle
-    each = 1 / rates.transcendental
-    each += 5 / rates.simple_b32
-    vector = 64 * 2048 * 2048 * each / chip.aiv / chip.mhz
-    task = KernelTask("attention", graph, (), TOLERANCES[dtype], "attention")
-    assert eager_us(task, chip) == pytest.approx(vector + chip.launch_us)
-
-
 def test_a_recurrent_layer_counts_every_weight_once_a_step() -> None:
     shapes = {
         "x": (7, 2, 3),

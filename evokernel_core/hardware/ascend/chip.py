@@ -199,6 +199,66 @@ class Cube:
 
 
 @frozen
+class EagerCosts:
+    """What the vendor's kernels cost, as fitted to published measurements. Microseconds: of a launch and of
+    each core that it starts; of reductions, row-wise kernels, calls that fuse several operations, products,
+    convolutions, changes of format, transposes and sorts before their work; of a step along a dimension that
+    is reduced with its index, summed up or scanned with its index; of the AI CPU. GB/s: read, taken by L2 and
+    written back; of changes of format, transposes and Fixpipe. Cycles of a vector core for an element, by
+    classes of operations; for a row or a piece of one. Shares of the peak rate that products reach, and of
+    the work of its operations that a fused kernel does."""
+
+    launch_us: float
+    core_us: float
+    core_bytes: float
+    read_gbps: float
+    write_gbps: float
+    write_back_gbps: float
+    simple_cycles: float
+    transcendental_cycles: float
+    composed_cycles: float
+    heavy_cycles: float
+    row_cycles: float
+    reduce_cycles: float
+    index_cycles: float
+    wide_cycles: float
+    scalar_cycles: float
+    sort_cycles: float
+    gather_cycles: float
+    pool_cycles: float
+    volume_pool_cycles: float
+    strided_factor: float
+    short_elements: float
+    row_start_cycles: float
+    piece_cycles: float
+    cut_row_cycles: float
+    reduce_us: float
+    row_us: float
+    fused_us: float
+    fused_share: float
+    reduce_step_us: float
+    sum_step_us: float
+    scan_step_us: float
+    cpu_us: float
+    cpu_element_ns: float
+    sort_us: float
+    cube_us: float
+    cube_share: float
+    attention_share: float
+    fixpipe_gbps: float
+    convolution_us: float
+    convolution_share: float
+    transposed_factor: float
+    volume_transposed_factor: float
+    format_us: float
+    format_gbps: float
+    volume_format_gbps: float
+    transpose_us: float
+    transpose_gbps: float
+    unaligned_gbps: float
+
+
+@frozen
 class Chip:
     """One NPU model.
 
@@ -225,6 +285,7 @@ class Chip:
     mte: Mte = field(hash=False)
     gm: Gm = field(hash=False)
     cube: Cube = field(hash=False)
+    eager: EagerCosts = field(hash=False)
     constants: Mapping[str, float] = field(hash=False)
     path: Path = field(hash=False, eq=False)
 
@@ -358,6 +419,7 @@ def parse_chip(name: str, path: Path) -> Chip:
         mte=read("mte", Mte),
         gm=read("gm", Gm),
         cube=read("cube", Cube),
+        eager=read("eager", EagerCosts),
         constants=constants,
         path=path,
     )

@@ -1,0 +1,1 @@
+"""Published times of real chips beside what the product models for the same code."""
