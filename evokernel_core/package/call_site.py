@@ -36,7 +36,7 @@ def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Map
         "rest_lines": site.rest.splitlines(),
         "asks_late": site.asks_late,
         "module_names": site.module_names,
-        "asks_home": any("__name__" in guard.text for guard in site.guards),
+        "asks_globals": asks_globals(site),
         "original": site.original,
         "code": dict(site.code),
         "guard_lines": list(_guard_lines(before, (*site.asked, *site.module_names))),
@@ -55,6 +55,11 @@ def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Map
         "assigned": ", ".join([*results, *written]) + " = " * bool(results or written),
         "update_lines": [_update(update) for update in graph.updates],
     }
+
+
+def asks_globals(site: CallSite) -> bool:
+    """Whether a call asks for globals of its file, as the code that it runs otherwise does."""
+    return bool(site.module_names or site.bindings or any("__name__" in guard.text for guard in site.guards))
 
 
 def _guards_apart(site: CallSite) -> tuple[list[Guard], list[Guard]]:

@@ -26,7 +26,7 @@ import torch
 from ..sentence import Sentence
 from .changes import Held
 from .code import file_of, is_called_by_workspace, is_stdlib, is_workspace, place_of
-from .guard import CapturedGuard, is_member, is_plain, literal, owner_and_member, same
+from .guard import CapturedGuard, is_member, is_plain, literal, name_of, owner_and_member, same
 from .lifting import Setting
 
 _MODULE = torch.nn.Module
@@ -62,6 +62,7 @@ _SILENT = (
     torch.SymFloat,
 )
 """Values that are followed otherwise, or that hold no setting."""
+_OF_BUILTINS = frozenset({tuple, list, dict})
 _NUMBERS_AND_TEXTS = (int, float, str)
 """Classes of Python whose subclasses hold a value that no attribute has."""
 _MOST_ENTRIES = 4096
@@ -399,7 +400,7 @@ class Reads:
         if isinstance(value, type):
             self._class(owner, f"{{}}{member}", value)
         elif code is None or not is_workspace(code.co_filename):
-            self._add(CapturedGuard(owner, f'guards.named({{}}{member}, "{_name_of(value)}")'))
+            self._add(CapturedGuard(owner, f'guards.named({{}}{member}, "{name_of(value)}")'))
         else:
             self._add(CapturedGuard(owner, f'guards.defined({{}}{member}, "{self.place_of(value)}")'))
 
@@ -418,12 +419,14 @@ class Reads:
 
     def _class(self, owner: str, text: str, kind: type) -> None:
         """That ``text`` gives a class: one of the user's by its file, too, as two may have one name."""
-        if _is_torchs_class(kind):
+        if kind in _OF_BUILTINS:
+            self._add(CapturedGuard(owner, f"{text} is {kind.__name__}"))
+        elif _is_torchs_class(kind):
             self._add(CapturedGuard(owner, f"{text} is {self._class_text(kind)}"))
         elif is_workspace(file_of(kind)):
             self._add(CapturedGuard(owner, f"guards.of({text}, {self._class_text(kind)})"))
         else:
-            self._add(CapturedGuard(owner, f'guards.named({text}, "{_name_of(kind)}")'))
+            self._add(CapturedGuard(owner, f'guards.named({text}, "{name_of(kind)}")'))
 
     def _entry(self, owner: str, member: str, value: enum.Enum) -> None:
         """An entry of an enumeration, which code compares by identity: two paths to one are such."""
@@ -461,12 +464,29 @@ class Reads:
         """What a function of the user's holds beside its code; one of torch's may hold one of the user's, as
         that which a decorator of torch's has made."""
         inner = vars(function).get("__wrapped__")
+        self._registered_functions(path, vars(function).get("registry"))
+        if function.__code__.co_qualname.startswith(f"{functools.singledispatchmethod.__name__}."):
+            self._refuse(
+                Sentence(
+                    "{path} chooses a method by a class, and a program may register more of them: use "
+                    "isinstance.",
+                    path=path,
+                )
+            )
         if is_workspace(function.__code__.co_filename):
             self._closure(path, function)
             self._defaults(path, function)
         elif isinstance(inner, types.FunctionType) and id(inner) not in self._enclosed:
             self._enclosed.add(id(inner))
             self._value(path, ".__wrapped__", inner)
+
+    def _registered_functions(self, path: str, registry: Any) -> None:
+        """Those of ``functools.singledispatch``: a program may register more."""
+        if not isinstance(registry, types.MappingProxyType):
+            return
+        self._add(CapturedGuard(path, f"len({{}}.registry) == {len(registry)}"))
+        for place, function in enumerate(registry.values()):
+            self._function(path, f".registry[list({path}.registry)[{place}]]", function)
 
     def _defaults(self, path: str, function: Any) -> None:
         """What arguments are that a call leaves out."""
@@ -486,13 +506,13 @@ class Reads:
                 self._below(path, member)
                 self._know(held, self._registered.get(id(held), path + member))
                 self._add(CapturedGuard(path, f"{{}}{member} is {self.path_of(held)}"))
-            elif is_plain(held):
-                self._add(same(path, member, held))
-            elif isinstance(held, types.FunctionType) and id(held) not in self._enclosed:
+            elif isinstance(held, type):
+                continue  # what ran of a class is asked for where it ran
+            elif not isinstance(held, types.FunctionType):
+                self._value(path, member, held)
+            elif id(held) not in self._enclosed:
                 self._enclosed.add(id(held))  # one that calls itself holds itself
                 self._value(path, member, held)
-            elif isinstance(held, Iterator):
-                self._object(path, member, held)
 
     def _container(self, owner: str, member: str, value: Any) -> None:
         path = owner + member
@@ -505,6 +525,8 @@ class Reads:
                 )
             )
             return
+        if not isinstance(value, deque):
+            self._class(owner, f"type({{}}{member})", type(value))
         entries = value.items() if isinstance(value, dict) else enumerate(value)
         size = (
             f"list({{}}{member}) == {list(value)!r}"
@@ -641,17 +663,6 @@ def _is_torchs_class(kind: type) -> bool:
         kind.__module__.startswith("torch.nn.")
         and getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
     )
-
-
-def _name_of(value: Any) -> str:
-    """``torch.nn.functional.gelu``; of a user's class or function without its module, which is another one
-    where the file is run as a program."""
-    code = getattr(value, "__code__", None)
-    if code is not None and hasattr(code, "co_qualname"):
-        return str(code.co_qualname)
-    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", "") or str(value)
-    module = getattr(value, "__module__", "") or ""
-    return f"{module}.{name}" if module.split(".")[0] == "torch" else str(name)
 
 
 def _is_torchs(function: Any) -> bool:

@@ -90,9 +90,16 @@ class Absorber:
             return self._attribute(node, evaluation, assigned)
         if isinstance(node, ast.Call):
             return self._call(node, assigned)
+        if self._is_held(node, evaluation):
+            return self._argument(node, PARAMETER, evaluation.value, number_of(node))
         if isinstance(node, _STRUCTURAL):
             return total(self.part(child, node, assigned) for child in _operands(node))
         return None
+
+    def _is_held(self, node: ast.expr, evaluation: Evaluation) -> bool:
+        """Whether an expression takes a tensor out of a list or a dictionary: ``self.table['gain']``."""
+        is_entry = isinstance(node, ast.Subscript) and isinstance(evaluation.value, torch.Tensor)
+        return is_entry and self._is_chain(node)
 
     def part(self, node: ast.expr, parent: ast.AST, assigned: frozenset[str]) -> Parts | None:
         """The child as computed inside, or else as an argument of the region."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from ..decompositions.composites import classes_kept, stacks_kept
 from ..decompositions.not_decomposed import kept_whole
@@ -538,6 +538,7 @@ class _Request:
         seen = observed(run, roots, self.module, project, codes=(function.call.__code__,), modules=modules)
         if seen.problem:
             raise Unsupported(seen.problem)
+        _check_tensors(seen, function, given)
         return seen
 
     def _refused(self, plan: RegionPlan, reason: str) -> dict[str, Any]:
@@ -587,6 +588,18 @@ def _ordered(function: RegionFunction, graph: dict[str, Any]) -> list[str]:
         return []
     result = layouts_of_results(function.call, function.inputs)
     return [*conditions_of_order(function.call, function.inputs, read, result)]
+
+
+def _check_tensors(seen: Observed, function: RegionFunction, given: tuple[torch.Tensor, ...]) -> None:
+    """Raises Unsupported for a tensor that was read and is no operand: its values would stand in the call for
+    good. What has no values is in no graph."""
+    passed = {id(tensor) for tensor in (*given, *(leaf.known_as for leaf in function.inputs))}
+    for path, tensor in seen.tensors.items():
+        if id(tensor) not in passed and not isinstance(tensor, FakeTensor):
+            name = path.replace("guards.module", "module")
+            raise Unsupported(
+                "It reads the tensor {name}, which a call cannot pass: make it a buffer.", name=name
+            )
 
 
 def _numbers(function: SourceFunction) -> Iterator[int]:
