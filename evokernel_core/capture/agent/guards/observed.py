@@ -85,6 +85,7 @@ def observed(
     for path, called in modules.items():
         reads.know(called, path)
     _forget_results((module, *imported.values()))
+    reads.note_globals((module, *imported.values()))
     ran: dict[types.CodeType, Ran] = {}
     of_torch: dict[types.CodeType, Ran] = {}
     calls, held = ProcessCalls(reads.is_known), shared((module, *imported.values()))
@@ -99,6 +100,7 @@ def observed(
         _note_global(reads, read_, module)
         _note_library(reads, read_)
     Members(reads, classes_read(read, module, imported), is_root).ask([*begins])
+    reads.refuse_changed()
     _note_answers(reads, calls, {part.kind: part.text for part in classes_read(read, module, imported)})
     reads.hold_to_globals(read_.value for read_ in read if read_.names[0] not in roots)
     reads.read_of_classes(*names_of_classes(ran))

@@ -26,7 +26,7 @@ import torch
 from ..sentence import Sentence
 from .changes import Held
 from .code import file_of, is_called_by_workspace, is_stdlib, is_workspace, place_of
-from .guard import CapturedGuard, is_member, is_plain, literal, name_of, owner_and_member, same
+from .guard import MOST_ENTRIES, CapturedGuard, is_member, is_plain, literal, name_of, owner_and_member, same
 from .lifting import Setting
 
 _MODULE = torch.nn.Module
@@ -62,10 +62,13 @@ _SILENT = (
     torch.SymFloat,
 )
 """Values that are followed otherwise, or that hold no setting."""
+_MUTABLE = (tuple, list, dict, set, deque, bytearray)
 _OF_BUILTINS = frozenset({tuple, list, dict})
 _NUMBERS_AND_TEXTS = (int, float, str)
 """Classes of Python whose subclasses hold a value that no attribute has."""
 _MOST_ENTRIES = 4096
+_DEEPEST = 3
+"""Containers in containers whose entries are compared before and behind a call."""
 _LONGEST = 4096
 """Characters of the text of an object that a guard compares."""
 
@@ -96,6 +99,8 @@ class Reads:
         self.walked: dict[str, torch.Tensor] = {}
         self.settings: dict[str, Setting] = {}
         self._held = Held()
+        self._compared: dict[str, tuple[Any, Any]] = {}
+        self._before: dict[int, tuple[Any, Any]] = {}
         self._roots = set(roots)
         self._registered = {
             id(module): path for root, value in roots.items() for path, module in _modules_below(root, value)
@@ -363,6 +368,7 @@ class Reads:
         elif isinstance(value, _SILENT):
             self._know_generator(owner + member, value)
         elif is_plain(value):
+            self._note_contents(owner + member, value)
             self._add(same(owner, member, value))
         elif isinstance(value, enum.Enum):
             self._entry(owner, member, value)
@@ -525,6 +531,7 @@ class Reads:
                 )
             )
             return
+        self._note_contents(path, value)
         if not isinstance(value, deque):
             self._class(owner, f"type({{}}{member})", type(value))
         entries = value.items() if isinstance(value, dict) else enumerate(value)
@@ -536,6 +543,31 @@ class Reads:
         self._add(CapturedGuard(owner, size))
         for key, element in entries:
             self._value(path, f"[{key!r}]", element)
+
+    def _note_contents(self, path: str, value: Any) -> None:
+        """Notes what a guard compares of a container, or of an object by its text, when it is first read."""
+        before = self._before.get(id(value), (value, None))[1]
+        self._compared.setdefault(path, (value, _contents(value) if before is None else before))
+
+    def note_globals(self, modules: Iterable[types.ModuleType]) -> None:
+        """What the containers of modules hold before the call: which of them it reads is seen behind it."""
+        for module in modules:
+            for value in vars(module).values():
+                held = value.__defaults__ if isinstance(value, types.FunctionType) else value
+                if isinstance(held, _MUTABLE):
+                    self._before[id(held)] = (held, _contents(held))
+
+    def refuse_changed(self) -> None:
+        """Refuses where the code that ran has changed what a guard compares, which would not hold again."""
+        for path, (value, before) in self._compared.items():
+            if _contents(value) != before:
+                self._refuse(
+                    Sentence(
+                        "Each call changes {path}, so that its kernel would not run: change it outside of "
+                        "the call.",
+                        path=path,
+                    )
+                )
 
     def _partial(self, owner: str, member: str, value: Any) -> None:
         path = owner + member
@@ -616,6 +648,7 @@ class Reads:
         text = repr(value)
         if " at 0x" in text or "object" in text or len(text) > _LONGEST:
             return False
+        self._note_contents(owner + member, value)
         self._add(CapturedGuard(owner, f"guards.shown({{}}{member}, {text!r})"))
         return True
 
@@ -642,6 +675,23 @@ class Reads:
     def watch(self, kind: type) -> bool:
         """Record the attributes of a class's objects too, where that can be; replaced while ``recording``."""
         return False
+
+
+def _contents(value: Any, depth: int = 0) -> Any:
+    """What tells whether a value that guards compare is as it was: objects by their identity, and of what is
+    large or deep the size."""
+    if isinstance(value, (tuple, list, dict, deque)):
+        if depth > _DEEPEST or len(value) > MOST_ENTRIES:
+            return len(value)
+        entries = value.items() if isinstance(value, dict) else enumerate(value)
+        return [(key, _contents(element, depth + 1)) for key, element in entries]
+    if isinstance(value, (set, frozenset, bytearray)) or _is_shown(value):
+        return repr(value) if not hasattr(value, "__len__") or len(value) <= MOST_ENTRIES else len(value)
+    return value if is_plain(value) else id(value)
+
+
+def _is_shown(value: Any) -> bool:
+    return "__repr__" in vars(type(value)) and not hasattr(value, "__dict__") and not is_plain(value)
 
 
 def _modules_below(root: str, value: Any) -> Iterator[tuple[str, Any]]:

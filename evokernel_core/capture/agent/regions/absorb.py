@@ -38,6 +38,7 @@ class Absorber:
         self.blocked = blocked
         self._shallow = False
         self._changing = _attributes_set_late(source, function)
+        self._changing_names = _globals_changed(source)
 
     def evaluation(self, node: ast.AST) -> Evaluation | None:
         return self.evaluations.get(number_of(node))
@@ -178,6 +179,8 @@ class Absorber:
         for child in ast.walk(node):
             if isinstance(child, ast.Attribute) and child.attr in self._changing:
                 return False
+            if isinstance(child, ast.Name) and child.id in self._changing_names:
+                return False
             if isinstance(child, ast.Call) and not self._is_pure(child.func):
                 return False
         return not self._reads_tensor(node)
@@ -258,8 +261,16 @@ def _below(module: torch.nn.Module, text: str, path: str) -> str:
     return text
 
 
+_CHANGING = frozenset(
+    """add append clear discard extend insert pop popitem popleft appendleft remove reverse setdefault sort
+    update""".split()  # noqa: SIM905
+)
+"""Methods that change a container."""
+
+
 def _attributes_set_late(source: Source, function: SourceFunction) -> frozenset[str]:
-    """Attributes that a method other than ``__init__`` sets: their values may change between calls."""
+    """Attributes that a method other than ``__init__`` sets, or what they hold: their values may change
+    between calls."""
     names = set()
     for other in source.functions:
         if other.class_name != function.class_name or other.node.name == "__init__":
@@ -267,4 +278,29 @@ def _attributes_set_late(source: Source, function: SourceFunction) -> frozenset[
         for node in ast.walk(other.node):
             if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
                 names.add(node.attr)
+            names.update(child.attr for child in _changed_by(node) if isinstance(child, ast.Attribute))
     return frozenset(names)
+
+
+def _globals_changed(source: Source) -> frozenset[str]:
+    """Globals whose contents functions of the file change."""
+    names = set()
+    for function in source.functions:
+        for node in ast.walk(function.node):
+            changed = {child.id for child in _changed_by(node) if isinstance(child, ast.Name)}
+            names.update(changed - function.local_names)
+    return frozenset(names)
+
+
+def _changed_by(node: ast.AST) -> Iterator[ast.AST]:
+    """What a statement or a call changes the contents of: ``self.seen`` in ``self.seen[0] += 1``, and in
+    ``self.seen.append(1)``."""
+    held: ast.AST | None = None
+    if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        held = node.value
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
+        held = node.func.value
+    while isinstance(held, ast.Subscript):
+        held = held.value
+    if held is not None:
+        yield held
