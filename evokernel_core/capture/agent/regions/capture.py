@@ -467,17 +467,16 @@ class _Request:
             graph, symbols, unread, specs = self._graph(plan, function)
             seen = self._observed(plan, function, receiver)
             graph, settings = lifted(graph, seen.settings, lambda: self._graph(plan, function)[0])
-            whole = [f"type({leaf.expression}) is int" for leaf in function.inputs if is_whole(leaf)]
+            whole = tuple(leaf.expression for leaf in function.inputs if is_whole(leaf))
             texts = (
                 *unread,
-                *whole,
                 *conditions_of_writing(function.inputs, graph),
                 *states(function.inputs, seen.tensors, seen.attributes, seen.by_text),
                 *walked(seen.walked, function.inputs),
                 *self._modules_named(plan),
             )
             asked = (*seen.without(settings), *_sized(plan), *(CapturedGuard("", text) for text in texts))
-            site = self._site(plan, operands, asked, seen.code).data(graph)
+            site = self._site(plan, operands, asked, seen.code, whole).data(graph)
         except Unsupported as error:
             return self._refused(plan, error.sentence)
         except Exception as error:
@@ -488,7 +487,12 @@ class _Request:
         return {**region, **site, "status": "candidate", "graph": graph, "symbols": symbols, KEY: subject}
 
     def _site(
-        self, plan: RegionPlan, operands: Computed, asked: tuple[CapturedGuard, ...], code: Mapping[str, str]
+        self,
+        plan: RegionPlan,
+        operands: Computed,
+        asked: tuple[CapturedGuard, ...],
+        code: Mapping[str, str],
+        whole_numbers: tuple[str, ...],
     ) -> CallSite:
         """Where a plan's kernel is called. Raises Unsupported for code that a call cannot stand beside."""
         template, original = of_region(plan, self.source)
@@ -505,6 +509,7 @@ class _Request:
             rest_of(plan, operands, known),
             may_run_code(plan, operands, self._value),
             is_enclosed(plan, self.source),
+            whole_numbers,
         )
 
     def _modules_named(self, plan: RegionPlan) -> Iterator[str]:
