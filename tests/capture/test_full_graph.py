@@ -517,7 +517,7 @@ REFUSED = [
     ("self.a = 1", "return torch.tensor(0.0)", "a tensor of constants"),
     ("self.a = 1", "return x * torch.bernoulli(torch.tensor([0.5]))", "bernoulli"),
     ("self.a = 1", "self.a = self.a + 1\nreturn x.exp()", "sets self.a anew"),
-    ("self.seen = []", "self.seen.append(x.exp())\nreturn x * 2", "sets self.seen[1] anew"),
+    ("self.seen = []", "self.seen.append(x.exp())\nreturn x * 2", "Each call changes self.seen"),
     ("self.a = 1", "print(x.shape)\nreturn x.exp()", "prints"),
     ("self.a = 1", '"What it does."; return x.exp()', "lines of its own"),
     ("self.a = 1", "return x * random.random()", "random numbers of Python"),
