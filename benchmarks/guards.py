@@ -22,18 +22,20 @@ from pathlib import Path
 EXAMPLE = Path(__file__).parents[1] / "examples" / "transformer_block.py"
 EDIT = Path(__file__).parent / "corpus" / "edit_captured.py"
 TIMING = """
-import json, sys, time, timeit, torch
+import json, sys, time, timeit, torch, types
 import transformer_block as file
 found = {}
+def of_file(function):  # a guard asks which module calls it
+    return types.FunctionType(function.__code__, vars(file), "call", None, function.__closure__)
 def us(asked, given):
     number, repeat = 2000, 9
-    timer = timeit.Timer(lambda: asked(*given), timer=time.process_time)
+    timer = timeit.Timer(of_file(lambda: asked(*given)), timer=time.process_time)
     return min(timer.repeat(repeat, number)) / number * 1e6
 kernels = {name: value for name, value in vars(file).items() if hasattr(value, "holds")}
 def watch(name, kernel):
     asked = kernel.holds
     def holds(*given):
-        result = asked(*given)
+        result = of_file(lambda: asked(*given))()
         found[name] = {"holds": result, "us": round(us(asked, given), 2)}
         return result
     kernel.holds = holds

@@ -129,6 +129,7 @@ def _site(data: dict[str, Any]) -> CallSite:
         enclosed=data["enclosed"],
         module_names=tuple(data["module_names"]),
         default_dtype=data["default_dtype"],
+        whole_numbers=tuple(data["whole_numbers"]),
     )
 
 

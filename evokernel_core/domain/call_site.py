@@ -36,7 +36,8 @@ class CallSite:
     guards alone use. ``code`` has the digest of each further function that the kernel stands for, by
     ``file:qualified.name`` below the folder that imports start from. ``enclosed``: the region is an
     expression that stands right between two parentheses. ``default_dtype`` is PyTorch's, under which the code
-    was traced and may be replaced.
+    was traced and may be replaced. ``whole_numbers`` are the expressions of operands that are Python ints;
+    other numbers are floats.
 
     A site with bindings and without a ``rest`` is of an earlier version: its guard computed the operands, and
     ``original`` reads their names.
@@ -54,6 +55,7 @@ class CallSite:
     rest: str = ""
     carried: tuple[str, ...] = ()
     asks_late: bool = False
+    whole_numbers: tuple[str, ...] = ()
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -70,5 +72,6 @@ class CallSite:
     def digest(self) -> str:
         """Alike for call sites whose guards and operands are."""
         parts = [self.original, self.parameters, self.module_names, self.guards, self.code]
-        text = canonical_json(parts if self.default_dtype == "float32" else [*parts, self.default_dtype])
+        parts += [] if self.default_dtype == "float32" else [self.default_dtype]
+        text = canonical_json([*parts, *([self.whole_numbers] if self.whole_numbers else [])])
         return hashlib.sha256(text.encode()).hexdigest()

@@ -16,7 +16,6 @@ from evokernel_core.package.reference import python_name, symbol_sources
 _LINE = 60
 """Characters of arguments that stand on one line."""
 _LOCAL = re.compile(r"\W+")
-_WHOLE = re.compile(r"type\((.*)\) is int")
 
 
 def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Mapping[str, Any]:
@@ -36,7 +35,7 @@ def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Map
         "rest_lines": site.rest.splitlines(),
         "asks_late": site.asks_late,
         "module_names": site.module_names,
-        "asks_home": any("__name__" in guard.text for guard in site.guards),
+        "asks_globals": asks_globals(site),
         "original": site.original,
         "code": dict(site.code),
         "guard_lines": list(_guard_lines(before, (*site.asked, *site.module_names))),
@@ -48,13 +47,18 @@ def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Map
             *([] if site.asks_late else [f"_same({', '.join(site.asked)})"]),
             *([f"_may_fit{plain['expressions']}"] if plain["names"] else []),
         ],
-        **_contract(task, given, whole_numbers(site), limits),
+        **_contract(task, given, site.whole_numbers, limits),
         "default": "" if site.default_dtype == "float32" else f", torch.{site.default_dtype}",
         "call": _call(graph),
         "results": ", ".join(results),
         "assigned": ", ".join([*results, *written]) + " = " * bool(results or written),
         "update_lines": [_update(update) for update in graph.updates],
     }
+
+
+def asks_globals(site: CallSite) -> bool:
+    """Whether a call asks for globals of its file, as the code that it runs otherwise does."""
+    return bool(site.module_names or site.bindings or any("__name__" in guard.text for guard in site.guards))
 
 
 def _guards_apart(site: CallSite) -> tuple[list[Guard], list[Guard]]:
@@ -148,25 +152,19 @@ def _through(path: str, known: Mapping[str, str]) -> str:
     return path
 
 
-def whole_numbers(site: CallSite) -> frozenset[str]:
-    """The operands that the site's guards ask to be a Python int; other numbers are floats."""
-    asked = (_WHOLE.fullmatch(guard.condition) for guard in site.guards)
-    return frozenset(request[1] for request in asked if request)
-
-
 def _contract(
     task: KernelTask, given: list[GraphInput], whole: Collection[str], limits: Iterable[str]
 ) -> dict[str, Any]:
     """What a call must be given: ranks and dtypes, then sizes on the names of symbols. ``whole`` are the
-    expressions of numbers whose type the guards ask."""
+    expressions of numbers that are Python ints."""
     tensors = [element for element in given if element.kind is not InputKind.SCALAR]
     sources = symbol_sources(task)
     names = [(python_name(tensor.name), tensor.spec) for tensor in tensors]
     kinds = list(map(_kind, tensors))
     numbers = [
-        f"type({python_name(element.name)}) is float"
+        f"type({python_name(element.name)}) is {'int' if element.expression in whole else 'float'}"
         for element in given
-        if element.kind is InputKind.SCALAR and element.expression not in whole
+        if element.kind is InputKind.SCALAR
     ]
     owned = set(sources.values())
     shapes = [

@@ -16,7 +16,7 @@ from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.graph import GraphInput, InputKind
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.package.call_site import is_operand, whole_numbers
+from evokernel_core.package.call_site import is_operand
 
 _LONGEST = 160
 """Characters of a condition that are shown as they are."""
@@ -31,9 +31,10 @@ def guard_words(task: KernelTask, site: CallSite) -> tuple[Sentence, ...]:
     """What must hold in a call, the operands first, and what runs where it does not."""
     operands = [operand for operand in task.graph.inputs if is_operand(operand)]
     given = [_in_source(operand, site) for operand in operands]
-    whole = whole_numbers(site)
     numbers = {
-        _called(new) for operand, new in zip(operands, given, strict=True) if operand.expression in whole
+        _called(new)
+        for operand, new in zip(operands, given, strict=True)
+        if operand.expression in site.whole_numbers
     }
     tensors = [element for element in given if element.kind is not InputKind.SCALAR]
     return (
@@ -41,11 +42,7 @@ def guard_words(task: KernelTask, site: CallSite) -> tuple[Sentence, ...]:
         *(Sentence("{name} is a Python int, of any value.", name=name) for name in sorted(numbers)),
         *_sizes(task),
         *_layout(tensors),
-        *(
-            _condition(_as_written(guard.condition, site))
-            for guard in site.guards
-            if guard.condition not in {f"type({name}) is int" for name in whole}
-        ),
+        *(_condition(_as_written(guard.condition, site)) for guard in site.guards),
         *_ordinary(site),
         *_code(site),
         *_computed(site),

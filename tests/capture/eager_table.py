@@ -133,6 +133,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "softplus": ("x=f32[8,16]", "return F.softplus(x) * 2"),
     "elu": ("x=f32[8,16]", "return F.elu(x) * 2"),
     "bce_logits": ("x=f32[8,16], y=f32[8,16]", "return F.binary_cross_entropy_with_logits(x, y)"),
+    "bce": ("x=f32[8,16], y=f32[8,16]", "return F.binary_cross_entropy(x, y)"),
+    "bce_sigmoid": ("x=f32[8,16], y=f32[8,16]", "return F.binary_cross_entropy(x.sigmoid(), y) * 2"),
     "smooth_l1": ("x=f32[8,16], y=f32[8,16]", "return F.smooth_l1_loss(x, y)"),
     "kl_div": ("x=f32[8,16], y=f32[8,16]", "return F.kl_div(x, y, reduction='sum')"),
     "cdist": ("x=f32[8,16], y=f32[6,16]", "return torch.cdist(x, y) * 2"),

@@ -44,7 +44,7 @@ def name_of(region: Region) -> str:
 def edited_module(text: str, *regions: Region, emulate: bool = True) -> ModuleType:
     """The edited text, imported as ``model``; its kernels compute what their references do."""
     with tempfile.TemporaryDirectory() as folder:
-        return _imported(write_edited(Path(folder), text, regions), emulate)
+        return imported(write_edited(Path(folder), text, regions), emulate)
 
 
 def write_edited(root: Path, text: str, regions: Iterable[Region]) -> Path:
@@ -59,7 +59,8 @@ def write_edited(root: Path, text: str, regions: Iterable[Region]) -> Path:
     return path
 
 
-def _imported(path: Path, emulate: bool) -> ModuleType:
+def imported(path: Path, emulate: bool = True) -> ModuleType:
+    """An edited file, imported as ``model``."""
     for name in [name for name in sys.modules if name.split(".")[0] in ("evokernel_kernels", "model")]:
         del sys.modules[name]
     before = os.environ.pop(EMULATE, None)

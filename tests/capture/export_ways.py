@@ -65,6 +65,20 @@ def saved_export(model: nn.Module, x: torch.Tensor) -> Any:
     return torch.export.load(held).module()
 
 
+def derived_after_export(model: nn.Module, x: torch.Tensor) -> Any:
+    """The gradients of what was exported without any: of the input, and of the weights."""
+    with torch.no_grad():
+        made = torch.export.export(model, (x,), strict=False).module()
+
+    def call(given: torch.Tensor) -> list[torch.Tensor | None]:
+        given = given.clone().requires_grad_()
+        with torch.enable_grad():
+            (_first(made(given)) * given).sum().backward()
+        return [given.grad, *(value.grad for value in made.parameters())]
+
+    return call
+
+
 def compiled(model: nn.Module, x: torch.Tensor) -> Any:
     torch._dynamo.reset()
     return torch.compile(model, backend="eager", fullgraph=True)
@@ -107,7 +121,8 @@ WAYS: dict[str, Callable[[nn.Module, torch.Tensor], Any]] = {
     "script": script, "saved script": saved_script, "script of a parent": script_of_a_parent,
     "frozen script": frozen_script, "trace": traced, "export": exported, "strict export": exported_strictly,
     "export in doubles": exported_in_doubles, "doubles after export": converted_after_export,
-    "saved export": saved_export, "compile": compiled, "fx": symbolic,
+    "saved export": saved_export, "gradients after export": derived_after_export, "compile": compiled,
+    "fx": symbolic,
     "deepcopy": lambda model, x: copy.deepcopy(model), "pickle": pickled, "functional_call": functional,
     "vmap": mapped, "replica": replica, "jacobian": jacobian,
 }  # fmt: skip

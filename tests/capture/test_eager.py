@@ -30,14 +30,16 @@ from tests.capture import eager_table
 PARTED = {
     "expand_write": {"nan", "infinity", "extreme"},
     "expand_add": {"infinity"},
+    "bce": {"normal", "nan", "infinity", "extreme"},
+    "bce_sigmoid": {"normal", "nan", "infinity", "extreme"},
 }
 """Functions whose graphs are not what they mean, and draws at which that is seen: a sum with a difference in
-place of a write."""
+place of a write, and values that the code refuses."""
 FEW = (
     "expand_write", "expand_add", "in_place_view_of_input", "index_add", "index_copy", "index_fill",
     "index_read", "gather", "one_hot", "where_nan", "amax", "sort", "softmax_masked", "rsub_zero",
     "transposed_result", "floor_divide", "to_int", "promote_zero_dim", "bool_sum", "var_one", "empty_sum",
-    "group_norm", "gelu_half", "bce_logits",
+    "group_norm", "gelu_half", "bce_logits", "bce",
 )  # fmt: skip
 """Of the table in every run; all of it takes a minute."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from textwrap import dedent, indent
 from typing import Any
@@ -111,11 +110,11 @@ def assert_same_model(text: str, region: Region, calls: int = 2) -> None:
             one.train(train)
             other.train(train)
             for seed in range(calls):
-                inputs = first["get_inputs"]()
                 results, shared = [], []
-                for item in (one, other):
+                for item, get_inputs in ((one, first["get_inputs"]), (other, second.get_inputs)):
+                    torch.manual_seed(calls + seed)
+                    given = get_inputs()
                     torch.manual_seed(seed)
-                    given = copy.deepcopy(inputs)
                     results.append((item(*given), tensors(given)))
                     shared.append(sharing([*tensors(results[-1][0]), *tensors(given), *item.buffers()]))
                 assert shared[0] == shared[1]
@@ -518,7 +517,7 @@ REFUSED = [
     ("self.a = 1", "return torch.tensor(0.0)", "a tensor of constants"),
     ("self.a = 1", "return x * torch.bernoulli(torch.tensor([0.5]))", "bernoulli"),
     ("self.a = 1", "self.a = self.a + 1\nreturn x.exp()", "sets self.a anew"),
-    ("self.seen = []", "self.seen.append(x.exp())\nreturn x * 2", "sets self.seen[1] anew"),
+    ("self.seen = []", "self.seen.append(x.exp())\nreturn x * 2", "Each call changes self.seen"),
     ("self.a = 1", "print(x.shape)\nreturn x.exp()", "prints"),
     ("self.a = 1", '"What it does."; return x.exp()', "lines of its own"),
     ("self.a = 1", "return x * random.random()", "random numbers of Python"),

@@ -274,13 +274,18 @@ def resolved(names: Mapping[str, Any], chain: tuple[str, ...]) -> GlobalRead:
     """Follows a chain while it leads through modules and classes."""
     value, taken = names[chain[0]], 1
     own = taken == len(chain) or _is_of_workspace(value)
-    while taken < len(chain) and isinstance(value, (types.ModuleType, type)):
+    while taken < len(chain) and (isinstance(value, (types.ModuleType, type)) or _is_settings(value)):
         try:
             value = getattr(value, chain[taken])
-        except AttributeError:
+        except (AttributeError, RuntimeError):
             break
         taken += 1
     return GlobalRead(str(names.get("__name__", "")), chain[:taken], value, own or taken == 1)
+
+
+def _is_settings(value: Any) -> bool:
+    """Whether an object holds settings of torch's, as ``torch.backends.cuda.matmul`` does."""
+    return type(value).__module__.startswith("torch.backends")
 
 
 def _is_of_workspace(owner: Any) -> bool:

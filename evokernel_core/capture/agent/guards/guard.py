@@ -55,7 +55,8 @@ def literal(value: Any) -> str:  # noqa: PLR0911 - one return a kind of value
     if kind is float and not math.isfinite(value):
         return f'float("{value}")'
     if kind in (tuple, torch.Size):
-        return f"({', '.join(map(literal, value))}{',' * (len(value) == 1)})"
+        entries = f"({', '.join(map(literal, value))}{',' * (len(value) == 1)})"
+        return f"torch.Size({entries})" if kind is torch.Size else entries
     if kind is list:
         return f"[{', '.join(map(literal, value))}]"
     if kind in (set, frozenset):
@@ -78,6 +79,17 @@ def same(owner: str, member: str, value: Any) -> CapturedGuard:
 def is_member(owner: str, member: str, value: enum.Enum) -> CapturedGuard:
     """That a member is an entry of an enumeration, by the names of both."""
     return CapturedGuard(owner, f'guards.entry({{}}{member}, "{type(value).__qualname__}.{value.name}")')
+
+
+def name_of(value: Any) -> str:
+    """``torch.nn.functional.gelu``; of a user's class or function without its module, which is another one
+    where the file is run as a program."""
+    code = getattr(value, "__code__", None)
+    if code is not None and hasattr(code, "co_qualname"):
+        return str(code.co_qualname)
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", "") or str(value)
+    module = getattr(value, "__module__", "") or ""
+    return f"{module}.{name}" if module.split(".")[0] == "torch" else str(name)
 
 
 def owner_and_member(path: str) -> tuple[str, str]:

@@ -85,6 +85,7 @@ def observed(
     for path, called in modules.items():
         reads.know(called, path)
     _forget_results((module, *imported.values()))
+    reads.note_globals((module, *imported.values()))
     ran: dict[types.CodeType, Ran] = {}
     of_torch: dict[types.CodeType, Ran] = {}
     calls, held = ProcessCalls(reads.is_known), shared((module, *imported.values()))
@@ -99,6 +100,8 @@ def observed(
         _note_global(reads, read_, module)
         _note_library(reads, read_)
     Members(reads, classes_read(read, module, imported), is_root).ask([*begins])
+    reads.refuse_changed()
+    _note_answers(reads, calls, {part.kind: part.text for part in classes_read(read, module, imported)})
     reads.hold_to_globals(read_.value for read_ in read if read_.names[0] not in roots)
     reads.read_of_classes(*names_of_classes(ran))
     _note_classes(reads, [function for function in ran.values() if is_workspace(function.code.co_filename)])
@@ -202,6 +205,24 @@ def _note_classes(reads: Reads, ran: list[Ran]) -> None:
                     name=function.code.co_qualname,
                 )
             )
+
+
+def _note_answers(reads: Reads, calls: ProcessCalls, classes: Mapping[type, str]) -> None:
+    """What abstract classes said of objects: a program may register more classes with them."""
+    for asked in calls.asked_of_classes:
+        kind = classes.get(asked.kind)
+        value = classes.get(asked.value) if isinstance(asked.value, type) else reads.path_of(asked.value)
+        if kind is None or value is None:
+            reads.refuse(
+                Sentence(
+                    "It asks the class {name} whether it knows an object, which a call cannot ask again: ask "
+                    "for a class of your own that is no abstract one.",
+                    name=asked.kind.__qualname__,
+                )
+            )
+        else:
+            answer = f"{asked.function}({value}, {kind}) is {asked.answer}"
+            reads.add(CapturedGuard("", answer))
 
 
 def _note_library(reads: Reads, global_read: GlobalRead) -> None:

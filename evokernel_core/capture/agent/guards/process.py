@@ -12,12 +12,13 @@ import re
 import sys
 import types
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from ..sentence import Sentence
-from .code import is_stdlib, is_workspace
+from .code import file_of, is_stdlib, is_workspace
 from .guard import CapturedGuard, is_plain, same
 
 _C = "torch._C"
@@ -59,6 +60,23 @@ _FILES = frozenset({
 })  # fmt: skip
 
 
+_ANSWERS = {"__instancecheck__": "isinstance", "__subclasscheck__": "issubclass"}
+
+
+@dataclass(frozen=True, eq=False)
+class AskedOfClass:
+    """``isinstance(value, kind)``, or the same of a class; ``register`` may change what the answer is."""
+
+    function: str
+    value: Any
+    kind: type
+
+    @property
+    def answer(self) -> bool:
+        return bool(isinstance(self.value, self.kind) if self.function == "isinstance"
+                    else issubclass(self.value, self.kind))  # fmt: skip
+
+
 class ProcessCalls:
     """``guards`` ask again what the code asked while it ran; ``problem`` names the first call that no guard
     can stand for, empty where there is none. ``is_outside`` tells whether the code reached an object from
@@ -71,6 +89,8 @@ class ProcessCalls:
         self._changed: list[tuple[Any, str]] = []
         self._modes = 0
         self._left = 0
+        self.asked_of_classes: list[AskedOfClass] = []
+        """Questions that classes of the user's answered by code of their own, as abstract ones do."""
 
     def in_c(self, function: Any) -> None:
         """The user's code is about to call a function or a method that is written in C."""
@@ -99,10 +119,20 @@ class ProcessCalls:
                 self._refuse(f"Tensor.{code.co_name}")
             else:
                 self._of_torch(module, code)
+        elif code.co_name in _ANSWERS:
+            self._answer(frame)
         elif module == "copy":
             self._changed.append((frame.f_locals.get("x"), f"copy.{code.co_name}"))
         elif is_stdlib(code.co_filename) or code.co_filename.startswith("<frozen"):
             self._of_library(module, code)
+
+    def _answer(self, frame: types.FrameType) -> None:
+        """A question of ``isinstance`` or ``issubclass`` that a metaclass of Python's own answers."""
+        kind, *others = (frame.f_locals.get(name) for name in frame.f_code.co_varnames[:2])
+        if others and isinstance(kind, type) and is_workspace(file_of(kind)):
+            asked = AskedOfClass(_ANSWERS[frame.f_code.co_name], others[0], kind)
+            if asked not in self.asked_of_classes:
+                self.asked_of_classes.append(asked)
 
     def end(self) -> Sentence:
         """``problem``, when all has run and it is known what the code reached from outside."""

@@ -26,7 +26,7 @@ import torch
 from ..sentence import Sentence
 from .changes import Held
 from .code import file_of, is_called_by_workspace, is_stdlib, is_workspace, place_of
-from .guard import CapturedGuard, is_member, is_plain, literal, owner_and_member, same
+from .guard import MOST_ENTRIES, CapturedGuard, is_member, is_plain, literal, name_of, owner_and_member, same
 from .lifting import Setting
 
 _MODULE = torch.nn.Module
@@ -62,9 +62,13 @@ _SILENT = (
     torch.SymFloat,
 )
 """Values that are followed otherwise, or that hold no setting."""
+_MUTABLE = (tuple, list, dict, set, deque, bytearray)
+_OF_BUILTINS = frozenset({tuple, list, dict})
 _NUMBERS_AND_TEXTS = (int, float, str)
 """Classes of Python whose subclasses hold a value that no attribute has."""
 _MOST_ENTRIES = 4096
+_DEEPEST = 3
+"""Containers in containers whose entries are compared before and behind a call."""
 _LONGEST = 4096
 """Characters of the text of an object that a guard compares."""
 
@@ -95,6 +99,8 @@ class Reads:
         self.walked: dict[str, torch.Tensor] = {}
         self.settings: dict[str, Setting] = {}
         self._held = Held()
+        self._compared: dict[str, tuple[Any, Any]] = {}
+        self._before: dict[int, tuple[Any, Any]] = {}
         self._roots = set(roots)
         self._registered = {
             id(module): path for root, value in roots.items() for path, module in _modules_below(root, value)
@@ -362,6 +368,7 @@ class Reads:
         elif isinstance(value, _SILENT):
             self._know_generator(owner + member, value)
         elif is_plain(value):
+            self._note_contents(owner + member, value)
             self._add(same(owner, member, value))
         elif isinstance(value, enum.Enum):
             self._entry(owner, member, value)
@@ -399,7 +406,7 @@ class Reads:
         if isinstance(value, type):
             self._class(owner, f"{{}}{member}", value)
         elif code is None or not is_workspace(code.co_filename):
-            self._add(CapturedGuard(owner, f'guards.named({{}}{member}, "{_name_of(value)}")'))
+            self._add(CapturedGuard(owner, f'guards.named({{}}{member}, "{name_of(value)}")'))
         else:
             self._add(CapturedGuard(owner, f'guards.defined({{}}{member}, "{self.place_of(value)}")'))
 
@@ -418,12 +425,14 @@ class Reads:
 
     def _class(self, owner: str, text: str, kind: type) -> None:
         """That ``text`` gives a class: one of the user's by its file, too, as two may have one name."""
-        if _is_torchs_class(kind):
+        if kind in _OF_BUILTINS:
+            self._add(CapturedGuard(owner, f"{text} is {kind.__name__}"))
+        elif _is_torchs_class(kind):
             self._add(CapturedGuard(owner, f"{text} is {self._class_text(kind)}"))
         elif is_workspace(file_of(kind)):
             self._add(CapturedGuard(owner, f"guards.of({text}, {self._class_text(kind)})"))
         else:
-            self._add(CapturedGuard(owner, f'guards.named({text}, "{_name_of(kind)}")'))
+            self._add(CapturedGuard(owner, f'guards.named({text}, "{name_of(kind)}")'))
 
     def _entry(self, owner: str, member: str, value: enum.Enum) -> None:
         """An entry of an enumeration, which code compares by identity: two paths to one are such."""
@@ -461,12 +470,29 @@ class Reads:
         """What a function of the user's holds beside its code; one of torch's may hold one of the user's, as
         that which a decorator of torch's has made."""
         inner = vars(function).get("__wrapped__")
+        self._registered_functions(path, vars(function).get("registry"))
+        if function.__code__.co_qualname.startswith(f"{functools.singledispatchmethod.__name__}."):
+            self._refuse(
+                Sentence(
+                    "{path} chooses a method by a class, and a program may register more of them: use "
+                    "isinstance.",
+                    path=path,
+                )
+            )
         if is_workspace(function.__code__.co_filename):
             self._closure(path, function)
             self._defaults(path, function)
         elif isinstance(inner, types.FunctionType) and id(inner) not in self._enclosed:
             self._enclosed.add(id(inner))
             self._value(path, ".__wrapped__", inner)
+
+    def _registered_functions(self, path: str, registry: Any) -> None:
+        """Those of ``functools.singledispatch``: a program may register more."""
+        if not isinstance(registry, types.MappingProxyType):
+            return
+        self._add(CapturedGuard(path, f"len({{}}.registry) == {len(registry)}"))
+        for place, function in enumerate(registry.values()):
+            self._function(path, f".registry[list({path}.registry)[{place}]]", function)
 
     def _defaults(self, path: str, function: Any) -> None:
         """What arguments are that a call leaves out."""
@@ -486,13 +512,13 @@ class Reads:
                 self._below(path, member)
                 self._know(held, self._registered.get(id(held), path + member))
                 self._add(CapturedGuard(path, f"{{}}{member} is {self.path_of(held)}"))
-            elif is_plain(held):
-                self._add(same(path, member, held))
-            elif isinstance(held, types.FunctionType) and id(held) not in self._enclosed:
+            elif isinstance(held, type):
+                continue  # what ran of a class is asked for where it ran
+            elif not isinstance(held, types.FunctionType):
+                self._value(path, member, held)
+            elif id(held) not in self._enclosed:
                 self._enclosed.add(id(held))  # one that calls itself holds itself
                 self._value(path, member, held)
-            elif isinstance(held, Iterator):
-                self._object(path, member, held)
 
     def _container(self, owner: str, member: str, value: Any) -> None:
         path = owner + member
@@ -505,6 +531,9 @@ class Reads:
                 )
             )
             return
+        self._note_contents(path, value)
+        if not isinstance(value, deque):
+            self._class(owner, f"type({{}}{member})", type(value))
         entries = value.items() if isinstance(value, dict) else enumerate(value)
         size = (
             f"list({{}}{member}) == {list(value)!r}"
@@ -514,6 +543,31 @@ class Reads:
         self._add(CapturedGuard(owner, size))
         for key, element in entries:
             self._value(path, f"[{key!r}]", element)
+
+    def _note_contents(self, path: str, value: Any) -> None:
+        """Notes what a guard compares of a container, or of an object by its text, when it is first read."""
+        before = self._before.get(id(value), (value, None))[1]
+        self._compared.setdefault(path, (value, _contents(value) if before is None else before))
+
+    def note_globals(self, modules: Iterable[types.ModuleType]) -> None:
+        """What the containers of modules hold before the call: which of them it reads is seen behind it."""
+        for module in modules:
+            for value in vars(module).values():
+                held = value.__defaults__ if isinstance(value, types.FunctionType) else value
+                if isinstance(held, _MUTABLE):
+                    self._before[id(held)] = (held, _contents(held))
+
+    def refuse_changed(self) -> None:
+        """Refuses where the code that ran has changed what a guard compares, which would not hold again."""
+        for path, (value, before) in self._compared.items():
+            if _contents(value) != before:
+                self._refuse(
+                    Sentence(
+                        "Each call changes {path}, so that its kernel would not run: change it outside of "
+                        "the call.",
+                        path=path,
+                    )
+                )
 
     def _partial(self, owner: str, member: str, value: Any) -> None:
         path = owner + member
@@ -594,6 +648,7 @@ class Reads:
         text = repr(value)
         if " at 0x" in text or "object" in text or len(text) > _LONGEST:
             return False
+        self._note_contents(owner + member, value)
         self._add(CapturedGuard(owner, f"guards.shown({{}}{member}, {text!r})"))
         return True
 
@@ -622,6 +677,23 @@ class Reads:
         return False
 
 
+def _contents(value: Any, depth: int = 0) -> Any:
+    """What tells whether a value that guards compare is as it was: objects by their identity, and of what is
+    large or deep the size."""
+    if isinstance(value, (tuple, list, dict, deque)):
+        if depth > _DEEPEST or len(value) > MOST_ENTRIES:
+            return len(value)
+        entries = value.items() if isinstance(value, dict) else enumerate(value)
+        return [(key, _contents(element, depth + 1)) for key, element in entries]
+    if isinstance(value, (set, frozenset, bytearray)) or _is_shown(value):
+        return repr(value) if not hasattr(value, "__len__") or len(value) <= MOST_ENTRIES else len(value)
+    return value if is_plain(value) else id(value)
+
+
+def _is_shown(value: Any) -> bool:
+    return "__repr__" in vars(type(value)) and not hasattr(value, "__dict__") and not is_plain(value)
+
+
 def _modules_below(root: str, value: Any) -> Iterator[tuple[str, Any]]:
     """The modules that a root's own attributes reach, by path."""
     for name, module in value.named_modules() if isinstance(value, _MODULE) else ():
@@ -641,17 +713,6 @@ def _is_torchs_class(kind: type) -> bool:
         kind.__module__.startswith("torch.nn.")
         and getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
     )
-
-
-def _name_of(value: Any) -> str:
-    """``torch.nn.functional.gelu``; of a user's class or function without its module, which is another one
-    where the file is run as a program."""
-    code = getattr(value, "__code__", None)
-    if code is not None and hasattr(code, "co_qualname"):
-        return str(code.co_qualname)
-    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", "") or str(value)
-    module = getattr(value, "__module__", "") or ""
-    return f"{module}.{name}" if module.split(".")[0] == "torch" else str(name)
 
 
 def _is_torchs(function: Any) -> bool:

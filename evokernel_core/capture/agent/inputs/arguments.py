@@ -14,10 +14,11 @@ from typing import Any
 import torch
 
 from ..errors import Refused
-from ..guards.guard import same
+from ..guards.guard import name_of, same
 from .state import Holder, below, holders_of, tensors_in
 
 _PLAIN = (bool, int, float, str, type(None))
+_BUILTINS = frozenset({tuple, list, dict})
 
 
 @dataclass
@@ -38,20 +39,20 @@ def argument_of(
     *,
     optional: bool,
     fix_numbers: bool,
-    functions: Mapping[Any, str],
+    names: Mapping[Any, str],
 ) -> Argument:
-    """``optional``: a call may leave the argument out. ``functions`` are the file's, by the names that reach
-    them where the arguments are. Raises Refused for what no condition can tell."""
+    """``optional``: a call may leave the argument out. ``names`` reach the file's functions and classes where
+    the arguments are. Raises Refused for what no condition can tell."""
     argument = Argument()
     if isinstance(value, torch.Tensor):
         argument.conditions += [f"{name} is not None"] * optional
         argument.tensors.append((name, value))
     elif isinstance(value, float) and not fix_numbers:
         argument.numbers.append((name, value))
-    elif isinstance(value, types.FunctionType) and value in functions:
-        argument.conditions.append(f"{name} is {functions[value]}")
+    elif isinstance(value, types.FunctionType) and value in names:
+        argument.conditions.append(f"{name} is {names[value]}")
     else:
-        _read(name, name, value, file_module, argument)
+        _read(name, name, value, _File(file_module, names), argument)
         known = {id(tensor): (text, tensor) for text, tensor in argument.tensors}
         for holder in tensors_in(argument.holders):
             known.setdefault(id(holder.tensor), (holder.expression, holder.tensor))
@@ -59,20 +60,36 @@ def argument_of(
     return argument
 
 
-def _read(argument: str, text: str, value: Any, file_module: str, supplied: Argument) -> None:
+@dataclass(frozen=True)
+class _File:
+    """The file's module, and its functions and classes by the names that reach them."""
+
+    module: str
+    names: Mapping[Any, str]
+
+    def is_class(self, text: str, kind: type) -> str:
+        """That a value is of a class: a subclass may give other members for what it holds."""
+        if kind in _BUILTINS:
+            return f"type({text}) is {kind.__name__}"
+        known = self.names.get(kind)
+        return f"type({text}) is {known}" if known else f"guards.named(type({text}), {name_of(kind)!r})"
+
+
+def _read(argument: str, text: str, value: Any, file: _File, supplied: Argument) -> None:
     """Adds what a value below an argument holds; tensors in holders are found through those."""
     if isinstance(value, torch.Tensor):
         return
     if isinstance(value, (*_PLAIN, torch.dtype, torch.device)):
         supplied.conditions.append(same(text, "", value).condition)
     elif isinstance(value, (tuple, list, dict)):
-        _read_container(argument, text, value, file_module, supplied)
-    elif type(value).__module__ == file_module and hasattr(value, "__dict__"):
+        _read_container(argument, text, value, file, supplied)
+    elif type(value).__module__ == file.module and hasattr(value, "__dict__"):
+        supplied.conditions.append(file.is_class(text, type(value)))
         supplied.holders += [
-            holder for holder in holders_of(value, text, file_module) if holder.entries is vars(value)
+            holder for holder in holders_of(value, text, file.module) if holder.entries is vars(value)
         ]
         for name, member in vars(value).items():
-            _read(argument, f"{text}.{name}", member, file_module, supplied)
+            _read(argument, f"{text}.{name}", member, file, supplied)
     else:
         kind = type(value).__name__
         raise Refused(
@@ -83,7 +100,8 @@ def _read(argument: str, text: str, value: Any, file_module: str, supplied: Argu
         )
 
 
-def _read_container(argument: str, text: str, value: Any, file_module: str, supplied: Argument) -> None:
+def _read_container(argument: str, text: str, value: Any, file: _File, supplied: Argument) -> None:
+    supplied.conditions.append(file.is_class(text, type(value)))
     if not value:
         supplied.conditions.append(f"not {text}")
         return
@@ -102,4 +120,4 @@ def _read_container(argument: str, text: str, value: Any, file_module: str, supp
     else:
         supplied.holders.append(Holder(value, lambda key: f"{text}[{key!r}]"))
     for key, element in entries:
-        _read(argument, f"{text}[{key!r}]", element, file_module, supplied)
+        _read(argument, f"{text}[{key!r}]", element, file, supplied)

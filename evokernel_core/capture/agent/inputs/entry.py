@@ -183,13 +183,13 @@ def call_of(entry: Entry, module: types.ModuleType, *, fix_numbers: bool) -> Ent
     """Raises Refused for arguments that no call of a kernel can take. ``fix_numbers`` makes the values of
     Python numbers conditions instead of inputs."""
     leaves, conditions, arguments = [], [], []
-    functions = _functions(entry, module)
+    names = _names(entry, module)
     for name, value in entry.bound.arguments.items():
         if not isinstance(value, torch.Tensor) and name not in entry.read_names:
             continue
         optional = entry.may_lack(name) and name in entry.read_names
         result = argument_of(
-            name, value, module.__name__, optional=optional, fix_numbers=fix_numbers, functions=functions
+            name, value, module.__name__, optional=optional, fix_numbers=fix_numbers, names=names
         )
         leaves += [_leaf(text, TENSOR, tensor) for text, tensor in result.tensors]
         leaves += [_leaf(text, SCALAR, number) for text, number in result.numbers]
@@ -204,12 +204,12 @@ def call_of(entry: Entry, module: types.ModuleType, *, fix_numbers: bool) -> Ent
     return EntryCall(entry, tuple(leaves), tuple(conditions), tuple(tensors_in(holders)), tuple(holders))
 
 
-def _functions(entry: Entry, module: types.ModuleType) -> dict[Any, str]:
-    """The file's functions by the names that the entry's body sees them under."""
+def _names(entry: Entry, module: types.ModuleType) -> dict[Any, str]:
+    """The file's functions and classes by the names that the entry's body sees them under."""
     return {
         value: name
         for name, value in vars(module).items()
-        if isinstance(value, types.FunctionType) and name not in entry.function.local_names
+        if isinstance(value, (types.FunctionType, type)) and name not in entry.function.local_names
     }
 
 

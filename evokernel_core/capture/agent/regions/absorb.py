@@ -38,6 +38,7 @@ class Absorber:
         self.blocked = blocked
         self._shallow = False
         self._changing = _attributes_set_late(source, function)
+        self._changing_names = _globals_changed(source)
 
     def evaluation(self, node: ast.AST) -> Evaluation | None:
         return self.evaluations.get(number_of(node))
@@ -90,9 +91,16 @@ class Absorber:
             return self._attribute(node, evaluation, assigned)
         if isinstance(node, ast.Call):
             return self._call(node, assigned)
+        if self._is_held(node, evaluation):
+            return self._argument(node, PARAMETER, evaluation.value, number_of(node))
         if isinstance(node, _STRUCTURAL):
             return total(self.part(child, node, assigned) for child in _operands(node))
         return None
+
+    def _is_held(self, node: ast.expr, evaluation: Evaluation) -> bool:
+        """Whether an expression takes a tensor out of a list or a dictionary: ``self.table['gain']``."""
+        is_entry = isinstance(node, ast.Subscript) and isinstance(evaluation.value, torch.Tensor)
+        return is_entry and self._is_chain(node)
 
     def part(self, node: ast.expr, parent: ast.AST, assigned: frozenset[str]) -> Parts | None:
         """The child as computed inside, or else as an argument of the region."""
@@ -170,6 +178,8 @@ class Absorber:
             return False
         for child in ast.walk(node):
             if isinstance(child, ast.Attribute) and child.attr in self._changing:
+                return False
+            if isinstance(child, ast.Name) and child.id in self._changing_names:
                 return False
             if isinstance(child, ast.Call) and not self._is_pure(child.func):
                 return False
@@ -251,8 +261,16 @@ def _below(module: torch.nn.Module, text: str, path: str) -> str:
     return text
 
 
+_CHANGING = frozenset(
+    """add append clear discard extend insert pop popitem popleft appendleft remove reverse setdefault sort
+    update""".split()  # noqa: SIM905
+)
+"""Methods that change a container."""
+
+
 def _attributes_set_late(source: Source, function: SourceFunction) -> frozenset[str]:
-    """Attributes that a method other than ``__init__`` sets: their values may change between calls."""
+    """Attributes that a method other than ``__init__`` sets, or what they hold: their values may change
+    between calls."""
     names = set()
     for other in source.functions:
         if other.class_name != function.class_name or other.node.name == "__init__":
@@ -260,4 +278,29 @@ def _attributes_set_late(source: Source, function: SourceFunction) -> frozenset[
         for node in ast.walk(other.node):
             if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
                 names.add(node.attr)
+            names.update(child.attr for child in _changed_by(node) if isinstance(child, ast.Attribute))
     return frozenset(names)
+
+
+def _globals_changed(source: Source) -> frozenset[str]:
+    """Globals whose contents functions of the file change."""
+    names = set()
+    for function in source.functions:
+        for node in ast.walk(function.node):
+            changed = {child.id for child in _changed_by(node) if isinstance(child, ast.Name)}
+            names.update(changed - function.local_names)
+    return frozenset(names)
+
+
+def _changed_by(node: ast.AST) -> Iterator[ast.AST]:
+    """What a statement or a call changes the contents of: ``self.seen`` in ``self.seen[0] += 1``, and in
+    ``self.seen.append(1)``."""
+    held: ast.AST | None = None
+    if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        held = node.value
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
+        held = node.func.value
+    while isinstance(held, ast.Subscript):
+        held = held.value
+    if held is not None:
+        yield held

@@ -28,7 +28,8 @@ class CallSite:
     stood there go. ``bindings`` name the operands that the call computes, from which ``rest`` goes on where
     the kernel does not take them; ``asks_late``: to compute them may change what guards ask, so that they are
     asked behind it. ``local_names`` are those that the function binds, ``bound_names`` these and what it
-    imports, ``module_names`` the globals of its file."""
+    imports, ``module_names`` the globals of its file, ``whole_numbers`` the expressions of operands that
+    are Python ints."""
 
     template: str
     original: str
@@ -41,6 +42,7 @@ class CallSite:
     rest: Rest = NONE_LEFT
     asks_late: bool = False
     enclosed: bool = False
+    whole_numbers: tuple[str, ...] = ()
 
     def data(self, graph: Mapping[str, Any]) -> dict[str, Any]:
         """As the agent reports it, with the names that guards and arguments of the graph use. Raises
@@ -63,6 +65,7 @@ class CallSite:
             "guards": [guard.data() for guard in self.guards],
             "code": dict(self.code),
             "enclosed": self.enclosed,
+            "whole_numbers": list(self.whole_numbers),
             "module_names": of_module,
             "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
         }

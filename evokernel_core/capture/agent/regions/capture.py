@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from ..decompositions.composites import classes_kept, stacks_kept
 from ..decompositions.not_decomposed import kept_whole
@@ -467,17 +467,16 @@ class _Request:
             graph, symbols, unread, specs = self._graph(plan, function)
             seen = self._observed(plan, function, receiver)
             graph, settings = lifted(graph, seen.settings, lambda: self._graph(plan, function)[0])
-            whole = [f"type({leaf.expression}) is int" for leaf in function.inputs if is_whole(leaf)]
+            whole = tuple(leaf.expression for leaf in function.inputs if is_whole(leaf))
             texts = (
                 *unread,
-                *whole,
                 *conditions_of_writing(function.inputs, graph),
                 *states(function.inputs, seen.tensors, seen.attributes, seen.by_text),
                 *walked(seen.walked, function.inputs),
                 *self._modules_named(plan),
             )
             asked = (*seen.without(settings), *_sized(plan), *(CapturedGuard("", text) for text in texts))
-            site = self._site(plan, operands, asked, seen.code).data(graph)
+            site = self._site(plan, operands, asked, seen.code, whole).data(graph)
         except Unsupported as error:
             return self._refused(plan, error.sentence)
         except Exception as error:
@@ -488,7 +487,12 @@ class _Request:
         return {**region, **site, "status": "candidate", "graph": graph, "symbols": symbols, KEY: subject}
 
     def _site(
-        self, plan: RegionPlan, operands: Computed, asked: tuple[CapturedGuard, ...], code: Mapping[str, str]
+        self,
+        plan: RegionPlan,
+        operands: Computed,
+        asked: tuple[CapturedGuard, ...],
+        code: Mapping[str, str],
+        whole_numbers: tuple[str, ...],
     ) -> CallSite:
         """Where a plan's kernel is called. Raises Unsupported for code that a call cannot stand beside."""
         template, original = of_region(plan, self.source)
@@ -505,6 +509,7 @@ class _Request:
             rest_of(plan, operands, known),
             may_run_code(plan, operands, self._value),
             is_enclosed(plan, self.source),
+            whole_numbers,
         )
 
     def _modules_named(self, plan: RegionPlan) -> Iterator[str]:
@@ -538,6 +543,7 @@ class _Request:
         seen = observed(run, roots, self.module, project, codes=(function.call.__code__,), modules=modules)
         if seen.problem:
             raise Unsupported(seen.problem)
+        _check_tensors(seen, function, given)
         return seen
 
     def _refused(self, plan: RegionPlan, reason: str) -> dict[str, Any]:
@@ -587,6 +593,18 @@ def _ordered(function: RegionFunction, graph: dict[str, Any]) -> list[str]:
         return []
     result = layouts_of_results(function.call, function.inputs)
     return [*conditions_of_order(function.call, function.inputs, read, result)]
+
+
+def _check_tensors(seen: Observed, function: RegionFunction, given: tuple[torch.Tensor, ...]) -> None:
+    """Raises Unsupported for a tensor that was read and is no operand: its values would stand in the call for
+    good. What has no values is in no graph."""
+    passed = {id(tensor) for tensor in (*given, *(leaf.known_as for leaf in function.inputs))}
+    for path, tensor in seen.tensors.items():
+        if id(tensor) not in passed and not isinstance(tensor, FakeTensor):
+            name = path.replace("guards.module", "module")
+            raise Unsupported(
+                "It reads the tensor {name}, which a call cannot pass: make it a buffer.", name=name
+            )
 
 
 def _numbers(function: SourceFunction) -> Iterator[int]:

@@ -18,7 +18,7 @@ import torch
 
 from ..graph.names import input_name
 from ..loading.source import Source, SourceFunction
-from .parts import Leaf, RegionPlan
+from .parts import PARAMETER, Leaf, RegionPlan
 
 _BUILTINS = frozenset(dir(builtins))
 _C_FUNCTIONS = (types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType)
@@ -86,7 +86,9 @@ def _segment(leaf: Leaf, source: Source) -> str:
 
 def _is_path(leaf: Leaf) -> bool:
     """Whether reading a leaf twice is no more than reading it once."""
-    kinds = (ast.Name, ast.Attribute, ast.Load)
+    kinds: tuple[type[ast.AST], ...] = (ast.Name, ast.Attribute, ast.Load)
+    if leaf.kind == PARAMETER:  # what a list or a dictionary of tensors holds
+        kinds += (ast.Subscript, ast.Constant)
     return bool(leaf.member) or all(isinstance(node, kinds) for node in ast.walk(leaf.node))
 
 

@@ -39,11 +39,22 @@ class Leaf:
     @property
     def key(self) -> Any:
         """Leaves of one key are one input: a name read twice, but not a call made twice."""
-        return self.expression if _repeatable(self.node) or self.member else id(self.node)
+        repeatable = _repeatable(self.node, entries=self.kind == PARAMETER)
+        return self.expression if repeatable or self.member else id(self.node)
 
 
-def _repeatable(node: ast.expr) -> bool:
-    kinds = (ast.Name, ast.Attribute, ast.Constant, ast.Load, ast.BinOp, ast.operator)
+def _repeatable(node: ast.expr, *, entries: bool) -> bool:
+    """``entries``: what it takes out of lists and dictionaries is there before and after."""
+    kinds: tuple[type[ast.AST], ...] = (
+        ast.Name,
+        ast.Attribute,
+        ast.Constant,
+        ast.Load,
+        ast.BinOp,
+        ast.operator,
+    )
+    if entries:
+        kinds += (ast.Subscript,)
     return all(isinstance(child, kinds) for child in ast.walk(node))
 
 
