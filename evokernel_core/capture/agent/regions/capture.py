@@ -460,6 +460,8 @@ class _Request:
 
     def _export(self, plan: RegionPlan) -> dict[str, Any] | frozenset[int]:
         """A region, or the expressions to keep outside and try again."""
+        if not plan.value.is_contiguous() and self._is_view(plan.origin):
+            return frozenset({number_of(plan.origin)})
         try:
             operands = computed(plan, self.source)
             receiver = self._receiver(plan.function)
@@ -542,6 +544,11 @@ class _Request:
 
     def _refused(self, plan: RegionPlan, reason: str) -> dict[str, Any]:
         return _region(self.source, plan.function, list(plan.body), plan.replacement, reason)
+
+    def _is_view(self, node: ast.AST) -> bool:
+        """Whether an expression itself only looks at a tensor in another way, whatever that comes of."""
+        evaluation = self.recorder.evaluations.get(number_of(node))
+        return bool(evaluation and evaluation.ops) and all(call.func.is_view for call in evaluation.ops)
 
     def _receiver(self, function: SourceFunction) -> Any:
         for number in _numbers(function):
