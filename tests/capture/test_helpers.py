@@ -65,9 +65,11 @@ HELPERS = {
     "unused": "def unused(_):\n    return nn.ReLU()",
     "compiled": "def compiled(fn):\n    return torch.compile(fn) if torch.cuda.is_available() else fn",
     "scripted": "def scripted(f):\n    return torch.jit.script(f)",
-    "timed": "def timed(fn):\n    @functools.wraps(fn)\n    def inner(x):\n        return fn(x)\n    return inner",
+    "timed": "def timed(fn):\n    @functools.wraps(fn)\n    def inner(x):\n        return fn(x)\n"
+    "    return inner",
     "partially": "def partially(fn):\n    return functools.partial(fn, inplace=True)",
-    "noted": "def noted(cls):\n    KNOWN.append(cls)\n    return cls\n\n\n@noted\nclass Noted(Net):\n    pass",
+    "noted": "def noted(cls):\n    KNOWN.append(cls)\n    return cls\n\n\n"
+    "@noted\nclass Noted(Net):\n    pass",
     "named": "def named(name):\n    return lambda f: KNOWN.append((name, f)) or f\n\n\n"
     "@named(name=torch.float)\ndef float_size():\n    return 4",
     "grid": "def grid(n):\n    return torch.stack([torch.ones(3) for _ in range(n)])",
@@ -110,7 +112,9 @@ MAIN = "if __name__ == '__main__':\n    Net()(torch.randn(3))\n"
 def asked(agent: AgentClient, tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
     """The functions that a capture asks for the shapes of their inputs."""
     path = tmp_path_factory.mktemp("helpers") / "net.py"
-    path.write_text(HEAD + "\n\n\n".join([*HELPERS.values(), *STUBS.values(), *TENSORS.values()]) + f"\n\n\n{MAIN}")
+    path.write_text(
+        HEAD + "\n\n\n".join([*HELPERS.values(), *STUBS.values(), *TENSORS.values()]) + f"\n\n\n{MAIN}"
+    )
     regions = agent.capture(path, None, covered_ops(ASCENDC), whole=True)
     assert any(item.task for item in regions)
     return frozenset(item.symbol for item in regions if item.status is RegionStatus.NEEDS_SHAPES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from textwrap import indent
 
 import pytest
@@ -47,7 +46,8 @@ class Captured:
 def program() -> str:
     """One module that calls all of them, so that one capture sees them."""
     classes = [
-        f"class {name}(nn.Module):\n    def forward(self, x):\n{indent(UNDER + indent(body, '    '), ' ' * 8)}\n\n\n"
+        f"class {name}(nn.Module):\n    def forward(self, x):\n"
+        f"{indent(UNDER + indent(body, '    '), ' ' * 8)}\n\n\n"
         for name, body in BODIES.items()
     ]
     made = "".join(f"        self.{name} = {name}()\n" for name in BODIES)
@@ -86,7 +86,9 @@ def test_the_edited_modules_give_the_same_tensors(captured: Captured) -> None:
             before = runs(edited)
             expected, result = plain[name]()(x), getattr(edited, name)()(x)
             assert runs(edited) > before, name
-            pairs = zip(*(one if isinstance(one, tuple) else (one,) for one in (expected, result)), strict=True)
+            pairs = zip(
+                *(one if isinstance(one, tuple) else (one,) for one in (expected, result)), strict=True
+            )
             for one, other in pairs:
                 assert described(one) == described(other), name
                 torch.testing.assert_close(one, other)

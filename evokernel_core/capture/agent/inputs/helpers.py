@@ -27,7 +27,8 @@ _NO_TENSOR = (torch.nn.Module, torch.optim.Optimizer, torch.utils.data.Dataset, 
 _NAMES_OF_SETTINGS = frozenset({"device", "dtype", "map_location", "rank", "world_size", "backend", "lr"})
 """Keywords of PyTorch's functions that are given no tensors."""
 _TAKE_FUNCTIONS = (
-    torch.compile, torch.jit.script, torch.jit.ignore, functools.wraps, functools.partial, functools.lru_cache,
+    torch.compile, torch.jit.script, torch.jit.ignore,
+    functools.wraps, functools.partial, functools.lru_cache,
 )  # fmt: skip
 """What functions and modules are given to, as in a decorator of the file's own."""
 _SHOWN = frozenset({"print", "format", "range", "open", "join"})

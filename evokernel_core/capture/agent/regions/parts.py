@@ -117,7 +117,9 @@ class RegionPlan:
         made = self.root
         for statement in reversed(self.body[:-1]):
             targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
-            if any(isinstance(made, ast.Name) and ast.unparse(target) == made.id for target in targets if target):
+            if any(
+                isinstance(made, ast.Name) and ast.unparse(target) == made.id for target in targets if target
+            ):
                 made = statement.value  # type: ignore[attr-defined]
         return made
 
