@@ -531,7 +531,8 @@ class _Request:
     def _is_view(self, node: ast.AST) -> bool:
         """Whether an expression itself only looks at a tensor in another way, whatever that comes of."""
         evaluation = self.recorder.evaluations.get(number_of(node))
-        return bool(evaluation and evaluation.ops) and all(call.func.is_view for call in evaluation.ops)
+        ops = evaluation.ops if evaluation else []
+        return bool(ops) and all(call.func.is_view for call in ops)
 
     def _receiver(self, function: SourceFunction) -> Any:
         for number in _numbers(function):
