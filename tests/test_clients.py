@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.clients import CLIENTS, Row, compare, said, written
+from benchmarks.clients import CLIENTS, Row, compare, figures, said, written
 from evokernel_core.domain.settings import Settings
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.session import Session
@@ -80,3 +80,10 @@ def test_a_row_that_one_client_lacks_is_told(session: Session, monkeypatch: pyte
     rows, differences = compare(session, file)
     assert isinstance(rows[0], Row)
     assert differences == [f"editor: {rows[0]}"]
+
+
+@pytest.mark.parametrize("gain", [0.90496, 0.904951, 0.905, 0.00495, 0.99996])
+def test_figures_of_one_estimate_are_equal_however_a_client_rounds_them(gain: float) -> None:
+    """An agent is told 0.905 where the command line says 0.90496: rounded again that was 0.91 and 0.9."""
+    assert figures(54.6, 5.19, None, gain) == figures(54.6, 5.19, None, round(gain, 4))
+    assert figures(54.6, 5.19, None, gain) != figures(54.6, 5.19, None, gain + 0.01)

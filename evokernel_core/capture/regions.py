@@ -62,6 +62,7 @@ def regions_of(
     could not be called, is one region on its name that says why; a function that takes no tensors has no
     shapes to give."""
     captured = [_region(path, text, region) for region in answer["regions"]]
+    not_called = _not_reached(answer["stopped"][0]) if answer["stopped"] else _NOT_CALLED
     problems = {
         problem["symbol"]: (problem["reason"], sentence_of(problem["message"]))
         for problem in answer["problems"]
@@ -74,8 +75,17 @@ def regions_of(
         asked = name in problems or bool(definition.annotation) or name not in answer["helpers"]
         shown = any(region.task for region in captured if f"{region.symbol}.".startswith(f"{name}."))
         if wanted and asked and (not executed or (name in problems and not shown)):
-            captured.append(_unknown(path, text, definition, reason, message))
+            captured.append(_unknown(path, text, definition, reason, message or not_called))
     return tuple(sorted(captured, key=lambda region: (region.span.line, region.span.column)))
+
+
+def _not_reached(line: int) -> Sentence:
+    """Why a definition has no shapes where the run that would have called it ended early."""
+    return Sentence(
+        "The run of the file stopped at line {line} before anything called it: run a program that uses it "
+        "once as 'evokernel observe -- COMMAND', or write its shapes in a comment beside it.",
+        line=line,
+    )
 
 
 def _unknown(path: Path, text: str, definition: Definition, reason: str, message: Sentence) -> Region:
@@ -91,7 +101,7 @@ def _unknown(path: Path, text: str, definition: Definition, reason: str, message
         source_hash=digest,
         op_category="other",
         status=RegionStatus.NEEDS_SHAPES if needs_shapes else RegionStatus.UNSUPPORTED,
-        reason=message or _NOT_CALLED,
+        reason=message,
     )
 
 

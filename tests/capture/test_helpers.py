@@ -12,7 +12,9 @@ from evokernel_core.domain.region import RegionStatus
 from evokernel_core.targets.ascendc.target import ASCENDC
 
 HEAD = """
+import abc
 import argparse
+import functools
 from dataclasses import dataclass
 from typing import Any, Callable, List, Optional
 
@@ -20,6 +22,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
+
+
+KNOWN = []
 
 
 @dataclass
@@ -58,9 +63,32 @@ HELPERS = {
     "checked": "def checked(rank, net: nn.Module):\n    if rank == 0 and torch.cuda.is_available():\n"
     "        print(net)",
     "unused": "def unused(_):\n    return nn.ReLU()",
+    "compiled": "def compiled(fn):\n    return torch.compile(fn) if torch.cuda.is_available() else fn",
+    "scripted": "def scripted(f):\n    return torch.jit.script(f)",
+    "timed": "def timed(fn):\n    @functools.wraps(fn)\n    def inner(x):\n        return fn(x)\n"
+    "    return inner",
+    "partially": "def partially(fn):\n    return functools.partial(fn, inplace=True)",
+    "noted": "def noted(cls):\n    KNOWN.append(cls)\n    return cls\n\n\n"
+    "@noted\nclass Noted(Net):\n    pass",
+    "named": "def named(name):\n    return lambda f: KNOWN.append((name, f)) or f\n\n\n"
+    "@named(name=torch.float)\ndef float_size():\n    return 4",
     "grid": "def grid(n):\n    return torch.stack([torch.ones(3) for _ in range(n)])",
 }
+STUBS = {
+    "Base": "class Base(nn.Module):\n    def forward(self, x):\n        raise NotImplementedError",
+    "Worded": "class Worded(nn.Module):\n    def forward(self, x):\n        '''What comes.'''\n"
+    "        raise NotImplementedError('a subclass has it')",
+    "Abstract": "class Abstract(nn.Module):\n    @abc.abstractmethod\n    def forward(self, x): ...",
+    "Passed": "class Passed(nn.Module):\n    def forward(self, x, emb):\n        pass",
+    "Protocol": "class Protocol(nn.Module):\n    def forward(self, x):\n        '''What comes.'''",
+    "to_come": "def to_come(x):\n    raise NotImplementedError",
+}
+"""Definitions without a body, which nobody can run a program for."""
 TENSORS = {
+    "Fails": "class Fails(nn.Module):\n    def forward(self, x):\n        y = torch.relu(x)\n"
+    "        raise NotImplementedError(y)",
+    "Refuses": "class Refuses(nn.Module):\n    def forward(self, x):\n        raise ValueError(x.shape)",
+    "Inherits": "class Inherits(Base):\n    def forward(self, x):\n        return super().forward(x) * 2",
     "plain": "def plain(x):\n    return torch.relu(x)",
     "scaled": "def scaled(x, scale=2.0):\n    return torch.relu(x) * scale",
     "typed": "def typed(x: Tensor, n: int) -> Tensor:\n    return torch.relu(x) * n",
@@ -84,7 +112,9 @@ MAIN = "if __name__ == '__main__':\n    Net()(torch.randn(3))\n"
 def asked(agent: AgentClient, tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
     """The functions that a capture asks for the shapes of their inputs."""
     path = tmp_path_factory.mktemp("helpers") / "net.py"
-    path.write_text(HEAD + "\n\n\n".join([*HELPERS.values(), *TENSORS.values()]) + f"\n\n\n{MAIN}")
+    path.write_text(
+        HEAD + "\n\n\n".join([*HELPERS.values(), *STUBS.values(), *TENSORS.values()]) + f"\n\n\n{MAIN}"
+    )
     regions = agent.capture(path, None, covered_ops(ASCENDC), whole=True)
     assert any(item.task for item in regions)
     return frozenset(item.symbol for item in regions if item.status is RegionStatus.NEEDS_SHAPES)
@@ -93,6 +123,11 @@ def asked(agent: AgentClient, tmp_path_factory: pytest.TempPathFactory) -> froze
 @pytest.mark.parametrize("name", HELPERS)
 def test_a_function_without_tensors_is_not_asked_for_shapes(asked: frozenset[str], name: str) -> None:
     assert name not in asked
+
+
+@pytest.mark.parametrize("name", STUBS)
+def test_what_has_no_body_is_not_asked_for_shapes(asked: frozenset[str], name: str) -> None:
+    assert not {name, f"{name}.forward"} & asked
 
 
 @pytest.mark.parametrize("name", TENSORS)

@@ -24,6 +24,7 @@ from typing import Any
 import torch
 
 from ..sentence import Sentence
+from ..stand_ins import stood_for
 from .changes import Held
 from .code import file_of, is_called_by_workspace, is_stdlib, is_workspace, place_of
 from .guard import MOST_ENTRIES, CapturedGuard, is_member, is_plain, literal, name_of, owner_and_member, same
@@ -402,6 +403,7 @@ class Reads:
 
     def _function(self, owner: str, member: str, value: Any) -> None:
         """A class, or a function: the user's by the places where they stand, as two may share a name."""
+        value = stood_for(value)
         code = getattr(value, "__code__", None)
         if isinstance(value, type):
             self._class(owner, f"{{}}{member}", value)

@@ -1,4 +1,5 @@
 """Functions of a file that take no tensors: they build, train, load, save. No shapes of theirs can be said.
+Nor can those of a definition without a body, which is there for subclasses to write.
 
 A parameter is taken for a tensor unless its annotation, its default or what the body does with it says that
 it is none.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import inspect
 import re
 import types
@@ -24,15 +26,36 @@ _NO_TENSOR = (torch.nn.Module, torch.optim.Optimizer, torch.utils.data.Dataset, 
 """Classes whose constructors take numbers, settings and modules."""
 _NAMES_OF_SETTINGS = frozenset({"device", "dtype", "map_location", "rank", "world_size", "backend", "lr"})
 """Keywords of PyTorch's functions that are given no tensors."""
+_TAKE_FUNCTIONS = (
+    torch.compile, torch.jit.script, torch.jit.ignore,
+    functools.wraps, functools.partial, functools.lru_cache,
+)  # fmt: skip
+"""What functions and modules are given to, as in a decorator of the file's own."""
 _SHOWN = frozenset({"print", "format", "range", "open", "join"})
 """Functions and methods that take texts and numbers, or show what they are given."""
 
 
 def helpers(source: Source, module: types.ModuleType) -> frozenset[str]:
-    """The functions at the top of a file that take no tensors, by name."""
+    """The functions at the top of a file that take no tensors, by name, and what has no body: functions, and
+    classes whose ``forward`` has none."""
     names = vars(module)
     result = (function for function in source.functions if "." not in function.qualname)
-    return frozenset(element.qualname for element in result if not _takes_tensors(element, names))
+    without_tensors = {element.qualname for element in result if not _takes_tensors(element, names)}
+    stubs = (element.qualname for element in source.functions if _is_stub(element.node))
+    return frozenset(without_tensors.union(name.removesuffix(".forward") for name in stubs))
+
+
+def _is_stub(function: ast.FunctionDef) -> bool:
+    """Whether a function does nothing but say that another one is to be written."""
+    return all(map(_is_nothing, function.body))
+
+
+def _is_nothing(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Raise) and statement.exc is not None:
+        raised = statement.exc.func if isinstance(statement.exc, ast.Call) else statement.exc
+        return getattr(raised, "id", "") == "NotImplementedError"
+    constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return constant or isinstance(statement, ast.Pass)
 
 
 def _takes_tensors(function: SourceFunction, names: Mapping[str, Any]) -> bool:
@@ -139,7 +162,7 @@ class _Uses:
         if isinstance(call.func, ast.Attribute) and call.func.attr == "to":
             return True
         called = self._value_of(call.func)
-        if called in (range, open, torch.load, torch.device, torch.manual_seed):
+        if called in (range, open, torch.load, torch.device, torch.manual_seed, *_TAKE_FUNCTIONS):
             return True
         of = getattr(called, "__module__", None) or ""
         return (isinstance(called, type) and issubclass(called, _NO_TENSOR)) or of.startswith("torch.cuda")

@@ -11,6 +11,7 @@ import torch
 import torch.utils.checkpoint
 from torch.overrides import TorchFunctionMode
 
+from ..stand_ins import stands_for
 from . import npu
 
 _ACCELERATOR = re.compile(r"(cuda|npu|xpu|hpu|mps|privateuseone)(:\d+)?")
@@ -108,6 +109,8 @@ def patched(owner: Any, name: str, value: Any) -> Iterator[None]:
     """Another value for an attribute of a class or module, until the end."""
     missing = object()
     before = owner.__dict__.get(name, missing)
+    if before is not missing:
+        stands_for(value, before)
     setattr(owner, name, value)
     try:
         yield

@@ -60,7 +60,7 @@ from ..tracing.sizes import InexpressibleSize
 from ..tracing.zero_one import least_sizes
 from .absorb import Absorber
 from .call_site import Applied, CallSite, applied_calls, is_enclosed, of_region
-from .data_dependent import size_unknown
+from .data_dependent import values_missing
 from .full_graph import WholeFunctions
 from .grow import grow
 from .layouts import conditions_of_order, layouts_of_results
@@ -97,8 +97,9 @@ def capture(
     asked: Asked,
     subjects: list[tuple[dict[str, Any], Subject]] | None = None,
 ) -> dict[str, Any]:
-    """``{"regions", "executed": [qualnames], "helpers": [those that take no tensors], "problems", "defects":
-    [tracebacks]}``. Raises AgentError. The code of candidates joins ``subjects``, each with its region.
+    """``{"regions", "executed": [qualnames], "stopped": [lines], "helpers": [those that take no tensors],
+    "problems", "defects": [tracebacks]}``; calls of the file ended early at the lines of ``stopped``. Raises
+    AgentError. The code of candidates joins ``subjects``, each with its region.
 
     A region is ``{"symbol", "span", "replacement", "status", "reason", "graph", "symbols"}``, a candidate
     also what ``CallSite.data`` gives; graph and symbols are None for any other, whose reason says why.
@@ -165,6 +166,7 @@ def capture(
     return {
         "regions": regions,
         "executed": executed,
+        "stopped": [failure["span"][0] for failure in failures if failure],
         "helpers": sorted(without_tensors),
         "problems": [problem.data() for problem in problems],
         "defects": request.defects,
@@ -265,19 +267,8 @@ def _failed_statement(trial: Trial, error: BaseException, source: Source) -> dic
 
 
 def _explain(error: BaseException, line: int) -> Sentence:
-    name = type(error).__name__
-    signs = ("DataDependent", "DynamicOutputShape", "_local_scalar_dense")
-    if any(sign in f"{name}: {error}" for sign in signs):
-        if _passed_through(error, "batchnorm.py"):
-            return Sentence(
-                "Line {line} is a batch normalisation in training that averages over all calls "
-                "(momentum=None), by a count that is not known before it runs: give it a momentum.",
-                line=line,
-            )
-        unknown = Sentence(
-            "Line {line} depends on the values of a tensor, which are not known before it runs.", line=line
-        )
-        return size_unknown(error, line) or unknown
+    if reason := values_missing(error, line):
+        return reason
     if ".numpy() is not supported" in str(error) or ".tolist() is not supported" in str(error):
         return Sentence(
             "Line {line} takes a tensor out of PyTorch, where no kernel can follow: stay with tensors.",
@@ -290,16 +281,6 @@ def _explain(error: BaseException, line: int) -> Sentence:
         line=line,
         error=describe(error),
     )
-
-
-def _passed_through(error: BaseException, file: str) -> bool:
-    """Whether an error was raised in a file of that name or below."""
-    step = error.__traceback__
-    while step is not None:
-        if Path(step.tb_frame.f_code.co_filename).name == file:
-            return True
-        step = step.tb_next
-    return False
 
 
 def _statement_at(function: ast.FunctionDef, line: int) -> ast.stmt:
@@ -460,6 +441,8 @@ class _Request:
 
     def _export(self, plan: RegionPlan) -> dict[str, Any] | frozenset[int]:
         """A region, or the expressions to keep outside and try again."""
+        if not plan.value.is_contiguous() and self._is_view(plan.origin):
+            return frozenset({number_of(plan.origin)})
         try:
             operands = computed(plan, self.source)
             receiver = self._receiver(plan.function)
@@ -480,7 +463,9 @@ class _Request:
         except Unsupported as error:
             return self._refused(plan, error.sentence)
         except Exception as error:
-            reason = Sentence("torch.export could not trace it ({error}).", error=describe(error))
+            unknown = Sentence("torch.export could not trace it ({error}).", error=describe(error))
+            line = line_of(error, self.source.path) or plan.root.lineno
+            reason = values_missing(error, line) or unknown
             return _scalar_owners(plan) or self._refused(plan, reason)
         region = _region(self.source, plan.function, list(plan.body), site["replacement"], "")
         subject = Subject(function.call, function.inputs, specs, ((0, 0, ()),))
@@ -548,6 +533,12 @@ class _Request:
 
     def _refused(self, plan: RegionPlan, reason: str) -> dict[str, Any]:
         return _region(self.source, plan.function, list(plan.body), plan.replacement, reason)
+
+    def _is_view(self, node: ast.AST) -> bool:
+        """Whether an expression itself only looks at a tensor in another way, whatever that comes of."""
+        evaluation = self.recorder.evaluations.get(number_of(node))
+        ops = evaluation.ops if evaluation else []
+        return bool(ops) and all(call.func.is_view for call in ops)
 
     def _receiver(self, function: SourceFunction) -> Any:
         for number in _numbers(function):

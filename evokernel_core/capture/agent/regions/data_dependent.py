@@ -1,6 +1,9 @@
-"""Operations whose result's size depends on values: which one it is, and what can be written instead."""
+"""Code that depends on what tensors hold, which is not known in a capture: what it is, and what can be
+written instead."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from torch._subclasses.fake_tensor import DynamicOutputShapeException
 
@@ -13,6 +16,47 @@ _INSTEAD = {
     "repeat_interleave": Sentence("give one number of repeats for all"),
 }
 _NAMES = {"_unique2": "unique", "nonzero": Sentence("nonzero, as a mask as an index does")}
+_VALUES = ("DataDependent", "DynamicOutputShape", "_local_scalar_dense", "passed to FakeTensor.__format__")
+_MEMORY = (
+    "Cannot access data pointer",
+    "Not available for 'meta' device type",
+    'Attempted to set the storage of a tensor on device "meta"',
+    "pickle local object 'WeakValueDictionary",
+)
+"""What errors say where a tensor of a capture is asked for its elements, or for the memory that it lacks."""
+
+
+def values_missing(error: BaseException, line: int) -> Sentence:
+    """The sentence for code that is right but for values or memory that a capture does not have; empty for
+    any other error."""
+    text = f"{type(error).__name__}: {error}"
+    if any(sign in text for sign in _MEMORY):
+        return Sentence(
+            "Line {line} takes the memory of a tensor, as copying or saving it does, which it does not have "
+            "before it runs: do that outside of the call.",
+            line=line,
+        )
+    if not any(sign in text for sign in _VALUES):
+        return Sentence()
+    if _passed_through(error, "batchnorm.py"):
+        return Sentence(
+            "Line {line} is a batch normalisation in training that averages over all calls "
+            "(momentum=None), by a count that is not known before it runs: give it a momentum.",
+            line=line,
+        )
+    return size_unknown(error, line) or Sentence(
+        "Line {line} depends on the values of a tensor, which are not known before it runs.", line=line
+    )
+
+
+def _passed_through(error: BaseException, file: str) -> bool:
+    """Whether an error was raised in a file of that name or below."""
+    step = error.__traceback__
+    while step is not None:
+        if Path(step.tb_frame.f_code.co_filename).name == file:
+            return True
+        step = step.tb_next
+    return False
 
 
 def size_unknown(error: BaseException, line: int) -> Sentence:

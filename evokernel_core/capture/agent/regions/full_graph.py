@@ -36,6 +36,7 @@ from ..tracing.sizes import InexpressibleSize
 from ..tracing.trace import Input, Key, WholeTrace, inputs_of, lines_noted, trace
 from ..tracing.zero_one import least_sizes
 from .call_site import CallSite
+from .data_dependent import values_missing
 from .layouts import TensorLayout, conditions_of_order, layouts_of_results
 from .parts import SCALAR
 from .results import Results
@@ -165,9 +166,8 @@ class WholeFunctions:
                 raise Refused(
                     "Line {line} solves or factors matrices, which no kernel does.", line=line
                 ) from error
-            raise Untraceable(
-                "Line {line} could not be traced ({error}).", line=line, error=describe(error)
-            ) from error
+            unknown = Sentence("Line {line} could not be traced ({error}).", line=line, error=describe(error))
+            raise Untraceable(values_missing(error, line) or unknown) from error
         if random.getstate() != state:
             random.setstate(state)
             raise Refused("It draws random numbers of Python, which change from call to call: use torch's.")

@@ -123,6 +123,18 @@ class RegionPlan:
         return self.last if isinstance(self.last, ast.expr) else self.last.value
 
     @property
+    def origin(self) -> ast.expr:
+        """The expression that made that value, where the last statement only names what another one gave."""
+        made = self.root
+        for statement in reversed(self.body[:-1]):
+            targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+            if any(
+                isinstance(made, ast.Name) and ast.unparse(target) == made.id for target in targets if target
+            ):
+                made = statement.value  # type: ignore[attr-defined]
+        return made
+
+    @property
     def key(self) -> tuple[int, ...]:
         """The same for the same growth."""
         return (number_of(self.root), len(self.body), *self.parts.numbers)
