@@ -30,6 +30,7 @@ LIMIT = 48 * 1024
 MOST_NUMBERS = 12
 """Numbers of one case of values."""
 MOST_SIZE = 1 << 20
+_SWALLOWING = 4.0
 COMPARED = 4
 _COMPARING = frozenset("=<>%&")
 _PRIMES = (5, 7, 13, 29, 53, 97, 127, 131, 251, 257, 509, 521, 1021, 1031)
@@ -61,8 +62,8 @@ def landmarks_of(graph: Graph, source: KernelSource | None) -> Landmarks:
             value = _number(token.text) if token.kind is CppTokenKind.NUMBER else None
             if isinstance(value, int) and 1 < value <= MOST_SIZE:
                 wholes[value] = max(wholes.get(value, 1), COMPARED if before.text in _COMPARING else 1)
-            if value is not None and _is_told(float(value)):
-                fractions.add(float(value))
+            if isinstance(value, float) and _is_told(value):
+                fractions.add(value)
     args = [(node.args, dict(node.kwargs).values()) for node in graph.nodes]
     own = {value for value in _constants(args) if _is_told(value)}
     sizes = [value for value in sorted(wholes) for _ in range(wholes[value])]
@@ -102,7 +103,8 @@ def small_cases(
     ``tiling``: words of the tiling data at the file's sizes; ``cores``: how many the device has."""
     numbers = draw.numbers(f"landmarks of {task.task_id}")
     told = [word for word in tiling if 1 < word <= MOST_SIZE]
-    plans = [(_few(task, numbers), how) for how in _values(task, known, numbers)]
+    hows = enumerate(_values(task, known, numbers))
+    plans = [(_few(task, numbers, long=place % 2), how) for place, how in hows]
     if task.symbols:
         named = (*known.sizes, *told, *told)
         plans += [
@@ -118,10 +120,16 @@ def small_cases(
 
 def _values(task: KernelTask, known: Landmarks, numbers: Random) -> Iterator[str]:
     """How inputs are drawn in the cases of values."""
-    for pool in (known.own_values, known.values):
-        if pool:
-            chosen = numbers.sample(pool, min(len(pool), MOST_NUMBERS))
-            yield str(Values("normal", near=tuple(chosen)))
+    wholes = [float(size) for size in dict.fromkeys(known.sizes)]
+    named = _some(known.values, numbers) or _some(wholes, numbers)
+    for chosen in (named, _some(known.own_values, numbers), named):
+        if chosen:
+            yield str(Values("normal", near=chosen))
+    large = [value for value in known.values if abs(value) >= _SWALLOWING]
+    if large and narrowest(task) == "float16":
+        # Subnormal numbers are few: in one case all are of the magnitude that a sum with the number swallows.
+        exponent = round(math.log2(abs(numbers.choice(large)))) - 20
+        yield str(Values("normal", min(max(exponent, -18), -1)))
     if all(node.op.split(".")[1] in EXACT for node in task.graph.nodes):
         yield str(Values(numbers.choice(("normal", "uniform")), numbers.randint(*_HUGE[narrowest(task)])))
     specs = [o.spec for o in task.graph.inputs if o.kind is InputKind.TENSOR and "float" in o.spec.dtype]
@@ -129,17 +137,23 @@ def _values(task: KernelTask, known: Landmarks, numbers: Random) -> Iterator[str
         yield "alike"
 
 
+def _some(pool: Sequence[float], numbers: Random) -> tuple[float, ...]:
+    return tuple(numbers.sample(pool, min(len(pool), MOST_NUMBERS)))
+
+
 def _is_beyond(task: KernelTask, sizes: Mapping[str, int]) -> bool:
     return any(sizes[symbol.name] > symbol.size for symbol in task.symbols)
 
 
-def _few(task: KernelTask, numbers: Random) -> dict[str, int] | None:
-    """Sizes of many short rows; the file's where these are fixed and light."""
+def _few(task: KernelTask, numbers: Random, *, long: int) -> dict[str, int] | None:
+    """Sizes of many short rows, or of few ``long`` ones; the file's where these are fixed and light."""
     if not task.symbols:
         return {} if total_bytes(task, {}) <= 8 * LIMIT and not is_heavy(task, {}) else None
     sizes = {symbol.name: max(symbol.minimum, numbers.randint(5, 9)) for symbol in task.symbols}
-    for symbol in task.symbols:
-        grown = {**sizes, symbol.name: max(symbol.minimum, numbers.randint(90, 130))}
+    if long and len(task.symbols) > 1:
+        sizes[task.symbols[0].name] = max(task.symbols[0].minimum, numbers.randint(13, 24))
+    for symbol in reversed(task.symbols) if long else task.symbols:
+        grown = {**sizes, symbol.name: max(symbol.minimum, numbers.randint(90, 130) << long)}
         if _fits(task, grown, LIMIT):
             sizes = grown
     return sizes
