@@ -79,7 +79,8 @@ def _bodies(tokens: Sequence[Token]) -> Iterator[int]:
 def _weights(tokens: Sequence[Token], bodies: Sequence[int]) -> Mapping[int, int]:
     """As how many blocks each counts, by its first token: what stands in a block within it is the inner
     one's, and what is behind that the outer one's again."""
-    counts, opened = dict.fromkeys(bodies, 0), []
+    counts = dict.fromkeys(bodies, 0)
+    opened: list[tuple[int, int]] = []
     for index, token in enumerate(tokens):
         while opened and opened[-1][1] <= index:
             opened.pop()

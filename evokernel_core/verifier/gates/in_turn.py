@@ -46,7 +46,7 @@ def grouped(task: KernelTask, plans: Sequence[CasePlan], judges: Judges) -> Iter
     if not isinstance(judges.backend, RunsInTurn) or not small:
         yield from ((plan,) for plan in plans)
         return
-    yield plans[:1]
+    yield (plans[0],)
     yield tuple(small)
     yield from ((plan,) for plan in plans[1:] if plan not in small)
 

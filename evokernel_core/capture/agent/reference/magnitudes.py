@@ -46,7 +46,7 @@ class Magnitude:
         result = self
         yield result
         while not result.is_ordinary:
-            halved = {"scale": int(result.scale / 2), "offset": result.offset // 2}
+            halved: dict[str, Any] = {"scale": int(result.scale / 2), "offset": result.offset // 2}
             if result.near:
                 few = tuple(number for number in result.near if _LEAST_FEW <= abs(number) <= _MOST_FEW)
                 halved |= {"near": few if result.far else (), "far": False}
