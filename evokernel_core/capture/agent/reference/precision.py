@@ -66,6 +66,14 @@ def has_half_scores(graph: dict[str, Any]) -> bool:
     return of_half(graph) > 0.0 and any(node["op"] == ATTENTION for node in graph["nodes"])
 
 
+_LOSING = frozenset(("sin", "cos", "tan", "fmod", "remainder", "floor_divide"))
+
+
+def keeps_digits(graph: dict[str, Any]) -> bool:
+    """Whether operations of a graph have a result of some digits at every magnitude."""
+    return not any(node["op"].split(".")[1] in _LOSING for node in graph["nodes"])
+
+
 def is_exact(graph: dict[str, Any]) -> bool:
     """Whether nothing in a graph rounds, so that values may be anything that its types hold."""
     return all(node["op"].split(".")[1] in _EXACT | _COMPARING for node in graph["nodes"])

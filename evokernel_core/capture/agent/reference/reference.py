@@ -117,6 +117,8 @@ def _judged_run(
     it is mostly PyTorch's own rounding, tells nothing of a kernel, and is drawn again, milder; of several
     such draws the one with most numbers is taken."""
     tries = [how] if how.base in _NO_NUMBERS else list(how.milder())
+    if how.near and not precision.keeps_digits(graph):
+        tries = tries[1:]  # the numbers alone, and not what is far from them
     best: tuple[dict[str, Any], list[torch.Tensor], list[torch.Tensor]] | None = None
     most = -1.0
     for milder in tries:
