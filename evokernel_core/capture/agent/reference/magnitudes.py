@@ -80,7 +80,8 @@ def _numbers(text: str) -> tuple[float, ...]:
     try:
         numbers = tuple(float(word) for word in text.split(",") if word)
     except ValueError as error:
-        raise AgentError("unsupported", "There is no number in {text}.", text=repr(text[:60])) from error
+        name = repr(text[:60])
+        raise AgentError("unsupported", "There is no distribution {name}.", name=name) from error
     return tuple(number for number in numbers if number and math.isfinite(number))
 
 
