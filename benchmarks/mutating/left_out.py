@@ -8,7 +8,15 @@ from collections.abc import Iterator
 from benchmarks.mutating.changes import float_statements, mutant, put
 from benchmarks.mutating.mutant import PLAIN, WHOLE, Aim, Kind, Mutant
 from benchmarks.mutating.subjects import Subject
-from benchmarks.mutating.text import Statement, behind, instead, statements, with_member, with_tiling
+from benchmarks.mutating.text import (
+    Statement,
+    behind,
+    instead,
+    statements,
+    with_member,
+    with_tiling,
+    with_unset,
+)
 from evokernel_core.targets.ascendc.source import KERNEL, TILING
 
 WRONG = 3
@@ -78,7 +86,7 @@ def _added_values(subject: Subject) -> Iterator[Mutant]:
             Kind.UNDEFINED,
             subject,
             f"a tiling field that nothing sets, behind {item.op}",
-            with_tiling(source, "float bias;", ""),
+            with_unset(source, "float bias;"),
             (PLAIN,),
             with_tiling(source, "float bias;", f"tiling.bias = {WRONG};"),
         )

@@ -100,6 +100,13 @@ def with_member(source: KernelSource, declaration: str) -> KernelSource:
                                                rf"\1\n    {declaration}", text)})  # fmt: skip
 
 
+def with_unset(source: KernelSource, declaration: str) -> KernelSource:
+    """The kernel whose tiling has one field more that nothing sets: the author's host code begins with
+    ``tiling = {}``, which sets all to 0."""
+    made = source.files[TILING].replace("    tiling = {};", "    tiling.workspaceBytes = 0;")
+    return with_tiling(source.with_files({TILING: made}), declaration, "")
+
+
 def with_tiling(source: KernelSource, declaration: str, assignment: str) -> KernelSource:
     """The kernel whose tiling has one field more, set where the host code ends well."""
     text = source.files[TILING].replace("struct OpTiling {", f"struct OpTiling {{\n    {declaration}", 1)

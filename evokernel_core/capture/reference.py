@@ -8,13 +8,14 @@ from attrs import frozen
 
 DISTRIBUTIONS = (
     "normal", "uniform", "wide", "structured", "ties", "signs", "scales", "sorted", "rows", "large",
-    "mixed",
+    "mixed", "alike",
 )  # fmt: skip
 """How inputs are drawn. ``normal``: N(0, 1). ``uniform``: [0, 1). ``wide``: [-50, 50] with exact
 zeros. ``structured``: ramps, constant rows and repeated extremes. ``ties``: few distinct values, zero among
 them. ``signs``: alternating signs along the last dimension. ``scales``: magnitudes from 2**-10 to 2**4.
 ``sorted``: rows in rising or falling order. ``rows``: another constant in each row. ``large``: N(0, 1) with
-one in 64 up to 2000. ``mixed``: rows, or elements where there are few rows, of several of these."""
+one in 64 up to 2000. ``mixed``: rows, or elements where there are few rows, of several of these. ``alike``:
+N(0, 1), inputs of one shape a thousandth from each other, with equals among them."""
 SPECIAL = "special"
 """NaN, infinities, zeros of both signs and denormals among N(0, 1), for tasks that only move elements."""
 
@@ -22,21 +23,23 @@ SPECIAL = "special"
 @frozen
 class Values:
     """How inputs are drawn: ordinary values of a distribution, all multiplied by ``2**scale``, around a
-    constant of about ``2**offset`` where that is not 0. The agent draws milder ones where PyTorch's result is
-    mostly no number, or mostly rounding."""
+    constant of about ``2**offset`` where that is not 0, or at and around the numbers ``near``. The agent
+    draws milder ones where PyTorch's result is mostly no number, or mostly rounding."""
 
     base: str
     scale: int = 0
     offset: int = 0
+    near: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         scale = f"*2^{self.scale}" if self.scale else ""
-        return self.base + scale + (f"+2^{self.offset}" if self.offset else "")
+        near = ",".join(repr(number).replace("+", "") for number in self.near)
+        return self.base + scale + (f"+2^{self.offset}" if self.offset else "") + (f"@{near}" if near else "")
 
 
 def base_of(distribution: str) -> str:
     """The distribution of the ordinary values in the text of ``Values``."""
-    return distribution.partition("*")[0].partition("+")[0]
+    return distribution.partition("@")[0].partition("*")[0].partition("+")[0]
 
 
 NANS, INFINITIES = "nans", "infinities"

@@ -43,15 +43,29 @@ CATEGORIES = frozenset(
 """What the main op of a task is."""
 
 
+EXACT = frozenset(
+    """view reshape _unsafe_view expand permute transpose t unsqueeze squeeze slice select cat stack flip
+    roll repeat clone contiguous alias detach split split_with_sizes unbind flatten unflatten diagonal
+    broadcast_to index_select index gather embedding neg abs relu maximum minimum amax amin max min
+    clamp clamp_min clamp_max hardtanh threshold where masked_fill tril triu sort topk constant_pad_nd
+    reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d max_pool2d_with_indices
+    max_pool3d_with_indices full scalar_tensor lift_fresh_copy im2col pixel_shuffle pixel_unshuffle
+    upsample_nearest1d upsample_nearest2d gt ge lt le eq ne logical_and logical_or logical_not floor
+    ceil round trunc sign""".split()  # noqa: SIM905
+)
+"""Operations of floats whose results are elements of their inputs, their negatives or whole numbers."""
+
+
 def tolerance_for(graph: Graph) -> Tolerance:
     """The product's own for what a graph computes: that of the coarsest dtype which PyTorch itself rounds to
-    on the way to an output; exact where nothing is rounded."""
+    on the way to an output; exact where no operation rounds, but moves, chooses or compares."""
     live = {ref.name for ref in graph.outputs}
     dtypes: set[str] = set()
     for node in reversed(graph.nodes):
         if node.name in live:
             live.update(ref.name for ref in node.operands())
-            dtypes.update(spec.dtype for spec in node.outputs)
+            if node.op.split(".")[1] not in EXACT:
+                dtypes.update(spec.dtype for spec in node.outputs)
     known = [TOLERANCES[name] for name in dtypes if name in TOLERANCES]
     return max(known, key=lambda entry: entry.rtol, default=Tolerance(0.0, 0.0))
 

@@ -2,21 +2,27 @@
 
 A mark stands at the head of each function, each branch of an ``if`` and each round of a loop, however
 the text is laid out, also in the bodies of macros. Lines keep their numbers. What the twin's headers
-bring along has none, so that counts depend neither on the compiler nor on how it optimises.
+bring along has none, so that counts depend neither on the compiler nor on how it optimises. A block with
+much arithmetic counts as several.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.twin.lexer import CppTokenKind, Token, closing_index, tokenize
 
-_MARK = "::evokernel::twin::EnterBlock();"
-_IN_BRACES = f" {_MARK}"
-_BEFORE_STATEMENT = f" if ({_MARK} false) {{}} else "
+_MARK = "::evokernel::twin::EnterBlock({weight});"
+_IN_BRACES = " {mark}"
+_BEFORE_STATEMENT = " if ({mark} false) {{}} else "
 """Before a statement without braces; an ``else`` behind that still belongs to what it belonged to."""
+_ARITHMETIC = frozenset("+-*/%^|~")
+"""Operators that the scalar unit takes an instruction for; so do shifts and a conjunction of bits."""
+_SHORT_BLOCK, _AT_ONCE = 16, 4
+"""Operators that a block has for its own cost, and of those beyond how many one more block stands for: it
+costs the cycles of four instructions."""
 
 _CONTROLS = frozenset(("for", "while", "if", "switch", "constexpr"))
 _NO_FUNCTIONS = frozenset(("__attribute__", "alignas", "decltype", "__declspec", "return", "sizeof"))
@@ -45,23 +51,56 @@ def with_marks(text: str) -> str:
 
 def _marks(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
     """Where marks go: the character that follows each, and its text."""
-    trailing = _ends_of_do(tokens)
-    for index, token in enumerate(tokens):
+    bodies = sorted(_bodies(tokens))
+    weights = _weights(tokens, bodies)
+    for body in bodies:
+        mark = _MARK.format(weight=weights[body] if weights[body] > 1 else "")
+        if tokens[body].text == "{":
+            yield tokens[body].end, _IN_BRACES.format(mark=mark)
+        else:
+            yield tokens[body].start, _BEFORE_STATEMENT.format(mark=mark)
+    for token in tokens:
         if token.kind is CppTokenKind.DIRECTIVE:
             yield from _in_macro(token)
-        elif token.text == "{" and _begins_function(tokens, index):
-            yield token.end, _IN_BRACES
+
+
+def _bodies(tokens: Sequence[Token]) -> Iterator[int]:
+    """The first token of each block."""
+    trailing = _ends_of_do(tokens)
+    for index, token in enumerate(tokens):
+        if token.text == "{" and _begins_function(tokens, index):
+            yield index
         elif token.kind is CppTokenKind.NAME and index not in trailing:
             body = _body(tokens, index)
             if body is not None:
-                yield _mark_at(tokens, body)
+                yield body
 
 
-def _mark_at(tokens: Sequence[Token], body: int) -> tuple[int, str]:
-    """The mark of a statement, whose first token is that of index ``body``."""
-    if tokens[body].text == "{":
-        return tokens[body].end, _IN_BRACES
-    return tokens[body].start, _BEFORE_STATEMENT
+def _weights(tokens: Sequence[Token], bodies: Sequence[int]) -> Mapping[int, int]:
+    """As how many blocks each counts, by its first token: what stands in a block within it is the inner
+    one's, and what is behind that the outer one's again."""
+    counts = dict.fromkeys(bodies, 0)
+    opened: list[tuple[int, int]] = []
+    for index, token in enumerate(tokens):
+        while opened and opened[-1][1] <= index:
+            opened.pop()
+        if index in counts:
+            is_braced = token.text == "{"
+            opened.append((index, _past(tokens, index) if is_braced else _past_statement(tokens, index)))
+        if opened and _is_arithmetic(tokens, index):
+            counts[opened[-1][0]] += 1
+    return {body: 1 + max(0, count - _SHORT_BLOCK) // _AT_ONCE for body, count in counts.items()}
+
+
+def _is_arithmetic(tokens: Sequence[Token], index: int) -> bool:
+    """Whether an operator stands here, of a shift the second sign; a reference is no conjunction of bits."""
+    token, before = tokens[index], tokens[index - 1] if index else tokens[index]
+    if token.text in ("<", ">"):
+        is_number = index + 1 < len(tokens) and tokens[index + 1].kind is CppTokenKind.NUMBER
+        return is_number and before.text == token.text and before.end == token.start
+    if token.text == "&":
+        return before.text in (")", "]") or before.kind is CppTokenKind.NUMBER or before.text.islower()
+    return token.text in _ARITHMETIC
 
 
 def _body(tokens: Sequence[Token], index: int) -> int | None:
@@ -102,7 +141,7 @@ def _past_statement(tokens: Sequence[Token], start: int) -> int:
     depth = 0
     for index in range(start, len(tokens)):
         depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(tokens[index].text, 0)
-        if depth == 0 and tokens[index].text == ";":
+        if depth == 0 and tokens[index].text in (";", "}"):
             return index + 1
     return len(tokens)
 
@@ -112,6 +151,8 @@ def _begins_function(tokens: Sequence[Token], brace: int) -> bool:
     closing = brace - 1
     while closing > 0 and tokens[closing].text in _QUALIFIERS:
         closing -= 1
+    if closing > 0 and tokens[closing].text == "}":
+        closing = _before_initialisers(tokens, closing)
     if closing > 0 and tokens[closing].text != ")":
         closing = _before_arrow(tokens, closing)
     if closing <= 0 or tokens[closing].text != ")":
@@ -120,6 +161,9 @@ def _begins_function(tokens: Sequence[Token], brace: int) -> bool:
     if opening <= 0:
         return False
     before = tokens[opening - 1]
+    if before.text == "decltype":  # what is returned, where an arrow is before it
+        arrow = _before_arrow(tokens, opening - 1)
+        return arrow > 0 and tokens[arrow].text in (")", *_QUALIFIERS)
     if before.kind is CppTokenKind.NAME:
         return before.text not in _CONTROLS | _NO_FUNCTIONS
     named = opening > 1 and before.text in _OPERATORS
@@ -140,11 +184,23 @@ def _before_arrow(tokens: Sequence[Token], index: int) -> int:
     return 0
 
 
+def _before_initialisers(tokens: Sequence[Token], closing: int) -> int:
+    """What ends before a constructor's list of initialisers, by the end of its last one; 0 for others."""
+    while closing > 0 and tokens[closing].text in (")", "}"):
+        named = _opening_index(tokens, closing) - 1
+        if named < 2 or tokens[named].kind is not CppTokenKind.NAME:
+            return 0
+        if tokens[named - 1].text == ":":
+            return named - 2
+        closing = named - 2 if tokens[named - 1].text == "," else 0
+    return 0
+
+
 def _opening_index(tokens: Sequence[Token], closing: int) -> int:
     """The bracket that a closing one belongs to, -1 where there is none."""
     depth = 0
     for index in range(closing, -1, -1):
-        depth += {")": 1, "(": -1}.get(tokens[index].text, 0)
+        depth += {")": 1, "}": 1, "(": -1, "{": -1}.get(tokens[index].text, 0)
         if depth == 0:
             return index
     return -1

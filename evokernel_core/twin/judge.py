@@ -26,6 +26,7 @@ from attrs import evolve, field, frozen, mutable
 
 from evokernel_core import temporary
 from evokernel_core.domain.sentence import Sentence
+from evokernel_core.domain.verdict import Severity
 from evokernel_core.hardware.ascend.chip import Chip, runner_text
 from evokernel_core.lifeline import lifeline
 from evokernel_core.twin.build import BuiltKernel
@@ -80,26 +81,32 @@ def judge_kernel(
     """
     sandboxes = sandboxes or Sandboxes()
     if scratch is not None:
-        return _run_in(scratch, built, request, limits or KERNEL_LIMITS, sandboxes)
+        return _run_in(scratch, built, (request,), limits or KERNEL_LIMITS, sandboxes)[0]
     with temporary.folder("run") as folder:
-        return _run_in(Path(folder), built, request, limits or KERNEL_LIMITS, sandboxes)
+        return _run_in(Path(folder), built, (request,), limits or KERNEL_LIMITS, sandboxes)[0]
+
+
+def judge_in_turn(
+    built: BuiltKernel, requests: Sequence[RunRequest], limits: Limits, sandboxes: Sandboxes, scratch: Path
+) -> tuple[RunResult, ...]:
+    """The results of several requests, one after the other in the same two processes, which starts them once:
+    as many as there are up to the first that fails. One chip has them all."""
+    return _run_in(scratch, built, requests, limits, sandboxes)
 
 
 def _run_in(
-    folder: Path, built: BuiltKernel, request: RunRequest, limits: Limits, sandboxes: Sandboxes
-) -> RunResult:
-    result_file = folder / "result.json"
-    result_file.unlink(missing_ok=True)
-    (folder / "chip.txt").write_text(runner_text(request.chip))
-    (folder / "request.txt").write_text(request_text(built.library, request, folder))
+    folder: Path, built: BuiltKernel, requests: Sequence[RunRequest], limits: Limits, sandboxes: Sandboxes
+) -> tuple[RunResult, ...]:
+    chip = requests[0].chip
+    (folder / "chip.txt").write_text(runner_text(chip))
+    texts, results = [], []
+    for number, request in enumerate(requests):
+        results.append(folder / f"result{number or ''}.json")
+        results[-1].unlink(missing_ok=True)
+        texts.append(folder / f"request{number or ''}.txt")
+        texts[-1].write_text(request_text(built.library, request, folder, results[-1].name))
     twin = built.twin
-    judge = (
-        *limited(twin, limits),
-        *sandboxes.judge,
-        str(twin.runner),
-        "--judge",
-        str(folder / "request.txt"),
-    )
+    judge = (*limited(twin, limits), *sandboxes.judge, str(twin.runner), "--judge", *map(str, texts))
     candidate = (
         *limited(twin, _of_candidate(limits)),
         *sandboxes.candidate,
@@ -107,7 +114,20 @@ def _run_in(
         str(built.library),
     )
     pair = _run_pair(judge, candidate, folder, built.library.parent, limits.wall_s)
-    return _verdict(result_file, pair, limits, request.chip)
+    made = [path for path in results[:-1] if path.exists()]
+    ended = results[len(made)]
+    # What ended the processes ended them in the last request that began.
+    before = evolve(pair, judge=evolve(pair.judge, exit_code=0, timed_out=False), alone=False)
+    whole = [_verdict(path, before, limits, chip) for path in made]
+    if any(map(_is_last, whole)):
+        return tuple(whole)
+    return (*whole, _verdict(ended, pair, limits, chip))
+
+
+def _is_last(result: RunResult) -> bool:
+    """Whether the judge went no further."""
+    is_broken = any(hazard.severity is Severity.ERROR for hazard in result.hazards)
+    return is_broken or result.status not in (ExitStatus.OK, ExitStatus.DECLINED)
 
 
 def _of_candidate(limits: Limits) -> Limits:

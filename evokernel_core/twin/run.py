@@ -185,6 +185,8 @@ class RunResult:
     seconds: float = 0.0
     exit_code: int = 0
     output: str = ""
+    tiling: tuple[int, ...] = field(default=(), repr=False)
+    """The first words of 32 bits of the tiling data, which a candidate in a process of its own tells."""
 
 
 @frozen
@@ -233,11 +235,11 @@ def _run_in(
     return read_result(result_file, finished, limits, request.chip)
 
 
-def request_text(library: Path, request: RunRequest, folder: Path) -> str:
-    """The runner's request: one ``key value...`` a line."""
+def request_text(library: Path, request: RunRequest, folder: Path, result: str = "result.json") -> str:
+    """The runner's request: one ``key value...`` a line; ``result`` names the file that it makes."""
     lines = [
         f"library {library}",
-        f"result {folder / 'result.json'}",
+        f"result {folder / result}",
         f"mode {request.mode}",
         f"chip {folder / 'chip.txt'}",
         " ".join(["sizes", *(str(size) for size in request.sizes)]),
@@ -426,6 +428,7 @@ def _parsed(data: dict[str, Any], finished: Finished, chip: Chip) -> RunResult:
         seconds=finished.seconds,
         exit_code=finished.exit_code,
         output=finished.stdout + finished.stderr,
+        tiling=tuple(map(int, data.get("tiling", ()))),
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from attrs import field, frozen
 
@@ -156,6 +156,8 @@ class Execution:
     seconds: float = 0.0
     us: float = 0.0
     timing: Timing | None = None
+    tiling: tuple[int, ...] = field(default=(), repr=False)
+    """The first words of the tiling data, where the backend tells."""
 
 
 @frozen
@@ -206,4 +208,13 @@ class Backend(Protocol):
 
     def measure(self, built: Any, request: TimingRequest) -> Timing:
         """Times one launch at full size. Raises CandidateError when the candidate fails in it."""
+        ...
+
+
+@runtime_checkable
+class RunsInTurn(Protocol):
+    """A backend that has many small cases run at less cost than each by itself."""
+
+    def execute_in_turn(self, built: Any, cases: Sequence[Case]) -> tuple[Execution, ...]:
+        """What came of the cases, in order, as many as there are up to the first that fails."""
         ...

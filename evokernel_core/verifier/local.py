@@ -129,6 +129,7 @@ class _Judgement:
             self._how.cancelled,
             self._how.draw,
             thorough=self._how.thorough,
+            source=self._source,
         )
         self._shapes, self._full_size = checked.shapes, checked.full_size
         if not self._passes(checked.result, started):

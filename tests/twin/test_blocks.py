@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from evokernel_core.twin.blocks import HiddenLoopError, with_marks
@@ -25,6 +27,10 @@ def _short(text: str) -> str:
         ("bool operator==(A a) { return true; }", "bool operator==(A a) {@ return true; }"),
         ("bool operator()(A a) { return true; }", "bool operator()(A a) {@ return true; }"),
         ("A(int x) : x_(x) { }", "A(int x) : x_(x) {@ }"),
+        ("A(int x) : x_{x} { }", "A(int x) : x_{x} {@ }"),
+        ("A(int x) : x_(x), y_{x, {}} { }", "A(int x) : x_(x), y_{x, {}} {@ }"),
+        ("auto f(int x) -> decltype(x) { return x; }", "auto f(int x) -> decltype(x) {@ return x; }"),
+        ("decltype(x) y{1}; A a = A{x}; f(A{x}, B{x});", "decltype(x) y{1}; A a = A{x}; f(A{x}, B{x});"),
         ("struct A { int x{0}; };", "struct A { int x{0}; };"),
         ("struct __attribute__((packed)) A { int x; };", "struct __attribute__((packed)) A { int x; };"),
         ("int a[2] = {1, 2}; int b = int{3};", "int a[2] = {1, 2}; int b = int{3};"),
@@ -51,6 +57,27 @@ def _short(text: str) -> str:
 )
 def test_a_mark_stands_at_the_head_of_each_block(text: str, marked: str) -> None:
     assert _short(text) == marked
+
+
+_TERM = "h = h * 3 + 1; "
+
+
+@pytest.mark.parametrize(
+    ("text", "weights"),
+    [
+        ("void f() { " + _TERM * 8 + "}", [1]),
+        ("void f() { " + _TERM * 40 + "}", [17]),
+        ("void f() { for (;;) { " + _TERM * 40 + "} }", [1, 17]),
+        ("void f() { if (x) { } " + _TERM * 40 + "}", [17, 1]),
+        ("void f() { if (x) g(); " + _TERM * 40 + "}", [17, 1]),
+        ("void f() { for (;;) h = " + "h * 3 + " * 40 + "1; }", [1, 17]),
+        ("void f() { " + "h ^= h >> 7 << 3 & h; " * 20 + "}", [17]),
+        ("void f(A &a, B *b) { " + "LocalTensor<A<int>> x = a.b<c>(&d); " * 40 + "}", [1]),
+    ],
+)
+def test_a_long_block_counts_as_several(text: str, weights: list[int]) -> None:
+    found = re.findall(r"EnterBlock\((\d*)\)", with_marks(text))
+    assert [int(weight or 1) for weight in found] == weights
 
 
 @pytest.mark.parametrize("macro", ["for", "for (;;)", "F(n) while (n)", "do"])

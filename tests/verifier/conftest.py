@@ -58,10 +58,12 @@ def draw(  # noqa: PLR0912 - one case a distribution
     spec: TensorSpec, sizes: Mapping[str, int], distribution: str, rng: np.random.Generator
 ) -> Any:
     shape = spec.sizes(sizes)
+    if "@" in distribution:
+        return _near(shape, distribution, rng).astype(spec.dtype)
     if (base := base_of(distribution)) != distribution:
         return _of_magnitude(draw(spec, sizes, base, rng), distribution.removeprefix(base), spec.dtype)
     match distribution:
-        case "normal":
+        case "normal" | "alike":
             values = rng.standard_normal(shape)
         case "uniform":
             values = rng.random(shape)
@@ -96,6 +98,15 @@ def draw(  # noqa: PLR0912 - one case a distribution
         case _:
             raise ValueError(distribution)
     return values.astype(spec.dtype)
+
+
+def _near(shape: tuple[int, ...], distribution: str, rng: np.random.Generator) -> Any:
+    """Numbers that a distribution names, beside them, and twice of them."""
+    numbers = [float(word) for word in distribution.partition("@")[2].split(",")]
+    signs = rng.choice([-1.0, 1.0], shape) * rng.choice(
+        [0.5, 1.0 - 2.0**-23, 1.0, 1.0 + 2.0**-23, 2.0], shape
+    )
+    return np.where(rng.random(shape) < 0.5, rng.choice(numbers, shape) * signs, rng.standard_normal(shape))
 
 
 def _of_magnitude(values: Any, magnitude: str, dtype: str) -> Any:

@@ -48,10 +48,11 @@ bool WithinHostTime(const std::function<void()> &function)
 }  // namespace blocks
 
 // Not inline: its own frame begins where the block's function ends.
-__attribute__((noinline)) void CountBlock()
+__attribute__((noinline)) void CountBlock(unsigned weight)
 {
     blocks::Counter &counter = blocks::counter;
-    if (++counter.pending > counter.most) {
+    counter.pending += weight;
+    if (counter.pending > counter.most) {
         throw blocks::HostTime{};
     }
     const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));

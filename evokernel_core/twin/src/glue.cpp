@@ -13,7 +13,7 @@ extern "C" __attribute__((visibility("default"))) int EvokernelComputeTiling(
     const int64_t *sizes, const float *scalars, uint32_t coreNum, uint64_t ubBytes, void *buffer, uint64_t capacity,
     uint32_t *blockDim, uint64_t *workspaceBytes)
 {
-    OpTiling tiling{};
+    OpTiling tiling;  // what ComputeTiling leaves unset has no value
     if (capacity < sizeof(tiling) || !ComputeTiling(sizes, scalars, coreNum, ubBytes, tiling)) {
         return 0;
     }

@@ -27,6 +27,15 @@ std::string Flags(const std::vector<bool> &values)
     return out + "]";
 }
 
+std::string Words(const std::vector<uint32_t> &values)
+{
+    std::string out;
+    for (const uint32_t value : values) {
+        out += (out.empty() ? "" : ",") + std::to_string(value);
+    }
+    return "[" + out + "]";
+}
+
 // A text alone, or a format with its values.
 std::string PhraseText(const Phrase &phrase)
 {
@@ -158,7 +167,8 @@ bool WriteResult(const std::string &path, const RunOutcome &outcome)
                                ",\"launches\":[" + launches + "],\"latency_us\":" + Number(total) +
                                ",\"instructions\":" + std::to_string(InstructionCount()) +
                                ",\"outputs_written\":" + Flags(outcome.outputs_written) +
-                               ",\"input_changed\":" + Flags(outcome.input_changed) + "}\n");
+                               ",\"input_changed\":" + Flags(outcome.input_changed) +
+                               ",\"tiling\":" + Words(outcome.tiling) + "}\n");
 }
 
 }  // namespace evokernel::twin

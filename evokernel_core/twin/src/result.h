@@ -13,6 +13,7 @@ struct RunOutcome {
     Wording error;
     std::vector<bool> outputs_written;
     std::vector<bool> input_changed;
+    std::vector<uint32_t> tiling;  // words of tiling data, as the candidate has them
 };
 
 // Writes the file (through a temporary one); returns false where that fails.

@@ -132,6 +132,7 @@ struct Tiling {
     uint32_t blocks = 0;
     uint64_t workspace = 0;
     bool overrun = false;  // it took more blocks than host code may
+    std::string told;      // the first bytes of what another process keeps
 };
 
 // The code that is judged: in this process, or in one of its own.
@@ -211,6 +212,7 @@ public:
         tiling->blocks = answer.blocks;
         tiling->workspace = answer.workspace;
         tiling->overrun = !answer.words.empty();
+        tiling->told = answer.tiling;
         return answer.good;
     }
 
@@ -272,6 +274,8 @@ public:
         if (!ComputeTiling(candidate_, request_, &tiling, outcome)) {
             return false;
         }
+        outcome->tiling.resize(tiling.told.size() / sizeof(uint32_t));
+        std::memcpy(outcome->tiling.data(), tiling.told.data(), outcome->tiling.size() * sizeof(uint32_t));
         const int times = timing || sampled::active ? 1 : std::max(1, request_.repeat);
         for (int i = 0; i < times; ++i) {
             if (!Once(tiling, timing, i, outcome)) {
@@ -452,20 +456,28 @@ Request *stopped = nullptr;
     std::_Exit(0);
 }
 
-int RunRequest(const char *path, Candidate &candidate, bool remote)
+// Whether the judge already shares memory with a candidate, which goes on with the next request.
+bool connected = false;
+
+// Sets `good` to whether another request may follow.
+int RunRequest(const char *path, Candidate &candidate, bool remote, bool *good)
 {
-    Request request;
+    static Request request;  // `stopped` names it
+    request = Request{};
     RunOutcome outcome;
     std::string error;
+    ClearHazards();
+    TheSession().launches.clear();
     if (!ParseRequest(path, &request, &error)) {
         std::fprintf(stderr, "%s\n", error.c_str());
         return 2;
     }
     stopped = &request;
-    if (remote && !judge::Connect(GiveUp)) {
+    if (remote && !connected && !judge::Connect(GiveUp)) {
         std::fprintf(stderr, "The judge has no memory that it shares with a candidate.\n");
         return 2;
     }
+    connected = remote;
     if (!LoadChip(request.chip, &CurrentChip(), &error) || !candidate.Load(request, &error)) {
         outcome.error = Wording("%s", error.c_str());
     } else {
@@ -480,6 +492,7 @@ int RunRequest(const char *path, Candidate &candidate, bool remote)
         std::fprintf(stderr, "The result file %s cannot be written.\n", request.result.c_str());
         return 2;
     }
+    *good = outcome.ok || outcome.declined;
     return 0;
 }
 
@@ -488,13 +501,18 @@ int RunRequest(const char *path, Candidate &candidate, bool remote)
 int RunRequestFile(const char *path)
 {
     LocalCandidate candidate;
-    return RunRequest(path, candidate, false);
+    bool good = true;
+    return RunRequest(path, candidate, false, &good);
 }
 
-int JudgeRequestFile(const char *path)
+int JudgeRequestFiles(int count, char **paths)
 {
     RemoteCandidate candidate;
-    const int status = RunRequest(path, candidate, true);
+    int status = 0;
+    bool good = true;
+    for (int i = 0; i < count && status == 0 && good; ++i) {
+        status = RunRequest(paths[i], candidate, true, &good);
+    }
     if (status == 0) {
         judge::Dismiss();
     }

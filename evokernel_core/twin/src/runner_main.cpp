@@ -1,5 +1,5 @@
-// evokernel-twin-runner [--judge] REQUEST: runs a candidate as the request says and writes result.json. The candidate's
-// library is loaded into this process or, with --judge, by another one (evokernel-candidate).
+// evokernel-twin-runner REQUEST: runs a candidate as the request says and writes result.json. With --judge REQUEST...
+// another process (evokernel-candidate) loads the candidate's library, and requests follow each other until one fails.
 #include <cstdio>
 #include <cstring>
 
@@ -7,10 +7,10 @@
 
 int main(int argc, char **argv)
 {
-    const bool judge = argc == 3 && std::strcmp(argv[1], "--judge") == 0;
+    const bool judge = argc >= 3 && std::strcmp(argv[1], "--judge") == 0;
     if (argc != 2 && !judge) {
-        std::fprintf(stderr, "usage: evokernel-twin-runner [--judge] REQUEST\n");
+        std::fprintf(stderr, "usage: evokernel-twin-runner REQUEST | --judge REQUEST...\n");
         return 2;
     }
-    return judge ? evokernel::twin::JudgeRequestFile(argv[2]) : evokernel::twin::RunRequestFile(argv[1]);
+    return judge ? evokernel::twin::JudgeRequestFiles(argc - 2, argv + 2) : evokernel::twin::RunRequestFile(argv[1]);
 }

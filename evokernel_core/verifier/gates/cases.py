@@ -197,7 +197,7 @@ def _bindings(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[tup
         if total <= SPECIAL_LIMIT and numbers.randrange(2 if total <= LIGHT else RARELY) == 0:
             yield _bounded(task, task.sizes), special
         else:
-            yield _bounded(task, shrink(task, numbers.choice((uneven, odd)), MODEST // 2)), special
+            yield _bounded(task, shrink(task, numbers.choice((uneven, odd)), MODEST // 8)), special
     if total <= LIGHT:
         yield _bounded(task, task.sizes), MIXED
     ordinary = ("normal", "normal", numbers.choice(magnitudes(task, numbers)))
@@ -215,7 +215,7 @@ def _fitting(task: KernelTask, numbers: Random, limit: int) -> dict[str, int]:
     ends = task.sizes
     while True:
         sizes = {symbol.name: even_size(symbol, ends[symbol.name], numbers) for symbol in task.symbols}
-        if total_bytes(task, sizes) <= most and not _is_heavy(task, sizes):
+        if total_bytes(task, sizes) <= most and not is_heavy(task, sizes):
             return sizes
         largest = max(ends, key=lambda name: ends[name] - least[name])
         if ends[largest] <= max(least[largest], 1):
@@ -283,7 +283,7 @@ def _all_beyond(task: KernelTask, numbers: Random) -> dict[str, int] | None:
             for symbol, part in zip(task.symbols, octaves, strict=True)
         }
         most = max(2 * total_bytes(task, task.sizes), BEYOND)
-        if total_bytes(task, sizes) <= most and not _is_heavy(task, sizes):
+        if total_bytes(task, sizes) <= most and not is_heavy(task, sizes):
             return sizes
     return None
 
@@ -309,7 +309,7 @@ def _largest(task: KernelTask, numbers: Random) -> dict[str, int]:
     while size > max(given.minimum, 1):
         size = max(given.minimum, size // 2)
         sizes = {**task.sizes, given.name: max(given.minimum, int(size * share))}
-        if total_bytes(task, sizes) <= least + WHOLE_ROWS and not _is_heavy(task, sizes):
+        if total_bytes(task, sizes) <= least + WHOLE_ROWS and not is_heavy(task, sizes):
             return sizes
     return _bounded(task, shrink(task, task.sizes, int(LARGE * share)))
 
@@ -317,7 +317,7 @@ def _largest(task: KernelTask, numbers: Random) -> dict[str, int]:
 def _bounded(task: KernelTask, sizes: dict[str, int]) -> dict[str, int]:
     """The sizes, cut down to what the twin runs in seconds and holds in memory."""
     least = total_bytes(task, {symbol.name: symbol.minimum for symbol in task.symbols})
-    while _is_heavy(task, sizes):
+    while is_heavy(task, sizes):
         smaller = shrink(task, sizes, (total_bytes(task, sizes) - least) // 2)
         if smaller == sizes:
             break
@@ -325,7 +325,8 @@ def _bounded(task: KernelTask, sizes: dict[str, int]) -> dict[str, int]:
     return sizes
 
 
-def _is_heavy(task: KernelTask, sizes: Mapping[str, int]) -> bool:
+def is_heavy(task: KernelTask, sizes: Mapping[str, int]) -> bool:
+    """Whether a case takes more than the twin does in seconds."""
     if total_products(task, sizes) > MOST_PRODUCTS:
         return True
     return bytes_between(task, sizes) > MOST_BETWEEN

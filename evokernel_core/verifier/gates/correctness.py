@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from evokernel_core import temporary
 from evokernel_core.domain.errors import VerifierError
+from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import Deviation, GateResult, GateStatus, Hazard
+from evokernel_core.domain.verdict import Deviation, GateResult, Hazard
 from evokernel_core.verifier.base import Backend, Cancelled, ReferenceRunner, Timing
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import CasePlan, Unverifiable, plan_cases
 from evokernel_core.verifier.gates.full_size import Shapes, at_full_size, far_beyond
+from evokernel_core.verifier.gates.in_turn import grouped, runs
 from evokernel_core.verifier.gates.indices import Indices, index_inputs
-from evokernel_core.verifier.gates.one_case import Judges, passed, reference_of, run_case
+from evokernel_core.verifier.gates.landmarks import landmarks_of, small_cases
+from evokernel_core.verifier.gates.one_case import Judges, passed
 
 if TYPE_CHECKING:
     from evokernel_core.capture.reference import ReferenceCase
@@ -52,7 +53,7 @@ class Checked:
     timing: Timing | None = None
 
 
-def check(
+def check(  # noqa: PLR0913 - whom and what it asks
     task: KernelTask,
     built: Any,
     backend: Backend,
@@ -61,8 +62,10 @@ def check(
     draw: Draw,
     *,
     thorough: bool = False,
+    source: KernelSource | None = None,
 ) -> Checked:
-    """Runs every case of a draw until one fails. Raises VerifierError where no case can be judged."""
+    """Runs every case of a draw until one fails; with a ``source`` small ones about the numbers that it names
+    too. Raises VerifierError where no case can be judged."""
     try:
         plans = plan_cases(task, draw, thorough=thorough)
     except Unverifiable as error:
@@ -72,29 +75,39 @@ def check(
     judges = Judges(built, backend, reference, draw)
     warnings: dict[tuple[str, int], Hazard] = {}
     deviation: Deviation | None = None
-    for plan in plans:
-        if cancelled():
-            raise VerifierError("The verification was cancelled.")
-        with temporary.folder("case") as folder:
-            case_reference = reference_of(task, plan, reference, Path(folder), plan is plans[-1] and not ran)
-            if case_reference is None:
+    tiling: tuple[int, ...] = ()
+    for group in grouped(task, plans, judges):
+        _go_on(cancelled)
+        for case in runs(task, group, judges, is_last_chance=group[-1] is plans[-1] and not ran):
+            outcome, plan = case.outcome, case.plan
+            if outcome is None:
                 continue
-            outcome, execution = run_case(task, plan, case_reference, judges, Path(folder))
-            indices = _indices(task, plan, case_reference)
-        if outcome is None:
-            continue
-        ran.append(plan.sizes)
-        witness = Witness(plan.sizes, case_reference.scalars, execution.us, indices)
-        warnings.update({(h.code, h.line): h for h in outcome.hazards})
-        if outcome.status is GateStatus.FAILED:
-            return Checked(outcome, tuple(dict.fromkeys(ran)), witness)
-        if outcome.deviation is not None:
-            deviation = outcome.deviation.joined(deviation) if deviation else outcome.deviation
+            ran.append(plan.sizes)
+            tiling = case.execution.tiling
+            indices = _indices(task, plan, case.reference)
+            witness = Witness(plan.sizes, case.reference.scalars, case.execution.us, indices)
+            warnings.update({(h.code, h.line): h for h in outcome.hazards})
+            if case.failed:
+                return Checked(outcome, tuple(dict.fromkeys(ran)), witness)
+            if outcome.deviation is not None:
+                deviation = outcome.deviation.joined(deviation) if deviation else outcome.deviation
     shapes = tuple(dict.fromkeys(ran))
+    if source is not None:
+        _go_on(cancelled)
+        known, cores = landmarks_of(task.graph, source), backend.author.device.parallel
+        near = runs(task, small_cases(task, draw, known, tiling, cores), judges)
+        failure = next((case.outcome for case in near if case.failed), None)
+        if failure is not None:
+            return Checked(failure, shapes, witness)
     full = at_full_size(task, judges, shapes, thorough=thorough)
     failed = full.failed or far_beyond(task, judges)
     result = failed or passed(tuple(warnings.values()), deviation)
     return Checked(result, shapes, witness, full.words, full.timing)
+
+
+def _go_on(cancelled: Cancelled) -> None:
+    if cancelled():
+        raise VerifierError("The verification was cancelled.")
 
 
 def _indices(task: KernelTask, plan: CasePlan, reference: ReferenceCase) -> Indices:

@@ -45,8 +45,9 @@ class Magnitudes:
         return Values(base, offset=exponent) if self.is_offset else Values(base, scale=exponent)
 
 
-TINY = Magnitudes({"float32": (-40, -16), "bfloat16": (-40, -16), "float16": (-10, -7)}, MILD)
-"""Squares are in range; a constant of one or more that comes and goes takes all digits."""
+TINY = Magnitudes({"float32": (-40, -16), "bfloat16": (-40, -16), "float16": (-18, -8)}, MILD)
+"""Squares are in range, of float16 in the wider type; a constant of one or more that comes and goes takes all
+digits, in float16 also where it does so in float32."""
 LARGE = Magnitudes({"float32": (24, 60), "bfloat16": (24, 60), "float16": (11, 13)}, MILD)
 """Beyond what a float holds as a whole number, squares being in range; of float16 up to its end."""
 OFFSET = Magnitudes(
@@ -62,10 +63,12 @@ Holds = Callable[[KernelTask, Mapping[str, int], str], bool]
 LIMITS: Mapping[str, tuple[int, int]] = {
     **dict.fromkeys(("sin", "cos", "tan"), (-40, 12)),
     **dict.fromkeys(("fmod", "remainder", "floor_divide"), (0, 20)),
+    "scaled_dot_product_attention": (-40, 3),
 }
 """Operations that keep no digits beyond some magnitude, by the exponents of two that they are asked at: the
 vector unit's angles end at 65,504 by its documentation, and a remainder is 0 or all of the divisor where the
-other number has no digits of its size."""
+other number has no digits of its size. Of attention the scores' last bit decides which key is taken where
+they are all large, and in half types they have no number."""
 
 
 def _limits(task: KernelTask) -> tuple[int, int]:

@@ -82,13 +82,27 @@ def run_case(
 ) -> tuple[GateResult | None, Execution]:
     """The result of one case, None where the kernel may and does decline its sizes, and the run. The
     reference is that of the chosen slices where there is a choice."""
-    case = _case(task, plan, reference, folder, choice)
+    case = case_of(task, plan, reference, folder, choice)
     execution = judges.backend.execute(judges.built, case)
+    return judged(task, plan, reference, judges, folder, (case, execution), choice), execution
+
+
+def judged(
+    task: KernelTask,
+    plan: CasePlan,
+    reference: ReferenceCase,
+    judges: Judges,
+    folder: Path,
+    run: tuple[Case, Execution],
+    choice: ChosenSlices | None = None,
+) -> GateResult | None:
+    """The result of a case that ran, None where the kernel may and does decline its sizes."""
+    case, execution = run
     if plan.may_decline and execution.status is RunStatus.DECLINED:
-        return None, execution
+        return None
     failure = _execution_failure(execution, plan)
     if failure is not None:
-        return failure, execution
+        return failure
     compared = plan if choice is None else evolve(plan, sizes=choice.sizes)
     problems, deviation = _differences(task, compared, reference, case)
     if problems and reference.rounds:
@@ -96,8 +110,8 @@ def run_case(
         rounded = _rounded(task, compared, reference, judges.reference, folder / "rounded")
         problems, deviation = _differences(task, compared, rounded, case)
     if problems:
-        return failed(NUMERIC, joined([*problems, _where(plan)]), execution.hazards), execution
-    return passed(execution.hazards, deviation), execution
+        return failed(NUMERIC, joined([*problems, _where(plan)]), execution.hazards)
+    return passed(execution.hazards, deviation)
 
 
 def _rounded(
@@ -115,8 +129,12 @@ def _rounded(
     return result
 
 
-def _case(
-    task: KernelTask, plan: CasePlan, reference: ReferenceCase, folder: Path, choice: ChosenSlices | None
+def case_of(
+    task: KernelTask,
+    plan: CasePlan,
+    reference: ReferenceCase,
+    folder: Path,
+    choice: ChosenSlices | None = None,
 ) -> Case:
     """The candidate's view: inputs in a folder without the reference's outputs."""
     (folder / "inputs").mkdir()

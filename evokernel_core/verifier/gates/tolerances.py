@@ -48,7 +48,7 @@ def tolerance_of(task: KernelTask, expected: Expected, dtype: str, *, is_random:
     the one that is rounded on the way.
     """
     table = tolerance_for(task.graph)
-    if dtype not in FLOATS:
+    if dtype not in FLOATS or not table.rtol:
         return table
     sums = any(node.op in _LONG_SUMS for node in task.graph.nodes)
     scale = mean_magnitude(expected.precise or expected.eager, dtype)
@@ -77,7 +77,9 @@ def agreement_of(expected: Expected, dtype: str) -> float:
     return max(AGREEMENT[dtype], own)
 
 
-RANDOM = frozenset(("normal", "uniform", "wide", "ties", "signs", "scales", "sorted", "large", "mixed"))
+RANDOM = frozenset(
+    ("normal", "uniform", "wide", "ties", "signs", "scales", "sorted", "large", "mixed", "alike")
+)
 """Distributions of random values; on others the true output may be nothing but rounding noise."""
 
 

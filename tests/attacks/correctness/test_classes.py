@@ -51,6 +51,13 @@ WRONG = [
           "- x.mean(-1, keepdim=True) ** 2 + 1e-5)"),
     Wrong("no integer beyond 2**24", "x=i32[96,300], y=i32[96,300]", "x * y",
           "(x.float() * y.float()).to(torch.int32)"),
+    Wrong("no value that equals a bound of the graph", ROWS, "torch.where(x > 0.3, x, -x)",
+          "torch.where(x >= 0.3, x, -x)"),
+    Wrong("nothing to ask where one per 20,000 is lost", ROWS, "torch.relu(x)", "torch.relu(x) * 1.00005"),
+    Wrong("no inputs that are nearly equal", "x=f32[96,300], y=f32[96,300]", "((x - y) ** 2).sum(-1)",
+          "(x * x - 2 * x * y + y * y).sum(-1)"),
+    Wrong("no integer that equals one of the graph", "x=i32[96,300]", "torch.where(x == 123456, 0, x)",
+          "x + 0"),
 ]  # fmt: skip
 """Each is written by the schedule proposer itself for the wrong formula, under the right task."""
 
@@ -87,7 +94,7 @@ def failure(agent: AgentClient, task: KernelTask, source: KernelSource, draw: Dr
     return f"{failed.code}: {failed.feedback}" if failed else ""
 
 
-@few("wrong", WRONG, keep=(3, 4), ids=lambda wrong: wrong.wants)
+@few("wrong", WRONG, keep=(3, 4, 6), ids=lambda wrong: wrong.wants)
 def test_what_is_wrong_for_a_class_of_values_fails_in_every_draw(
     wrong: Wrong, agent: AgentClient, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,8 +12,12 @@ import torch
 
 from ..errors import AgentError
 
-_TEXT = re.compile(r"(?P<base>[a-z]+)(?:\*2\^(?P<scale>-?\d{1,3}))?(?:\+2\^(?P<offset>\d{1,2}))?")
+_TEXT = re.compile(
+    r"(?P<base>[a-z]+)(?:\*2\^(?P<scale>-?\d{1,3}))?(?:\+2\^(?P<offset>\d{1,2}))?(?:@(?P<near>[-0-9.e,]{1,999}))?"
+)
 _MOST_EXPONENT = 120
+_LEAST_FEW, _MOST_FEW = 2.0**-10, 2.0**10
+"""Numbers about which values are ordinary."""
 _MOSTLY = 0.5
 """The share of a result that is finite at least."""
 _MOST_ROUNDED = {torch.float16: 0.03, torch.bfloat16: 0.04, torch.float32: 0.01, torch.float64: 0.01}
@@ -22,15 +27,18 @@ _MOST_ROUNDED = {torch.float16: 0.03, torch.bfloat16: 0.04, torch.float32: 0.01,
 @dataclass(frozen=True)
 class Magnitude:
     """``base`` is a distribution of ordinary values, which are multiplied by ``2**scale``; then a constant of
-    ``2**offset`` to twice of that, and either sign, is added, of each input another one."""
+    ``2**offset`` to twice of that, and either sign, is added, of each input another one. With ``near`` they
+    are drawn about these numbers, and with ``far`` also at magnitudes at which those show elsewhere."""
 
     base: str
     scale: int = 0
     offset: int = 0
+    near: tuple[float, ...] = ()
+    far: bool = True
 
     @property
     def is_ordinary(self) -> bool:
-        return not (self.scale or self.offset)
+        return not (self.scale or self.offset or self.near)
 
     def milder(self) -> Iterator[Magnitude]:
         """The same, and what is drawn instead where that makes no numbers: half the exponents, and half of
@@ -38,7 +46,11 @@ class Magnitude:
         result = self
         yield result
         while not result.is_ordinary:
-            result = replace(result, scale=int(result.scale / 2), offset=result.offset // 2)
+            halved: dict[str, Any] = {"scale": int(result.scale / 2), "offset": result.offset // 2}
+            if result.near:
+                few = tuple(number for number in result.near if _LEAST_FEW <= abs(number) <= _MOST_FEW)
+                halved |= {"near": few if result.far else (), "far": False}
+            result = replace(result, **halved)
             yield result
         if result.base != "uniform":
             yield replace(result, base="uniform")
@@ -59,7 +71,18 @@ def parsed(distribution: str) -> Magnitude:
     match = _TEXT.fullmatch(distribution)
     if match is None or abs(int(match["scale"] or 0)) > _MOST_EXPONENT:
         raise AgentError("unsupported", "There is no distribution {name}.", name=repr(distribution[:60]))
-    return Magnitude(match["base"], int(match["scale"] or 0), int(match["offset"] or 0))
+    scale, offset = int(match["scale"] or 0), int(match["offset"] or 0)
+    return Magnitude(match["base"], scale, offset, _numbers(match["near"] or ""))
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    """Finite numbers that are not 0. Raises AgentError for other text."""
+    try:
+        numbers = tuple(float(word) for word in text.split(",") if word)
+    except ValueError as error:
+        name = repr(text[:60])
+        raise AgentError("unsupported", "There is no distribution {name}.", name=name) from error
+    return tuple(number for number in numbers if number and math.isfinite(number))
 
 
 def finite_share(results: list[torch.Tensor]) -> float:

@@ -42,11 +42,41 @@ _EXACT = frozenset(
 """Operations that round nothing."""
 _COMPARING = frozenset(("gt", "ge", "lt", "le", "eq", "ne", "searchsorted", "bucketize", "any", "all"))
 _ROUNDING = 2.0**-24
+_LARGEST_SINGLE = torch.finfo(torch.float32).max
 _SIGMAS = 2.0
 
 
 SINGLE = {"float32": "float64", "complex64": "complex128"}
 """What the precise result of a graph without half types is computed in."""
+
+
+ALL = {**dict.fromkeys(HALF, "float64"), **SINGLE}
+"""What a graph with half types is computed in to see what rounding moves."""
+_UNITS = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
+
+
+def of_half(graph: dict[str, Any]) -> float:
+    """By how much the narrowest half type of a graph's inputs rounds a number at most; 0 without one."""
+    return max((_UNITS.get(operand["spec"]["dtype"], 0.0) for operand in graph["inputs"]), default=0.0)
+
+
+def has_half_scores(graph: dict[str, Any]) -> bool:
+    """Whether a graph of a half type has attention, whose scores PyTorch's kernels for one device hold in
+    float32 and those for another round."""
+    return of_half(graph) > 0.0 and any(node["op"] == ATTENTION for node in graph["nodes"])
+
+
+_LOSING = frozenset(("sin", "cos", "tan", "fmod", "remainder", "floor_divide"))
+
+
+def keeps_digits(graph: dict[str, Any]) -> bool:
+    """Whether operations of a graph have a result of some digits at every magnitude."""
+    return not any(node["op"].split(".")[1] in _LOSING for node in graph["nodes"])
+
+
+def is_exact(graph: dict[str, Any]) -> bool:
+    """Whether nothing in a graph rounds, so that values may be anything that its types hold."""
+    return all(node["op"].split(".")[1] in _EXACT | _COMPARING for node in graph["nodes"])
 
 
 def wider(graph: dict[str, Any]) -> dict[str, str]:
@@ -124,7 +154,10 @@ def _second_of(data: Any, names: set[str]) -> bool:
 
 
 def widened(data: Any, types: Mapping[str, str]) -> Any:
-    """A graph's JSON with wider dtype arguments."""
+    """A graph's JSON with wider dtype arguments. Fractions stay what they are in float32: a value that equals
+    one of them is on the same side of it in either type."""
+    if isinstance(data, float) and abs(data) <= _LARGEST_SINGLE:
+        return float(torch.tensor(data, dtype=torch.float32))
     if isinstance(data, list):
         return [widened(element, types) for element in data]
     if not isinstance(data, dict):
@@ -171,13 +204,16 @@ def attention(  # noqa: PLR0913 - as its op
     scale: float | None = None,
     enable_gqa: bool = False,
     generator: torch.Generator,
+    unit: float = 0.0,
 ) -> torch.Tensor:
-    """``aten.scaled_dot_product_attention.default`` with both products as float32 may round them."""
+    """``aten.scaled_dot_product_attention.default`` with both products as float32 may round them, and scores
+    as a half type that rounds by ``unit``."""
     if query.dim() > 2 and key.dim() == query.dim() and key.shape[-3] != query.shape[-3]:
         times = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(times, -3), value.repeat_interleave(times, -3)
     turned = key.transpose(-1, -2)
     scores = _product_rounded(query, turned, query @ turned, generator)
+    scores = scores + unit * scores.abs() * _signs(scores.shape, generator)
     scores = scores * (query.shape[-1] ** -0.5 if scale is None else scale)
     if is_causal:
         seen = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
@@ -216,10 +252,14 @@ def rounded(
     generator: torch.Generator,
     *,
     each: bool,
+    unit: float = 0.0,
 ) -> Any:
-    """The result of a long sum as float32 may round it; with ``each`` also those of other operations."""
+    """The result of a long sum as float32 may round it; with ``each`` also those of other operations.
+    ``unit``: by how much a half type rounds the scores of attention."""
+    if op == ATTENTION:
+        return attention(*args, **kwargs, generator=generator, unit=unit)
     if op in SUMS:
-        return _product(op, args, kwargs, result, generator)
+        return _product(op, args, result, generator)
     if not each or op.split(".")[1] in _EXACT:
         return result
     return _one_operation(op, args, result, generator)
@@ -238,12 +278,8 @@ def _one_operation(op: str, args: list[Any], result: Any, generator: torch.Gener
     return _once(result, generator)
 
 
-def _product(
-    op: str, args: list[Any], kwargs: Mapping[str, Any], result: torch.Tensor, generator: torch.Generator
-) -> torch.Tensor:
-    """That of a matrix product, a convolution or an attention."""
-    if op == ATTENTION:
-        return attention(*args, **kwargs, generator=generator)
+def _product(op: str, args: list[Any], result: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """That of a matrix product or a convolution."""
     left, right = args[0], args[1]
     if op in _PRODUCTS:
         return _product_rounded(left, right, result, generator)

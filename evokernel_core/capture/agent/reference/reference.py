@@ -23,6 +23,7 @@ from .bounded_recurrence import layers_take, steadied
 from .index_ranges import Range, ranges
 from .integer_inputs import draw_whole, free, is_wide, takes_wide
 from .magnitudes import Magnitude, finite_share, is_mostly_finite, is_rounding, parsed
+from .near_numbers import draw_near, whole_near
 from .reduction_rounding import LongSums
 from .sorted_inputs import boundaries
 from .weights import as_weights, is_deep
@@ -81,11 +82,14 @@ def reference(
         values, results, precise = _judged_run(graph, sizes, seed, parsed(distribution), sums)
         each = precision.may_round_each(graph) and _may_take(graph, sizes, _MOST_ROUNDED)
         is_float = any(result.is_floating_point() for result in results)
-        rounds = is_float and _is_single(graph) and (bool(sums) or each)
+        single = _is_single(graph)
+        rounds = is_float and ((single and (bool(sums) or each)) or precision.has_half_scores(graph))
         if rounds and rounded:
             precise = precise or _run_as(precision.SINGLE, graph, values, sizes, results)
         farthest = (
-            run_rounded(graph, values, sizes, results, precise, each=each) if rounds and rounded else []
+            run_rounded(graph, values, sizes, results, precise, each=each and single)
+            if rounds and rounded
+            else []
         )
         sides = steps.SIDES if steps.has_steps(graph) else ()
         beside = [run(graph, values, sizes, steps.Beside(side)) for side in sides]
@@ -113,6 +117,8 @@ def _judged_run(
     it is mostly PyTorch's own rounding, tells nothing of a kernel, and is drawn again, milder; of several
     such draws the one with most numbers is taken."""
     tries = [how] if how.base in _NO_NUMBERS else list(how.milder())
+    if how.near and not precision.keeps_digits(graph):
+        tries = tries[1:]  # the numbers alone, and not what is far from them
     best: tuple[dict[str, Any], list[torch.Tensor], list[torch.Tensor]] | None = None
     most = -1.0
     for milder in tries:
@@ -170,7 +176,8 @@ def _drawn(
     limits, factors = ranges(graph, shapes), lengths(graph, shapes)
     unbounded = free(graph) - limits.keys()
     of_layers, in_order = layers_take(graph), boundaries(graph, shapes)
-    deep = is_deep(graph)
+    deep, squares = is_deep(graph), not precision.is_exact(graph)
+    alike: dict[tuple[tuple[int, ...], torch.dtype], torch.Tensor] = {}
     for operand in graph["inputs"]:
         if operand.get("value") is not None:
             values[operand["name"]] = _around(operand["value"], distribution, generator)
@@ -182,11 +189,14 @@ def _drawn(
         shape = tuple(size_of(dim, sizes) for dim in operand["spec"]["shape"])
         if operand["name"] in unbounded and distribution not in ("structured", "rows"):
             value = draw_whole(shape, operand["spec"]["dtype"], generator, wide=is_wide(magnitude))
+            value = whole_near(value, magnitude.near, generator) if magnitude.near else value
         else:
             limit = limits.get(operand["name"], integers)
             how = _of_kind(distribution, operand["kind"])
             of_size = Magnitude(how) if operand["kind"] == "parameter" else magnitude
-            value = draw(shape, operand["spec"]["dtype"], how, generator, limit, of_size)
+            value = draw(shape, operand["spec"]["dtype"], how, generator, limit, of_size, squares=squares)
+            if distribution == "alike" and operand["kind"] != "parameter" and value.is_floating_point():
+                value = _alike(value, alike.setdefault((shape, value.dtype), value), generator)
         if operand["kind"] == "parameter":
             value = as_weights(value, distribution, deep=deep)
         if operand["name"] in of_layers:
@@ -196,6 +206,14 @@ def _drawn(
         length = factors.get(operand["name"], 0)
         values[operand["name"]] = near_one(value, length) if length and value.is_floating_point() else value
     return values
+
+
+def _alike(value: torch.Tensor, first: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """The first input of a shape; others are this one, moved by a thousandth of what was drawn, or not."""
+    if value is first:
+        return value
+    moved = first + value * 2.0**-10
+    return torch.where(torch.rand(value.shape, generator=generator) < 1 / 4, first, moved)
 
 
 def _of_kind(distribution: str, kind: str) -> str:
@@ -328,17 +346,19 @@ def run_rounded(
     neighbouring sums that happen to move together would hide what their difference loses.
     """
     farthest = precise
+    unit = precision.of_half(graph)
+    types = precision.SINGLE if not unit else precision.ALL
     for seed in range(_ROUNDINGS):
-        moved = _run_as(precision.SINGLE, graph, values, sizes, results, _rounding(seed, each=each))
+        moved = _run_as(types, graph, values, sizes, results, _rounding(seed, each=each, unit=unit))
         farthest = [_farther(*distances) for distances in zip(farthest, moved, precise)]  # noqa: B905
     return farthest
 
 
-def _rounding(seed: int, *, each: bool) -> After:
+def _rounding(seed: int, *, each: bool, unit: float) -> After:
     generator = torch.Generator().manual_seed(seed)
 
     def after(op: str, args: list[Any], kwargs: dict[str, Any], result: Any) -> Any:
-        return precision.rounded(op, args, kwargs, result, generator, each=each)
+        return precision.rounded(op, args, kwargs, result, generator, each=each, unit=unit)
 
     return after
 
@@ -490,14 +510,19 @@ def draw(
     generator: torch.Generator,
     limit: Range = _INTEGERS[0],
     magnitude: Magnitude | None = None,
+    *,
+    squares: bool = True,
 ) -> torch.Tensor:
     """One input. Values are drawn in float32, brought to the ``magnitude`` and rounded to ``dtype``; integers
-    are within ``limit``."""
+    are within ``limit``. ``squares``: whether those of values near numbers must be in range."""
     target = _dtype(dtype)
     if target is torch.bool:
         return torch.rand(shape, generator=generator) < 0.5
     if not target.is_floating_point:
         return _draw_integers(shape, limit, distribution, generator).to(target)
+    if magnitude is not None and magnitude.near:
+        how = {"far": magnitude.far, "squares": squares}
+        return draw_near(shape, target, magnitude.near, generator, **how).to(target)
     values = _DISTRIBUTIONS[distribution](shape, generator)
     return (values if magnitude is None else magnitude.applied(values, generator)).to(target)
 
@@ -663,6 +688,7 @@ _DISTRIBUTIONS: Mapping[str, Callable[[tuple[int, ...], torch.Generator], torch.
     "rows": _rows,
     "large": _large,
     "mixed": _mixed,
+    "alike": _normal,
     "special": _special,
     "nans": _nans,
     "infinities": _infinities,

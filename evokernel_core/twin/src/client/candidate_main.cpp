@@ -61,6 +61,9 @@ client::Outcome Tiling()
         outcome.good = tiling_function(sizes.data(), scalars.data(), static_cast<uint32_t>(chip.aiv), chip.ub_bytes,
                                        tiling_data, sizeof(tiling_data), &outcome.blocks, &outcome.workspace) != 0;
     });
+    if (outcome.good) {
+        outcome.tiling.assign(reinterpret_cast<const char *>(tiling_data), wire::kToldTiling);
+    }
     if (!within) {
         outcome.good = false;
         outcome.words = "host-time";

@@ -263,6 +263,7 @@ Command Answer(const Outcome &outcome)
     writer.Raw(outcome.blocks);
     writer.Raw(outcome.workspace);
     wire::EncodeText(writer, outcome.words);
+    wire::EncodeText(writer, outcome.tiling);
     Yield(Batch::Answer);
     return CommandNow();
 }

@@ -32,6 +32,7 @@ struct Outcome {
     uint32_t blocks = 0;
     uint64_t workspace = 0;
     std::string words;
+    std::string tiling;  // the first bytes of the tiling data, where it was asked for these
 };
 wire::Command Answer(const Outcome &outcome);
 Reader Arguments();  // of the latest command

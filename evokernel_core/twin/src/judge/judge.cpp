@@ -218,6 +218,7 @@ Answer Tell(Command command, Writer &writer)
     answer.blocks = reader.Raw<uint32_t>();
     answer.workspace = reader.Raw<uint64_t>();
     answer.words = wire::DecodeText(reader).substr(0, wire::kLongestName);
+    answer.tiling = wire::DecodeText(reader).substr(0, wire::kToldTiling);
     return answer;
 }
 

@@ -26,6 +26,7 @@ struct Answer {
     uint32_t blocks = 0;
     uint64_t workspace = 0;
     std::string words;
+    std::string tiling;  // bytes that the candidate chose, to draw sizes by
 };
 // Each tells the candidate's host code what to do and carries out what it asks for meanwhile.
 Answer Greet(bool has_values);

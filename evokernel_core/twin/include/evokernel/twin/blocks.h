@@ -3,15 +3,15 @@
 
 namespace evokernel::twin {
 
-// Counts a block, and looks at how deep the stack is there.
-void CountBlock();
+// Counts a block as so many instructions, and looks at how deep the stack is there.
+void CountBlock(unsigned weight);
 
 // Stands at the head of each basic block of a candidate's text (twin/blocks.py writes it there), also of functions that
-// constant expressions call.
-__attribute__((always_inline)) constexpr void EnterBlock()
+// constant expressions call. `weight`: of a long block more than one.
+__attribute__((always_inline)) constexpr void EnterBlock(unsigned weight = 1)
 {
     if (!__builtin_is_constant_evaluated()) {
-        CountBlock();
+        CountBlock(weight);
     }
 }
 
