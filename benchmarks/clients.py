@@ -106,7 +106,7 @@ def of_command_line(session: Session, file: Path) -> Rows:
     return tuple(
         Row(
             row["id"], (row["line"], row["end_line"]), row["op_category"], row["reason"],
-            _figures(row["baseline_us"], row["estimate_us"], row["roofline_us"], row["gain"]),
+            figures(row["baseline_us"], row["estimate_us"], row["roofline_us"], row["gain"]),
             row["vendor"] or "",
         )
         for row in rows
@@ -138,7 +138,7 @@ def of_editor(session: Session, file: Path) -> Rows:
             (document.text.span(item.extent).line, document.text.span(item.extent).end_line),
             item.region.op_category,
             item.region.reason,
-            _figures(found.now_us, found.after_us, found.bound_us, found.gain) if found else (),
+            figures(found.now_us, found.after_us, found.bound_us, found.gain) if found else (),
             found.rival.name if found and found.rival else "",
         )
         for item in document.tracked
@@ -154,18 +154,19 @@ def of_agent(session: Session, file: Path) -> Rows:
     return tuple(
         Row(
             row.id, (row.line, row.end_line), row.category, row.reason,
-            _figures(row.now_us, row.kernel_us, row.bound_us, row.gain), row.vendor,
+            figures(row.now_us, row.kernel_us, row.bound_us, row.gain), row.vendor,
         )
         for row in map(region_answer, offers)
     )  # fmt: skip
 
 
-def _figures(*figures: float | None) -> tuple[float, ...]:
-    """Microseconds, then the gain, as agents are told them: the gain has two digits more, of which a person
-    sees none."""
-    *times, gain = figures
-    told = [*(round(figure, 2) for figure in times if figure is not None)]
-    return (*told, *([] if gain is None else [round(round(gain, 4), 2)]))
+def figures(
+    eager_us: float | None, kernel_us: float | None, bound_us: float | None, gain: float | None
+) -> tuple[float, ...]:
+    """Each rounded once: agents are told times with two digits and gains with four."""
+    times = (eager_us, kernel_us, bound_us)
+    rounded = tuple(round(figure, 2) for figure in times if figure is not None)
+    return rounded if gain is None else (*rounded, round(gain, 4))
 
 
 def _ignore(*_: object) -> None:
