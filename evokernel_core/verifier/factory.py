@@ -9,7 +9,7 @@ from evokernel_core import __version__
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Settings
 from evokernel_core.extras import REMOTE, needed
-from evokernel_core.targets import TARGETS, load_target
+from evokernel_core.targets import TARGETS, load_target, target_for
 from evokernel_core.verifier.base import Backend, ReferenceRunner, Verifier
 
 if TYPE_CHECKING:
@@ -49,15 +49,20 @@ def _target_of(backend: str) -> Target:
     )
 
 
+def _first_backend(settings: Settings) -> str:
+    return next(iter(load_target(target_for(settings.chip, settings.target)).backends()))
+
+
 def open_verifier(
     settings: Settings,
     reference: ReferenceRunner,
-    backend: str = "twin",
+    backend: str = "",
     *,
     replay: str = "",
     thorough: bool = False,
 ) -> Verifier:
-    """A remote verifier where the settings name a URL, else one in this process. ``replay`` is the draw of an
+    """A remote verifier where the settings name a URL, else one in this process, whose backend is by default
+    the first of the target. ``replay`` is the draw of an
     earlier verdict, ``thorough`` as LocalVerifier has it. Raises UsageError where ``replay`` is none, or is
     given to a service, which draws its own."""
     if settings.verifier_url:
@@ -70,6 +75,7 @@ def open_verifier(
     from evokernel_core.verifier import draw
     from evokernel_core.verifier.local import LocalVerifier
 
+    backend = backend or _first_backend(settings)
     opened = open_backend(backend, settings.chip, settings.interpreter)
     drawn = partial(draw.replay, replay) if replay else draw.fresh
     return LocalVerifier(reference, opened, draw=drawn, thorough=thorough)
