@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from evokernel_core.compiler.aten import ATTENTION
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip, CoreMemories
 from evokernel_core.hardware.ascend.isa import FRACTAL, LANES
@@ -178,7 +179,7 @@ def _cell(problem: Attention, schedule: AttentionSchedule) -> Descriptor:
     together = schedule.chunk * 2 >= schedule.queries
     return Descriptor(
         Dataflow.RESIDENT_ROWS if together else Dataflow.STREAMED,
-        Reuse.L0 if schedule.keys <= schedule.base_n else Reuse.L2,
+        memories.L0 if schedule.keys <= schedule.base_n else memories.L2,
         Split.HEADS if queries is not None and queries <= schedule.queries else Split.ROWS,
         Algorithm.SINGLE_PASS if at_once else Algorithm.ONLINE,
     )

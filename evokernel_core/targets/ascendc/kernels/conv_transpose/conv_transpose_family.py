@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from attrs import evolve
 
 from evokernel_core.compiler.aten import CONVOLUTION
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL, RESERVED_BYTES
 from evokernel_core.targets.ascendc.kernels.built import Sizes, always
@@ -231,7 +232,7 @@ def _cell(problem: Transposed, schedule: ConvTransposeSchedule) -> Descriptor:
     """Whether pixels or outputs are the rows of the product; and whether all cores read the same laid out
     weights, which L2 then keeps."""
     way = Algorithm.TRANSPOSED_PRODUCT if schedule.turned else Algorithm.MATRIX_PRODUCT
-    reuse = Reuse.L1 if schedule.own_weights else Reuse.L2
+    reuse = memories.L1 if schedule.own_weights else memories.L2
     return Descriptor(Dataflow.OUTPUT_STATIONARY, reuse, Split.TILES, way, Overlap.of(schedule.c_slots))
 
 

@@ -16,6 +16,7 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES, RESERVED_BYTES
@@ -419,7 +420,7 @@ def descriptor_of(planned: Plan, schedule: Schedule) -> Descriptor:
     form = schedule.form
     once = not planned.reductions or schedule.whole or form not in _IN_PASSES | IN_LANES
     count = 1 if once else passes(planned, schedule.online)
-    reuse = Reuse.UB if form in _KEPT or schedule.whole else Reuse.L2 if count > 1 else Reuse.NONE
+    reuse = memories.UB if form in _KEPT or schedule.whole else memories.L2 if count > 1 else Reuse.NONE
     return Descriptor(
         _DATAFLOW[form],
         reuse,

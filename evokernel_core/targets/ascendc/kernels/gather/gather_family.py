@@ -14,6 +14,7 @@ from evokernel_core.compiler.ops import GATHER, categories
 from evokernel_core.compiler.shapes.sizes import product
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.sentence import Sentence
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.builder import Builder, at
@@ -150,8 +151,8 @@ def _notes(problem: Take, schedule: GatherSchedule) -> Iterator[str]:
 
 def _cell(problem: Take, schedule: GatherSchedule) -> Descriptor:
     if schedule.picks:
-        return Descriptor(Dataflow.PICKED, Reuse.UB, Split.ROWS, Algorithm.TABLE, Overlap.PIPELINED)
-    reuse = Reuse.NONE if schedule.bypass_l2 else Reuse.L2
+        return Descriptor(Dataflow.PICKED, memories.UB, Split.ROWS, Algorithm.TABLE, Overlap.PIPELINED)
+    reuse = Reuse.NONE if schedule.bypass_l2 else memories.L2
     return Descriptor(Dataflow.STREAMED, reuse, Split.SEGMENTS, Algorithm.COPY, Overlap.PIPELINED)
 
 

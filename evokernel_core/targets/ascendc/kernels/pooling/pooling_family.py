@@ -14,10 +14,11 @@ from collections.abc import Iterator
 
 from evokernel_core.compiler.aten import AVERAGE_POOLS, MAX_POOLS
 from evokernel_core.compiler.problems.pooling import CONVOLUTIONS, Window, read_window
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
 from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
@@ -61,9 +62,9 @@ def _notes(window: Window, schedule: AnySchedule) -> Iterator[str]:
 
 def _cell(window: Window, schedule: AnySchedule) -> Descriptor:
     if isinstance(schedule, PlaneSchedule):
-        return Descriptor(Dataflow.LANES, Reuse.UB, Split.CHANNELS, Algorithm.TRANSPOSE)
+        return Descriptor(Dataflow.LANES, memories.UB, Split.CHANNELS, Algorithm.TRANSPOSE)
     way = Algorithm.TRANSPOSE if window.is_across else Algorithm.DIRECT
-    return Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way)
+    return Descriptor(Dataflow.BLOCKS, memories.UB, Split.TILES, way)
 
 
 def _starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[AnySchedule]:

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from attrs import evolve
 
 from evokernel_core.compiler.ops import RESIZE, categories
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, REQUEST_BYTES
 from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
@@ -148,7 +149,7 @@ def _notes(problem: Resize, schedule: ResizeSchedule) -> tuple[str, ...]:
 
 def _cell(problem: Resize, schedule: ResizeSchedule) -> Descriptor:
     way = Algorithm.POLYPHASE if schedule.phased else Algorithm.DIRECT
-    return Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way)
+    return Descriptor(Dataflow.BLOCKS, memories.UB, Split.TILES, way)
 
 
 def _how(problem: Resize, schedule: ResizeSchedule) -> str:

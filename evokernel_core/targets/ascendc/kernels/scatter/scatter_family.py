@@ -19,6 +19,7 @@ from evokernel_core.compiler.ops import LAST, SCATTER, SCATTER_PARTS, categories
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, LANES
 from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at
@@ -109,11 +110,15 @@ def _notes(problem: Put, schedule: ScatterSchedule) -> Iterator[str]:
 def _cell(problem: Put, schedule: ScatterSchedule) -> Descriptor:
     split = Split.RANGES if schedule.owned else Split.SEGMENTS
     if schedule.held:
-        return Descriptor(Dataflow.PICKED, Reuse.UB, split, Algorithm.SORT, Overlap.PIPELINED)
+        return Descriptor(Dataflow.PICKED, memories.UB, split, Algorithm.SORT, Overlap.PIPELINED)
     if schedule.picks:
-        return Descriptor(Dataflow.PICKED, Reuse.UB, split, Algorithm.SCALAR, Overlap.NONE)
+        return Descriptor(Dataflow.PICKED, memories.UB, split, Algorithm.SCALAR, Overlap.NONE)
     return Descriptor(
-        Dataflow.STREAMED, Reuse.UB if schedule.sums else Reuse.NONE, split, Algorithm.COPY, Overlap.PIPELINED
+        Dataflow.STREAMED,
+        memories.UB if schedule.sums else Reuse.NONE,
+        split,
+        Algorithm.COPY,
+        Overlap.PIPELINED,
     )
 
 
