@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,7 +13,15 @@ from evokernel_core.domain.task import KernelTask
 
 
 class Toolchain(Protocol):
-    """Tools of a target. What judges kernels is ``Target.backends``."""
+    """Tools of a target."""
+
+    def backends(self) -> Mapping[str, Callable[[KernelAuthor, str], Any]]:
+        """What judges its kernels, by name: opens a ``verifier.base.Backend`` for an author's device, given
+        the Python that runs on it ("" where none is known). Raises VerifierUnavailable where the machine
+        lacks tools."""
+
+    def signature(self, backend: str) -> str:
+        """What verdicts of a backend on this machine are signed with beside its name and version."""
 
     def prepare(self) -> None:
         """Builds what judging kernels needs beside the twin, so that the first need not wait. Raises

@@ -9,7 +9,8 @@ import pytest
 from attrs import astuple, evolve
 
 from evokernel_core.compiler.coverage import family_of_task
-from evokernel_core.compiler.fusion.program import PROGRAM, kind_us, parted, plan_program, program_of
+from evokernel_core.compiler.fusion.program import parted, plan_program, program_of
+from evokernel_core.compiler.fusion.records import PROGRAM, kind_us
 from evokernel_core.domain.descriptor import NOT_KNOWN, Algorithm, Dataflow, Descriptor, Split, Stages
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.serial import dumps, loads

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from attrs import frozen
 
@@ -11,6 +12,7 @@ from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.first_run import RunStep
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.targets.ascendc import backends
 from evokernel_core.twin.gaps import Summary
 from evokernel_core.verifier.base import TimingRequest
 
@@ -18,6 +20,12 @@ from evokernel_core.verifier.base import TimingRequest
 @frozen
 class AscendCToolchain:
     """``compiler.toolchain.Toolchain``; what it needs is imported when it is asked for."""
+
+    def backends(self) -> Mapping[str, Callable[[KernelAuthor, str], Any]]:
+        return backends.BACKENDS
+
+    def signature(self, backend: str) -> str:
+        return backends.signature(backend)
 
     def prepare(self) -> None:
         from evokernel_core.targets.ascendc.audit.front_end import front_end_of

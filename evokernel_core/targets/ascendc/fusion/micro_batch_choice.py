@@ -7,8 +7,9 @@ from functools import lru_cache
 
 from attrs import evolve, frozen
 
-from evokernel_core.compiler.fusion.program import CHUNKS, CUT, Program, Stage, draft, joined
-from evokernel_core.compiler.target import Family
+from evokernel_core.compiler.family import Family
+from evokernel_core.compiler.fusion.program import CHUNKS, CUT, draft, joined
+from evokernel_core.compiler.fusion.records import Program, Stage
 from evokernel_core.domain.errors import PlanError, StrategyError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Strategy

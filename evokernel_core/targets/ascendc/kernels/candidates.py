@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 
 from attrs import Factory, evolve, field, frozen
 
+from evokernel_core.compiler.family import Move
 from evokernel_core.compiler.schedule import Schedule
-from evokernel_core.compiler.target import Move
 from evokernel_core.domain.descriptor import Descriptor, Overlap
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from evokernel_core.compiler.target import Family
+from evokernel_core.compiler.family import Family
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip

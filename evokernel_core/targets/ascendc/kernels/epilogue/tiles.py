@@ -21,6 +21,7 @@ from evokernel_core.domain.tensor import ITEM_SIZE, Dim
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES, RESERVED_BYTES
 from evokernel_core.targets.ascendc.kernels.fused import access, copies
+from evokernel_core.targets.ascendc.kernels.fused.buffers import layout
 from evokernel_core.targets.ascendc.kernels.fused.class_text import ClassKernel
 from evokernel_core.targets.ascendc.kernels.fused.copies import method
 from evokernel_core.targets.ascendc.kernels.fused.fused_tiling import ShapeFields, shape_fields
@@ -133,14 +134,15 @@ class Epilogue:
         program = whole_program(self.plan, schedule)
         while schedule.tile > 0:
             kernel = ClassKernel(self.plan, schedule, (program,))
-            over = kernel.layout.total - (chip.ub_bytes - RESERVED_BYTES)
+            total = layout(kernel).total
+            over = total - (chip.ub_bytes - RESERVED_BYTES)
             if len(kernel.queued) * schedule.buffers > chip.memory.max_queue_buffers:
                 return None
             if len(kernel.plan.outputs) * schedule.buffers > chip.memory.max_queue_buffers:
                 return None
             if over <= 0:
                 return kernel
-            share = schedule.tile * over // kernel.layout.total
+            share = schedule.tile * over // total
             less = max(share // _TILE_STEP, 1) * _TILE_STEP
             schedule = evolve(schedule, tile=schedule.tile - less)
         return None
@@ -184,7 +186,7 @@ def write(
     ]
     text = tile_text(kernel, class_name)
     shape = shape_fields(kernel.plan, kernel.schedule)
-    constants = tiling_constants(kernel, kernel.layout.total)
+    constants = tiling_constants(kernel, layout(kernel).total)
     arguments = [memory if name == camel(problem.source) else name for name in kernel.used_tensors]
     return EpilogueText(
         constants, shape, f"{REGION}\n{text}", class_name,

@@ -13,7 +13,7 @@ from evokernel_core.hardware.ascend.isa import LANES
 from evokernel_core.targets.ascendc.kernels.fused import helpers
 from evokernel_core.targets.ascendc.kernels.fused.banks import SHIFT_BYTES
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
-from evokernel_core.targets.ascendc.kernels.fused.buffers import FLOATS_PER_BLOCK, capacity, times
+from evokernel_core.targets.ascendc.kernels.fused.buffers import FLOATS_PER_BLOCK, capacity, layout, times
 from evokernel_core.targets.ascendc.kernels.fused.programs import column_tensors
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE, words_of
@@ -101,7 +101,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
 
     def _init_buffers(self) -> list[str]:
         lines = []
-        for buffer in self.layout.buffers:
+        for buffer in layout(self).buffers:
             if buffer.name == "bankShift":
                 lines.append("// What follows lies half a turn of the bank groups further.")
             size = f"({buffer.elements})" if " + " in buffer.elements else buffer.elements
@@ -112,10 +112,10 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
         return lines
 
     def _register_groups(self) -> list[tuple[str, list[str]]]:
-        names = self.register_names
+        names, shifted = self.register_names, layout(self).shifted
         groups = [
-            ("workBuffer", [name for name in names if name not in self.layout.shifted]),
-            ("shiftedBuffer", [name for name in names if name in self.layout.shifted]),
+            ("workBuffer", [name for name in names if name not in shifted]),
+            ("shiftedBuffer", [name for name in names if name in shifted]),
         ]
         return [(buffer, members) for buffer, members in groups if members]
 
@@ -170,7 +170,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             depth = "BUFFER_NUM" if self.buffers_of(queued) > 1 else "1"
             lines.append(f"TQue<TPosition::VECIN, {depth}> {camel(queued.name)}Queue;")
         lines += [f"TQue<TPosition::VECOUT, 1> {camel(output.name)}Queue;" for output in self.plan.outputs]
-        scratch = [buffer.name for buffer in self.layout.buffers if not buffer.queue]
+        scratch = [buffer.name for buffer in layout(self).buffers if not buffer.queue]
         lines += [f"TBuf<TPosition::VECCALC> {name};" for name in scratch]
         for tensor in self.tensors:
             lines.append(f"GlobalTensor<{CPP_TYPE[tensor.dtype]}> {camel(tensor.name)}Global;")

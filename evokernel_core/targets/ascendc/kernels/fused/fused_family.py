@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from attrs import evolve, field, frozen
 
+from evokernel_core.compiler.family import Move
 from evokernel_core.compiler.lowering.opset import fused_ops
-from evokernel_core.compiler.target import Move
 from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy

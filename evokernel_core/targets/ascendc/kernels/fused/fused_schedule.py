@@ -8,9 +8,9 @@ from itertools import product
 
 from attrs import evolve
 
+from evokernel_core.compiler.family import Move
 from evokernel_core.compiler.lowering.decisions import rounding_decides
 from evokernel_core.compiler.lowering.plan import Plan
-from evokernel_core.compiler.target import Move
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
@@ -23,6 +23,7 @@ from evokernel_core.hardware.ascend.isa import LANES, RESERVED_BYTES
 from evokernel_core.targets.ascendc.kernels.fused import steps
 from evokernel_core.targets.ascendc.kernels.fused.access import invariant_columns
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
+from evokernel_core.targets.ascendc.kernels.fused.buffers import layout
 from evokernel_core.targets.ascendc.kernels.fused.fused_estimate import estimate_us
 from evokernel_core.targets.ascendc.kernels.fused.helpers import METHODS
 from evokernel_core.targets.ascendc.kernels.fused.pairs import online_pairs, passes, row_length
@@ -161,11 +162,9 @@ def _packed_refusal(schedule: Schedule, columns: int) -> str | None:
 
 
 def _buffer_refusal(kernel: Kernel, chip: Chip) -> str | None:
-    usable = chip.ub_bytes - RESERVED_BYTES
-    if kernel.layout.total > usable:
-        return Sentence(
-            "The buffers take {total} of {usable} bytes.", total=kernel.layout.total, usable=usable
-        )
+    usable, total = chip.ub_bytes - RESERVED_BYTES, layout(kernel).total
+    if total > usable:
+        return Sentence("The buffers take {total} of {usable} bytes.", total=total, usable=usable)
     most = chip.memory.max_queue_buffers
     if sum(kernel.buffers_of(part) for part in (*kernel.queued, *kernel.invariants)) > most:
         return Sentence("The inputs need more than {most} queue buffers.", most=most)
@@ -278,7 +277,7 @@ def largest_tile(planned: Plan, schedule: Schedule, chip: Chip) -> int:
     most = _MOST_TILE if planned.reductions else chip.ub_bytes // _TILE_STEP * _TILE_STEP
 
     def needed(tile: int) -> int:
-        return build(planned, evolve(schedule, tile=tile)).layout.total
+        return layout(build(planned, evolve(schedule, tile=tile))).total
 
     # Bytes grow linearly with the tile but for the rounding of each buffer to a block.
     fixed = 2 * needed(_TILE_STEP) - needed(2 * _TILE_STEP)
