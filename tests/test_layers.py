@@ -200,6 +200,13 @@ def test_no_modules_import_each_other() -> None:
     assert circle_of(imports) == []
 
 
+def test_records_of_problems_stand_apart_from_schedules() -> None:
+    """What a task asks for is in ``compiler.problems``; how a kernel computes it is its target's."""
+    assert not list((CORE / "targets").rglob("*_problem.py"))
+    for path in (CORE / "compiler" / "problems").glob("*.py"):
+        assert "evokernel_core.compiler.schedule" not in imports_of(path)
+
+
 def test_a_circle_is_seen() -> None:
     assert circle_of({"a": ["b"], "b": ["c"], "c": ["b"]}) in (["b", "c", "b"], ["c", "b", "c"])
 

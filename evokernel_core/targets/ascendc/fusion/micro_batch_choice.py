@@ -26,7 +26,7 @@ from evokernel_core.targets.ascendc.fusion.micro_batches import (
     of_chunk,
     unshared,
 )
-from evokernel_core.targets.ascendc.kernels.family import Cores, KernelFacts, facts_of
+from evokernel_core.targets.ascendc.kernels.family import Cores, KernelFacts
 
 Facts = Callable[[Program, Sequence[Strategy]], Sequence[KernelFacts]]
 """What the kernels of a program are, with a strategy for each."""
@@ -60,7 +60,7 @@ def draft_apart(key: ById, family: Family, chip: Chip) -> Strategy:
     task, start = key.task, draft(key, family, chip)
 
     def waits(strategy: Strategy) -> bool:
-        return facts_of(family.text(task, strategy, chip, "kernel")).waits_for_all
+        return bool(family.text(task, strategy, chip, "kernel").facts.waits_for_all)
 
     if not waits(start):
         return start

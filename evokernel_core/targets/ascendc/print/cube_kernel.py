@@ -11,12 +11,12 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.ascendc.ir import allocation
 from evokernel_core.targets.ascendc.ir.cube import Take
-from evokernel_core.targets.ascendc.ir.expr import Constant, Param, Side, expr, round_up
+from evokernel_core.targets.ascendc.ir.expr import Constant, Expr, Param, Side, expr, round_up
 from evokernel_core.targets.ascendc.ir.nodes import For, Kernel, Let, Node, Ring, Tensor
-from evokernel_core.targets.ascendc.kernels.cube import Before, Behind, CubeKernel
 from evokernel_core.targets.ascendc.kernels.epilogue.tiles import EpilogueText
-from evokernel_core.targets.ascendc.kernels.family import StageText, facts_of
+from evokernel_core.targets.ascendc.kernels.family import StageText
 from evokernel_core.targets.ascendc.kernels.rendering import addresses, class_name, parameters_of, tensors_of
+from evokernel_core.targets.ascendc.kernels.stage import Behind, KernelStage
 from evokernel_core.targets.ascendc.lowering.program import camel
 from evokernel_core.targets.ascendc.print.cube_class import addressed
 from evokernel_core.targets.ascendc.print.fetching_class import class_of
@@ -28,20 +28,20 @@ _OF_TILES = frozenset({"columns", "pitch"})
 """Fields of the tiling that the class of the vector cores takes for those of a tile."""
 
 
-def cube_text(made: CubeKernel, task: KernelTask, name: str) -> StageText:
-    """The kernel's two texts under a name in snake case; its tensors are the task's."""
-    if made.beside is not None:
-        parts = _beside_vectors(made.kernel, made.beside, task, name)
-    elif made.before is not None:
-        parts = _behind_vectors(made.kernel, made.before, task, name)
-    elif made.behind is not None:
-        parts = _before_vectors(made, made.behind, task, name)
+def cube_text(stage: KernelStage, task: KernelTask, name: str) -> StageText:
+    """The two texts of a kernel with cube cores under a name in snake case; its tensors are the task's."""
+    kernel, vectors = stage.kernel, stage.vectors
+    if vectors is not None and stage.workspace_bytes is not None:
+        parts = _behind_vectors(kernel, vectors, stage.workspace_bytes, task, name)
+    elif vectors is not None:
+        parts = _beside_vectors(kernel, vectors, task, name)
+    elif stage.behind is not None:
+        parts = _before_vectors(stage, stage.behind, task, name)
     else:
-        kernel = made.kernel
         text = f"{class_of(kernel, class_name(name))}\n{_entry(kernel, task, name)}"
         parts = settings(kernel, []), compute(kernel, task, checks=[], blocks=_blocks(kernel)), text
     tiling, computing, text = map(in_lines, parts)
-    return StageText(tiling, computing, text, f"{name}_kernel", facts_of(made))
+    return StageText(tiling, computing, text, f"{name}_kernel", stage.facts)
 
 
 def _blocks(kernel: Kernel, workspace: str = "") -> list[str]:
@@ -54,25 +54,27 @@ def _blocks(kernel: Kernel, workspace: str = "") -> list[str]:
     ]
 
 
-def _behind_vectors(kernel: Kernel, problem: Before, task: KernelTask, name: str) -> tuple[str, str, str]:
+def _behind_vectors(
+    kernel: Kernel, vectors: Kernel, workspace_bytes: Expr, task: KernelTask, name: str
+) -> tuple[str, str, str]:
     """Constants and struct, ComputeTiling and kernel where vector cores write what cube cores read."""
-    taken = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(problem.kernel)};"
-    before = vector_class(problem.kernel, class_name(name, "Before"))
-    blocks = _blocks(kernel, problem.workspace_bytes.cpp(Side.HOST))
+    taken = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(vectors)};"
+    before = vector_class(vectors, class_name(name, "Before"))
+    blocks = _blocks(kernel, workspace_bytes.cpp(Side.HOST))
     cube = class_of(kernel, class_name(name, "Product"))
     return (
-        settings(kernel, [taken], beside=[problem.kernel]),
+        settings(kernel, [taken], beside=[vectors]),
         compute(kernel, task, checks=refusal("ubBytes < UB_BYTES_NEEDED"), blocks=blocks),
-        f"{cube}\n{before}\n{_entry_of_both(kernel, task, name, problem)}",
+        f"{cube}\n{before}\n{_entry_of_both(kernel, task, name, vectors)}",
     )
 
 
-def _before_vectors(made: CubeKernel, problem: Behind, task: KernelTask, name: str) -> tuple[str, str, str]:
+def _before_vectors(stage: KernelStage, behind: Behind, task: KernelTask, name: str) -> tuple[str, str, str]:
     """The same where vector cores take results up."""
-    kernel = made.kernel
+    kernel = stage.kernel
     if any(isinstance(param, Param) and param.name in _OF_TILES for param in kernel.params):
         raise PlanError("What vector cores do behind a kernel has a pitch and columns of its own.")
-    written = problem.written(class_name(name, "Epilogue"), _process_behind(made))
+    written = behind.written(class_name(name, "Epilogue"), _process_behind(stage))
     computing = compute(
         kernel,
         task,
@@ -157,7 +159,7 @@ extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR wor
 """
 
 
-def _entry_of_both(kernel: Kernel, task: KernelTask, name: str, before: Before) -> str:
+def _entry_of_both(kernel: Kernel, task: KernelTask, name: str, before: Kernel) -> str:
     parameters = addresses(*map(camel, tensors_of(task)), *kernel.results)
     return f"""\
 extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR workspace, OpTiling tiling)
@@ -166,7 +168,7 @@ extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR wor
     if ASCEND_IS_AIV {{
         TPipe pipe;
         {class_name(name, "Before")} op;
-        op.Init({arguments_of(before.kernel)}, tiling, &pipe);
+        op.Init({arguments_of(before)}, tiling, &pipe);
         op.Process();
     }}
     if ASCEND_IS_AIC {{ // without a TPipe, which on cube cores sets events of its own
@@ -219,11 +221,11 @@ def _handed_bytes(kernel: Kernel) -> str:
     return f"constexpr uint64_t HANDED_BYTES = {size};"
 
 
-def _process_behind(made: CubeKernel) -> list[str]:
+def _process_behind(stage: KernelStage) -> list[str]:
     """Process of the vector cores: the loops in which their cube core hands results over."""
-    (ring,) = made.kernel.rings
+    (ring,) = stage.kernel.rings
     lines = ["const uint64_t core = GetBlockIdx() / GetTaskRatio();", "uint32_t count = 0;"]
-    return [*lines, *(line for node in made.takes for line in _taking(node, ring))]
+    return [*lines, *(line for node in stage.takes for line in _taking(node, ring))]
 
 
 def _taking(node: Node, ring: Ring) -> list[str]:

@@ -40,14 +40,11 @@ from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import (
 )
 from evokernel_core.targets.ascendc.kernels.epilogue.tiles import EpilogueText
 from evokernel_core.targets.ascendc.kernels.family import (
-    Added,
-    Beside,
     Cores,
     KernelFacts,
-    Printed,
-    StageText,
 )
 from evokernel_core.targets.ascendc.kernels.rendering import addresses, class_name, render, tensors_of
+from evokernel_core.targets.ascendc.kernels.stage import Added, Around, KernelStage, Printed, Texts
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.targets.ascendc.lowering.program import camel
 
@@ -61,7 +58,7 @@ _CONSTANT_BYTES = 16 * 1024
 
 def _text(
     problem: Transposed, schedule: ConvTransposeSchedule, task: KernelTask, chip: Chip, name: str
-) -> Beside:
+) -> KernelStage:
     given = {problem.x: "xAddress", problem.weight: "weightAddress", problem.bias: "biasAddress"}
     names = {item: given.get(item, camel(item)) for item in tensors_of(task)}
     behind = None
@@ -100,11 +97,11 @@ def _text(
         "name": name,
     }
 
-    def around(printed: Printed) -> StageText:
-        text = render("conv_transpose/kernel", cube=printed, **context)
-        return StageText("", "", text, f"{name}_kernel", facts)
+    def text(printed: Printed) -> Texts:
+        return Texts(render("conv_transpose/kernel", cube=printed, **context))
 
-    return Beside(made, multiplier, around, facts, _added(problem, schedule, behind))
+    added = _added(problem, schedule, behind)
+    return KernelStage(made, around=Around(multiplier, text, facts, added))
 
 
 def _added(problem: Transposed, schedule: ConvTransposeSchedule, behind: EpilogueText | None) -> Added:

@@ -36,13 +36,13 @@ from evokernel_core.targets.ascendc.kernels.convolution.epilogue import (
     behind_of,
     read_layer,
 )
-from evokernel_core.targets.ascendc.kernels.cube import Behind, CubeKernel
 from evokernel_core.targets.ascendc.kernels.lowest import lowest
+from evokernel_core.targets.ascendc.kernels.stage import Behind, KernelStage
 
 AnySchedule = ConvolutionSchedule | RowsSchedule
 
 
-def _build(layer: Layer, schedule: AnySchedule, chip: Chip, behind: Behind | None = None) -> CubeKernel:
+def _build(layer: Layer, schedule: AnySchedule, chip: Chip, behind: Behind | None = None) -> KernelStage:
     if isinstance(schedule, RowsSchedule):
         return convolution_rows.build(layer.convolution, schedule, behind)
     return panels.build(layer.convolution, schedule, chip, behind)
@@ -152,7 +152,7 @@ def _cell(layer: Layer, schedule: AnySchedule) -> Descriptor:
     )
 
 
-def _text(layer: Layer, schedule: AnySchedule, task: KernelTask, chip: Chip, name: str) -> CubeKernel:
+def _text(layer: Layer, schedule: AnySchedule, task: KernelTask, chip: Chip, name: str) -> KernelStage:
     return _build(layer, schedule, chip, behind_of(layer, schedule.base_m, schedule.part_n, chip))
 
 

@@ -53,7 +53,7 @@ from evokernel_core.targets.ascendc.kernels.convolution.fields import (
     counts_of,
     steps_of,
 )
-from evokernel_core.targets.ascendc.kernels.cube import Behind, CubeKernel
+from evokernel_core.targets.ascendc.kernels.stage import Behind, KernelStage
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 _TURNS = 2
@@ -75,7 +75,7 @@ class _Ring:
     at_once: Param
 
 
-def build(problem: Convolution, schedule: RowsSchedule, behind: Behind | None = None) -> CubeKernel:
+def build(problem: Convolution, schedule: RowsSchedule, behind: Behind | None = None) -> KernelStage:
     """The kernel of a legal schedule; ``behind``: what vector cores do to its results."""
     is_handed = behind is not None
     note = "The cube core: products, handed over to the vector cores result by result."
@@ -90,7 +90,7 @@ def build(problem: Convolution, schedule: RowsSchedule, behind: Behind | None = 
         with k.loop("panel", 1, U64) as panel:
             _turn(design, ring, tile, (index, panel))
     takes = takes_of(tile_of, design, in_a_row=True) if is_handed else ()
-    return CubeKernel(k.kernel(), takes, behind)
+    return KernelStage(k.kernel(), takes=takes, behind=behind)
 
 
 def _design(

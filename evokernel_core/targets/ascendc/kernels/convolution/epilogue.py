@@ -19,9 +19,9 @@ from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.kernels.cube import Behind
 from evokernel_core.targets.ascendc.kernels.epilogue.epilogue_cost import Cost, cost_of
 from evokernel_core.targets.ascendc.kernels.epilogue.tiles import Epilogue, EpilogueText, read_epilogue, write
+from evokernel_core.targets.ascendc.kernels.stage import Behind
 
 MOST_OUTPUTS, MOST_PIXELS = 128, 512
 """Rows and columns of a result that vector cores take up."""

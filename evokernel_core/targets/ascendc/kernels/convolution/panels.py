@@ -21,7 +21,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
     round_up,
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Memory, Region
-from evokernel_core.targets.ascendc.kernels.convolution.chunks import framing
+from evokernel_core.targets.ascendc.kernels.convolution.chunks import framing, workspace_bytes
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_design import (
     LANE,
     ConvDesign,
@@ -43,7 +43,7 @@ from evokernel_core.targets.ascendc.kernels.convolution.convolution_schedule imp
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_tiling import tiling_of
 from evokernel_core.targets.ascendc.kernels.convolution.fields import WHOLE, bases_of
 from evokernel_core.targets.ascendc.kernels.convolution.padding import is_cut_across
-from evokernel_core.targets.ascendc.kernels.cube import Behind, CubeKernel
+from evokernel_core.targets.ascendc.kernels.stage import Behind, KernelStage
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 
@@ -52,7 +52,7 @@ def build(
     schedule: ConvolutionSchedule,
     chip: Chip,
     behind: Behind | None = None,
-) -> CubeKernel:
+) -> KernelStage:
     """The kernel of a legal schedule; ``behind``: what vector cores do to its results."""
     is_handed = behind is not None
     note = "The cube core: products, handed over to the vector cores result by result."
@@ -70,8 +70,11 @@ def build(
             with k.where(_has_pixels(design, place)):
                 _panels(design, schedule, extent_of(design, k, place))
     frames = design.tiling.frames
-    before = None if frames is None else framing(problem, frames, chip)
-    return CubeKernel(k.kernel(), takes_of(tile_of, design) if is_handed else (), behind, before)
+    takes = takes_of(tile_of, design) if is_handed else ()
+    if frames is None:
+        return KernelStage(k.kernel(), takes=takes, behind=behind)
+    size = workspace_bytes(problem, frames)
+    return KernelStage(k.kernel(), framing(problem, frames, chip), takes, behind, size)
 
 
 def _design(

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 
 from evokernel_core.compiler.ops import GATHER, categories
+from evokernel_core.compiler.problems.gather import Take, read_take
 from evokernel_core.compiler.shapes.sizes import product
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.sentence import Sentence
@@ -23,7 +24,7 @@ from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel
 from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
 from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.gather import gather_vector
-from evokernel_core.targets.ascendc.kernels.gather.gather_problem import GatherSchedule, Take, read_take
+from evokernel_core.targets.ascendc.kernels.gather.gather_settings import GatherSchedule
 from evokernel_core.targets.ascendc.kernels.indexed import Indices
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
 

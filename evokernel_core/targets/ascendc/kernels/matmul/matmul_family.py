@@ -30,12 +30,12 @@ from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
 from evokernel_core.targets.ascendc.kernels.built import Sizes, told
 from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily
-from evokernel_core.targets.ascendc.kernels.cube import Behind, CubeKernel
 from evokernel_core.targets.ascendc.kernels.epilogue.epilogue_cost import Cost, cost_of
 from evokernel_core.targets.ascendc.kernels.epilogue.tiles import Epilogue, EpilogueText, read_epilogue, write
 from evokernel_core.targets.ascendc.kernels.matmul import matmul_schedule as schedules
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_kernel import build
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_schedule import MOST_HANDED, MatmulSchedule
+from evokernel_core.targets.ascendc.kernels.stage import Behind, KernelStage
 
 
 @frozen
@@ -77,7 +77,7 @@ def _broken(problem: Matmul, schedule: MatmulSchedule, sizes: Sizes, chip: Chip)
     return told(next(broken_rules(build(problem.product, schedule).kernel, chip, sizes), None))
 
 
-def _text(problem: Matmul, schedule: MatmulSchedule, task: KernelTask, chip: Chip, name: str) -> CubeKernel:
+def _text(problem: Matmul, schedule: MatmulSchedule, task: KernelTask, chip: Chip, name: str) -> KernelStage:
     if schedule.why_out_of_range() or problem.refusal(schedule, chip):
         raise PlanError("The strategy does not fit the memories of a cube core; draft it anew.")
     return build(problem.product, schedule, _behind(problem.epilogue, schedule, chip))

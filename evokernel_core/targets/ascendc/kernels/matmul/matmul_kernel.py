@@ -20,7 +20,6 @@ from evokernel_core.targets.ascendc.ir.expr import (
     least,
 )
 from evokernel_core.targets.ascendc.ir.nodes import Node
-from evokernel_core.targets.ascendc.kernels.cube import Behind, CubeKernel
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_design import (
     MatmulDesign,
     MatmulTile,
@@ -28,12 +27,13 @@ from evokernel_core.targets.ascendc.kernels.matmul.matmul_design import (
     design_of,
 )
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_schedule import MatmulSchedule
+from evokernel_core.targets.ascendc.kernels.stage import Behind, KernelStage
 
 _LANE = Var("firstPiece")
 """Which of a tile's results a part is: the number of its piece of the columns."""
 
 
-def build(problem: Product, schedule: MatmulSchedule, behind: Behind | None = None) -> CubeKernel:
+def build(problem: Product, schedule: MatmulSchedule, behind: Behind | None = None) -> KernelStage:
     """The kernel of a legal schedule; ``behind``: what vector cores do to its results."""
     is_handed = behind is not None
     note = "The cube core: products, handed over to the vector cores result by result."
@@ -44,7 +44,7 @@ def build(problem: Product, schedule: MatmulSchedule, behind: Behind | None = No
         _sums(design, tile)
     if problem.triangle is not None:
         k.deal_apart(_is_dropped(tile, problem.triangle))
-    return CubeKernel(k.kernel(), _takes(design) if is_handed else (), behind)
+    return KernelStage(k.kernel(), takes=_takes(design) if is_handed else (), behind=behind)
 
 
 def _takes(design: MatmulDesign) -> tuple[Node, ...]:

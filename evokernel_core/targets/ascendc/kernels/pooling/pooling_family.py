@@ -20,7 +20,6 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.ir.nodes import Kernel
 from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
 from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.pooling import pooling_planes_schedule as planes
@@ -31,6 +30,7 @@ from evokernel_core.targets.ascendc.kernels.pooling.pooling_planes_schedule impo
 from evokernel_core.targets.ascendc.kernels.pooling.pooling_rows import build, least_bytes
 from evokernel_core.targets.ascendc.kernels.pooling.pooling_rows_schedule import WindowSchedule
 from evokernel_core.targets.ascendc.kernels.settings import chosen
+from evokernel_core.targets.ascendc.kernels.stage import KernelStage
 
 _OPS = MAX_POOLS | AVERAGE_POOLS | CONVOLUTIONS
 AnySchedule = WindowSchedule | PlaneSchedule
@@ -127,10 +127,10 @@ def _cost_us(window: Window, schedule: AnySchedule, sizes: Sizes, chip: Chip) ->
     return _ROWS.cost_us(window, schedule, sizes, chip)
 
 
-def _text(window: Window, schedule: AnySchedule, task: KernelTask, chip: Chip, name: str) -> Kernel:
+def _text(window: Window, schedule: AnySchedule, task: KernelTask, chip: Chip, name: str) -> KernelStage:
     if isinstance(schedule, PlaneSchedule):
-        return _PLANES.build(planes.planes_of(window, task.sizes), schedule)
-    return _ROWS.build(window, schedule)
+        return KernelStage(vectors=_PLANES.build(planes.planes_of(window, task.sizes), schedule))
+    return KernelStage(vectors=_ROWS.build(window, schedule))
 
 
 FAMILY = SearchingFamily(

@@ -9,6 +9,7 @@ from functools import lru_cache
 from attrs import evolve
 
 from evokernel_core.compiler.ops import GATES
+from evokernel_core.compiler.problems.recurrent import Recurrence
 from evokernel_core.compiler.shapes.sizes import extent
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Split
 from evokernel_core.domain.errors import PlanError
@@ -18,11 +19,7 @@ from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip, CoreMemories
 from evokernel_core.hardware.ascend.isa import FRACTAL, RESERVED_BYTES
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_estimate import estimate_us
-from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_problem import (
-    MOST_BATCH,
-    Recurrence,
-    RecurrentSchedule,
-)
+from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_settings import MOST_BATCH, RecurrentSchedule
 
 _FLOAT = 4
 _REACHED = {2: 0.33, 4: 0.44}

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from attrs import evolve
 
 from evokernel_core.compiler.ops import RESIZE, categories
+from evokernel_core.compiler.problems.resize import Resize, read_resize
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -22,7 +23,6 @@ from evokernel_core.targets.ascendc.kernels.resize.axis import phases_of, window
 from evokernel_core.targets.ascendc.kernels.resize.phased import phases_of_rows, why_no_phases
 from evokernel_core.targets.ascendc.kernels.resize.resize_common import ResizeSchedule
 from evokernel_core.targets.ascendc.kernels.resize.resize_kernel import build, is_rows_only, least_bytes
-from evokernel_core.targets.ascendc.kernels.resize.resize_problem import Resize, read_resize
 
 _MOST_TABLE = 2040
 """Columns whose weights one instruction spreads."""

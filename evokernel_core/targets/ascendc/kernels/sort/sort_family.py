@@ -15,6 +15,7 @@ from attrs import evolve
 
 from evokernel_core.compiler.limits import SORTED_KEPT, SORTED_TILES
 from evokernel_core.compiler.ops import SORT, categories
+from evokernel_core.compiler.problems.sort import Sort, read_sort
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -26,7 +27,7 @@ from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, o
 from evokernel_core.targets.ascendc.kernels.machine import tile_start
 from evokernel_core.targets.ascendc.kernels.merging import RUN
 from evokernel_core.targets.ascendc.kernels.sort.sort_kernel import build
-from evokernel_core.targets.ascendc.kernels.sort.sort_problem import Sort, SortSchedule, read_sort
+from evokernel_core.targets.ascendc.kernels.sort.sort_settings import SortSchedule
 
 _PAIR = 8
 
