@@ -11,11 +11,8 @@ from evokernel_core.targets.ascendc.lowering.program import camel
 
 _NESTED = IN_PIECES | IN_LANES
 _COLUMNS = "tiling_.columns"
-
-
-def _at(form: Form) -> tuple[str, str]:
-    """What a tile calls its first row and column: a region has them itself."""
-    return ("part.row", "part.column") if form is Form.REGION else ("row", "column")
+_ROW, _COLUMN = "part.row", "part.column"
+"""Where a region begins."""
 
 
 def varies(plan_input: PlanInput) -> bool:
@@ -23,21 +20,20 @@ def varies(plan_input: PlanInput) -> bool:
     return any(plan_input.outer) or plan_input.mid
 
 
-def row_index(plan: Plan, plan_input: PlanInput, form: Form) -> str:
-    """The index, among the rows that the input has, of the tile's row of the iteration space."""
-    row, _ = _at(form)
+def row_index(plan: Plan, plan_input: PlanInput) -> str:
+    """The index, among the rows that the input has, of the first row of a region."""
     if all(plan_input.outer) and plan_input.mid:
-        return row
+        return _ROW
     if not varies(plan_input):
         return "0"
     if not any(plan_input.outer):
-        return f"{row} % tiling_.mid"
+        return f"{_ROW} % tiling_.mid"
     terms: list[str] = []
     for axis, present in enumerate(plan_input.outer):
         if present:
-            terms.append(_times(_outer_index(plan, axis, (row, "tiling_.mid")), _stride(plan_input, axis)))
+            terms.append(_times(_outer_index(plan, axis, (_ROW, "tiling_.mid")), _stride(plan_input, axis)))
     if plan_input.mid:
-        terms.append(f"{row} % tiling_.mid")
+        terms.append(f"{_ROW} % tiling_.mid")
     return " + ".join(terms)
 
 
@@ -61,12 +57,12 @@ def offset(plan: Plan, plan_input: PlanInput, form: Form, columns: str = _COLUMN
     """Where the tile begins in the input's memory; ``columns``: the expression for a row's length."""
     if form in IN_LANES:
         return _nested_offset(plan, plan_input.outer, plan_input.mid, plan_input.inner)
-    index, (row, column) = row_index(plan, plan_input, form), _at(form)
+    index = row_index(plan, plan_input)
     if not plan_input.inner:
         return index
     if index == "0":
-        return column
-    return f"{index if index == row else f'({index})'} * {columns} + {column}"
+        return _COLUMN
+    return f"{index if index == _ROW else f'({index})'} * {columns} + {_COLUMN}"
 
 
 def _nested_offset(plan: Plan, outer: Sequence[bool], mid: bool, inner: bool) -> str:
@@ -92,8 +88,7 @@ def output_offset(plan: Plan, output: PlanOutput, form: Form, columns: str = _CO
     if form in IN_LANES:
         full = output.domain is Domain.FULL
         return f"{'(outer * tiling_.steps + step)' if full else 'outer'} * tiling_.columns + column"
-    row, column = _at(form)
-    return f"{row} * {columns} + {column}"
+    return f"{_ROW} * {columns} + {_COLUMN}"
 
 
 def invariant_columns(plan: Plan, form: Form) -> tuple[PlanInput, ...]:
@@ -121,7 +116,7 @@ def as_numbers(plan: Plan, form: Form) -> tuple[PlanInput, ...]:
 
 def read_number(plan: Plan, plan_input: PlanInput, form: Form) -> str:
     """The C++ expression that reads the number of the tile's row, or of its step."""
-    index = offset(plan, plan_input, form) if form in IN_LANES else row_index(plan, plan_input, form)
+    index = offset(plan, plan_input, form) if form in IN_LANES else row_index(plan, plan_input)
     value = f"{camel(plan_input.name)}Global.GetValue({index})"
     return {
         "float32": value,

@@ -166,7 +166,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
 
     def _members(self) -> str:
         lines = ["OpTiling tiling_;"]
-        for queued in (*self.queued, *self.invariants):
+        for queued in self.queued:
             depth = "BUFFER_NUM" if self.buffers_of(queued) > 1 else "1"
             lines.append(f"TQue<TPosition::VECIN, {depth}> {camel(queued.name)}Queue;")
         lines += [f"TQue<TPosition::VECOUT, 1> {camel(output.name)}Queue;" for output in self.plan.outputs]
@@ -185,10 +185,6 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
         names += self.row_names + column_tensors(self.programs)
         names += ["blocks"] if self.broadcasts_rows else []
         lines = [f"LocalTensor<float> {name};" for name in names]
-        lines += [
-            f"LocalTensor<{CPP_TYPE[part.dtype]}> {camel(part.name)}Local;"
-            for part in (*self.invariants, *self.held)
-        ]
         lines += [f"LocalTensor<uint8_t> mask{i};" for i in range(self.masks)]
         lines += [f"LocalTensor<uint8_t> {name};" for name in self.row_masks]
         return lines + [f"LocalTensor<{kind}> {stage};" for stage, kind in self.stages.items()]

@@ -25,9 +25,8 @@ from evokernel_core.targets.ascendc.kernels.fused.access import invariant_column
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.buffers import layout
 from evokernel_core.targets.ascendc.kernels.fused.fused_estimate import estimate_us
-from evokernel_core.targets.ascendc.kernels.fused.helpers import METHODS
 from evokernel_core.targets.ascendc.kernels.fused.pairs import online_pairs, passes, row_length
-from evokernel_core.targets.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, Form, Schedule
+from evokernel_core.targets.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, METHODS, Form, Schedule
 from evokernel_core.targets.ascendc.kernels.fused.shared import in_pieces, point_bytes
 from evokernel_core.targets.ascendc.kernels.fused.tile import build, structure
 from evokernel_core.targets.ascendc.lowering.queues import plan
