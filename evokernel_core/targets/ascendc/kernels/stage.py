@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from attrs import evolve, frozen
 
 from evokernel_core.targets.ascendc.ir.expr import Expr
-from evokernel_core.targets.ascendc.ir.nodes import Kernel, Node
-from evokernel_core.targets.ascendc.kernels.epilogue.tiles import EpilogueText
+from evokernel_core.targets.ascendc.ir.nodes import Kernel
 from evokernel_core.targets.ascendc.kernels.family import VECTORS_ALONE, Cores, KernelFacts
-
-
-@frozen
-class Behind:
-    """What vector cores do with results that are handed over. ``written`` gives their class under a name, its
-    Process being the statements given. ``reads_numbers``: their scalar units read device memory."""
-
-    written: Callable[[str, Sequence[str]], EpilogueText]
-    reads_numbers: bool
 
 
 @frozen
@@ -69,16 +59,13 @@ class KernelStage:
     """``cubes`` and ``vectors``: the kernels of each cube core and of each vector core, None for cores that
     do not take part, or are text ``around`` the others.
 
-    Where both take part, vector cores make of a turn's results what the rest of it reads, through rings of
-    turns; or, where they take ``workspace_bytes`` on the host, they write, chunk by chunk, what all cube
-    cores read, whose fields theirs are among. ``behind``: what vector cores do with results that they take up
-    in the loops ``takes``.
+    Where both take part, vector cores take up results that cube cores hand over through rings, or make of a
+    turn's results what the rest of it reads; or, where they take ``workspace_bytes`` on the host, they write,
+    chunk by chunk, what all cube cores read. The fields of their tiling are among those of the cube cores.
     """
 
     cubes: Kernel | None = None
     vectors: Kernel | None = None
-    takes: tuple[Node, ...] = ()
-    behind: Behind | None = None
     workspace_bytes: Expr | None = None
     around: Around | None = None
 
@@ -98,12 +85,11 @@ class KernelStage:
             return facts_of_vectors(self.kernel)
         if self.vectors is not None and self.workspace_bytes is None:
             headers = ("cmath",) if self.vectors.roots() else ()
-            return KernelFacts(Cores.BOTH, uses_workspace=True, tiling_headers=headers)
+            numbers = self.vectors.reads_numbers
+            return KernelFacts(Cores.BOTH, False, True, numbers, headers)
         if self.vectors is not None:
             return KernelFacts(Cores.BOTH, waits_for_all=True, uses_workspace=True)
-        if self.behind is None:
-            return KernelFacts(Cores.CUBE)
-        return KernelFacts(Cores.BOTH, uses_workspace=True, reads_numbers=self.behind.reads_numbers)
+        return KernelFacts(Cores.CUBE)
 
 
 def facts_of_vectors(kernel: Kernel) -> KernelFacts:
@@ -112,3 +98,8 @@ def facts_of_vectors(kernel: Kernel) -> KernelFacts:
     return evolve(
         VECTORS_ALONE, reads_numbers=kernel.reads_numbers, uses_workspace=own, waits_for_all=kernel.meets
     )
+
+
+def with_vectors(cubes: Kernel, vectors: Kernel) -> KernelStage:
+    """Cube cores, and vector cores with fields of their own, which come behind."""
+    return KernelStage(evolve(cubes, params=(*cubes.params, *vectors.params)), vectors)

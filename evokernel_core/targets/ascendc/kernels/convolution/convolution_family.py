@@ -33,16 +33,17 @@ from evokernel_core.targets.ascendc.kernels.convolution.epilogue import (
     MOST_OUTPUTS,
     MOST_PIXELS,
     Layer,
+    Taker,
     behind_of,
     read_layer,
 )
 from evokernel_core.targets.ascendc.kernels.lowest import lowest
-from evokernel_core.targets.ascendc.kernels.stage import Behind, KernelStage
+from evokernel_core.targets.ascendc.kernels.stage import KernelStage
 
 AnySchedule = ConvolutionSchedule | RowsSchedule
 
 
-def _build(layer: Layer, schedule: AnySchedule, chip: Chip, behind: Behind | None = None) -> KernelStage:
+def _build(layer: Layer, schedule: AnySchedule, chip: Chip, behind: Taker | None = None) -> KernelStage:
     if isinstance(schedule, RowsSchedule):
         return convolution_rows.build(layer.convolution, schedule, behind)
     return panels.build(layer.convolution, schedule, chip, behind)

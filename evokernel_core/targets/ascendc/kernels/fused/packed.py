@@ -88,11 +88,13 @@ class Packed(Nest):
         widest = k.on_host("widestPitch", round_up(size, step))
         k.require(widest, "<=", self.tile)
         k.require(size, "<=", Constant("COLUMN_CAPACITY", self.schedule.columns))
-        self._columns = k.param("columns", size, ctype=U32)
-        self._pitch = k.param("pitch", round_up(size, FLOATS), ctype=U32)
+        self._columns: Expr = k.param("columns", size, ctype=U32)
+        self._pitch: Expr = k.param("pitch", round_up(size, FLOATS), ctype=U32)
         self._pitches: dict[int, Expr] = {_FLOAT_BYTES: self._pitch}
         most = k.on_host("most", least(self.tile // widest, self.storage.row_capacity))
-        self._most_rows = k.param("rowsPerTile", ceil_div(per_core, ceil_div(per_core, most)), ctype=U32)
+        self._most_rows: Expr = k.param(
+            "rowsPerTile", ceil_div(per_core, ceil_div(per_core, most)), ctype=U32
+        )
         widths = {ITEM_SIZE[tensor.dtype] for tensor in self.kernel.tensors}
         for width in sorted({*widths, *([2] if self.kernel.passes_bytes else [])} - {_FLOAT_BYTES}):
             pitch = round_up(size, BLOCK_BYTES // width)
