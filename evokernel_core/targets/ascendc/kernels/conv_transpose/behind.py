@@ -16,11 +16,11 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES, RESERVED_BYTES
+from evokernel_core.targets.ascendc.kernels.conv_transpose.piece_class import ClassKernel
 from evokernel_core.targets.ascendc.kernels.epilogue.epilogue_cost import Cost, cost_of
 from evokernel_core.targets.ascendc.kernels.epilogue.tiles import Epilogue
 from evokernel_core.targets.ascendc.kernels.fused import steps
 from evokernel_core.targets.ascendc.kernels.fused.buffers import layout
-from evokernel_core.targets.ascendc.kernels.fused.class_text import ClassKernel
 from evokernel_core.targets.ascendc.kernels.fused.programs import whole_program
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evokernel_core.targets.ascendc.kernels.conv_transpose import piece_copies as copies
 from evokernel_core.targets.ascendc.kernels.conv_transpose.behind import Behind, needed_bytes
 from evokernel_core.targets.ascendc.kernels.conv_transpose.epilogue import (
     REGION,
@@ -10,13 +11,16 @@ from evokernel_core.targets.ascendc.kernels.conv_transpose.epilogue import (
     taken,
     turned_parameter,
 )
-from evokernel_core.targets.ascendc.kernels.epilogue.tiles import WHOLE, EpilogueText, tiling_constants
-from evokernel_core.targets.ascendc.kernels.fused import copies
-from evokernel_core.targets.ascendc.kernels.fused.class_text import ClassKernel
-from evokernel_core.targets.ascendc.kernels.fused.copies import method
-from evokernel_core.targets.ascendc.kernels.fused.fused_tiling import ShapeFields, shape_fields
+from evokernel_core.targets.ascendc.kernels.conv_transpose.piece_class import ClassKernel
+from evokernel_core.targets.ascendc.kernels.conv_transpose.piece_copies import method
+from evokernel_core.targets.ascendc.kernels.conv_transpose.piece_instructions import instruction_lines
+from evokernel_core.targets.ascendc.kernels.conv_transpose.piece_text import (
+    WHOLE,
+    EpilogueText,
+    tiling_constants,
+)
+from evokernel_core.targets.ascendc.kernels.conv_transpose.piece_tiling import ShapeFields, shape_fields
 from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram
-from evokernel_core.targets.ascendc.kernels.text import instruction_lines
 from evokernel_core.targets.ascendc.lowering.program import camel
 
 

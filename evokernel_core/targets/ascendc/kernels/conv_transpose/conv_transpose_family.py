@@ -30,6 +30,7 @@ from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geomet
     Transposed,
     read_transposed,
 )
+from evokernel_core.targets.ascendc.kernels.conv_transpose.piece_text import EpilogueText
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import (
     STEP_SLOTS,
     ConvTransposeSchedule,
@@ -38,7 +39,6 @@ from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import (
     plan,
     turned_outputs,
 )
-from evokernel_core.targets.ascendc.kernels.epilogue.tiles import EpilogueText
 from evokernel_core.targets.ascendc.kernels.family import (
     Cores,
     KernelFacts,

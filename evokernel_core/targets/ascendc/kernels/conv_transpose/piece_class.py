@@ -10,22 +10,22 @@ from attrs import define, field
 from evokernel_core.compiler.lowering.plan import PlanInput
 from evokernel_core.compiler.lowering.values import Domain
 from evokernel_core.hardware.ascend.isa import LANES
-from evokernel_core.targets.ascendc.kernels.fused import helpers
+from evokernel_core.targets.ascendc.kernels.conv_transpose import piece_helpers as helpers
+from evokernel_core.targets.ascendc.kernels.conv_transpose.piece_instructions import words_of
 from evokernel_core.targets.ascendc.kernels.fused.banks import SHIFT_BYTES
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.buffers import FLOATS_PER_BLOCK, capacity, layout, times
 from evokernel_core.targets.ascendc.kernels.fused.programs import column_tensors
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form
-from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE, words_of
+from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.targets.ascendc.lowering.program import camel
 
 
 @define
 class ClassKernel(Kernel):
-    """One class under construction. ``public``: methods that another class calls, instead of ``Process``."""
+    """One class under construction. ``public``: methods that another class calls."""
 
     methods: list[str] = field(factory=list)
-    process: list[str] = field(factory=list)
     public: list[str] = field(factory=list)
 
     @property
@@ -37,13 +37,13 @@ class ClassKernel(Kernel):
         )
 
     def class_text(self, class_name: str) -> str:
-        """The class, with ``Init(tensors, tiling, pipe)`` and ``Process()``."""
+        """The class, with ``Init(tensors, tiling, pipe)`` and what another class calls."""
         return f"""\
 class {class_name} {{
 public:
     __aicore__ inline {class_name}() {{}}
 {indent(self._init(), "    ")}
-{indent(chr(10).join(self.public) or self._process(), "    ")}
+{indent(chr(10).join(self.public), "    ")}
 private:
 {indent(chr(10).join(self.methods + self._helpers()), "    ")}
 {indent(self._members(), "    ")}}};
@@ -61,7 +61,7 @@ private:
         lines = [
             f"constexpr int32_t BUFFER_NUM = {self.schedule.buffers};{_buffer_comment(self.schedule.buffers)}"
         ]
-        text = "\n".join([*self.methods, *self._helpers(), self._init(), *self.process])
+        text = "\n".join([*self.methods, *self._helpers(), self._init()])
         known = {
             "BLOCK_BYTES": "uint32_t BLOCK_BYTES = 32;",
             "LANES": f"uint32_t LANES = {LANES}; // float32 elements of one repeat",
@@ -146,9 +146,6 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             text, _ = capacity(self, Domain.COLUMN)
             lines += [f"Duplicate({name}, 0.0f, {text});" for name in column_tensors(self.programs)]
         return lines
-
-    def _process(self) -> str:
-        return "__aicore__ inline void Process()\n{\n" + indent("\n".join(self.process), "    ") + "\n}\n"
 
     def _helpers(self) -> list[str]:
         result: list[str] = []
