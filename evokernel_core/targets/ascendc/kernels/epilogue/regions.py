@@ -37,6 +37,9 @@ from evokernel_core.targets.ascendc.kernels.fused.packed import Packed
 from evokernel_core.targets.ascendc.kernels.fused.places import MID, row_of
 from evokernel_core.targets.ascendc.lowering.program import Instruction
 
+_NOTE = (
+    "A vector core: results of the cube core, part by part, and what follows them, before they are stored."
+)
 READY, TAKEN = "RESULT_READY", "RESULT_TAKEN"
 """The flags of a ring between a cube core and its vector cores."""
 
@@ -83,7 +86,7 @@ class Regions(Packed):
     from row to row of tensors in device memory."""
 
     def __init__(self, kernel: Kernel, source: str, ring: Ring, width: Expr) -> None:
-        super().__init__(kernel)
+        super().__init__(kernel, _NOTE)
         self._ring, self._width, self._source = ring, width, source
         self._taken = State("takenCount", 0, "results of this core so far", U32)
         self._spot = (self._taken - 1) % ring.places * ring.elements

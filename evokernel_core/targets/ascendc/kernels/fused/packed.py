@@ -50,8 +50,8 @@ _FLOAT_BYTES = 4
 class Packed(Nest):
     """One kernel."""
 
-    def __init__(self, kernel: Kernel) -> None:
-        super().__init__(kernel, _NOTE)
+    def __init__(self, kernel: Kernel, note: str = _NOTE) -> None:
+        super().__init__(kernel, note)
         (self._program,) = kernel.programs
         rows = self.storage.row_capacity
         blocks = whole(Buffer("blocks", "float", 4, rows * FLOATS)) if kernel.broadcasts_rows else None
